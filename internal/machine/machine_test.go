@@ -33,8 +33,8 @@ func tree(t testing.TB, files map[string]string) Machine {
 	return Machine{Root: root, Affinity: func() ([]int, error) { return nil, errors.ErrUnsupported }}
 }
 
-// cloud is a virtual machine with two cores of two threads, in a container
-// with a limit.
+// cloud returns the files of a virtual machine with two cores of two threads, in a container with a
+// limit.
 func cloud() map[string]string {
 	files := map[string]string{
 		"/proc/sys/kernel/osrelease": "6.1.0-18-cloud-amd64\n",

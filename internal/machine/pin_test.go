@@ -11,11 +11,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// flat is n CPUs, each a core of its own, in one package.
+// flat returns n CPUs, each a core of its own, in one package.
 func flat(n int) Topology { return split(n, n) }
 
-// split is n single-threaded cores in packages of size each, with a cache
-// for each package.
+// split returns n single-threaded cores in packages of size each, with a cache for each package.
 func split(n, size int) Topology {
 	var t Topology
 	for i := range n {
@@ -24,8 +23,8 @@ func split(n, size int) Topology {
 	return t
 }
 
-// smt is cores of two threads, numbered as x86 does: the second threads after
-// all the first ones.
+// smt returns cores of two threads, numbered as on x86: the second threads after all the first
+// ones.
 func smt(cores int) Topology {
 	var t Topology
 	for i := range 2 * cores {

@@ -17,7 +17,7 @@ var (
 	rr   = sample.Load{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 1}}, Warmup: 0.05, Window: 0.25}
 )
 
-// request is what `toll compare` asks for without flags, but one load.
+// request returns what `toll compare` asks for without flags, with one load.
 func request(change func(*Request)) Request {
 	r := Request{From: []mode.Placement{mode.FromHost},
 		Loads: []sample.Load{bulk}, On: []string{"lab"}, Budget: 60, Precision: 0.02, Baseline: mode.Host, Pin: "far", Seed: 1}
@@ -27,7 +27,7 @@ func request(change func(*Request)) Request {
 	return r
 }
 
-// show is a cell in short: "mode from>to load", with "!" for a control.
+// show returns a cell in short: "mode from>to load", with "!" for a control.
 func show(c sample.Cell) string {
 	name := mode.Tunes(c.Tune).Name(c.Mode)
 	s := fmt.Sprintf("%s %s>%s %s", name, c.From, c.To, c.Load)

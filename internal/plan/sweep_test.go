@@ -59,7 +59,7 @@ func TestScheduleOfNobody(t *testing.T) {
 	}
 }
 
-// sweep is a whole schedule.
+// sweep returns a whole schedule.
 func sweep(n int, seed uint64, number int) (out [][]sample.Pair) {
 	s := NewSweep(n, seed, number)
 	for r := range s.Rounds() {

@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// timetables are epochs of many kinds, by name.
+// timetables returns epochs of many kinds, by name.
 func timetables(t *testing.T) map[string]sample.Plan {
 	long := slicedBulk
 	long.Slice = 1
@@ -30,7 +30,7 @@ func timetables(t *testing.T) map[string]sample.Plan {
 	}
 }
 
-// epochOf is the epoch of all cells of a plan.
+// epochOf returns the epoch of all cells of a plan.
 func epochOf(p sample.Plan, known []bool, round int) Timetable {
 	return Epoch(p, unshuffled(p)[0].Cells, Pace{Known: known}, round)
 }

@@ -18,8 +18,7 @@ var (
 	crr        = sample.Load{Kind: "crr", Warmup: 0.05, Window: 0.25}
 )
 
-// sliced is a plan of these loads, from one placement and on one backend unless
-// changed.
+// sliced returns a plan of these loads, from one placement and on one backend unless changed.
 func sliced(t *testing.T, change func(*Request), loads ...sample.Load) sample.Plan {
 	t.Helper()
 	p, err := Make(request(func(r *Request) {

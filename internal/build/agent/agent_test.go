@@ -74,7 +74,7 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// agentMain is an agent: bundle, address, identity, name, version, patience.
+// agentMain runs an agent: bundle, address, identity, name, version, patience.
 func agentMain(args []string) error {
 	bundle, err := os.ReadFile(args[0])
 	if err != nil {
@@ -90,7 +90,7 @@ func agentMain(args []string) error {
 		Starts: []string{worker.Arg, echoArg, sleepArg}, Patience: patience})
 }
 
-// relay is a proxy, which says when it listens.
+// relay runs a proxy, which prints a line when it listens.
 func relay(from, to string) error {
 	l, err := net.Listen("tcp", from)
 	if err != nil {
@@ -466,8 +466,8 @@ func TestDismissed(t *testing.T) {
 	sleeper(t, c)
 }
 
-// hubMain is a hub that prints its address, takes the agent's bundle on its output
-// and starts a sleeper, whose pid it prints.
+// hubMain runs a hub that prints its address, writes the agent's bundle on its output and starts a
+// sleeper, whose pid it prints.
 func hubMain() error {
 	key, err := NewKey()
 	if err != nil {

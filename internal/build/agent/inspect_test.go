@@ -82,7 +82,7 @@ func TestInspect(t *testing.T) {
 	check(t, b.Err())
 }
 
-// settings are read twice and are the same.
+// settings reads settings twice, which must be the same.
 func settings(t *testing.T, b *node, at Spot) []path.Setting {
 	t.Helper()
 	all, err := b.Inspect(at)

@@ -398,7 +398,7 @@ func run(name string, args ...string) error {
 	return nil
 }
 
-// echoes is a server that sends back what it gets.
+// echoes runs a server that sends back what it receives.
 func echoes(t *testing.T, ns *netns.NS, at netip.AddrPort) {
 	t.Helper()
 	check(t, ns.Do(func() error {

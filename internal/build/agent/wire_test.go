@@ -225,7 +225,7 @@ func knock(t *testing.T, h *Hub, k *Key, line string, change func(*tls.Config)) 
 	return conn, err
 }
 
-// here is a hub in this network namespace.
+// here returns a hub in this network namespace.
 func here(t *testing.T) (*Hub, *Key) {
 	t.Helper()
 	k, err := NewKey()

@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// fakeDaemon is a daemon at a Unix socket, which DOCKER_HOST then names.
+// fakeDaemon starts a daemon at a Unix socket, which DOCKER_HOST then names.
 func fakeDaemon(t *testing.T, h http.Handler) *http.Server {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "sock")
@@ -27,7 +27,7 @@ func fakeDaemon(t *testing.T, h http.Handler) *http.Server {
 	return s
 }
 
-// engineSays is a daemon that has this to say of itself.
+// engineSays returns the handler of a daemon with the given facts.
 func engineSays(info string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Api-Version", "1.51")

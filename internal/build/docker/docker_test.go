@@ -64,7 +64,7 @@ func TestBesideApart(t *testing.T) {
 	}
 }
 
-// promises are what a backend beside a daemon is held to.
+// promises returns the options of the conformance suite for a daemon.
 func promises(b *Docker, d *dockerd) pathtest.Options {
 	off := slices.Contains(d.flags, noProxy)
 	return pathtest.Options{
@@ -100,8 +100,7 @@ func promises(b *Docker, d *dockerd) pathtest.Options {
 	}
 }
 
-// covered are routes of modes that are built of what publish-nat and publish-proxy are
-// built of.
+// covered reports whether the route consists of what publish-nat and publish-proxy consist of.
 func covered(m mode.Name, r mode.Route) bool {
 	if pathtest.AllEngines() {
 		return false
@@ -160,7 +159,7 @@ func TestBesideRefusesOtherWays(t *testing.T) {
 	pathtest.RightWay(t, p)
 }
 
-// around is the way to the server's container without its published port.
+// around sends traffic to the server's container without its published port.
 func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 	t.Helper()
 	b, ok := p.Servers[0].Place.(contained)

@@ -108,7 +108,7 @@ func leftovers(t *testing.T, ns *netns.NS, of func(netip.AddrPort) bool) (n int)
 	return n
 }
 
-// table is the machine's connection table: the ends of its entries.
+// table returns the machine's connection table: the ends of its entries.
 func table(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder

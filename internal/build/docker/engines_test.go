@@ -103,7 +103,7 @@ var benches = []bench{
 // withBoth are modes that are tested with both kinds of daemons.
 var withBoth = []mode.Name{mode.PublishDefault, mode.PublishProxy}
 
-// listed are its modes.
+// listed returns its modes.
 func (b bench) listed() string {
 	var out []string
 	for _, m := range mode.OfDocker() {
@@ -183,7 +183,7 @@ type dockerd struct {
 // beside is the daemon of this process, once a test asked for it.
 var beside *dockerd
 
-// daemon is the daemon beside which the tests run.
+// daemon returns the daemon that the tests use.
 func daemon(t *testing.T) *dockerd {
 	t.Helper()
 	home := os.Getenv(daemonEnv)

@@ -66,8 +66,7 @@ func onDocker(p *path.Path) where {
 	return w
 }
 
-// threads are the network namespaces that this process's threads are in, each with a
-// file that stands for it.
+// threads returns the network namespaces of this process's threads, each with its file.
 func threads(t *testing.T) map[string]space {
 	t.Helper()
 	tasks, err := os.ReadDir("/proc/self/task")
@@ -239,8 +238,8 @@ func collect(t *testing.T, p *path.Path, w where) facts {
 	return f
 }
 
-// rulesWithin are all rules of a container's own namespace, but for counts, the ports
-// that the daemon's DNS server took there, and toll's tags.
+// rulesWithin returns all rules of a container's own namespace, without counts, the ports of the
+// daemon's DNS server there, and toll's tags.
 func rulesWithin(t *testing.T, in space) string {
 	t.Helper()
 	var out []string
@@ -262,7 +261,7 @@ var (
 	address = regexp.MustCompile(`\d+\.\d+\.\d+\.\d+(/\d+)?`) // networks are as large as there is room
 )
 
-// sysctls are the network's settings in it, by the names that sysctl prints.
+// sysctls returns the network's settings in it, by the names that sysctl prints.
 func (s space) sysctls(t *testing.T) map[string]string {
 	t.Helper()
 	const root = "/proc/sys/"

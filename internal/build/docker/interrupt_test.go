@@ -43,8 +43,8 @@ func (s *slowEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusInternalServerError)
 }
 
-// interrupted is a path on such an engine whose build is interrupted with the first
-// thing that is made.
+// interrupted returns a path on such an engine whose build is interrupted by the first request to
+// make something.
 func interrupted(t *testing.T) (*slowEngine, *site) {
 	t.Helper()
 	if err := mayRead(); err != nil {

@@ -93,7 +93,7 @@ func likeTheLab(t *testing.T, l *lab.Lab, p *path.Path, engine int) {
 	}
 }
 
-// mayDiffer says why a fact may differ; "" if it may not.
+// mayDiffer returns why a fact may differ, or "".
 func mayDiffer(fact string, s path.Spec, engine int) string {
 	const theLabs = 28
 	for _, d := range allowed {

@@ -32,10 +32,9 @@ func sh(t *testing.T, command string) string {
 	return string(out)
 }
 
-// aUsers is what a user has in Docker: an image, a network and a container with
-// a published port on it; in a swarm, an overlay network and a container there;
-// and beside Docker bridges with such names as ours, and a rule. All stays for the
-// whole test.
+// aUsers makes what a user has in Docker: an image, a network and a container with a published port
+// on it; in a swarm, an overlay network and a container there; and outside of Docker bridges with
+// names like toll's, and a rule. All stays for the whole test.
 func aUsers(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
@@ -64,7 +63,7 @@ func inSwarm() bool { return os.Getenv(swarmEnv) == "true" }
 // what may change by itself: counters, handles and the times in comments.
 var volatile = regexp.MustCompile(`"tentative":true,|packets \d+ bytes \d+|# handle \d+|(?m)^#.*$|\[\d+:\d+\]|"(preferred|valid)_life_time":\d+|(?m)^net\.netfilter\.nf_conntrack_count.*$`)
 
-// truth is all of the machine's state that a run could change.
+// truth returns all of the machine's state that a run could change.
 func truth(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -94,8 +93,8 @@ func toll(args ...string) (*exec.Cmd, *bytes.Buffer) {
 	return cmd, &out
 }
 
-// long is a run that does not end by itself, of visits that are soon over. Two of them bear each other: none has
-// a path over the machine's loopback device, which counts for both. Building is of the bench's modes.
+// long returns the arguments of a run that does not end by itself, with short visits. Two such runs
+// tolerate each other: none has a path over the machine's loopback device, which counts for both.
 func long() []string {
 	modes := []string{"bridge", "bridge-default", "publish-nat", "--baseline", "bridge", "--on", "docker,lab"}
 	if inSwarm() {
@@ -214,8 +213,7 @@ func TestBesideLeavesNothing(t *testing.T) {
 // interrupted early.
 var busy = regexp.MustCompile(`it was never visited|the machine was too busy|the load ended before the window did`)
 
-// failures are the entries of a report that say why cells failed, but for those
-// reasons.
+// failures returns the entries of a report that say why cells failed, except for those reasons.
 func failures(report string) (out []string) {
 	_, rest, _ := strings.Cut(report, "\nFailed\n")
 	rest, _, _ = strings.Cut(rest, "\n\n")

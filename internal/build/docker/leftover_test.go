@@ -19,8 +19,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// aJournal is one that a run left at this environment's daemon. Where replaces the name
-// of the network namespace, of which it may have parts; "" keeps it.
+// aJournal writes a journal that a run left at this environment's daemon. where replaces the name
+// of the network namespace, and may contain parts of it; "" keeps it.
 func aJournal(t *testing.T, dir, mark, where string, made []dockerapi.Entry) (file string) {
 	t.Helper()
 	j, err := dockerapi.NewJournal(dir, dockerapi.NewID(), mark, os.Getenv("DOCKER_HOST"))

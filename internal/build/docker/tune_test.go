@@ -69,7 +69,7 @@ type tunedAt struct {
 const show = `mount -t sysfs sysfs /mnt; cd /mnt/class/net/$0; echo mtu=$(cat mtu); echo queues=$(ls queues); echo threaded=$(cat threaded)
 echo rps=$(cat queues/rx-0/rps_cpus); echo xps=$(cat queues/tx-0/xps_cpus 2>/dev/null)`
 
-// truth is what the kernel says of the device, in the words of tunes.
+// truth returns what the kernel reports of the device, in the words of tunes.
 func (d tunedAt) truth(t *testing.T) map[string]string {
 	t.Helper()
 	out, err := exec.Command("nsenter", "--net="+string(d.in), "unshare", "-m", "sh", "-c", show, d.name).Output()

@@ -18,7 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/owner"
 )
 
-// serve is a daemon at a Unix socket; it returns its address.
+// serve starts a daemon at a Unix socket and returns its address.
 func serve(t *testing.T, h http.HandlerFunc) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "toll-daemon-") // short
@@ -35,7 +35,7 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 	return "unix://" + l.Addr().String()
 }
 
-// aDaemon is one with these images and networks, in JSON, which notes what it is told to
+// aDaemon starts a daemon with these images and networks, in JSON, which records what it is told to
 // remove.
 func aDaemon(t *testing.T, images, networks string) (host string, deleted func() []string) {
 	var mu sync.Mutex

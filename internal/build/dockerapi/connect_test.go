@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
-// engineSays is a daemon of an API that has this to say of itself.
+// engineSays returns the handler of a daemon with that API and those facts.
 func engineSays(api, info string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Api-Version", api)

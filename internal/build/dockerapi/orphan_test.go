@@ -15,7 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/owner"
 )
 
-// aJournal is one that a run left.
+// aJournal writes a journal that a run left.
 func aJournal(t *testing.T, dir, mark, host string, made ...Entry) (file string) {
 	t.Helper()
 	j, err := NewJournal(dir, NewID(), mark, host)

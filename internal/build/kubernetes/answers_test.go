@@ -23,7 +23,7 @@ func plain(words string) bool {
 	return len(words) < 4000 && strings.IndexFunc(words, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
-// hint is what an error says can be done.
+// hint returns an error's remedy.
 func hint(err error) string {
 	var h interface{ Hint() string }
 	if errors.As(err, &h) {

@@ -53,7 +53,7 @@ const (
 	fakeToken     = "s3cret"
 )
 
-// newAPIServer is one with nodes of these names.
+// newAPIServer starts a server with nodes of these names.
 func newAPIServer(t *testing.T, names ...string) *apiserver {
 	t.Helper()
 	s := &apiserver{t: t, pods: map[string]*corev1.Pod{}, services: map[string]*corev1.Service{}}
@@ -78,12 +78,12 @@ func newAPIServer(t *testing.T, names ...string) *apiserver {
 	return s
 }
 
-// access is how this server is reached, by a kubeconfig with the token.
+// access returns the Access to this server, by a kubeconfig with the token.
 func (s *apiserver) access() Access {
 	return kubeconfig(s.t, s.URL, caOf(s), fakeToken)
 }
 
-// caOf is the server's certificate.
+// caOf returns the server's certificate.
 func caOf(s *apiserver) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
@@ -107,7 +107,7 @@ func kubeconfig(t *testing.T, server string, ca []byte, token string) Access {
 	return Access{Kubeconfig: file}
 }
 
-// connect is a client of this server.
+// connect returns a client of this server.
 func (s *apiserver) connect() *Client {
 	s.t.Helper()
 	c, err := Connect(s.t.Context(), s.access())
@@ -191,14 +191,14 @@ func (s *apiserver) serve(w http.ResponseWriter, r *http.Request) {
 	reply(w, s.do(r, a))
 }
 
-// forbidden is what RBAC says.
+// forbidden returns RBAC's answer.
 func forbidden(a asking) *apierrors.StatusError {
 	e := apierrors.NewForbidden(schema.GroupResource{Resource: a.kind}, a.name, nil)
 	e.ErrStatus.Message = fmt.Sprintf(`%s is forbidden: User "u" cannot %s resource %q in API group "" in the namespace %q`, a.kind, a.verb, a.kind, fakeNamespace)
 	return e
 }
 
-// do does what was asked, and is the answer.
+// do carries out a request and returns the answer.
 func (s *apiserver) do(r *http.Request, a asking) any {
 	selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
 	if err != nil {
@@ -368,7 +368,7 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(b []byte) (int, error) { return w(b) }
 
-// verbs are those of a kind that were asked for, in their order.
+// verbs returns the requested verbs for a kind, in order.
 func (s *apiserver) verbs(kind string) (out []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

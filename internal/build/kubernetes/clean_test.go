@@ -27,7 +27,8 @@ func marks() (dead, elsewhere, alive string) {
 	return strings.Join(gone, "/"), strings.Join(far, "/"), alive
 }
 
-// holding is a server with a pod and a service of each of the owners, as NAME-pod and NAME-service, and those of users.
+// holding starts a server with a pod and a service of each of the owners, as NAME-pod and
+// NAME-service, and those of users.
 func holding(t *testing.T, owners map[string]string) *apiserver {
 	s := newAPIServer(t, "a")
 	put := func(name string, meta metav1.ObjectMeta) {

@@ -57,7 +57,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// asAgent is --sit TIME, or --stdio ID.
+// asAgent runs --sit TIME, or --stdio ID.
 func asAgent(how, value string) error {
 	if how == "--sit" {
 		d, err := time.ParseDuration(value)

@@ -93,7 +93,7 @@ func shell(t *testing.T, script string, words ...string) {
 	}
 }
 
-// number is that of a node.
+// number returns the number of a node.
 func number(name string) (own, other string) {
 	if name == "n1" {
 		return "1", "2"
@@ -135,7 +135,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// joined is an API server whose pods are namespaces on two nodes.
+// joined starts an API server whose pods are namespaces on two nodes.
 func joined(t *testing.T, p plugin) *apiserver {
 	shell(t, `ip link set lo up; ip link add sw type bridge; ip link set sw up`)
 	for _, n := range []string{"n1", "n2"} {
@@ -242,7 +242,7 @@ func conforms(t *testing.T, name string, s *apiserver) {
 	}
 }
 
-// wanted are the hops of a route where pods are joined by the plug-in.
+// wanted returns the hops of a route with pods joined by the plug-in.
 func wanted(plugin string, r mode.Route) string {
 	hops := r.String()
 	switch plugin {

@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 )
 
-// worker is a node that takes pods, changed.
+// worker returns a node that takes pods, with changes.
 func worker(name string, change ...func(*corev1.Node)) corev1.Node {
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: "zone-1", "topology.rook.io/rack": "r7"}}}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}

@@ -40,7 +40,7 @@ func newTestCluster(t *testing.T) *testCluster {
 	return c
 }
 
-// do has the cluster's program do something, and returns what it printed.
+// do runs the cluster's program, and returns what it printed.
 func (c *testCluster) do(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := c.try(args...)
@@ -61,7 +61,7 @@ func (c *testCluster) try(args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// kubectl is the administrator's.
+// kubectl runs kubectl as the administrator.
 func (c *testCluster) kubectl(t testing.TB, args ...string) string {
 	t.Helper()
 	return c.do(t, append([]string{"kubectl"}, args...)...)
@@ -114,7 +114,7 @@ func (c *testCluster) account(t testing.TB, namespace string, args ...string) (k
 	return c.as(t, namespace, strings.TrimSpace(c.kubectl(t, "-n", namespace, "create", "token", "toll")))
 }
 
-// as is a kubeconfig with a token.
+// as returns a kubeconfig with a token.
 func (c *testCluster) as(t testing.TB, namespace, token string) string {
 	t.Helper()
 	text, err := os.ReadFile(c.kubeconfig)
@@ -156,14 +156,15 @@ func (c *testCluster) command(t testing.TB, kubeconfig string, args ...string) *
 	return cmd
 }
 
-// stateOf is the state directory of a test's tolls: all of a test have one.
+// stateOf returns the state directory of all tolls of a test.
 func stateOf(t testing.TB) string {
 	t.Helper()
 	name, _, _ := strings.Cut(t.Name(), "/")
 	return filepath.Join(os.TempDir(), fmt.Sprintf("bridgetoll-%s-%d", name, os.Getpid()))
 }
 
-// objects are all of the cluster, in all namespaces, but for what the cluster itself makes and drops as time goes by.
+// objects returns everything in the cluster, in all namespaces, without what the cluster itself
+// makes and removes over time.
 func (c *testCluster) objects(t testing.TB) string {
 	t.Helper()
 	kinds := strings.Fields(c.kubectl(t, "api-resources", "--verbs=list", "-o", "name"))
@@ -221,7 +222,7 @@ func (c *testCluster) start(t testing.TB, kubeconfig string, visits int, args ..
 	return m
 }
 
-// visits are how many have been measured.
+// visits returns the number of visits so far.
 func (m *measurement) visits() int {
 	text, _ := os.ReadFile(m.file)
 	return max(0, bytes.Count(text, []byte("\n"))-1) // the first line is the plan

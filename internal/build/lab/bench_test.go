@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// specs are all paths of all modes that can be built here.
+// specs returns all paths of all modes that can be built here.
 func specs(b *testing.B, l *Lab) []path.Spec {
 	b.Helper()
 	var out []path.Spec

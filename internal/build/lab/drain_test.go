@@ -77,7 +77,7 @@ func TestBudgetIsOfThePorts(t *testing.T) {
 	}
 }
 
-// left are the sockets and entries in all namespaces of a site.
+// left returns the numbers of sockets and entries in all namespaces of a site.
 func left(t *testing.T, s *site) (sockets, entries int) {
 	t.Helper()
 	for _, at := range s.spots() {

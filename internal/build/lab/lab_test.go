@@ -54,8 +54,8 @@ func mayBuild() bool {
 	return l.MayBuild()
 }
 
-// started is a lab whose trial namespace is there already, so that paths can
-// be held to leave nothing. It is closed with the test.
+// started returns a lab that has its trial namespace already, so that paths can be checked to leave
+// nothing. It is closed with the test.
 func started(t *testing.T, l *Lab) *Lab {
 	t.Helper()
 	needLab(t)
@@ -120,8 +120,8 @@ func TestConformanceWithoutProxy(t *testing.T) {
 	}
 }
 
-// vm is set where one of Debian's kernels runs the tests (make test-vm). It lacks
-// only what test/vm/run says.
+// vm reports whether one of Debian's kernels runs the tests (make test-vm). It lacks only what
+// test/vm/run names.
 func vm() bool { return os.Getenv("BRIDGETOLL_VM") != "" }
 
 var kernelOption = regexp.MustCompile(`CONFIG_[A-Z0-9_]+`)

@@ -168,14 +168,13 @@ var docker = []claim{
 	{where: "A", command: "sysctl net.ipv4.ip_forward", says: []string{"= 1"}},
 }
 
-// publishedTo is the rule that machine A has for a published port, whoever takes the
-// connections.
+// publishedTo returns the rule that machine A has for a published port, whoever serves it.
 func publishedTo(container string) claim {
 	return claim{where: "A", command: "nft list table ip nat", says: []string{"dport 8080 dnat to " + container + ":5201"}}
 }
 
-// resolved is what a container on another network than the default one has for
-// Docker's DNS server.
+// resolved returns what a container on another network than the default one has for Docker's DNS
+// server.
 func resolved(where string) claim {
 	return claim{where: where, command: "nft list ruleset", says: []string{
 		"type nat hook output priority -100", "ip daddr 127.0.0.11 jump DOCKER_OUTPUT",

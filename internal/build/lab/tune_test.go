@@ -22,7 +22,7 @@ import (
 // the namespace in which it was mounted.
 const showRPS = "mount -t sysfs sysfs /mnt && cat /mnt/class/net/$0/queues/rx-0/rps_cpus"
 
-// sysfs is a file of a device, as a sysfs of its namespace shows it.
+// sysfs returns a file of a device, as a sysfs of its namespace shows it.
 func sysfs(t *testing.T, ns *space, dev, file string) string {
 	t.Helper()
 	return strings.TrimSpace(output(t, ns, "unshare", "-m", "sh", "-c", "mount -t sysfs sysfs /mnt && cat /mnt/class/net/$0/$1", dev, file))
@@ -252,7 +252,7 @@ func TestTunesOnEveryMode(t *testing.T) {
 	}
 }
 
-// onPaths are tunes as paths have them, all on one: TestTunesAreSet has each alone.
+// onPaths returns the tunes as paths have them, all on one: TestTunesAreSet has each alone.
 func onPaths(tunes []mode.Tunes) []mode.Tunes {
 	if len(tunes) == 0 {
 		return nil
@@ -264,8 +264,8 @@ func onPaths(tunes []mode.Tunes) []mode.Tunes {
 	return []mode.Tunes{all}
 }
 
-// possibleTunes are those of the tunes that a path is not refused with, which must be those
-// that it may have. The others are refused with a reason.
+// possibleTunes returns the tunes that a path is not refused with, which must be those that it may
+// have. The others are refused with a reason.
 func possibleTunes(t *testing.T, l *Lab, spec path.Spec, r mode.Route, tunes []mode.Tunes) (out []mode.Tunes) {
 	t.Helper()
 	for _, tune := range tunes {
@@ -370,7 +370,8 @@ func hasBigTCP() bool {
 
 func manyCPUs() bool { return cpusPossible() > 1 }
 
-// possibleCPUs is how many CPUs the kernel can have, each of which a pair has queues for.
+// possibleCPUs returns the number of CPUs that the kernel can have, each of which a pair has queues
+// for.
 func possibleCPUs(t *testing.T) int {
 	t.Helper()
 	n := cpusPossible()

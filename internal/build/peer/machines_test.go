@@ -73,7 +73,7 @@ func newPair(t *testing.T, engine string) *pair {
 	return p
 }
 
-// on is a command on a machine.
+// on returns a command on a machine.
 func (p *pair) on(machine string, args ...string) *exec.Cmd {
 	pid, _ := os.ReadFile(filepath.Join(p.dir, machine+".pid"))
 	cmd := exec.Command("nsenter", append([]string{"-t", p.pid, "-n", "-m", "-p", "nsenter", "-t", strings.TrimSpace(string(pid)), "-n", "-m", "-u"}, args...)...)
@@ -456,8 +456,8 @@ func (p *pair) daemon(t *testing.T, machine, name string) string {
 	return host
 }
 
-// processes are those of a machine that have that in their command line. All machines'
-// are in one PID namespace.
+// processes returns those of a machine that have the given text in their command line. All
+// machines' are in one PID namespace.
 func (p *pair) processes(machine, like string) (string, error) {
 	pid, err := os.ReadFile(filepath.Join(p.dir, machine+".pid"))
 	if err != nil {
@@ -493,7 +493,7 @@ func (p *pair) begin(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// measuring is a toll that measures to the peer, with that command and its flags.
+// measuring starts a toll that measures to the peer, with that command and its flags.
 func (p *pair) measuring(t *testing.T, command ...string) *exec.Cmd {
 	t.Helper()
 	cmd := p.begin(t, append(command, "--peer", there, "--budget", "10m", "--load", "rr", "--quiet")...)
@@ -504,5 +504,5 @@ func (p *pair) measuring(t *testing.T, command ...string) *exec.Cmd {
 	return cmd
 }
 
-// said is what a toll that has ended said.
+// said returns the output of a toll that has ended.
 func said(cmd *exec.Cmd) string { return cmd.Stdout.(*bytes.Buffer).String() }

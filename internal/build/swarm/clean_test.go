@@ -14,8 +14,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/owner"
 )
 
-// thatHas is a daemon that has these things, in JSON, by the path of the request that
-// lists them. It notes what it is told to remove.
+// thatHas starts a daemon that has these things, in JSON, by the path of the request that lists
+// them. It records what it is told to remove.
 func thatHas(t *testing.T, things map[string]string) (deleted func() []string) {
 	t.Helper()
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "sock"))
@@ -52,7 +52,7 @@ func thatHas(t *testing.T, things map[string]string) (deleted func() []string) {
 	}
 }
 
-// labelled is a service or secret with the mark of a toll.
+// labelled returns a service or secret with the mark of a toll.
 func labelled(name, mark string) string {
 	return fmt.Sprintf(`{"ID": "id-%s", "Spec": {"Name": %[1]q, "Labels": {%q: %q}}}`, name, dockerapi.RunLabel, mark)
 }

@@ -105,13 +105,13 @@ func newCluster(t *testing.T, e pathtest.Engine, n, managers int) *testCluster {
 	return c
 }
 
-// log is the end of a node's dockerd's.
+// log returns the end of the log of a node's dockerd.
 func (c *testCluster) log(node int) string {
 	b, _ := os.ReadFile(fmt.Sprintf("%s/%d/log", c.dir, node))
 	return string(b[max(0, len(b)-3000):])
 }
 
-// on is a command on a node; node 0 is the switch.
+// on returns a command on a node; node 0 is the switch.
 func (c *testCluster) on(node int, args ...string) *exec.Cmd {
 	enter := []string{"-t", c.pid, "-n", "-m", "-p"}
 	if node > 0 {

@@ -74,7 +74,7 @@ func (m *manager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// newRun is a run at a manager, on nodes a, b and c.
+// newRun returns a run at a manager, on nodes a, b and c.
 func newRun(t *testing.T, m *manager) *run {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "sock")
@@ -103,7 +103,7 @@ func newRun(t *testing.T, m *manager) *run {
 	return r
 }
 
-// comes is the agent of a service's task, in this process.
+// comes connects the agent of a service's task, in this process.
 func comes(t *testing.T, r *run, spec swarm.ServiceSpec) {
 	c := spec.TaskTemplate
 	_, id, _ := strings.Cut(c.ContainerSpec.Env[0], "=")

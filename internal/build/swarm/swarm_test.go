@@ -334,7 +334,7 @@ const agentOn3 = "docker -H unix://DIR/3/sock inspect -f '{{.State.Pid}}' $(dock
 // faultAt is where a fault is made: on the switch, or on the manager.
 var faultAt = map[string]int{"hangs": 0, "cut off": 0, "drained": 1}
 
-// hasIPVS is what Docker finds out by modprobe.
+// hasIPVS reports whether the kernel has IPVS, as Docker finds out by modprobe.
 func hasIPVS() bool {
 	_, err := os.Stat("/proc/net/ip_vs")
 	return err == nil || exec.Command("modprobe", "ip_vs").Run() == nil
@@ -375,7 +375,7 @@ func onOneMachine(u *path.UnsupportedError) bool {
 	return strings.Contains(u.Missing, "between machines") || strings.Contains(u.Missing, "over IPv4 only") || strings.Contains(u.Missing, "carry no IPv6")
 }
 
-// promises are what the conformance suite holds a swarm to.
+// promises returns the options of the conformance suite for a swarm.
 func promises(s *Swarm) pathtest.Options {
 	return pathtest.Options{Short: true, Lacks: onOneMachine,
 		Common: func(path.Hop) bool { return true }, // all paths of a mode have the same tasks

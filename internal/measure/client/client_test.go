@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// names are those of figures, in order.
+// names returns those of figures, in order.
 func names(figures map[string]float64) (out []string) {
 	for n := range figures {
 		out = append(out, n)

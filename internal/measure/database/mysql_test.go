@@ -93,7 +93,7 @@ GRANT ALL ON shop.* TO app@'127.0.0.1', app@localhost, safe@'127.0.0.1';
 	}
 }
 
-// systemTables is MariaDB's own script that makes its tables.
+// systemTables returns MariaDB's own script that makes its tables.
 func systemTables() string {
 	b, _ := os.ReadFile("/usr/share/mysql/mysql_system_tables.sql")
 	return "CREATE DATABASE IF NOT EXISTS mysql;\nUSE mysql;\nSET @auth_root_socket=NULL, @skip_auth_anonymous=1;\n" + string(b) + "\nFLUSH PRIVILEGES;\n"

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// elsewhere is the address of a server of this test as one that is not known to be
-// on this machine.
+// elsewhere returns the address of a server of this test as one that is not known to be on this
+// machine.
 func elsewhere(addr string) string { return strings.Replace(addr, "127.0.0.1", "0.0.0.0", 1) }
 
 // greedyMySQL asks every client for the password itself, encrypted with a key of its

@@ -92,8 +92,7 @@ func postgres(t *testing.T) (port, dir string) {
 	}
 }
 
-// skipOrFail is the project's rule: skip on a laptop, fail where CI=true says that
-// nothing is missing.
+// skipOrFail skips the test, or fails it under CI=true, where nothing may be missing.
 func skipOrFail(t *testing.T, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -102,7 +101,7 @@ func skipOrFail(t *testing.T, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// segments are those with data that the kernel received and sent.
+// segments returns the numbers of segments with data that the kernel received and sent.
 func segments(t testing.TB, s *Session) (in, out uint32) {
 	t.Helper()
 	raw, err := s.link.conn.(*net.TCPConn).SyscallConn()

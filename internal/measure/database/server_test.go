@@ -89,7 +89,7 @@ func mysqlServer(answer func(c net.Conn)) func(net.Conn) {
 	}
 }
 
-// pgMessage is one message of PostgreSQL's protocol.
+// pgMessage returns one message of PostgreSQL's protocol.
 func pgMessage(kind byte, body string) string {
 	return string(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(body)+4))) + body
 }
@@ -98,8 +98,8 @@ func pgError(severity, code, msg string) string {
 	return pgMessage('E', "S"+severity+"\x00V"+severity+"\x00C"+code+"\x00M"+msg+"\x00\x00")
 }
 
-// pgServer has no TLS, asks for the password in the clear, shows it to login
-// and, if that lets the client in, gives what follows each request to answer.
+// pgServer returns a server without TLS that asks for the password in the clear, passes it to login
+// and, if that accepts the client, each following request to answer.
 func pgServer(login func(password string) (refusal string), answer func(c net.Conn, n int)) func(net.Conn) {
 	return func(c net.Conn) {
 		b := make([]byte, 4096)

@@ -72,7 +72,7 @@ func (s stream) says(tokens ...string) bool {
 	return http.NewResponseController(s.ResponseWriter).Flush() == nil
 }
 
-// waits is false if the client has gone.
+// waits returns false if the client has gone.
 func (s stream) waits(d time.Duration) bool {
 	select {
 	case <-s.r.Context().Done():
@@ -84,7 +84,7 @@ func (s stream) waits(d time.Duration) bool {
 
 func (s stream) ends() { io.WriteString(s, "data: [DONE]\n\n") }
 
-// short is a response of two tokens.
+// short sends a response of two tokens.
 func short(s stream, _ int64) {
 	s.says("a")
 	s.says("b")
@@ -172,7 +172,7 @@ func visited(t testing.TB, ctx context.Context, c *Chat, l sample.Load) (sample.
 	return v, err
 }
 
-// wants is the error with all the words.
+// wants checks that the error contains all the words.
 func wants(t *testing.T, err error, words ...string) {
 	t.Helper()
 	if err == nil {

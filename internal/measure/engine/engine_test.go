@@ -71,8 +71,8 @@ func try(t *testing.T, ctx context.Context, b *fake.Builder, r plan.Request, cha
 	return out
 }
 
-// drift is a machine that gets slower and faster by round; bridge has 0.8 of
-// its throughput and rate all the same.
+// drift returns the throughput of a machine that gets slower and faster by round; bridge always has
+// 0.8 of its throughput and rate.
 func drift(s path.Spec, _ string, n int) float64 {
 	rate := []float64{1e6, 3e5, 2e6, 5e5, 1e6, 8e5, 4e5}[n/2%7] // host is visited twice a round
 	if s == bridgeSpec {

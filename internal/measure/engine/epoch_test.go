@@ -17,7 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// sliced is a request whose loads are sliced.
+// sliced returns a request whose loads are sliced.
 func sliced(rounds int) plan.Request {
 	r := request()
 	for i := range r.Loads {
@@ -69,8 +69,8 @@ func TestEpochs(t *testing.T) {
 	}
 }
 
-// pace is what the engine knows when it makes an epoch of the fake backend: that
-// nothing drains, but for bulk's first.
+// pace returns what the engine knows when it makes an epoch of the fake backend: that nothing
+// drains, except bulk's first.
 func pace(p sample.Plan, turn plan.Turn, round int) plan.Pace {
 	out := plan.Pace{Length: p.Epoch, Drain: make([]float64, len(p.Cells))}
 	if round == 0 {

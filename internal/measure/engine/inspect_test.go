@@ -15,12 +15,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// mtu is a path's one setting.
+// mtu returns a path's only setting.
 func mtu(value string) []path.Setting {
 	return []path.Setting{{Where: "machine A", Of: "veth-server", What: "MTU", Value: value}}
 }
 
-// bridgeChanges are settings of which the bridge's change after some visits.
+// bridgeChanges returns settings of which the bridge's change after some visits.
 func bridgeChanges(after int) func(path.Spec, int) ([]path.Setting, error) {
 	return func(s path.Spec, visits int) ([]path.Setting, error) {
 		if s == bridgeSpec && visits >= after {

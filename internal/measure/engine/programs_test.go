@@ -30,12 +30,12 @@ func programs(rounds int) plan.Request {
 	return r
 }
 
-// latency is a client that took two seconds and prints so many milliseconds.
+// latency returns the state of a client that took two seconds and prints the given ms.
 func latency(ms float64) program.State {
 	return program.State{Ended: true, Known: true, Elapsed: 2 * time.Second, CPU: time.Second, Stdout: fmt.Sprintf("latency %g\n", ms)}
 }
 
-// printing is a script in which every client does well and prints ms.
+// printing returns a script in which every client succeeds and prints ms.
 func printing(ms func(s path.Spec) float64) script {
 	return func(s path.Spec, o program.Request, _ int) program.State {
 		if o.Op == program.Wait {
@@ -47,8 +47,8 @@ func printing(ms func(s path.Spec) float64) script {
 
 func steady(path.Spec) float64 { return 5 }
 
-// wrong is a script in which one order of the second visit to the bridge gets
-// another answer.
+// wrong returns a script in which one request of the second visit to the bridge gets another
+// answer.
 func wrong(op program.Op, ready bool, st program.State) script {
 	well := printing(steady)
 	return func(s path.Spec, o program.Request, n int) program.State {
@@ -59,7 +59,7 @@ func wrong(op program.Op, ready bool, st program.State) script {
 	}
 }
 
-// failures are the visits that failed, or were not witnessed.
+// failures returns the visits that failed, or were not witnessed.
 func failures(f *sample.File) (out []sample.Visit) {
 	for _, v := range f.Visits {
 		if v.Failure != "" || !v.Witness.OK {

@@ -15,8 +15,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
-// unhindered is both on a machine that lets them run: one that keeps a thread
-// waiting for longer than the loops' patience gets another try.
+// unhindered runs both ends on a machine that lets them run: if a thread has to wait for longer
+// than the loops' patience, it tries again.
 func unhindered(t testing.TB, s sample.Load) (client, server Stats) {
 	t.Helper()
 	const tries = 5
@@ -103,7 +103,7 @@ func runFor(t testing.TB, window time.Duration, addr netip.AddrPort, o Options, 
 	return got
 }
 
-// answering is a server that answers a byte for a byte, by delay later.
+// answering starts a server that answers a byte for a byte, by delay later.
 func answering(t testing.TB, delay time.Duration) (netip.AddrPort, net.Listener) {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")

@@ -26,7 +26,7 @@ func options(s sample.Load) Options {
 	return Options{Load: s, NewHistogram: func() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(time.Minute), 3) }}
 }
 
-// inTime is a test of what loads do in time, on a machine that lets them run.
+// inTime tests what loads do in time, on a machine that lets them run.
 func inTime(t *testing.T, f func(u testing.TB)) {
 	t.Helper()
 	testwait.Unhindered(t, time.Minute, f)

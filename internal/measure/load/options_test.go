@@ -44,7 +44,7 @@ func between(t testing.TB, s sample.Load, when func(begin int64) Schedule, via f
 
 func direct(a netip.AddrPort) netip.AddrPort { return a }
 
-// windows is a schedule with so long a warm-up and window.
+// windows returns a function that makes a schedule with the given warm-up and window.
 func windows(warmup, window time.Duration) func(int64) Schedule {
 	return func(begin int64) Schedule {
 		return Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+window)}
@@ -198,7 +198,7 @@ func TestSenders(t *testing.T) {
 	}
 }
 
-// report is a message of the error queue.
+// reported returns a message of the error queue.
 func reported(level, kind int32, ee unix.SockExtendedErr) []byte {
 	b := make([]byte, unix.CmsgSpace(16))
 	if unix.SizeofPtr == 8 {

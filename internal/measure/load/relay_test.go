@@ -14,9 +14,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
-// delayed is a relay in user space to a server on the loopback device, which
-// passes on what it gets by delay later, in order, both ways; for loads whose
-// arithmetic is tested on a path with a known delay. It ends with the test.
+// delayed starts a relay in user space to a server on the loopback device, which passes on what it
+// receives by delay later, in order, both ways; for loads whose arithmetic is tested on a path with
+// a known delay. It ends with the test.
 func delayed(t testing.TB, to netip.AddrPort, delay time.Duration) netip.AddrPort {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -77,9 +77,9 @@ func pass(to, from net.Conn, delay time.Duration) {
 	}
 }
 
-// lossy is a relay of datagrams to a server on the loopback device. It passes
-// on those for which keep is true, n being their number from 0, by delay later;
-// answers it passes back at once. It ends with the test.
+// lossy starts a relay of datagrams to a server on the loopback device. It passes on those for
+// which keep is true, n being their number from 0, by delay later, and answers at once. It ends
+// with the test.
 func lossy(t testing.TB, to netip.AddrPort, delay time.Duration, keep func(n int) bool) netip.AddrPort {
 	t.Helper()
 	in, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})

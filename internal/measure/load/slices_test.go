@@ -16,7 +16,7 @@ const (
 	sliceEach = int64(20 * time.Millisecond)
 )
 
-// sliced is a schedule of a run-in, n slices and a window.
+// sliced returns a schedule of a run-in, n slices and a window.
 func sliced(begin int64, n int) Schedule {
 	s := Schedule{}
 	for i := range n + 1 {
@@ -34,7 +34,7 @@ func sliced(begin int64, n int) Schedule {
 	return s
 }
 
-// after is the slice so much later.
+// after returns the slice moved by gap.
 func (s Slice) after(gap int64) Slice {
 	s.Start, s.End = s.Start+gap, s.End+gap
 	if s.measured() {

@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// response is a whole one of a few tokens, due at 1, 2, 3 …, each sent 10 later.
+// response returns a whole response of a few tokens, due at 1, 2, 3 …, each sent 10 later.
 func response(tokens int) []byte {
 	out := append([]byte{}, responseHead...)
 	frames := tokenFrames()

@@ -52,7 +52,7 @@ func TestTracker(t *testing.T) {
 	}
 }
 
-// path is what a simulated receiver gets of a rate: all up to its capacity.
+// simulated returns what a simulated receiver gets of a rate: all up to its capacity.
 func simulated(capacity, top float64) func(rate float64) (sent, got float64, ok bool) {
 	return func(rate float64) (float64, float64, bool) {
 		if rate == 0 || rate > top {
@@ -142,7 +142,7 @@ func over(t testing.TB, s sample.Load, warm, wide time.Duration, relay func(neti
 
 func straight(a netip.AddrPort) netip.AddrPort { return a }
 
-// freeUDP is an address that a server of the test may have.
+// freeUDP returns an address that a server of the test may have.
 func freeUDP(t testing.TB) netip.AddrPort {
 	t.Helper()
 	return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), testnet.Port(t))

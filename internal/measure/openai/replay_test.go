@@ -74,7 +74,7 @@ func TestEveryFileIsReplayed(t *testing.T) {
 	}
 }
 
-// replayed is a file of testdata.
+// replayed returns a file of testdata.
 func replayed(t *testing.T, file string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", file))
@@ -134,7 +134,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// glued is how many of n tokens in one read are glued.
+// glued returns how many of n tokens in one read are glued.
 func glued(n int) int {
 	if n == 1 {
 		return 0

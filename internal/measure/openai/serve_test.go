@@ -140,5 +140,5 @@ const (
 	done  = "data: [DONE]\n\n"
 )
 
-// good is a whole response of three tokens.
+// good returns a whole response of three tokens.
 func good() string { return head + inChunks(says("a"), says("b"), says("c"), stops, done) }

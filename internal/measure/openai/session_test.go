@@ -204,7 +204,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// model is a handler of a server that lists models and streams.
+// model returns a handler that lists models and streams.
 func model(list string, asked *atomic.Value) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) {

@@ -111,7 +111,7 @@ func startKeeper(t *testing.T, apart bool) *kept {
 	return k
 }
 
-// programs are the keeper's, itself left out.
+// programs returns the keeper's processes, without itself.
 func (k *kept) programs() (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range files {
@@ -177,7 +177,7 @@ func both(t *testing.T, f func(t *testing.T, k *kept)) {
 	}
 }
 
-// binds is a program that binds {port} of a network's address, a little late.
+// binds returns a program that binds {port} of a network's address, slightly late.
 func binds(t *testing.T, network, host string) string {
 	t.Helper()
 	exe, err := os.Executable()

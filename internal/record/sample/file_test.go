@@ -24,7 +24,7 @@ func realFile(t testing.TB) []byte {
 	return b
 }
 
-// full is a file in which nearly every field is set.
+// full returns a file in which nearly every field is set.
 func full(t testing.TB) *File {
 	t.Helper()
 	h := NewHistogram()

@@ -177,7 +177,7 @@ func TestDecodeForeignRange(t *testing.T) {
 	}
 }
 
-// allocated is how many bytes do allocates.
+// allocated returns the bytes that do allocates.
 func allocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

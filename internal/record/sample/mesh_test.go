@@ -12,7 +12,7 @@ import (
 const meshHeader = `{"header":{"schema":"` + Schema + `","plan":{"study":"mesh","loads":[{"kind":"rr"},{"kind":"bulk"}],"cells":[],` +
 	`"mesh":{"nodes":[{"name":"a"},{"name":"b"},{"name":"c"}],"mode":"host","on":"swarm"}}}}`
 
-// meshVisit is a full visit: 60 µs or 8 Gbit/s.
+// meshVisit returns a full visit: 60 µs or 8 Gbit/s.
 func meshVisit(t testing.TB, sweep, round int, p Pair, load string) Visit {
 	t.Helper()
 	v := Visit{Turn: Turn{Round: round, At: 1.5, PairTurn: PairTurn{Sweep: sweep, Pair: p, Load: load}},

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// stepped is a search: a round of the plan's two cells, then one in which one rests and one
-// is new.
+// stepped returns a search: a round of the plan's two cells, then one in which one rests and one is
+// new.
 func stepped(t *testing.T) string {
 	t.Helper()
 	var b bytes.Buffer

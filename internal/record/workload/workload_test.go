@@ -38,7 +38,7 @@ func TestMetricsAgree(t *testing.T) {
 	}
 }
 
-// busyVisit is a visit that says something of everything.
+// busyVisit returns a visit with a value for everything.
 func busyVisit(t *testing.T) sample.Visit {
 	t.Helper()
 	h := sample.NewHistogram()

@@ -65,7 +65,7 @@ func skipUnlessCI(t *testing.T, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// setting is what a device has there.
+// setting returns a device's setting.
 func setting(t *testing.T, device, what string) Setting {
 	t.Helper()
 	all, err := Inspect(device)

@@ -74,8 +74,8 @@ func TestAddressIsReused(t *testing.T) {
 	t.Logf("%d cycles: %d connections reached the right container, %d docker-proxy, %d nobody", cycles, right.Load(), byProxy.Load(), none.Load())
 }
 
-// askApart is ask without the namespace's thread, which would have clients wait for each
-// other: only the socket is made there.
+// askApart is ask without the namespace's thread, on which clients would wait for each other: only
+// the socket is made there.
 func (m *machine) askApart(at string) string {
 	var fd int
 	if err := m.host.Do(func() (err error) {

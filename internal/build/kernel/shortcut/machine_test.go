@@ -217,7 +217,7 @@ func (m *machine) proxy(t *testing.T, at string) Listener {
 	return Listener{PID: cmd.Process.Pid, Inode: listening(t, cmd.Process.Pid), Command: cmd.Args}
 }
 
-// listening is the inode of a process's only listening socket.
+// listening returns the inode of a process's only listening socket.
 func listening(t *testing.T, pid int) uint32 {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d/fd", pid)

@@ -319,7 +319,7 @@ func (m *machine) wantLeft(t *testing.T, why Reason, want uint64) {
 	}
 }
 
-// markAnyway is Add without asking what the socket is.
+// markAnyway is Add without checking the socket.
 func (m *machine) markAnyway(t *testing.T, e Entry, l Listener) {
 	t.Helper()
 	pidfd, err := unix.PidfdOpen(l.PID, 0)

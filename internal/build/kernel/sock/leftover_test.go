@@ -18,7 +18,7 @@ import (
 // patience is for what takes no time on an idle machine.
 const patience = 30 * time.Second
 
-// space is a network namespace with its loopback device up.
+// space returns a network namespace with its loopback device up.
 func space(t *testing.T) *netns.NS {
 	t.Helper()
 	ns, err := netns.New()
