@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sit is the first process of a container in which agents are started from outside. It ends when no
-// agent has come for patience, or when the last one has been gone for that long, so that the
-// container ends with its toll. It sleeps while an agent runs, and reaps ended processes.
+// Sit runs the first process of a container in which agents are started from outside. It returns
+// when no agent has come for patience, or when the last one has been gone for that long, so that
+// the container ends with its toll. It sleeps while an agent runs, and reaps ended processes.
 func Sit(ctx context.Context, patience time.Duration) error {
 	const looks = 300 * time.Millisecond
 	children := make(chan os.Signal, 1)

@@ -78,7 +78,7 @@ func plain(word string) error {
 	return nil
 }
 
-// String is the host as ParseHost takes it.
+// String returns the host in the form for ParseHost.
 func (h Host) String() string {
 	out := h.Name
 	if h.Port != 0 {
@@ -93,7 +93,7 @@ func (h Host) String() string {
 	return out
 }
 
-// Typed returns the host as ssh's command line takes it, with user and port as they were given.
+// Typed returns the host for ssh's command line, with user and port as given.
 func (h Host) Typed() string {
 	out := h.Name
 	if h.User != "" {
@@ -105,8 +105,8 @@ func (h Host) Typed() string {
 	return out
 }
 
-// in puts the host and a user into a remedy: as toll's flags take it behind --peer, as ssh's list
-// of keys has it behind -R, and as ssh's command line takes it elsewhere.
+// in replaces the host and a user in a remedy: in the form of toll's flags after --peer, of ssh's
+// list of keys after -R, and of ssh's command line elsewhere.
 func (h Host) in(remedy, user string) string {
 	root, known := Host{User: "root", Name: h.Name, Port: h.Port}, h.Name
 	if h.Port != 0 {
@@ -116,12 +116,12 @@ func (h Host) in(remedy, user string) string {
 		"HOST:PORT", "HOST:PORT", "HOST", h.Typed(), "USER", user).Replace(remedy)
 }
 
-// Here reports whether it is this machine, which is reached without ssh: localhost, for
-// no user and at no port. Either of them says that ssh is meant.
+// Here reports whether it is this machine, which is reached without ssh: localhost without a user
+// and a port, either of which means ssh.
 func (h Host) Here() bool { return h == Host{Name: "localhost"} }
 
-// args are ssh's, which runs a command there. The user's configuration holds but for what
-// would ask at a terminal, speak in windows, or stay.
+// args returns the arguments of ssh that run a command there. The user's configuration applies,
+// except for prompts at a terminal, traffic in windows, and connections that stay.
 func (h Host) args(command string) []string {
 	out := []string{"-T", "-e", "none", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=0", "-o", "TCPKeepAlive=yes",
 		"-o", "ClearAllForwardings=yes", "-o", "ControlMaster=no", "-o", "PermitLocalCommand=no", "-o", "RemoteCommand=none"}

@@ -135,10 +135,10 @@ func checkHost(p product, u *url.URL, q url.Values) error {
 	return nil
 }
 
-// secretWords are what the name of an option with a secret contains.
+// secretWords are parts of the names of options with secrets.
 var secretWords = []string{"pass", "pwd", "secret", "token", "credential"}
 
-// maybeWords are what it may contain too; such values are not printed.
+// maybeWords are parts of names of options that may have one; their values are not printed.
 var maybeWords = []string{"key", "auth"}
 
 // noSecret are options that only sound like it.
@@ -157,7 +157,7 @@ func sounds(key string, words []string) bool {
 		slices.ContainsFunc(words, func(w string) bool { return strings.Contains(key, w) })
 }
 
-// redactQuery keeps the order and the spelling of a query string.
+// redactQuery redacts a query string without changing its order and spelling.
 func redactQuery(raw string) string {
 	if raw == "" {
 		return ""

@@ -157,8 +157,9 @@ func fetch(t *thread) {
 	t.edge(clock.Now())
 }
 
-// edge is a bound of a window that the bytes themselves make: from the common start to the last
-// byte. Each thread reads the process's clocks, because any of them may be the last to end.
+// edge takes the mark at a bound of a window that the bytes themselves make: from the common start
+// to the last byte. Each thread reads the process's clocks, because any of them may be the last to
+// end.
 func (t *thread) edge(at int64) {
 	t.first = true
 	t.bounds++

@@ -106,7 +106,7 @@ func (f *Figures) connections(v sample.Visit, _ sample.Load) {
 	}
 }
 
-// crrDoubts are about all visits, including failed ones.
+// crrDoubts returns doubts about all visits, including failed ones.
 func crrDoubts(s Seen) []Doubt { return append(cutShort(s.All), failedConnections(s.All)...) }
 
 // cutShort reports which visits were cut short, and what was left of ended connections.

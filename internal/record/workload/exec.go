@@ -147,7 +147,7 @@ func (f *Figures) client(v sample.Visit) {
 	}
 }
 
-// programDoubts are about clients that may not have contacted the server.
+// programDoubts returns doubts about clients that may not have contacted the server.
 func programDoubts(s Seen) []Doubt {
 	told := 0
 	for _, v := range s.Visits {

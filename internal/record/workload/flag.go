@@ -97,7 +97,7 @@ func replyFlag[T any](preset int64, in func(*T) *Messages) Flag {
 		func(l *sample.Load, n int64) { set(l, func(o *T) { in(o).Reply = int(n) }) }}}
 }
 
-// writeFlag is the size of a stream's writes.
+// writeFlag returns the flag for the size of a stream's writes.
 func writeFlag[T any](put func(o *T, n int)) Flag {
 	return Flag{Name: "write-size", Help: "bytes given to the kernel at once, such as 4k (default 128k)",
 		Value: Size{0, 1, MaxMessage, func(l *sample.Load, n int64) { set(l, func(o *T) { put(o, int(n)) }) }}}

@@ -217,7 +217,7 @@ func (f *Figures) tokens(v sample.Visit, l sample.Load) {
 // the load is called late.
 const behind = 0.1
 
-// streamDoubts are about whether the load's own ends kept up.
+// streamDoubts returns doubts whether the load's own ends kept up.
 func streamDoubts(s Seen) (out []Doubt) {
 	o := StreamOf(s.Load)
 	limit := behind / o.Pace

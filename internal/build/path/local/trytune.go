@@ -44,7 +44,7 @@ func TryCongestion(name string) error {
 	return sysctl.Set(TCPCongestion, before)
 }
 
-// MostQueues is how many queues a veth pair can have, in each direction.
+// MostQueues returns the most queues that a veth pair can have in each direction.
 func MostQueues() (most int, err error) {
 	const name = "try-queues"
 	if err := tryPair(name); err != nil {
@@ -66,7 +66,7 @@ func tryRPS() error {
 	return trySteering(link.RPS, "lo", "receive packet steering", "CONFIG_RPS")
 }
 
-// tryXPS does the same with those that a pair sends.
+// tryXPS does the same for sent packets.
 func tryXPS() error {
 	if err := tryPair("try-xps"); err != nil {
 		return err
