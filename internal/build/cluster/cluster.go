@@ -1,5 +1,5 @@
-// Package cluster has what backends share whose paths are on the nodes of a cluster, where agents
-// read for them (see package agent): the devices there, hops, and settings.
+// Package cluster has what backends share whose paths are on a cluster's nodes, where agents read
+// for them (see package agent): the devices there, hops, and settings.
 package cluster
 
 import (
@@ -17,17 +17,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Devices are those of agents' network namespaces, as they were when first asked for. The zero
-// value is ready.
+// Devices are those of agents' network namespaces, as first read. The zero value is ready to use.
 type Devices struct{ known sync.Map }
 
-// namespace is one of an agent's.
+// namespace identifies a namespace of an agent.
 type namespace struct {
 	agent *agent.Agent
 	file  string // "": its own
 }
 
-// Of are the devices of a namespace of an agent's, by its file; "" is the agent's own.
+// Of returns the devices of an agent's namespace, by its file; "" is the agent's own.
 func (d *Devices) Of(ctx context.Context, a *agent.Agent, file string) ([]agent.Interface, error) {
 	if known, ok := d.known.Load(namespace{a, file}); ok {
 		return known.([]agent.Interface), nil
@@ -39,7 +38,7 @@ func (d *Devices) Of(ctx context.Context, a *agent.Agent, file string) ([]agent.
 	return got, err
 }
 
-// Forget makes the next caller that needs an agent's own devices read them again.
+// Forget makes the next caller read an agent's own devices again.
 func (d *Devices) Forget(a *agent.Agent) { d.known.Delete(namespace{a, ""}) }
 
 // Box is a container of a path, with an agent in it.
@@ -50,13 +49,13 @@ type Box struct {
 	Where  string
 }
 
-// port is a container's device, which several paths may have.
+// port identifies a container's device, which several paths may have.
 type port struct {
 	agent  *agent.Agent
 	device string
 }
 
-// Find is the box of an agent on its device with an IPv4 address within the network; nil: there
+// Find returns the box of an agent on its device whose IPv4 address within accepts, or nil if there
 // is none.
 func Find(a *agent.Agent, devices []agent.Interface, within func(netip.Prefix) bool) *Box {
 	for _, d := range devices {
@@ -69,7 +68,8 @@ func Find(a *agent.Agent, devices []agent.Interface, within func(netip.Prefix) b
 	return nil
 }
 
-// Hop is the container's own device; what that receives goes to the server if toServer.
+// Hop returns the hop of the container's own device; if toServer, what it receives goes to the
+// server.
 func (b *Box) Hop(kind mode.HopKind, toServer bool) path.Hop {
 	return path.Hop{Kind: kind, Name: b.Device.Name, Where: b.Where, Shared: port{b.Agent, b.Device.Name}, Counts: counts(b.Device.Name, toServer),
 		Read: b.Agent.Read(agent.Counter{Device: &agent.Device{Name: b.Device.Name, ForwardRx: toServer}})}
@@ -80,18 +80,18 @@ func (b *Box) Paired(d agent.Interface) bool {
 	return d.Index == b.Device.Peer && d.Kind == b.Device.Kind
 }
 
-// DeviceHop is a device in an agent's own namespace.
+// DeviceHop returns the hop of a device in an agent's own namespace.
 func DeviceHop(a *agent.Agent, where string, kind mode.HopKind, name string, forwardRx bool) path.Hop {
 	return path.Hop{Kind: kind, Name: name, Where: where, Counts: counts(name, forwardRx),
 		Read: a.Read(agent.Counter{Device: &agent.Device{Name: name, ForwardRx: forwardRx}})}
 }
 
-// counts names a device's counters, of which forward is what it received if forwardRx.
+// counts names a device's counters; forward is what it received if forwardRx.
 func counts(device string, forwardRx bool) [2]path.Counter {
 	return [2]path.Counter{{Device: device, Sent: !forwardRx}, {Device: device, Sent: forwardRx}}
 }
 
-// Card is the device that has the address.
+// Card returns the device that has the address.
 func Card(devices []agent.Interface, addr netip.Addr) (agent.Interface, bool) {
 	i := slices.IndexFunc(devices, func(d agent.Interface) bool {
 		return slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() == addr })
@@ -108,7 +108,7 @@ type Spot struct {
 	At    agent.Spot
 }
 
-// Inspect reads all namespaces at once: each agent may be far away.
+// Inspect reads all namespaces at once, because each agent may be far away.
 func Inspect(spots []Spot) ([]path.Setting, error) {
 	var (
 		wg   sync.WaitGroup
@@ -122,23 +122,24 @@ func Inspect(spots []Spot) ([]path.Setting, error) {
 	return slices.Concat(read...), errors.Join(errs...)
 }
 
-// DrawPort draws a port of a node's own. Whether it is free cannot be asked; what listens on a
-// fixed one is below, and dials from one above.
+// DrawPort returns a random port of a node, without checking that it is free; fixed listeners have
+// lower ones, and dialling ends higher ones.
 func DrawPort() uint16 {
 	const first, count = 20000, 10000
 	return first + uint16(rand.N(count))
 }
 
-// SwitchHop is a bridge as a switch between two of its ports: what it sent out of them.
+// SwitchHop returns the hop of a bridge as a switch between two of its ports: what it sent out of
+// them.
 func SwitchHop(a *agent.Agent, where, bridge string, toClient, toServer agent.Counter) path.Hop {
 	return local.SwitchHop(where, bridge, a.Read(toClient), a.Read(toServer))
 }
 
-// Both counts what each of two readers has counted since the first reading, so that what
-// passed only one of them is in neither.
+// Both returns a reader of what both readers have counted since the first reading, so that what
+// passed only one of them is not included.
 func Both(a, b local.Reader) local.Reader {
 	var (
-		mu    sync.Mutex // guards following
+		mu    sync.Mutex // guards the fields that follow
 		first [2]sample.Counters
 		begun bool
 	)

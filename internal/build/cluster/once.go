@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// Once is what a backend has started: once, and until it is closed. The zero value is ready.
+// Once holds what a backend has started, until it is closed. The zero value is ready to use.
 type Once[T any] struct {
-	mu      sync.Mutex // guards following
+	mu      sync.Mutex // guards the fields that follow
 	begun   bool
 	started T
-	err     error // why there is none
+	err     error // why there is no value
 }
 
-// Start is what begin started when it was called first, or why it could not. That ctx ended is
-// nobody's fault, and not remembered.
+// Start returns what the first call of begin started, or its error. An error because ctx ended is
+// not remembered.
 func (o *Once[T]) Start(ctx context.Context, begin func(context.Context) (T, error)) (T, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -29,7 +29,7 @@ func (o *Once[T]) Start(ctx context.Context, begin func(context.Context) (T, err
 	return started, err
 }
 
-// Close ends what was started, if anything was. Then Start begins anew.
+// Close ends what was started, if anything was. The next Start begins again.
 func (o *Once[T]) Close(end func(T) error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
