@@ -10,34 +10,34 @@ import (
 // Ports inside containers.
 const (
 	ServerPort = 5201
-	SecondPort = 5301 // of a server with two
+	SecondPort = 5301 // of a server with two ports
 )
 
-// Container is one with an end in it.
+// Container is a container with an end in it.
 type Container interface {
-	// Place is where processes are started.
+	// Place returns the place for processes in it.
 	Place() path.Place
-	// Addr is its address.
+	// Addr returns its address.
 	Addr() netip.Addr
-	// Hop is its own device; what that receives goes to the server if toServer.
+	// Hop returns the hop of its own device; if toServer, what it receives goes to the server.
 	Hop(toServer bool) path.Hop
 }
 
-// Ends are the servers and clients of a path while it is built.
+// Ends are the servers and clients of a path being built.
 type Ends[C Container] struct {
-	// Servers and Clients are the containers that the ends are in, in order; none where
-	// they are processes of a machine.
+	// Servers and Clients are the containers of the ends, in order; empty for ends that are
+	// processes of a machine.
 	Servers, Clients []C
-	// Dial is where each server is dialled.
+	// Dial has the address at which each server is dialled.
 	Dial []netip.AddrPort
 
 	path *path.Path
 }
 
-// NewEnds are the ends of a path, which has none yet.
+// NewEnds returns the ends of a path, none so far.
 func NewEnds[C Container](p *path.Path) Ends[C] { return Ends[C]{path: p} }
 
-// Label is what the container of the i-th of n ends in a role is called.
+// Label returns the name of the container of the i-th of n ends in a role.
 func Label(role string, i, n int) string {
 	if n > 1 {
 		return fmt.Sprintf("%s container %d", role, i+1)
@@ -45,15 +45,15 @@ func Label(role string, i, n int) string {
 	return role + " container"
 }
 
-// AddServer places the next server in a container, where clients dial it unless the
-// recipe says otherwise.
+// AddServer places the next server in a container. Clients dial the container unless the recipe
+// sets another address.
 func (e *Ends[C]) AddServer(c C) {
 	e.Servers = append(e.Servers, c)
 	e.Listen(c.Place(), ServerPort, netip.AddrPortFrom(c.Addr(), ServerPort))
 }
 
-// Listen places the next server, which listens on a port there, at all addresses of the
-// family in which it is dialled.
+// Listen places the next server, which listens on a port there, at all addresses of the family in
+// which it is dialled.
 func (e *Ends[C]) Listen(place path.Place, port uint16, dial netip.AddrPort) {
 	anywhere := netip.IPv4Unspecified()
 	if dial.Addr().Is6() {
@@ -83,7 +83,7 @@ func (e *Ends[C]) PlaceClients(place path.Place) {
 	}
 }
 
-// Connect tells the clients which servers to dial.
+// Connect sets the servers that the clients dial.
 func (e *Ends[C]) Connect() {
 	for i, c := range e.path.Clients {
 		e.path.Clients[i].Dial = e.Dial[c.Server]
@@ -93,7 +93,7 @@ func (e *Ends[C]) Connect() {
 	}
 }
 
-// EachServer is a hop for each server, which its clients' bytes cross.
+// EachServer returns a hop for each server, which its clients' bytes cross.
 func (e *Ends[C]) EachServer(hop func(i int) path.Hop) []path.Hop {
 	var out []path.Hop
 	n, _ := e.path.Spec.Count()
@@ -105,12 +105,12 @@ func (e *Ends[C]) EachServer(hop func(i int) path.Hop) []path.Hop {
 	return out
 }
 
-// ServerHops are the servers' own devices.
+// ServerHops returns the hops of the servers' own devices.
 func (e *Ends[C]) ServerHops() []path.Hop {
 	return e.EachServer(func(i int) path.Hop { return e.Servers[i].Hop(true) })
 }
 
-// ClientHops are the clients' own devices.
+// ClientHops returns the hops of the clients' own devices.
 func (e *Ends[C]) ClientHops() []path.Hop {
 	var out []path.Hop
 	for i, c := range e.Clients {

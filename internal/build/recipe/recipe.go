@@ -1,9 +1,9 @@
-// Package recipe has what backends share if they build a path by a recipe of its mode:
-// the runner, which compares what was built with the catalogue and undoes what failed,
-// and the places of servers and clients.
+// Package recipe has what backends share that build a path by a recipe of its mode: the runner,
+// which compares the result with the catalogue and undoes it after a failure, and the places of
+// servers and clients.
 //
-// A recipe is a function on the backend's site. It makes the containers, places the
-// ends, and lists the path's hops and guards.
+// A recipe is a function on the backend's site. It makes the containers, places the ends, and lists
+// the path's hops and guards.
 package recipe
 
 import (
@@ -17,15 +17,14 @@ import (
 
 // ground is what a path is built on.
 type ground interface {
-	// Finish completes the path after the recipe: which servers the clients dial, what
-	// a result says of devices and settings, how it is drained and inspected.
+	// Finish completes the path after the recipe: the servers that clients dial, what a result
+	// contains of devices and settings, draining and inspecting.
 	Finish() error
 }
 
-// Build builds a path: begin makes the site, the recipe does the mode's part. What both
-// push to the path's Undo is undone, last first, if anything fails, also if the path is
-// not the one that the catalogue promises. A nil recipe is that of a mode that the
-// backend does not have.
+// Build builds a path: begin makes the site, the recipe the mode's part. If anything fails, or the
+// path is not the one in the catalogue, what both pushed to the path's Undo is undone, last first.
+// A nil recipe is that of a mode that the backend does not have.
 func Build[S ground](ctx context.Context, spec path.Spec, recipe func(S) error, begin func(*path.Path) (S, error)) (*path.Path, error) {
 	m, _ := mode.Find(spec.Mode)
 	ways := m.RoutesTo(spec.From, spec.To)

@@ -7,20 +7,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// RefuseTunes refuses what is set on devices, for a backend whose devices are not
-// toll's: those of other machines.
+// RefuseTunes returns an error for tunes of devices, for a backend whose devices belong to other
+// machines.
 func RefuseTunes(s path.Spec) error {
 	for _, t := range s.Tune.List() {
-		if t.Key != mode.Nodelay { // the load's own
+		if t.Key != mode.Nodelay { // an option of the load
 			return &path.UnsupportedError{Missing: fmt.Sprintf("%s is set on devices of this machine only", t.Key), Remedy: "--on lab or docker"}
 		}
 	}
 	return nil
 }
 
-// Dual reports whether the networks of a path have IPv6 beside IPv4, as made by `docker network
-// create --ipv6`, and its machines Docker's rules for it. At ::1, and at the machine's own address from
-// without, a published port is docker-proxy's on networks without it, which is the default.
+// Dual reports whether the networks of a path have IPv6 in addition to IPv4, as with `docker
+// network create --ipv6`, and its machines Docker's rules for it. At ::1, and at the machine's own
+// address from outside, docker-proxy serves a published port on networks without IPv6, which is the
+// default.
 func Dual(s path.Spec) bool {
 	switch s.Mode {
 	case mode.Native, mode.Fast, mode.FastLinks:
@@ -33,7 +34,7 @@ func Dual(s path.Spec) bool {
 	return s.To == mode.ToContainer6 || s.To == mode.ToAddress6
 }
 
-// Names are those of a backend's recipes, in the catalogue's order.
+// Names returns those of a backend's recipes, in the catalogue's order.
 func Names[R any](recipes map[mode.Name]R) []string {
 	var out []string
 	for _, m := range mode.All() {
