@@ -1,5 +1,6 @@
-// Package owner marks what a toll makes with the process that made it, so that
-// another toll can tell what a dead one left behind.
+// Package owner marks what a toll makes with the process that made it, so that another toll can
+// recognize what a dead one left behind. PIDs of two machines are alike, and a swarm's services are
+// visible on all of its managers, so a mark names the machine and its boot, too.
 package owner
 
 import (
@@ -21,26 +22,26 @@ const (
 	parts
 )
 
-// Mark names this process: its machine and boot, its PID namespace, PID and start
-// time, which together are unique.
+// Mark returns a unique name of this process: its machine and boot, its PID namespace, PID and
+// start time.
 func Mark() string {
-	// As self it is found in a /proc of another PID namespace, too.
+	// By the name self it is found even in a /proc of another PID namespace.
 	return strings.Join([]string{machineID(), bootID(), pidNamespace(), strconv.Itoa(os.Getpid()), startTime("self")}, "/")
 }
 
-// State is what can be known of the process of a mark.
+// State is what is known of the process of a mark.
 type State int
 
-// Unclear is also what is no mark, and what runs on another machine, see Elsewhere.
+// Unclear is also the state of an invalid mark, and of a process of another machine, see Elsewhere.
 const (
 	Unclear State = iota // it may run
 	Alive
 	Gone
 )
 
-// Judge tells whether the process of a mark still runs. A process that is not seen
-// may be hidden: of another PID namespace, or by a /proc that shows each user only
-// the own ones (hidepid, see proc(5)). It is gone only if that is proved.
+// Judge reports whether the process of a mark still runs. A process that is not seen may be hidden:
+// in another PID namespace, or by a /proc that shows each user only the own ones (hidepid, see
+// proc(5)). It is Gone only if that is proved.
 func Judge(mark string) State {
 	p := strings.Split(mark, "/")
 	if len(p) != parts || Elsewhere(mark) {
@@ -70,30 +71,30 @@ func Judge(mark string) State {
 	return Gone // another one has its PID now
 }
 
-// seenStart is when the process with this PID started; "" if that cannot be seen.
+// seenStart returns when the process with this PID started, or "" if that cannot be seen.
 func seenStart(pid int) string {
 	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
-		return "" // the PIDs there are those of another PID namespace
+		return "" // the PIDs there belong to another PID namespace
 	}
 	return startTime(strconv.Itoa(pid))
 }
 
-// Elsewhere reports whether a mark is that of a process of another machine.
+// Elsewhere reports whether a mark belongs to a process of another machine.
 func Elsewhere(mark string) bool {
 	p := strings.Split(mark, "/")
 	return len(p) == parts && p[machine] != machineID()
 }
 
-// machineID is the machine's own, see machine-id(5); "" if it has none.
+// machineID returns the machine's ID, see machine-id(5), or "" if it has none.
 func machineID() string { return line("/etc/machine-id") }
 
-// bootID is the kernel's, of this boot; "" if it does not say.
+// bootID returns the kernel's ID of this boot, or "" if unknown.
 func bootID() string {
 	id, _ := BootID()
 	return id
 }
 
-// BootID tells this machine's kernel, of this boot, from others.
+// BootID returns an ID of this boot of this machine's kernel.
 func BootID() (string, error) {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(b)), err
@@ -104,15 +105,15 @@ func line(file string) string {
 	return strings.ReplaceAll(strings.TrimSpace(string(b)), "/", "")
 }
 
-// pidNamespace names the PID namespace that PIDs are meant in: a container's
-// are not the machine's.
+// pidNamespace returns the name of the PID namespace of PIDs here: a container's are not the
+// machine's.
 func pidNamespace() string {
 	ns, _ := os.Readlink("/proc/self/ns/pid")
 	return ns
 }
 
-// startTime is when a process started, in the kernel's ticks since boot; ""
-// if it cannot be seen.
+// startTime returns when a process started, in the kernel's ticks since boot, or "" if that cannot
+// be seen.
 func startTime(pid string) string {
 	b, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	if err != nil {
