@@ -18,9 +18,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/undo"
 )
 
-// Open opens places that New made. Dir is where the journal of what it makes is kept; "" is
-// the user's state directory. If one cannot be opened none is. The caller calls end, which
-// takes away what was made, also after an interrupt.
+// Open opens places that New returned. dir is the directory of the journal of what it makes; "" is
+// the user's state directory. If one cannot be opened, none is. The caller calls end, which removes
+// what was made, even after an interrupt.
 func Open(ctx context.Context, dir string, all []*Vantage) (end func() error, err error) {
 	o := &opener{dir: dir}
 	for _, v := range all {
@@ -31,11 +31,11 @@ func Open(ctx context.Context, dir string, all []*Vantage) (end func() error, er
 	return o.made.Undo, nil
 }
 
-// opener opens places; what it makes on the way is made once.
+// opener opens places. What several need is made once.
 type opener struct {
 	dir    string
 	daemon *dockerapi.Daemon // nil until a place needs it
-	image  string            // "" until then
+	image  string            // "" until a place needs it
 	number int               // of containers
 	made   undo.Stack
 }
@@ -59,8 +59,8 @@ func (o *opener) open(ctx context.Context, v *Vantage) error {
 	return o.build(ctx, v, strings.TrimPrefix(v.name, onNetwork))
 }
 
-// noDaemon says that Docker is not reached, and what else there is: not another backend, as for
-// modes, but this machine.
+// noDaemon returns the error for an unreachable Docker. The alternative is not another backend, as
+// for modes, but this machine.
 func (v *Vantage) noDaemon(err error) error {
 	out := &Error{msg: v.name, err: err}
 	var u *path.UnsupportedError
@@ -71,7 +71,7 @@ func (v *Vantage) noDaemon(err error) error {
 	return out
 }
 
-// enter is a container that runs already.
+// enter opens a running container.
 func (v *Vantage) enter(ctx context.Context, d *dockerapi.Daemon, name string) error {
 	got, err := d.API.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
 	switch {
@@ -100,7 +100,7 @@ func (v *Vantage) at(pid int) (err error) {
 	return nil
 }
 
-// leave lets go of what at holds.
+// leave releases what at holds.
 func (v *Vantage) leave() error {
 	if v.held == nil {
 		return nil
@@ -108,7 +108,7 @@ func (v *Vantage) leave() error {
 	return v.held.Close()
 }
 
-// build makes a container on a network, which ends with this process: that holds its input.
+// build makes a container on a network, which ends with this process, the holder of its input.
 func (o *opener) build(ctx context.Context, v *Vantage, network string) error {
 	d := o.daemon
 	_, err := d.API.NetworkInspect(ctx, network, client.NetworkInspectOptions{})

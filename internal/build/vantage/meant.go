@@ -11,17 +11,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
-// Labels that Docker Compose puts on the containers of a service and on a project's networks:
-// what its file calls them.
+// Labels of Docker Compose on the containers of a service and on a project's networks: their names
+// in its file.
 const (
 	composeService = "com.docker.compose.service"
 	composeNetwork = "com.docker.compose.network"
 )
 
-// called is a container or a network, and what Compose's file calls it.
+// called is a container or a network, and its name in Compose's file.
 type called struct{ name, compose string }
 
-// containerHint says which running container may have been meant.
+// containerHint names the running container that may have been meant.
 func containerHint(ctx context.Context, d *dockerapi.Daemon, name string) string {
 	all, err := d.API.ContainerList(ctx, client.ContainerListOptions{})
 	var known []called
@@ -35,7 +35,7 @@ func containerHint(ctx context.Context, d *dockerapi.Daemon, name string) string
 	return hint(inContainer, name, known, "docker ps lists those that run")
 }
 
-// networkHint says which network may have been meant.
+// networkHint names the network that may have been meant.
 func networkHint(ctx context.Context, d *dockerapi.Daemon, name string) string {
 	all, err := d.API.NetworkList(ctx, client.NetworkListOptions{})
 	var known []called
@@ -47,7 +47,7 @@ func networkHint(ctx context.Context, d *dockerapi.Daemon, name string) string {
 	return hint(onNetwork, name, known, "docker network ls lists those that there are")
 }
 
-// hint names what may have been meant; if nothing is near, it says what lists all.
+// hint names what may have been meant or, if no name is similar, how to list all.
 func hint(kind, name string, known []called, list string) string {
 	found := meant(name, known)
 	if len(found) == 0 {
@@ -56,10 +56,11 @@ func hint(kind, name string, known []called, list string) string {
 	return "did you mean " + kind + strings.Join(found, " or "+kind) + "?"
 }
 
-// mostMeant is how many containers of a service are named.
+// mostMeant bounds the containers of a service that are named.
 const mostMeant = 3
 
-// meant are those that Compose's file calls so; if there are none, those with a name like it.
+// meant returns those with that name in Compose's file or, if there are none, those with a similar
+// name.
 func meant(name string, known []called) (out []string) {
 	var names []string
 	for _, c := range known {

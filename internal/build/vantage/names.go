@@ -14,14 +14,15 @@ import (
 // maxFile bounds what is read of a place's files, in bytes.
 const maxFile = 1 << 20
 
-// names is what a place's files say of names.
+// names is the content of a place's files about names.
 type names struct {
 	hosts   map[string][]netip.Addr
 	servers []string
 	search  []string
 }
 
-// lookUp asks as a program in the place would: its hosts file, then its name servers.
+// lookUp looks a name up as a program in the place would: in its hosts file, then by its name
+// servers.
 func (v *Vantage) lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
 	n := v.names()
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
@@ -50,14 +51,14 @@ func (v *Vantage) lookUp(ctx context.Context, host string) ([]netip.Addr, error)
 		}
 	}
 	var e *net.DNSError
-	if errors.As(failed, &e) { // which names this machine's server
+	if errors.As(failed, &e) { // it names this machine's server
 		failed = errors.New(e.Err)
 	}
 	return nil, fmt.Errorf("look up %s in %s: %w", host, v.name, failed)
 }
 
-// candidates are the names to ask for, ending in a dot each: no list of this machine's is
-// added to those.
+// candidates returns the names to ask for, each ending in a dot, so that no search list of this
+// machine's is applied.
 func (n names) candidates(name string) []string {
 	var out []string
 	if strings.Contains(name, ".") {
@@ -67,7 +68,7 @@ func (n names) candidates(name string) []string {
 		out = append(out, name+"."+strings.TrimSuffix(s, ".")+".")
 	}
 	if !strings.Contains(name, ".") {
-		out = append([]string{name + "."}, out...) // what Docker's own server answers
+		out = append([]string{name + "."}, out...) // Docker's own server answers these
 	}
 	return out
 }
@@ -76,7 +77,7 @@ func (v *Vantage) names() names {
 	return parseNames(readFile(v.files+"/etc/hosts"), readFile(v.files+"/etc/resolv.conf"))
 }
 
-// readFile is as much of a file as a place may have; "" if there is none.
+// readFile returns a file, up to maxFile, or "" if there is none.
 func readFile(name string) string {
 	f, err := os.Open(name)
 	if err != nil {
@@ -90,7 +91,7 @@ func readFile(name string) string {
 	return string(b)
 }
 
-// parseNames reads a hosts file and a resolv.conf, and leaves out what is neither.
+// parseNames parses a hosts file and a resolv.conf, and ignores malformed lines.
 func parseNames(hosts, conf string) names {
 	n := names{hosts: map[string][]netip.Addr{}}
 	for line := range strings.Lines(hosts) {

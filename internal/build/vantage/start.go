@@ -15,9 +15,9 @@ import (
 
 var _ path.Place = (*Vantage)(nil)
 
-// Start starts toll itself with other arguments, in the place's network: its files, users and
-// CPU limit are this machine's. On this machine that takes no root: a process that is to be
-// apart has a user namespace then, in which it is who it was.
+// Start starts toll itself with other arguments in the place's network; its files, users and CPU
+// limit are this machine's. On this machine that needs no root: a process with namespaces of its
+// own then has a user namespace, too, in which its user is unchanged.
 func (v *Vantage) Start(c path.Command) (*path.Process, error) {
 	ns, err := v.join()
 	if err != nil {
@@ -39,7 +39,7 @@ func (v *Vantage) Start(c path.Command) (*path.Process, error) {
 		return nil, errors.Join(err, ns.Close())
 	}
 	wait := p.Wait
-	p.Wait = func() error { return errors.Join(wait(), ns.Close()) } // it dies with the thread that started it
+	p.Wait = func() error { return errors.Join(wait(), ns.Close()) } // the process dies with the thread that started it
 	return p, nil
 }
 

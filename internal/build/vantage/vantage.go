@@ -1,7 +1,7 @@
-// Package vantage is where a client's connections are made: on this machine, inside a
-// running container, or in a new container on a Docker network. A socket belongs to the
-// network namespace in which it was made, so the program itself stays where it is; its
-// connections take the place's routes, and names are looked up as in the place.
+// Package vantage makes a client's connections elsewhere: on this machine, inside a running
+// container, or in a new container on a Docker network. A socket belongs to the network namespace
+// in which it was made, so the program itself stays where it is; its connections use the place's
+// routes, and names are looked up as in the place.
 //
 //	v, err := vantage.New("container:shop")
 //	end, err := vantage.Open(ctx, "", []*vantage.Vantage{v})
@@ -10,10 +10,10 @@
 //
 // Start starts a program whose whole network is the place's.
 //
-// Be aware: CPU time and its limits are this process's, wherever the sockets are. To enter
-// a container's network takes CAP_SYS_ADMIN. A name that a container's own hosts file does
-// not have is asked of its name servers, but first of this machine's hosts file, as Go's
-// resolver does.
+// Be aware: CPU time and its limits are this process's, wherever the sockets are. Entering a
+// container's network needs CAP_SYS_ADMIN. A name that a container's own hosts file lacks is looked
+// up in this machine's hosts file first, as Go's resolver does, and then by the container's name
+// servers.
 package vantage
 
 import (
@@ -33,20 +33,20 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
 )
 
-// Here is the word for this machine, and Remote that for another one, where connections are
-// made by a toll that runs there.
+// Here is the word for this machine, and Remote the one for another machine, where a toll that runs
+// there makes the connections.
 const (
 	Here   = "host"
 	Remote = "remote"
 )
 
-// Words that name a place, before its name.
+// Words before the name of a place.
 const (
 	inContainer = "container:"
 	onNetwork   = "network:"
 )
 
-// Error is a place that is none, with what to do about it.
+// Error reports an invalid place, with a remedy.
 type Error struct {
 	msg, hint string
 	err       error
@@ -59,11 +59,11 @@ func (e *Error) Error() string {
 	return e.msg
 }
 
-// Hint is a remedy; "" if none is known.
+// Hint returns a remedy, or "".
 func (e *Error) Hint() string  { return e.hint }
 func (e *Error) Unwrap() error { return e.err }
 
-// New reads the word for a place: host, container:NAME, network:NAME or remote.
+// New parses the word for a place: host, container:NAME, network:NAME or remote.
 func New(word string) (*Vantage, error) {
 	for _, kind := range []string{inContainer, onNetwork} {
 		if name, ok := strings.CutPrefix(word, kind); ok && name != "" && len(name) <= maxName {
@@ -79,7 +79,7 @@ func New(word string) (*Vantage, error) {
 // maxName bounds the name of a container or network.
 const maxName = 128
 
-// Vantage is a place. Its methods may be called at the same time, once it is open.
+// Vantage is a place. Once it is open, its methods are safe for concurrent use.
 type Vantage struct {
 	name  string
 	pid   int         // of a process in it; 0: this machine
@@ -88,17 +88,17 @@ type Vantage struct {
 	held  *os.File
 }
 
-// Local is this machine.
+// Local returns this machine.
 func Local() *Vantage { return &Vantage{name: Here} }
 
-// Name is the word that it was opened with.
+// Name returns the word that it was opened with.
 func (v *Vantage) Name() string { return v.name }
 
-// Distant reports whether the place is another machine: nothing is connected or started from
-// it here.
+// Distant reports whether the place is another machine: nothing is connected or started from it
+// here.
 func (v *Vantage) Distant() bool { return v.name == Remote }
 
-// PID is of a process in the place; 0: this machine.
+// PID returns that of a process in the place; 0: this machine.
 func (v *Vantage) PID() int { return v.pid }
 
 // visit runs f in the place's network.
@@ -109,8 +109,8 @@ func (v *Vantage) visit(f func() error) error {
 	return netns.Visit(v.pid, f)
 }
 
-// lives returns an error if the place's process has ended, also if another one has its
-// number by now.
+// lives returns an error if the place's process has ended, even if another one has its number by
+// now.
 func (v *Vantage) lives() error {
 	now, err := os.Stat(netns.File(v.pid))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(now, v.space) {
@@ -119,9 +119,9 @@ func (v *Vantage) lives() error {
 	return err
 }
 
-// Took is how connecting went.
+// Took has the times of connecting.
 type Took struct {
-	Began  time.Time     // the first attempt, after the name was looked up
+	Began  time.Time     // start of the first attempt, after the name was looked up
 	LookUp time.Duration // of the name; 0: an address was given
 }
 
@@ -162,8 +162,8 @@ func (v *Vantage) Dial(ctx context.Context, network, addr string) (net.Conn, Too
 	return nil, took, errors.Join(failed...)
 }
 
-// LookUp is what a host is called as addresses, in their order, looked up in the place, and
-// how long that took; 0: the host is an address.
+// LookUp returns the addresses of a host, in order, looked up in the place, and how long that took;
+// 0: the host is an address.
 func (v *Vantage) LookUp(ctx context.Context, host string) (addrs []netip.Addr, took time.Duration, err error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{a}, 0, nil
@@ -180,7 +180,7 @@ func (v *Vantage) LookUp(ctx context.Context, host string) (addrs []netip.Addr, 
 	return addrs, time.Since(asked), err
 }
 
-// dialHere connects from this machine, both address families at once.
+// dialHere connects from this machine, trying both address families at once.
 func dialHere(ctx context.Context, network, addr string) (net.Conn, Took, error) {
 	var mu sync.Mutex // both families are tried at once
 	var took Took
