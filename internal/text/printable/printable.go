@@ -1,11 +1,9 @@
-// Package printable makes text of others fit to be shown: on a terminal it moves
-// nothing, hides nothing and is read in the order in which it stands. Code that
-// reads foreign text calls it once, on input.
+// Package printable makes foreign text safe to print: on a terminal it moves nothing, hides nothing
+// and is read in its own order. Code that reads foreign text calls it once, on input.
 //
-// What has a shape stays, in every script. Control characters, those that turn the
-// direction of writing or have no width, what no standard has assigned and bytes
-// that are no UTF-8 become Go's escapes, such as \x1b, \u202e and \xff. Escapes are
-// plain text: what was made printable stays as it is the next time.
+// Visible characters of every script stay. Control characters, those that change the direction of
+// writing or have no width, unassigned ones and bytes that are not UTF-8 become Go's escapes, such
+// as \x1b, \u202e and \xff. Escapes are plain text: printable text is not changed again.
 package printable
 
 import (
@@ -17,16 +15,16 @@ import (
 	"unicode/utf8"
 )
 
-// Line is s in one line, whose line breaks and tabs are escaped too.
+// Line returns s on one line; line breaks and tabs are escaped, too.
 func Line(s string) string { return escape(s, "") }
 
-// Text is s with its lines, however they end, and tabs.
+// Text returns s with its lines, whatever their ends, and tabs.
 func Text(s string) string { return escape(strings.ReplaceAll(s, "\r\n", "\n"), "\n\t") }
 
-// Words is s in one line in which any white space is one space.
+// Words returns s on one line, with any white space as one space.
 func Words(s string) string { return Line(strings.Join(strings.Fields(s), " ")) }
 
-// Capital is s with a capital at its beginning.
+// Capital returns s with a capital letter at its beginning.
 func Capital(s string) string {
 	if s == "" {
 		return s
@@ -35,7 +33,7 @@ func Capital(s string) string {
 	return strings.ToUpper(s[:size]) + s[size:]
 }
 
-// List is all of the names in a sentence: "a, b and c".
+// List returns the names in a sentence: "a, b and c".
 func List(names []string) string {
 	last := len(names) - 1
 	if last < 1 {
@@ -44,7 +42,7 @@ func List(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// Limit is the first characters of s, so many at most.
+// Limit returns the first characters of s, at most most.
 func Limit(s string, most int) string {
 	n := 0
 	for i := range s {
@@ -56,7 +54,7 @@ func Limit(s string, most int) string {
 	return s
 }
 
-// Start is Limit with an ellipsis behind what was cut.
+// Start is Limit with an ellipsis after what was cut.
 func Start(s string, most int) string {
 	if start := Limit(s, most); len(start) < len(s) {
 		return start + "…"
@@ -64,8 +62,7 @@ func Start(s string, most int) string {
 	return s
 }
 
-// End is the last bytes of s, so many at most, with an ellipsis before them if
-// there were more.
+// End returns the last bytes of s, at most most, after an ellipsis if there were more.
 func End(s string, most int) string {
 	over := len(s) - most
 	if over <= 0 {
@@ -95,8 +92,8 @@ func escape(s, keep string) string {
 	return b.String()
 }
 
-// Plain reports whether JSON text decodes to strings that are printable as they
-// are, as all do that have neither escapes nor anything but ASCII.
+// Plain reports whether JSON text decodes to strings that are already printable, as all ASCII text
+// without escapes does.
 func Plain(json []byte) bool {
 	const del = 0x7f
 	for _, c := range json {
@@ -110,9 +107,8 @@ func Plain(json []byte) bool {
 // tag marks a field whose strings may have lines: `printable:"text"`.
 const tag = "printable"
 
-// Fields makes every string printable that the pointer leads to, in structs,
-// slices and maps, their keys included: by Line, or by Text in fields with the tag
-// `printable:"text"`.
+// Fields makes every string printable that the pointer leads to, in structs, slices and maps,
+// including keys: by Line, or by Text in fields with the tag `printable:"text"`.
 func Fields(pointer any) { fields(reflect.ValueOf(pointer).Elem(), Line) }
 
 func fields(v reflect.Value, clean func(string) string) {
