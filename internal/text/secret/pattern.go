@@ -14,8 +14,8 @@ import (
 // base64Letters are those of both alphabets, and the % before an escaped one.
 const base64Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_%"
 
-// fewest is how many characters of a secret's front are hidden at the end of a text
-// that was cut off; fewer tell nothing. Base64 of a shorter secret is not looked for.
+// fewest is the number of characters of a secret's front that are hidden at the end of a text that
+// was cut off; fewer reveal nothing. Base64 of a shorter secret is not looked for.
 const fewest = 4
 
 // pattern is a secret, or its base64, as the spellings of each of its characters.
@@ -25,8 +25,8 @@ type pattern struct {
 	base64    bool
 }
 
-// patterns returns the forms of a secret: as it is and, unless it is short, backwards, in
-// hexadecimal, and in base64 where 0, 1 or 2 bytes of a group of three come before it.
+// patterns returns the forms of a secret: unchanged and, unless it is short, backwards, in
+// hexadecimal, and in base64 with 0, 1 or 2 bytes of a group of three before it.
 func patterns(secret string) []pattern {
 	all := []pattern{spelled(secret)}
 	if len(secret) < fewest {
@@ -37,7 +37,7 @@ func patterns(secret string) []pattern {
 	for before := range group {
 		b := make([]byte, before, before+len(secret))
 		letters := base64.RawStdEncoding.EncodeToString(append(b, secret...))
-		// Only of the letters that hold nothing else is it known which they are.
+		// Only letters that contain nothing else are known.
 		letters = letters[(8*before+bits-1)/bits : 8*(before+len(secret))/bits]
 		p := pattern{plain: letters, base64: true}
 		for _, c := range letters {
@@ -55,7 +55,7 @@ func patterns(secret string) []pattern {
 	return all
 }
 
-// spelled returns a pattern for text whose characters are as they are or escaped.
+// spelled returns a pattern for text whose characters are unchanged or escaped.
 func spelled(text string) pattern {
 	p := pattern{plain: text}
 	for rest := text; rest != ""; {
@@ -92,7 +92,7 @@ func inHex(text string) pattern {
 	return p
 }
 
-// spellings are how servers write a character: as it is and escaped.
+// spellings returns how servers write a character: unchanged and escaped.
 func spellings(r rune, bytes string) []string {
 	var percent, escaped strings.Builder
 	for i := range len(bytes) {
@@ -100,7 +100,7 @@ func spellings(r rune, bytes string) []string {
 		fmt.Fprintf(&escaped, `\x%02x`, bytes[i])
 	}
 	out := []string{percent.String(), escaped.String()}
-	if r == utf8.RuneError && len(bytes) == 1 { // no UTF-8: what printing makes of it
+	if r == utf8.RuneError && len(bytes) == 1 { // not UTF-8: its printable form
 		return append(out, bytes, string(utf8.RuneError))
 	}
 	var units strings.Builder
@@ -125,14 +125,13 @@ func spellings(r rune, bytes string) []string {
 	return append(out, bytes)
 }
 
-// match returns how many bytes of the text are the pattern, with which it begins; 0:
-// none. White space may be within it. Of a text that is cut, its end may be the front of
-// the pattern.
+// match returns the number of bytes with which the text matches the pattern at its beginning, or 0.
+// White space may be within it. If the text is cut, its end may be the front of the pattern.
 func (p pattern) match(text string, cut bool) int {
 	if n := len(p.plain); len(text) >= n && strings.EqualFold(text[:n], p.plain) {
 		return n
 	}
-	ends := []int{0} // where the characters so far may end in the text, by each way to read it
+	ends := []int{0} // where the characters so far may end in the text, by each reading
 	for read, forms := range p.spellings {
 		var next []int
 		for _, begin := range ends {
@@ -163,8 +162,8 @@ func (p pattern) match(text string, cut bool) int {
 	return slices.Max(ends)
 }
 
-// gap returns the number of bytes of the white space, as it is or with escaped line breaks, with
-// which the text begins. What printed the text may have made a space of a line break.
+// gap returns the length of the white space at the beginning of the text in bytes, including
+// escaped line breaks. Printing may have turned a line break into a space.
 func gap(text string) int {
 	rest := text
 	for {

@@ -1,16 +1,16 @@
-// Package secret hides secrets, such as keys and passwords, in texts that others
-// wrote: a server's error may quote what it was sent, in whatever form it saw it.
+// Package secret hides secrets, such as keys and passwords, in foreign texts: a server's error may
+// quote what it was sent, in whatever form it saw it.
 //
 //	s := secret.New("***", key)
 //	fmt.Println(s.Hide(text))
 //
-// A secret is found as it is, backwards, escaped (percent, JSON, Go, HTML; all of it or
-// single characters), in hexadecimal and in base64 of either alphabet, also with other
-// text around it, as in the credentials of HTTP's basic authentication, and over several
-// lines. Letters' case does not matter.
+// A secret is found unchanged, backwards, escaped (percent, JSON, Go, HTML; all of it or single
+// characters), in hexadecimal and in base64 of either alphabet, also with other text around it, as
+// in the credentials of HTTP's basic authentication, and over several lines. Letters' case does not
+// matter.
 //
-// Be aware that a server that means to tell a secret can always do so in a form that
-// is not covered here: this keeps secrets out of logs, but is no security boundary.
+// Be aware that a server that wants to reveal a secret can always use another form: this keeps
+// secrets out of logs, but is no security boundary.
 package secret
 
 import (
@@ -18,14 +18,13 @@ import (
 	"strings"
 )
 
-// Set is secrets to hide. Its zero value hides nothing.
+// Set is a set of secrets to hide. The zero value hides nothing.
 type Set struct {
 	mask     string
 	patterns []pattern
 }
 
-// New is the set of these secrets, of which empty ones are none. Mask is what is
-// shown for each.
+// New returns the set of the given secrets, without empty ones. mask replaces each.
 func New(mask string, secrets ...string) Set {
 	s := Set{mask: mask}
 	for i, secret := range secrets {
@@ -39,8 +38,7 @@ func New(mask string, secrets ...string) Set {
 // Hide hides the secrets in a text.
 func (s Set) Hide(text string) string { return s.hide(text, false) }
 
-// HideCut is Hide for a text whose end is missing, and which may thus end in the
-// front of a secret.
+// HideCut is Hide for a text whose end is missing, and which may end with the front of a secret.
 func (s Set) HideCut(text string) string { return s.hide(text, true) }
 
 // Has reports whether a secret is in the text.
@@ -55,14 +53,14 @@ func (s Set) Has(text string) bool {
 
 func (s Set) hide(text string, cut bool) string {
 	var out strings.Builder
-	kept := 0 // where what is not yet written begins
+	kept := 0 // start of what is not yet written
 	for i := 0; i < len(text); i++ {
 		n, found := s.at(text[i:], cut)
 		if found == nil {
 			continue
 		}
 		before, end := text[kept:i], i+n
-		if found.base64 { // the characters beside it hold some of the secret's bits
+		if found.base64 { // the neighbouring characters contain some of the secret's bits
 			before = strings.TrimRight(before, base64Letters)
 			end = len(text) - len(strings.TrimLeft(text[end:], base64Letters+"="))
 		}
@@ -75,7 +73,7 @@ func (s Set) hide(text string, cut bool) string {
 	return out.String() + text[kept:]
 }
 
-// at finds the longest form of a secret with which the text begins.
+// at returns the longest form of a secret at the beginning of the text.
 func (s Set) at(text string, cut bool) (n int, found *pattern) {
 	for i := range s.patterns {
 		p := &s.patterns[i]
