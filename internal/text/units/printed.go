@@ -10,17 +10,17 @@ import (
 
 // Unit is a unit as programs print it.
 type Unit struct {
-	Base  string  // s, bit/s, B, B/s, 1/s, 1; "" if it is a mere number
-	Scale float64 // what a printed number is multiplied by to be one of the base unit
+	Base  string  // s, bit/s, B, B/s, 1/s, 1; "" for a mere number
+	Scale float64 // the factor from a printed number to the base unit
 }
 
-// times are units of time, which are written in too many ways for prefixes.
+// times are units of time, which have too many spellings for prefixes.
 var times = map[string]float64{
 	"ns": 1e-9, "nsec": 1e-9, "us": 1e-6, "usec": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "msec": 1e-3,
 	"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1, "min": 60, "m": 60, "h": 3600,
 }
 
-// kinds are the units that take a prefix, by how they are written after it.
+// kinds are the units that take a prefix, by their spellings after it.
 var kinds = map[string]string{
 	"":   "",
 	"/s": "1/s", "/sec": "1/s", "req/s": "1/s", "requests/s": "1/s", "Trans/s": "1/s", "tps": "1/s", "ops/s": "1/s", "Hz": "1/s",
@@ -34,7 +34,7 @@ const (
 	percent  = 0.01
 )
 
-// ParseUnit reads a unit as programs print it: ms, Gbits/sec, MiB/s, k, %.
+// ParseUnit parses a unit as programs print it: ms, Gbits/sec, MiB/s, k, %.
 func ParseUnit(s string) (Unit, error) {
 	if scale, ok := times[s]; ok {
 		return Unit{"s", scale}, nil
@@ -60,12 +60,11 @@ func ParseUnit(s string) (Unit, error) {
 	return Unit{base, math.Pow(by, float64(power))}, nil
 }
 
-// thousands is a number with commas between its thousands. Other commas may be
-// decimal ones.
+// thousands matches a number with commas between its thousands. Other commas may be decimal ones.
 var thousands = regexp.MustCompile(`^[-+]?[0-9]{1,3}(,[0-9]{3})+([.eE]|$)`)
 
-// ParseNumber reads a number as programs print it, perhaps with commas between
-// thousands, and multiplies it by scale.
+// ParseNumber parses a number as programs print it, perhaps with commas between thousands, and
+// multiplies it by scale.
 func ParseNumber(s string, scale float64) (float64, error) {
 	plain := s
 	if thousands.MatchString(s) {

@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// rates are tc's names of bit rates and those of reports, in bit/s, the largest
-// first.
+// rates are tc's names of bit rates and those of reports, in bit/s, the largest first.
 var rates = []struct {
 	name, words string
 	scale       float64
 }{{"gbit", "Gbit/s", 1e9}, {"mbit", "Mbit/s", 1e6}, {"kbit", "kbit/s", 1e3}, {"bit", "bit/s", 1}}
 
-// ParseRate reads a rate such as "500mbit", in whole bit/s.
+// ParseRate parses a rate such as "500mbit", in whole bit/s.
 func ParseRate(s string) (bitsPerSecond float64, err error) {
 	wrong := &textError{want: "a rate such as 500mbit or 10gbit"}
 	for _, u := range rates {
@@ -33,13 +32,13 @@ func ParseRate(s string) (bitsPerSecond float64, err error) {
 	return 0, wrong
 }
 
-// FormatRate is a rate as ParseRate reads it: "500mbit".
+// FormatRate formats a rate for ParseRate: "500mbit".
 func FormatRate(bitsPerSecond float64) string {
 	x, name, _ := inRate(bitsPerSecond)
 	return fmt.Sprintf("%g%s", x, name)
 }
 
-// Rate is a rate for tables and sentences: "500 Mbit/s".
+// Rate formats a rate for tables and sentences: "500 Mbit/s".
 func Rate(bitsPerSecond float64) string {
 	x, _, words := inRate(bitsPerSecond)
 	return fmt.Sprintf("%g %s", x, words)

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// step is from one binary prefix to the next.
+// step is the factor between two binary prefixes.
 const step = 1024
 
-// prefixes are the powers of 1024 that a size may end in.
+// prefixes are those of the powers of 1024 in sizes.
 const prefixes = "kMGT"
 
-// ParseSize reads a number of bytes, with a prefix of either case for powers of
-// 1024: 1500, 64k, 4M, 1G.
+// ParseSize parses a number of bytes, with a prefix of either case for powers of 1024: 1500, 64k,
+// 4M, 1G.
 func ParseSize(s string) (int64, error) {
 	wrong := &textError{want: "a number of bytes such as 512, 4k or 1M"}
 	num, unit := s, int64(1)
@@ -33,7 +33,7 @@ func ParseSize(s string) (int64, error) {
 	return n * unit, nil
 }
 
-// FormatSize is the shortest text that ParseSize reads as n.
+// FormatSize returns the shortest text that ParseSize parses as n.
 func FormatSize(n int64) string {
 	n, i := scaled(n, len(prefixes))
 	if i == 0 {
@@ -42,16 +42,15 @@ func FormatSize(n int64) string {
 	return strconv.FormatInt(n, 10) + prefixes[i-1:i]
 }
 
-// Bytes is n for tables and sentences, in the largest unit of which it is a whole
-// number: "64 KiB".
+// Bytes formats n for tables and sentences, in the largest unit of which it is a whole number: "64
+// KiB".
 func Bytes(n int64) string {
 	names := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	n, i := scaled(n, len(names)-1)
 	return fmt.Sprintf("%d %s", n, names[i])
 }
 
-// scaled divides n by 1024 as often as that leaves a whole number, but not more
-// often than most.
+// scaled divides n by 1024 while the result is a whole number, at most most times.
 func scaled(n int64, most int) (_ int64, times int) {
 	for times < most && n >= step && n%step == 0 {
 		n /= step
@@ -60,8 +59,7 @@ func scaled(n int64, most int) (_ int64, times int) {
 	return n, times
 }
 
-// ParseKiB reads what /proc says of memory, "16384 kB", in bytes: the kernel's kB
-// are 1024.
+// ParseKiB parses an amount of memory from /proc, "16384 kB", in bytes: the kernel's kB are 1024.
 func ParseKiB(s string) (bytes uint64, ok bool) {
 	n, err := strconv.ParseUint(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(s), " kB")), 10, 64)
 	if err != nil || n > math.MaxUint64/step {

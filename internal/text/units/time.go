@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ParseTime reads a time such as "250ms", "10s", "1m30s" or "0".
+// ParseTime parses a time such as "250ms", "10s", "1m30s" or "0".
 func ParseTime(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err == nil {
@@ -18,7 +18,7 @@ func ParseTime(s string) (time.Duration, error) {
 	return 0, wrong
 }
 
-// FormatTime is the shortest text that ParseTime reads as d, in ASCII.
+// FormatTime returns the shortest text that ParseTime parses as d, in ASCII.
 func FormatTime(d time.Duration) string {
 	s := strings.ReplaceAll(d.String(), "µ", "u")
 	if strings.HasSuffix(s, "m0s") {

@@ -1,9 +1,8 @@
-// Package units reads and writes sizes, rates, times and shares: as flags, tunes
-// and wires have them (ParseSize, ParseRate, ParseTime, ParseShare), as programs
-// print them (ParseUnit, ParseNumber), and as the kernel does (ParseKiB). Base
-// units are bytes, bit/s and seconds.
+// Package units parses and formats sizes, rates, times and shares: of flags, tunes and wires
+// (ParseSize, ParseRate, ParseTime, ParseShare), of programs' output (ParseUnit, ParseNumber), and
+// of the kernel (ParseKiB). Base units are bytes, bit/s and seconds.
 //
-// What a Format function writes, the Parse function of the same unit reads.
+// A Parse function accepts what the Format function of the same unit returns.
 package units
 
 import (
@@ -12,18 +11,17 @@ import (
 	"strings"
 )
 
-// textError says what a text should have been; whoever reports it says which text.
+// textError reports what a text should have been. The caller adds the text's name.
 type textError struct {
 	want, hint string
 }
 
 func (e *textError) Error() string { return "must be " + e.want }
 
-// Hint is what was probably meant; "" if nobody can tell.
+// Hint returns what was probably meant, or "".
 func (e *textError) Hint() string { return e.hint }
 
-// ParseShare reads "2%", "2 %" or "0.02" as 0.02. It must be more than 0 and less
-// than 1.
+// ParseShare parses "2%", "2 %" or "0.02" as 0.02. It must be more than 0 and less than 1.
 func ParseShare(s string) (float64, error) {
 	num, percent := strings.CutSuffix(strings.TrimSpace(s), "%")
 	x, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
@@ -40,10 +38,10 @@ func ParseShare(s string) (float64, error) {
 	return 0, wrong
 }
 
-// FormatShare is a share in per cent, as ParseShare reads it.
+// FormatShare formats a share in per cent for ParseShare.
 func FormatShare(x float64) string { return strconv.FormatFloat(100*x, 'g', 12, 64) + "%" }
 
-// number reads what stands before a unit; ok is false for what is no finite number.
+// number parses what precedes a unit; ok is false unless it is a finite number.
 func number(s string) (x float64, ok bool) {
 	x, err := strconv.ParseFloat(s, 64)
 	return x, err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)
