@@ -1,5 +1,5 @@
 // Package testnet gives tests ports that no other process gets meanwhile. A port that was found by
-// listening and closing is anybody's: of another test, or of a connection that the kernel gives it to.
+// listening and closing may go to another test, or to a connection that the kernel gives it to.
 package testnet
 
 import (
@@ -13,8 +13,9 @@ import (
 
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// TCP is an address of 127.0.0.1 that is the test's until it ends. Connections to it are refused
-// until a server of the test listens there, which needs SO_REUSEADDR, as most servers set it.
+// TCP returns an address of 127.0.0.1 that belongs to the test until its end. Connections to it are
+// refused until a server of the test listens there, which needs SO_REUSEADDR, as most servers set
+// it.
 func TCP(t testing.TB) netip.AddrPort {
 	t.Helper()
 	fd := open(t, unix.SOCK_STREAM)
@@ -23,27 +24,28 @@ func TCP(t testing.TB) netip.AddrPort {
 	return at
 }
 
-// UDP is an address of 127.0.0.1 that is the test's until it ends. Datagrams to it are refused.
+// UDP returns an address of 127.0.0.1 that belongs to the test until its end. Datagrams to it are
+// refused.
 func UDP(t testing.TB) netip.AddrPort {
 	t.Helper()
 	fd := open(t, unix.SOCK_DGRAM)
 	at := bind(t, fd)
-	// Connected with itself, it takes no others' datagrams.
+	// Connected with itself, it receives no others' datagrams.
 	if err := unix.Connect(fd, &unix.SockaddrInet4{Addr: at.Addr().As4(), Port: int(at.Port())}); err != nil {
 		t.Fatal(err)
 	}
 	return at
 }
 
-// Port is a port that is the test's until it ends, by TCP and UDP at all addresses of the calling
-// thread's network namespace. Nobody listens there, and the kernel gives it to nobody. A TCP server of
-// the test that listens there needs SO_REUSEADDR.
+// Port returns a port that belongs to the test until its end, by TCP and UDP at all addresses of
+// the calling thread's network namespace. Nobody listens there, and the kernel gives it to nobody.
+// A TCP server of the test that listens there needs SO_REUSEADDR.
 func Port(t testing.TB) uint16 {
 	t.Helper()
-	const first, last = 10000, 32767 // from 32768 on the kernel gives them to whoever asks for none in particular
+	const first, last = 10000, 32767 // the kernel assigns those from 32768 on
 	for range 1000 {
 		port := first + rand.IntN(last-first+1)
-		tcp := claim(t, unix.SOCK_STREAM, port) // it is a claim to the UDP port as well
+		tcp := claim(t, unix.SOCK_STREAM, port) // it claims the UDP port as well
 		if tcp < 0 {
 			continue
 		}
@@ -60,11 +62,11 @@ func Port(t testing.TB) uint16 {
 	return 0
 }
 
-// claim is a socket that has a port at all addresses, or -1.
+// claim returns a socket that has a port at all addresses, or -1.
 func claim(t testing.TB, kind, port int) int {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET6, kind|unix.SOCK_CLOEXEC, 0)
-	var sa unix.Sockaddr = &unix.SockaddrInet6{Port: port} // those of IPv4 as well
+	var sa unix.Sockaddr = &unix.SockaddrInet6{Port: port} // also IPv4's
 	if errors.Is(err, unix.EAFNOSUPPORT) {
 		fd, err = unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC, 0)
 		sa = &unix.SockaddrInet4{Port: port}
@@ -74,7 +76,7 @@ func claim(t testing.TB, kind, port int) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Bind(fd, sa); err != nil { // without SO_REUSEADDR: of two who ask one gets it
+	if err := unix.Bind(fd, sa); err != nil { // without SO_REUSEADDR, so only one of two callers gets it
 		_ = unix.Close(fd)
 		return -1
 	}
@@ -82,7 +84,7 @@ func claim(t testing.TB, kind, port int) int {
 	return fd
 }
 
-// open is a socket that is closed when the test ends.
+// open returns a socket that is closed when the test ends.
 func open(t testing.TB, kind int) int {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC, 0)
