@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// Met reports whether a condition was met within a limit. It asks often at first, and
-// once more at the end; of what takes long to ask, such as a command, most of the time is left to what is waited for.
+// Met reports whether a condition was met within a limit. It checks often at first, and once more
+// at the end. If a check takes long, such as a command, most of the time is left to what is waited
+// for.
 func Met(limit time.Duration, met func() bool) bool {
 	const (
 		most      = 50 * time.Millisecond
-		rest      = 3 // times as long as it took to ask
+		rest      = 3 // multiple of the duration of a check
 		mostOfAll = time.Second
 	)
 	end := time.Now().Add(limit)
@@ -26,7 +27,7 @@ func Met(limit time.Duration, met func() bool) bool {
 	return met()
 }
 
-// Until ends the test if a condition, which what names, is not met within a limit.
+// Until ends the test if a condition, named by what, is not met within a limit.
 func Until(t testing.TB, limit time.Duration, what string, met func() bool) {
 	t.Helper()
 	if !Met(limit, met) {
