@@ -12,8 +12,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// AnswerOf is what the judged cells, a mode's side by side, answer; nil if there are none.
-// It claims no more than the verdicts do: modes that are not told apart are named together.
+// AnswerOf returns what the judged cells, a mode's next to each other, answer, or nil if there are
+// none. It claims no more than the verdicts do: modes that cannot be distinguished are named
+// together.
 func AnswerOf(r *analysis.Report) *analysis.Answer {
 	if len(r.Cells) == 0 {
 		return nil
@@ -54,8 +55,8 @@ func AnswerOf(r *analysis.Report) *analysis.Answer {
 	return a
 }
 
-// largest are the cells of each mode's largest crowd that has a result, those that are
-// compared together.
+// largest returns the cells of each mode's largest crowd that has a result, grouped by what is
+// compared.
 func largest(cells []analysis.Cell) [][]analysis.Cell {
 	var out [][]analysis.Cell
 	for i, c := range cells {
@@ -74,7 +75,7 @@ func largest(cells []analysis.Cell) [][]analysis.Cell {
 	return out
 }
 
-// at says of which placement and backend a group is, where there are several.
+// at returns the placement and backend of a group in words, if there are several groups.
 func at(c analysis.Cell, groups [][]analysis.Cell) string {
 	text := ""
 	if slices.ContainsFunc(groups, func(g []analysis.Cell) bool { return g[0].On != c.On }) {
@@ -86,7 +87,7 @@ func at(c analysis.Cell, groups [][]analysis.Cell) string {
 	return text
 }
 
-// nounOf is what a crowd's clients have together.
+// nounOf returns what a crowd's clients have together.
 func nounOf(load string) string {
 	w := workload.Of(sample.Load{Kind: load})
 	if w.Rate == w.Primary {
@@ -95,7 +96,7 @@ func nounOf(load string) string {
 	return "rate of " + w.Name
 }
 
-// starved names the modes of which a client process got nothing in most rounds.
+// starved names the modes with a client process that got nothing in most rounds.
 func starved(cells []analysis.Cell) string {
 	var names []string
 	for _, c := range cells {

@@ -1,5 +1,4 @@
-// Package scale judges how a mode's throughput scales with servers, clients and
-// processes.
+// Package scale judges how a mode's throughput scales with servers, clients and processes.
 package scale
 
 import (
@@ -21,8 +20,8 @@ func Judge(f *sample.File) *analysis.Report {
 	return r
 }
 
-// sortByMode keeps the plan's order of placements, loads and shapes, and puts a
-// mode's shapes together.
+// sortByMode keeps the plan's order of placements, loads and shapes, and puts a mode's shapes
+// together.
 func sortByMode(cells []analysis.Cell) {
 	type block struct{ from, load, on, label string }
 	order := map[block]int{}
@@ -69,8 +68,8 @@ func sameMode(a, b analysis.Cell) bool {
 	return a.Label() == b.Label() && a.From == b.From && a.Load == b.Load && a.On == b.On
 }
 
-// growth says how the total of a mode's largest shape compares with the smallest
-// one's, and with the baseline's.
+// growth says how the total of a mode's largest shape compares with the smallest one's, and with
+// the baseline's.
 func growth(c analysis.Cell) []string {
 	rate := analysis.Rate(sample.Load{Kind: c.Load})
 	m := c.Metrics[rate]
@@ -88,7 +87,7 @@ func growth(c analysis.Cell) []string {
 	return []string{s + "."}
 }
 
-// effort is what it took to run the largest crowd.
+// effort says what it took to run the largest crowd.
 func effort(cells []analysis.Cell) string {
 	most := slices.MaxFunc(cells, func(a, b analysis.Cell) int { return cmp.Compare(ends(a), ends(b)) })
 	high := func(metric string) float64 { return slices.Max(append([]float64{0}, most.Metrics[metric].Rounds...)) }
@@ -101,5 +100,5 @@ func effort(cells []analysis.Cell) string {
 		most.Shape, ends(most), high(workload.Setup), milli*high(workload.StartSpread), mega*high(workload.Memory))
 }
 
-// ends are the processes of the load.
+// ends returns the number of the load's processes.
 func ends(c analysis.Cell) int { return c.Shape.Servers + c.Shape.Clients*c.Shape.Procs }
