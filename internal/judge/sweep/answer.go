@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// AnswerOf says where each curve's knee is; nil if nothing was measured. Curves of which the
-// same is certain are named together.
+// AnswerOf says where each curve's knee is, or returns nil if nothing was measured. Curves with the
+// same certain result are named together.
 func AnswerOf(r *Report) *analysis.Answer {
 	if len(r.Cells) == 0 || r.Plan.Sweep == nil {
 		return nil
@@ -40,8 +40,8 @@ func AnswerOf(r *Report) *analysis.Answer {
 	return a
 }
 
-// overIPv6 says from where on paths over IPv6 cost more than the same over IPv4; the curves
-// are of them. Nothing if both were not asked for.
+// overIPv6 says from which value on paths over IPv6 cost more than the same over IPv4, by the given
+// curves. It returns nothing unless both were asked for.
 func overIPv6(r *Report, all []Curve) (out []string) {
 	beside := &Report{Measured: r.Measured, Curves: all}
 	beside.Plan.Baseline = "IPv4"
@@ -53,7 +53,7 @@ func overIPv6(r *Report, all []Curve) (out []string) {
 	return out
 }
 
-// sentence is of all curves on the ground of c, those that cost most first.
+// sentence describes all curves on the ground of c, those that cost most first.
 func (v values) sentence(r *Report, c Curve) string {
 	type said struct {
 		rank  int
@@ -81,10 +81,10 @@ func (v values) sentence(r *Report, c Curve) string {
 	return Head(r.Base(), c) + ": " + strings.Join(parts, "; ") + "."
 }
 
-// shapes are in the order in which they are said.
+// shapes are in the order in which they are reported.
 var shapes = []Shape{Every, From, UpTo, Several, None, Unclear}
 
-// Head is what is asked of the curves on one ground: "Median latency over 3 % above host's".
+// Head returns the question about the curves on one ground: "Median latency over 3 % above host's".
 func Head(r *analysis.Report, c Curve) string {
 	l := r.LoadAt(analysis.Cell{Load: c.Load, Point: c.Points[0].Point})
 	side := "above"
@@ -114,12 +114,12 @@ func several(cells []analysis.Cell, of func(analysis.Cell) string) bool {
 	return len(analysis.Distinct(cells, of)) > 1
 }
 
-// label is a curve's mode with its target and tunes.
+// label returns a curve's mode with its target and tunes.
 func label(c Curve) string {
 	return analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, On: c.On}.Label()
 }
 
-// Words are a knee's, without the mode.
+// Words describes a knee, without the mode.
 func Words(p analysis.Plan, k Knee) string { return values{p.Sweep}.words(k) }
 
 // values are those of a sweep, in words.
@@ -132,7 +132,7 @@ func (v values) noun() string {
 	return v.Axis
 }
 
-// list are points in words.
+// list returns points in words.
 func (v values) list(points []string) string {
 	out := make([]string, len(points))
 	for i, p := range points {
@@ -141,7 +141,7 @@ func (v values) list(points []string) string {
 	return printable.List(out)
 }
 
-// value is a point with its unit.
+// value returns a point with its unit.
 func (v values) value(point string) string {
 	a, ok := workload.AxisOf(v.Axis)
 	i := at(v.Sweep, point)
@@ -180,7 +180,7 @@ func (v values) words(k Knee) string {
 	return "unclear"
 }
 
-// Noun is what a sweep's values are; "" of a plan without a sweep.
+// Noun returns what a sweep's values are, or "" for a plan without a sweep.
 func Noun(p analysis.Plan) string {
 	if p.Sweep == nil {
 		return ""
@@ -188,8 +188,8 @@ func Noun(p analysis.Plan) string {
 	return values{p.Sweep}.noun()
 }
 
-// LoadWords are a load's with its options, of a sweep with all its points: "rr, request size from
-// 1 B to 16 KiB".
+// LoadWords returns a load's options in words, for a sweep with all its points: "rr, request size
+// from 1 B to 16 KiB".
 func LoadWords(p analysis.Plan, l sample.Load) string {
 	if p.Sweep == nil {
 		return workload.Of(l).Words(l)

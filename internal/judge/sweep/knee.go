@@ -6,12 +6,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 )
 
-// Shape is how the points that cost more than what is called the same lie on a curve.
+// Shape is where on a curve the points are that cost more than what counts as the same.
 type Shape string
 
 // The shapes.
 const (
-	Every   Shape = "every"   // all that are certain cost more, among them the first and the last
+	Every   Shape = "every"   // all certain points cost more, including the first and the last
 	From    Shape = "from"    // they cost more from a value on
 	UpTo    Shape = "up to"   // they cost more up to a value
 	Several Shape = "several" // neither: they cost more, then less, then more, or the reverse
@@ -19,13 +19,12 @@ const (
 	Unclear Shape = "unclear" // none certainly costs more, but of some that is not certain
 )
 
-// Knee is from which point on, or up to which, a curve costs more.
+// Knee is the point from which on, or up to which, a curve costs more.
 type Knee struct {
 	Shape Shape `json:"shape"`
-	// At is the nearest point to the knee at which the curve certainly costs more, and Beside
-	// the nearest one on the other side at which it certainly does not: the knee is between
-	// them. Both are of the shapes from and up to; Beside is absent where no point on that
-	// side is certain.
+	// At is the nearest point to the knee at which the curve certainly costs more, and Beside the
+	// nearest one on the other side at which it certainly does not: the knee is between them. The
+	// shapes from and up to have them; Beside is absent if no point on that side is certain.
 	At     string `json:"at,omitempty"`
 	Beside string `json:"beside,omitempty"`
 	// The points by what is certain of them.
@@ -34,7 +33,7 @@ type Knee struct {
 	Unknown []string `json:"unclear,omitempty"`
 }
 
-// kneeOf finds the knee of points in the order of their values.
+// kneeOf returns the knee of points in the order of their values.
 func kneeOf(points []Point) Knee {
 	var k Knee
 	for _, p := range points {

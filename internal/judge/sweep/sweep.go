@@ -1,5 +1,5 @@
-// Package sweep judges loads at several values of one option: a curve for each mode, and from
-// which value on it costs more than what is called the same.
+// Package sweep judges loads at several values of one option: a curve for each mode, and from which
+// value on it costs more than what counts as the same.
 package sweep
 
 import (
@@ -21,8 +21,8 @@ type Curve struct {
 	Load   string  `json:"load"`
 	Tune   string  `json:"tune,omitempty"`
 	On     string  `json:"on"`
-	Metric string  `json:"metric"` // that decides
-	Points []Point `json:"points"` // those that have a result
+	Metric string  `json:"metric"` // the deciding one
+	Points []Point `json:"points"` // those with a result
 	Knee   Knee    `json:"knee"`
 }
 
@@ -42,17 +42,18 @@ type Report struct {
 	analysis.Said
 }
 
-// Base is what all studies have.
+// Base returns what all studies have.
 func (r *Report) Base() *analysis.Report { return &analysis.Report{Measured: r.Measured, Said: r.Said} }
 
 // Empty reports whether nothing has a result.
 func (r *Report) Empty() bool { return r.Base().Empty() }
 
-// Complete reports whether all that was planned has a result.
+// Complete reports whether everything planned has a result.
 func (r *Report) Complete() bool { return r.Base().Complete() }
 
-// Confidence is at what level each of so many points is judged: what is said of a whole curve
-// is wrong in at most one of twenty curves, because its points share that chance (Bonferroni).
+// Confidence returns the level at which each of the given number of points is judged: a statement
+// about a whole curve is wrong for at most one curve in twenty, because its points share that
+// probability (Bonferroni).
 func Confidence(points int) float64 { return 1 - sample.CurveRisk/float64(max(1, points)) }
 
 // Judge judges a results file as a sweep.
@@ -71,7 +72,7 @@ func Judge(f *sample.File) *Report {
 	return r
 }
 
-// bandOf is where a cell's curve is at its point; "" of the baseline.
+// bandOf returns the band of a cell's curve at its point, or "" for the baseline.
 func (r *Report) bandOf(c analysis.Cell) analysis.Band {
 	for _, x := range r.Curves {
 		if k := slices.IndexFunc(x.Points, func(p Point) bool { return p.Point == c.Point }); k >= 0 && x.Has(c) {
@@ -81,7 +82,7 @@ func (r *Report) bandOf(c analysis.Cell) analysis.Band {
 	return ""
 }
 
-// order puts a mode's points together, those of the baseline first, else in the plan's order.
+// order puts a mode's points together, those of the baseline first, otherwise in the plan's order.
 func order(r *analysis.Report) {
 	if r.Plan.Sweep == nil {
 		return
@@ -113,7 +114,8 @@ func at(s *sample.Sweep, point string) int {
 	return slices.IndexFunc(s.Points, func(p sample.Point) bool { return p.Name == point })
 }
 
-// overIPv4 is the cell of the same path over IPv4, of one over IPv6 that was asked for.
+// overIPv4 returns a function that finds, for a requested cell over IPv6, the cell of the same path
+// over IPv4.
 func overIPv4(j *analysis.Run) func(i int) (b int, ok bool) {
 	return func(i int) (int, bool) {
 		c := j.Series[i].Cell
@@ -128,7 +130,7 @@ func overIPv4(j *analysis.Run) func(i int) (b int, ok bool) {
 	}
 }
 
-// curves are those of all cells that are held against another and have a ratio somewhere, in
+// curves returns those of all cells that are compared with another and have a ratio somewhere, in
 // the plan's order.
 func curves(j *analysis.Run, against func(i int) (b int, ok bool)) []Curve {
 	out := []Curve{}
@@ -162,7 +164,7 @@ func curves(j *analysis.Run, against func(i int) (b int, ok bool)) []Curve {
 	return out
 }
 
-// like reports whether another curve is of the same mode in the same place.
+// like reports whether another curve has the same mode in the same place.
 func (c Curve) like(o Curve) bool { return c.sameGround(o) && c.Label == o.Label }
 
 func (c Curve) sameGround(o Curve) bool { return c.From == o.From && c.Load == o.Load && c.On == o.On }
@@ -179,7 +181,7 @@ func findings(r *analysis.Report) []string {
 	return []string{analysis.Witnessed(r), Meant(r.Plan)}
 }
 
-// Meant says how the intervals of many points are meant.
+// Meant explains how to read the intervals of many points.
 func Meant(p analysis.Plan) string {
 	if p.Sweep == nil {
 		return ""
