@@ -1,5 +1,4 @@
-// Package judgetest builds results files with known numbers, for the tests of the judging
-// packages.
+// Package judgetest builds results files with known numbers, for the tests of the judging packages.
 package judgetest
 
 import (
@@ -20,12 +19,12 @@ type Run struct {
 	File *sample.File
 }
 
-// Cell is a cell of the lab.
+// Cell returns a cell of the lab.
 func Cell(m mode.Name, from mode.Placement, to mode.Target, load string) sample.Cell {
 	return sample.Cell{Mode: string(m), From: string(from), To: string(to), Load: load, On: "lab"}
 }
 
-// HostCell is a mode's cell from the host, at the first target that it has.
+// HostCell returns a mode's cell from the host, at its first target.
 func HostCell(m mode.Name, load string) sample.Cell {
 	found, _ := mode.Find(m)
 	to := mode.ToLoopback
@@ -35,19 +34,19 @@ func HostCell(m mode.Name, load string) sample.Cell {
 	return Cell(m, mode.FromHost, to, load)
 }
 
-// Control is the control of a baseline.
+// Control returns the control of a baseline.
 func Control(c sample.Cell) sample.Cell {
 	c.Control = true
 	return c
 }
 
-// Trio is a group with a baseline, its control and one mode.
+// Trio returns a group with a baseline, its control and one mode.
 func Trio(m mode.Name, load string) []sample.Cell {
 	base := HostCell(mode.Host, load)
 	return []sample.Cell{base, Control(base), HostCell(m, load)}
 }
 
-// New is a run of the cells, without visits yet.
+// New returns a run of the cells, without visits yet.
 func New(t testing.TB, cells ...sample.Cell) *Run {
 	t.Helper()
 	r := &Run{T: t, File: &sample.File{
@@ -74,7 +73,7 @@ func New(t testing.TB, cells ...sample.Cell) *Run {
 	return r
 }
 
-// TripsPerVisit is how many round trips a visit of rr has.
+// TripsPerVisit is the number of round trips in a visit of rr.
 const TripsPerVisit = 2000
 
 // Visit adds a good visit: x is Gbit/s for bulk and µs for rr.
@@ -117,17 +116,17 @@ func (r *Run) Rounds(n int, value func(round, cell int) float64, change ...func(
 	return r
 }
 
-// Steady is a value for each cell, the same in every round.
+// Steady returns values for the cells, the same in every round.
 func Steady(xs ...float64) func(round, cell int) float64 {
 	return func(_, cell int) float64 { return xs[cell] }
 }
 
-// Noisy is steady, but every second round the cell is off by its share.
+// Noisy is Steady, but in every second round the cell is off by its share.
 func Noisy(share []float64, xs ...float64) func(round, cell int) float64 {
 	return func(round, cell int) float64 { return xs[cell] * (1 + share[cell]*float64(round%2*2-1)) }
 }
 
-// Find is the cell of m under load in a report; the first if it has several.
+// Find returns the cell of m under load in a report, the first one if it has several.
 func Find(t *testing.T, r *analysis.Report, m mode.Name, load string) analysis.Cell {
 	t.Helper()
 	for _, c := range r.Cells {
@@ -139,11 +138,11 @@ func Find(t *testing.T, r *analysis.Report, m mode.Name, load string) analysis.C
 	return analysis.Cell{}
 }
 
-// Near is true if a and b differ by no more than a thousandth, as histograms
-// with three digits do.
+// Near reports whether a and b differ by no more than a thousandth, as histograms with three digits
+// do.
 func Near(a, b float64) bool { return math.Abs(a-b) <= 1e-3*math.Abs(b) }
 
-// Codes are the warnings' codes, in their order.
+// Codes returns the warnings' codes, in order.
 func Codes(ws []analysis.Warning) []string {
 	out := []string{}
 	for _, w := range ws {
