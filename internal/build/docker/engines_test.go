@@ -61,7 +61,7 @@ func TestEngines(t *testing.T) {
 				t.Parallel()
 				b.run(t, tester, toll, e)
 			})
-			if b.swarm || !writesNftables(e) { // which a swarm is incompatible with
+			if b.swarm || b.settings || !writesNftables(e) { // which a swarm is incompatible with
 				continue
 			}
 			native := b
@@ -86,6 +86,7 @@ type bench struct {
 	name, flags, tests string
 	modes              []mode.Name // nil: all that Docker has and that ask for no other daemon
 	swarm              bool        // the daemon is a swarm's
+	settings           bool        // the daemon is as proxy's, at the same time
 }
 
 // Flags of dockerd.
@@ -95,9 +96,10 @@ const (
 )
 
 var benches = []bench{
-	{name: "proxy", tests: "(Conformance|Inspect|Second|Tunes|Daemon|Keeps|Cleans|Refuses)"},
-	{name: "more", modes: []mode.Name{mode.Pipework, mode.OVS, mode.MacvlanVEPA, mode.Overlay}, tests: "(Conformance|Drain|Leaves)", swarm: true},
+	{name: "proxy", tests: "(Conformance|Daemon|Keeps|Cleans|Refuses)"},
 	{name: "no-proxy", modes: []mode.Name{mode.PublishDefault, mode.PublishNAT, mode.PublishProxy, mode.Link}, tests: "(Conformance|Second|Leaves|Apart|Refuses)", flags: noProxy + " --icc=false --experimental --ip6tables"},
+	{name: "more", modes: []mode.Name{mode.Pipework, mode.OVS, mode.MacvlanVEPA, mode.Overlay}, tests: "(Conformance|Drain|Leaves)", swarm: true},
+	{name: "settings", tests: "(Inspect|Second|Tunes)", settings: true},
 }
 
 // withBoth are modes that are tested with both kinds of daemons.
