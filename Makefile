@@ -50,7 +50,7 @@ IDLE = test-vm check
 LAST = test-toll test-loops
 .PHONY: test-linked $(IDLE:%=idle-%) $(LAST:%=last-%) $(LAST)
 test-linked:
-	$(MAKE) -j 5 --no-print-directory --output-sync=target $(LAST:%=last-%) $(IDLE:%=idle-%)
+	$(MAKE) -j 6 --no-print-directory --output-sync=target $(LAST:%=last-%) $(IDLE:%=idle-%)
 
 $(IDLE:%=idle-%): idle-%:
 	chrt --idle 0 $(MAKE) --no-print-directory $*
@@ -88,9 +88,11 @@ PURE = internal internal/text/... internal/record/... internal/plan internal/jud
 STARTING = $(shell grep -rlE --include='*.go' --exclude='*_test.go' '^[[:space:]]*go[[:space:]]|\.Go\b' cmd internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 OTHERS = $(filter-out $(QUIET:%=./%) $(PLACES:%=./internal/%) $(call packages,$(PURE)),$(call packages,...))
-.PHONY: race
-race: ## run the packages that are in no list; those that start goroutines with the race detector
+.PHONY: race race-starting race-others
+race: race-starting race-others ## run the packages that are in no list; those that start goroutines with the race detector
+race-starting:
 	nice env $(RACE) $(call again,$(filter $(STARTING),$(OTHERS)),-race -timeout 20m -parallel 4)
+race-others:
 	nice $(call again,$(filter-out $(STARTING),$(OTHERS)),-timeout 20m -parallel 4)
 
 # packages are those that patterns name, as folders; the one of a language model has a target of its own.
