@@ -51,6 +51,7 @@ func (m Machine) Read() (e sample.Environment, doubts []error) {
 	topology := m.Topology()
 	load, loadOK := m.loadAverage()
 	e = sample.Environment{
+		Host:           m.text("/proc/sys/kernel/hostname"),
 		Kernel:         m.text("/proc/sys/kernel/osrelease"),
 		OS:             m.osName(),
 		CPUModel:       cpuModel(cpuinfo),

@@ -71,6 +71,8 @@ func Blank(f *sample.File) *Report {
 		Measured: Measured{
 			Schema:      Schema,
 			Study:       p.Study,
+			Started:     f.Header.Started,
+			Command:     f.Header.Command,
 			Environment: f.Header.Environment,
 			Plan: Plan{Seed: p.Seed, Rounds: f.End.Rounds, Baseline: p.Baseline, EndedBy: f.End.Reason, Elapsed: f.End.Elapsed,
 				Budget: p.Budget, Precision: p.Precision, Same: p.Same, Epoch: p.Epoch, Pin: p.Pin, CPUs: p.CPUs, Pins: p.Pins, Loads: p.Loads, Wire: p.Wire, Sweep: p.Sweep},

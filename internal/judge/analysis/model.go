@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -39,7 +40,9 @@ func (r *Report) Complete() bool {
 // Measured is what was measured, and how.
 type Measured struct {
 	Schema      string             `json:"schema"`
-	Study       string             `json:"study,omitempty"` // as the plan has it
+	Study       string             `json:"study,omitempty"`   // as the plan has it
+	Started     time.Time          `json:"started,omitzero"`  // zero: the file does not say
+	Command     []string           `json:"command,omitempty"` // as the header has it
 	Environment sample.Environment `json:"environment"`
 	Plan        Plan               `json:"plan"`
 	Control     Control            `json:"control"`

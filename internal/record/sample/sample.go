@@ -185,7 +185,8 @@ type Skip struct {
 
 // Environment is what decides the numbers besides the mode.
 type Environment struct {
-	Tool           string            `json:"tool"` // toll's version
+	Tool           string            `json:"tool"`           // toll's version
+	Host           string            `json:"host,omitempty"` // the machine's own name; "": not known
 	Kernel         string            `json:"kernel"`
 	OS             string            `json:"os,omitempty"`
 	CPUModel       string            `json:"cpu_model"`
