@@ -53,6 +53,8 @@ func everyChart(t *testing.T) view {
 		all = append(all, groupsOf(r)...)
 	}
 	all = append(all, publishedGroups(besidePublished())...)
+	all = append(all, differenceGroups(changed(t))...)
+	all = append(all, group{Title: "Cut", Charts: []chart{cutChart()}})
 	all[0].Charts[0].Spec.(intervals).Rows[0].Label = hostile
 	v, err := assemble(document.Document{Kind: document.AReport, Value: map[string]string{"name": hostile}}, all)
 	if err != nil {
@@ -163,6 +165,12 @@ func drawn(t *testing.T, svg *html.Node, c chart) {
 	switch s := c.Spec.(type) {
 	case intervals:
 		for _, r := range s.Rows {
+			if _, ok := marks[r.Label+": "+r.Text]; r.None || s.Limits != nil && r.Value > s.Limits[1] {
+				if ok {
+					t.Errorf("%s has a dot", r.Label)
+				}
+				continue
+			}
 			at(r.Label+": "+r.Text, r.Value, 0)
 			if r.Beside != nil && r.Verdict != "" {
 				at(fmt.Sprintf("%s, published: %v", r.Label, *r.Beside), *r.Beside, 0)

@@ -8,15 +8,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
-	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/judge/sweep"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// titles are what the page is called and what it is about.
-func titles(r judge.Report) (title, lede string) {
+// titles returns what the page is called, and the command of such runs.
+func titles(r judge.Report) (title, command string) {
 	base := r.Base()
 	switch base.Study {
 	case sample.StudyLadder:
@@ -119,58 +118,6 @@ func judged(w workload.Workload) []string {
 	return out
 }
 
-// ratioChart shows a metric as ratios to the baseline's; ok is false if there are none.
-func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) (c chart, ok bool) {
-	one := 1.0
-	spec := intervals{Line: &one, Rows: []intervalRow{}}
-	if s := r.Plan.Same; s > 0 {
-		spec.Band = &[2]float64{1 - s, 1 + s}
-	}
-	unit := scaleOf(cells, metric)
-	var rows [][]string
-	adds := false
-	to, direction := "", "lower is better"
-	for _, cell := range cells {
-		m, has := cell.Metrics[metric]
-		if !has || m.Ratio == nil && !cell.Baseline {
-			continue
-		}
-		if m.Higher {
-			direction = "higher is better"
-		}
-		row := intervalRow{Label: cell.Name(), Value: 1, Text: "baseline"}
-		entry := []string{row.Label, "1", "", "", "baseline", unit.text(m.Median)}
-		if x := m.Ratio; x != nil {
-			to = x.To
-			row = intervalRow{Label: cell.Name(), Value: x.Median, Verdict: string(x.Verdict),
-				Text: rangeText(x.Median, x.Low, x.High, x.N) + " " + string(x.Verdict)}
-			entry = []string{row.Label, fmt.Sprintf("%.3f", x.Median), "", "", string(x.Verdict), unit.text(m.Median)}
-			if p := m.Price; p != nil && p.Verdict != stats.Unclear {
-				row.More = p.In(p.String())
-			}
-			if x.N > 1 {
-				row.Low, row.High = &x.Low, &x.High
-				entry[2], entry[3] = fmt.Sprintf("%.3f", x.Low), fmt.Sprintf("%.3f", x.High)
-			}
-		}
-		adds = adds || row.More != ""
-		spec.Rows, rows = append(spec.Rows, row), append(rows, append(entry, row.More))
-	}
-	if to == "" {
-		return c, false
-	}
-	spec.Axis = fmt.Sprintf("times %s's, %s", to, direction)
-	how := "Each dot is a ratio to " + to + ", the bar its 95 % interval, the line " + to + " itself."
-	if spec.Band != nil {
-		how += fmt.Sprintf(" The band of ± %.3g %% counts as the same.", 100*r.Plan.Same)
-	}
-	table := tableOf(rows, "mode", "ratio to "+to, "from", "to", "verdict", "median", "adds")
-	if !adds {
-		table = withoutLast(table)
-	}
-	return chart{Kind: "interval", Title: name + ", against " + to, How: how, Spec: spec, Table: table}, true
-}
-
 // scaleOf is the scale for a metric of these cells.
 func scaleOf(cells []analysis.Cell, metric string) scale {
 	var xs []float64
@@ -192,6 +139,7 @@ func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c 
 	unit, axis := scaleOf(cells, metric), "round"
 	spec, baselines := strips{Axis: axis}, 0
 	var rows [][]string
+	var medians, highs []float64
 	for _, cell := range cells {
 		m, has := cell.Metrics[metric]
 		if !has {
@@ -201,6 +149,7 @@ func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c 
 			spec.Baseline = cell.Name()
 			baselines++
 		}
+		medians, highs = append(medians, m.Median*unit.by), append(highs, slices.Max(m.Rounds)*unit.by)
 		every := 1 + (len(m.Rounds)-1)/mostPoints
 		one := line{Label: cell.Name()}
 		for i := 0; i < len(m.Rounds); i += every {
@@ -221,6 +170,9 @@ func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c 
 	how := "A dot for each round. What moves in all rows is the machine's drift; two levels in one row are two states."
 	if spec.Baseline != "" {
 		how += " Dashed: " + spec.Baseline + "."
+	}
+	if spec.Top = topOf(medians, largest(highs...)); spec.Top != nil {
+		how += " A triangle at the upper edge: the round lies above the chart."
 	}
 	return chart{Kind: "strip", Title: fmt.Sprintf("%s by round, %s", name, unit.unit), How: how, Spec: spec,
 		Table: tableOf(rows, "mode", "rounds", "least", "median, "+unit.unit, "most")}, ok

@@ -27,13 +27,18 @@ type intervals struct {
 	Line *float64    `json:"line,omitempty"` // of the baseline
 	Band *[2]float64 `json:"band,omitempty"` // of what counts as the same
 	// Beside is what the rows' second values are, which are diamonds; "": there are none.
-	Beside string        `json:"beside,omitempty"`
+	Beside string `json:"beside,omitempty"`
+	// Limits are where the axis ends; what lies beyond is cut, and marked. Nil: nothing does.
+	Limits *[2]float64   `json:"limits,omitempty"`
 	Rows   []intervalRow `json:"rows"`
 }
 
 type intervalRow struct {
 	Label   string   `json:"label"`
+	Docker  string   `json:"docker,omitempty"` // the label in Docker's words
+	Figure  string   `json:"figure,omitempty"` // the figure itself, with its unit
 	Value   float64  `json:"value"`
+	None    bool     `json:"none,omitempty"` // it has no value: only its text is drawn
 	Low     *float64 `json:"low,omitempty"`
 	High    *float64 `json:"high,omitempty"`
 	Verdict string   `json:"verdict"`
@@ -58,7 +63,10 @@ type line struct {
 type strips struct {
 	Axis     string `json:"axis"`
 	Baseline string `json:"baseline"`
-	Rows     []line `json:"rows"`
+	// Top is where the axis of the values ends; rounds above it are drawn there, and marked. Nil: at
+	// the highest.
+	Top  *float64 `json:"top,omitempty"`
+	Rows []line   `json:"rows"`
 }
 
 // stacks are what sums are made of.
@@ -144,15 +152,6 @@ func tableOf(rows [][]string, heads ...string) document.Table {
 	}
 	for _, r := range rows {
 		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(r...)})
-	}
-	return t
-}
-
-// withoutLast is the table without its last column.
-func withoutLast(t document.Table) document.Table {
-	t.Columns = t.Columns[:len(t.Columns)-1]
-	for i := range t.Rows {
-		t.Rows[i].Cells = t.Rows[i].Cells[:len(t.Columns)]
 	}
 	return t
 }

@@ -20,10 +20,10 @@ func partyChart(cells []analysis.Cell, w workload.Workload) (c chart, ok bool) {
 	var rows [][]string
 	for _, cell := range cells {
 		s := cell.CPU
-		if sum(s) <= 0 {
-			continue
-		}
 		row := stackRow{Label: cell.Name(), Text: three(sum(s) * unit.by)}
+		if sum(s) <= 0 {
+			row.Text = notMeasured
+		}
 		entry := []string{row.Label}
 		for _, x := range []float64{s.Client, s.Server, s.Proxy, s.Rest} {
 			row.Values, entry = append(row.Values, short(x*unit.by)), append(entry, three(x*unit.by))
@@ -36,7 +36,7 @@ func partyChart(cells []analysis.Cell, w workload.Workload) (c chart, ok bool) {
 	}
 	return chart{Kind: "stack", Title: "CPU time per " + of + " by party", Spec: spec,
 		How:   "All CPUs of the machine, all rounds together. The rest is kernel work outside these processes, and other programs.",
-		Table: tableOf(rows, "mode, "+unit.unit, "client", "server", "proxy", "rest", "sum")}, len(rows) > 0
+		Table: tableOf(rows, "mode, "+unit.unit, "client", "server", "proxy", "rest", "sum")}, largest(sums...) > 0
 }
 
 // cpuKinds are the kinds of CPU time, as mpstat has them.
@@ -50,6 +50,12 @@ func cpuChart(cells []analysis.Cell) (c chart, ok bool) {
 	spec := stacks{Axis: "% of the CPU's time", Parts: cpuKinds, Colors: "cpu", Whole: 100, Dense: true}
 	var rows [][]string
 	for _, cell := range cells {
+		if len(cell.CPUs) == 0 {
+			spec.Rows = append(spec.Rows, stackRow{Label: cell.Name(), Values: make([]float64, len(cpuKinds)), Text: notMeasured})
+			rows = append(rows, append([]string{cell.Name()}, make([]string, len(cpuKinds))...))
+			continue
+		}
+		ok = true
 		for _, u := range cell.CPUs {
 			row := stackRow{Label: strings.Join(strings.Fields(fmt.Sprintf("%s %s CPU %d", cell.Name(), u.Machine, u.CPU)), " ")}
 			entry := []string{row.Label}
@@ -66,5 +72,5 @@ func cpuChart(cells []analysis.Cell) (c chart, ok bool) {
 	if len(rows) > mostBars {
 		c.Kind, c.Spec = "", nil
 	}
-	return c, len(rows) > 0
+	return c, ok
 }

@@ -17,10 +17,10 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -54,15 +54,16 @@ const plotStyle = `:where(.chart) {
 
 // view is a page as its template needs it.
 type view struct {
-	Policy, Title, Lede string
-	Style               template.CSS
-	Lead, Rest          []document.Section
-	Groups              []group
-	Paths               []pathGroup
-	Facts               []facts
-	Charts              []chart // of all groups
-	ChartData, Report   template.JS
-	Bundle, Script      template.JS
+	Policy, Title string
+	Command, Lede string // above and below the title; "": it has none
+	Style         template.CSS
+	Lead, Rest    []document.Section
+	Groups        []group
+	Paths         []pathGroup
+	Facts         []facts
+	Charts        []chart // of all groups
+
+	ChartData, Report, Bundle, Script template.JS
 }
 
 // group is charts under one title.
@@ -88,6 +89,12 @@ func viewOf(d document.Document) (v view, err error) {
 		}
 		return v, err
 	}
+	if x, is := d.Value.(*difference.Report); is {
+		v, err := assemble(d, differenceGroups(x))
+		v.Title, v.Command, v.Lede = "What differs between two runs", "toll diff", differenceLine(x)
+		v.Lead, v.Rest = arranged(v.Rest)
+		return v, err
+	}
 	r, is := d.Value.(judge.Report)
 	if !is {
 		return assemble(d, nil)
@@ -95,10 +102,10 @@ func viewOf(d document.Document) (v view, err error) {
 	if v, err = assemble(d, groupsOf(r)); err != nil {
 		return v, err
 	}
-	v.Title, v.Lede = titles(r)
+	v.Title, v.Command = titles(r)
 	v.Paths, v.Facts = pathsOf(r), factsOf(r)
-	n := lead(d.Sections)
-	v.Lead, v.Rest = d.Sections[:n], d.Sections[n:]
+	v.Command, v.Lede = commandLine(r.Base().Command, v.Command), dateLine(r.Base())
+	v.Lead, v.Rest = arranged(d.Sections)
 	return v, nil
 }
 
@@ -145,17 +152,6 @@ func policy(scripts, styles []string) string {
 		return strings.Join(out, " ")
 	}
 	return "default-src 'none'; script-src " + sums(scripts) + "; style-src " + sums(styles) + "; base-uri 'none'; form-action 'none'"
-}
-
-// lead is how many sections stand above the charts: the first, and those after it up to
-// the next that has a table.
-func lead(sections []document.Section) int {
-	for i, s := range sections {
-		if i > 0 && slices.ContainsFunc(s.Blocks, func(b document.Block) bool { _, is := b.(document.Table); return is }) {
-			return i
-		}
-	}
-	return len(sections)
 }
 
 var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{

@@ -2,11 +2,14 @@ package page
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
 	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -229,5 +232,164 @@ func TestChartsOfASweep(t *testing.T) {
 	}
 	if spec := own.Spec.(growths); spec.Line != nil || len(spec.Series) != 2 {
 		t.Errorf("%+v", spec)
+	}
+}
+
+// changed is the difference of two runs, of which the bridge was slower in the second.
+func changed(t *testing.T) *difference.Report {
+	file := func(bridge float64) *sample.File {
+		cells := append(judgetest.Trio(mode.Bridge, workload.Bulk), judgetest.Trio(mode.Bridge, workload.RR)...)
+		r := judgetest.New(t, cells...).Rounds(12, judgetest.Noisy([]float64{0.001, 0.002, 0.003, 0.001, 0.002, 0.003}, 40, 40, 40*bridge, 20, 20, 25))
+		r.File.Header.Plan.Same = 0.03
+		r.File.Header.Started = time.Date(2026, 11, 23, 5, 4, 0, 0, time.UTC)
+		r.File.Header.Environment.Host = "web1"
+		return r.File
+	}
+	r, err := difference.Judge(difference.Input{Name: "old.jsonl", File: file(0.8)}, difference.Input{Name: "new.jsonl", File: file(0.6)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestChartsOfADifference(t *testing.T) {
+	v, err := viewOf(document.Document{Kind: document.ADifference, Value: changed(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := chartOf(t, v, "Throughput: the new run against the old one")
+	spec := c.Spec.(intervals)
+	if len(spec.Rows) != 2 || spec.Line == nil || spec.Band == nil {
+		t.Fatalf("%+v", spec)
+	}
+	if r := spec.Rows[0]; r.Label != "host" || r.Text != "baseline" || r.Value != 1 {
+		t.Errorf("the baseline is %+v", r)
+	}
+	if r := spec.Rows[1]; r.Label != "bridge" || math.Abs(r.Value-0.75) > 0.01 || r.Verdict != "worse" || r.Figure != "0.80 → 0.60" || r.Low == nil {
+		t.Errorf("the bridge is %+v", r)
+	}
+	if want := "old.jsonl, 2026-11-23 05:04 UTC, on web1 → new.jsonl, 2026-11-23 05:04 UTC, on web1"; v.Lede != want {
+		t.Errorf("the head has %q, want %q", v.Lede, want)
+	}
+}
+
+// The head says by which command the run was made, when and where.
+func TestHead(t *testing.T) {
+	r := comparison(t)
+	if v := viewed(t, r); v.Command != "toll compare" || v.Lede != "" {
+		t.Errorf("of a file that does not say: %q, %q", v.Command, v.Lede)
+	}
+	base := r.Base()
+	base.Command = []string{"compare", "bridge", "--from", "host,container", "--wire", "it's 1 Gbit/s", ""}
+	base.Started, base.Environment.Host = time.Date(2026, 11, 25, 18, 40, 9, 0, time.UTC), "web1"
+	v := viewed(t, r)
+	if want := `toll compare bridge --from host,container --wire 'it'\''s 1 Gbit/s' ''`; v.Command != want {
+		t.Errorf("the command is %q, want %q", v.Command, want)
+	}
+	if want := "2026-11-25 18:40 UTC · on web1"; v.Lede != want {
+		t.Errorf("the head has %q, want %q", v.Lede, want)
+	}
+}
+
+// After the answer stand what failed and the warnings, then the facts of the run.
+func TestArranged(t *testing.T) {
+	list := func(topic document.Topic) document.Section {
+		return document.Section{Title: document.Strongly(string(topic)), Blocks: []document.Block{document.List{Topic: topic, Items: []string{"x"}}}}
+	}
+	facts := document.Section{Blocks: []document.Block{document.Paragraph{Text: document.Plainly("facts")}}}
+	rows := document.Section{Title: document.Strongly("table"), Blocks: []document.Block{document.Table{}}}
+	said := func(ss []document.Section) (out []string) {
+		for _, s := range ss {
+			out = append(out, s.Title.String())
+		}
+		return out
+	}
+	lead, rest := arranged([]document.Section{list(document.Answer), facts, rows, list(document.Failed), list(document.Skipped), list(document.Warnings)})
+	if got, want := said(lead), []string{"answer", "failed", "warnings", ""}; !slices.Equal(got, want) {
+		t.Errorf("above the charts stand %q, want %q", got, want)
+	}
+	if got, want := said(rest), []string{"table", "skipped"}; !slices.Equal(got, want) {
+		t.Errorf("below the charts stand %q, want %q", got, want)
+	}
+}
+
+// A row has the label that can be typed, Docker's words for it, its figure and its ratio, and none
+// disappears from its chart.
+func TestRowsOfRatios(t *testing.T) {
+	r := comparison(t)
+	for i := range r.Base().Cells {
+		if c := &r.Base().Cells[i]; c.Load == workload.RR {
+			delete(c.Metrics, workload.CPUPerTrip)
+			if m := c.Metrics[workload.LatencyP99]; !c.Baseline {
+				m.Ratio = nil
+				c.Metrics[workload.LatencyP99] = m
+			}
+			c.CPU, c.CPUs = analysis.CPUSplit{Unit: c.CPU.Unit}, nil
+			if c.Baseline {
+				c.CPU.Client, c.CPUs = 1e-6, []analysis.CPUUse{{Idle: 1}}
+			}
+		}
+	}
+	v := viewed(t, r)
+	row := chartOf(t, v, "Throughput, against host").Spec.(intervals).Rows[1]
+	if row.Label != "bridge" || row.Docker == "" || row.Figure != "30.0 Gbit/s" {
+		t.Errorf("%+v", row)
+	}
+	missing := 0
+	for _, c := range v.Charts {
+		if s, is := c.Spec.(stacks); is {
+			if last := s.Rows[len(s.Rows)-1]; last.Label == "bridge" && last.Text == notMeasured {
+				missing++
+			}
+		}
+	}
+	if missing != 2 {
+		t.Errorf("%d charts of CPU time say that the bridge's was not measured", missing)
+	}
+	cell := r.Base().Cells[0]
+	for want, m := range map[string]analysis.Metric{notMeasured: {}, "no ratio": {Rounds: []float64{1}}} {
+		cell.Baseline = false
+		if row, entry := ratioRow(cell, m, scale{1, ""}); !row.None || row.Text != want || entry[6] != want || entry[3] != "" {
+			t.Errorf("%+v, %q", row, entry)
+		}
+	}
+}
+
+// cutChart has an interval that would squeeze the others, and a row without a value.
+func cutChart() chart {
+	one, wide, narrow := 1.0, 40.0, 0.7
+	s := intervals{Line: &one, Axis: "times host's", Rows: []intervalRow{{Label: "host", Value: 1, Text: "baseline"}, {Label: "bridge", Value: 0.8, Text: "0.80"},
+		{Label: "native", Value: 1.1, Low: &narrow, High: &wide, Text: "1.1"}, {Label: "far", Value: 60, Text: "60"}, {Label: "none", None: true, Value: 1, Text: notMeasured}}}
+	s.cut()
+	return chart{Kind: "interval", Title: "Cut", Spec: s}
+}
+
+func TestLimits(t *testing.T) {
+	for _, x := range []struct {
+		name         string
+		values, ends []float64
+		want         *[2]float64
+	}{
+		{"nothing", nil, nil, nil},
+		{"nothing far", []float64{1, 0.8, 1.4}, []float64{0.7, 1.5}, nil},
+		{"a proxy", []float64{1, 1.24, 1.4, 1.41, 3.88}, nil, nil},
+		{"all the same", []float64{1, 1.001, 1.05}, []float64{0.98, 1.08}, nil},
+		{"a wide interval", []float64{1, 1.5}, []float64{0.9, 30}, &[2]float64{0.9, 2}},
+		{"both ends", []float64{1, 1.5}, []float64{-4, 30}, &[2]float64{0.5, 2}},
+		{"a far value", []float64{1, 1.1, 1.2, 60}, []float64{0.9, 1.3, 59, 61}, &[2]float64{0.9, 1.3}},
+	} {
+		got := limits(1, leastFar, x.values, x.ends)
+		if (got == nil) != (x.want == nil) || got != nil && (math.Abs(got[0]-x.want[0]) > 1e-9 || math.Abs(got[1]-x.want[1]) > 1e-9) {
+			t.Errorf("%s: %v, want %v", x.name, got, x.want)
+		}
+	}
+	if s := cutChart().Spec.(intervals); s.Limits == nil || s.Limits[1] > 2 || s.cutNote() == "" {
+		t.Errorf("%+v", s)
+	}
+	if top := topOf([]float64{20, 25}, 100); top == nil || *top != 50 {
+		t.Errorf("%v", top)
+	}
+	if top := topOf([]float64{20, 25}, 60); top != nil {
+		t.Errorf("%v", *top)
 	}
 }

@@ -90,7 +90,8 @@ func publishedChart(s published.Result, part string, smallest, measured bool) (c
 			rows[i] = rows[i][:len(heads)]
 		}
 	}
-	return chart{Kind: "interval", Title: title, How: how, Spec: spec, Table: tableOf(rows, heads...)}, len(rows) > 1
+	spec.cut()
+	return chart{Kind: "interval", Title: title, How: how + spec.cutNote(), Spec: spec, Table: tableOf(rows, heads...)}, len(rows) > 1
 }
 
 // partOf is the table or the metric that a row belongs to.

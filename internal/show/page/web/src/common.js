@@ -35,6 +35,9 @@ export function plot(options) {
   return Plot.plot({className: "chart", style: {background: "none", overflow: "visible", fontSize: "12px"}, ...options});
 }
 
+// small is the size of annotations, of that of other texts.
+export const small = 0.85;
+
 // textWidth is how wide a text of a chart is, in px.
 const pen = document.createElement("canvas").getContext("2d");
 pen.font = "13px system-ui, sans-serif";
@@ -80,14 +83,12 @@ export function withLegend(list, chart) {
   return box;
 }
 
-
-
 // halo keeps a text apart from what is behind it.
 export const halo = {stroke: "var(--paper)", strokeWidth: 4, fill: "var(--ink)"};
 
-// fit cuts a text to a width.
-export function fit(text, space) {
+// fit cuts a text of a size to a width.
+export function fit(text, space, size = 1) {
   let t = text;
-  while (t.length > 4 && textWidth(t + (t === text ? "" : "…")) > space) t = t.slice(0, -1);
+  while (t.length > 4 && size * textWidth(t + (t === text ? "" : "…")) > space) t = t.slice(0, -1);
   return t === text ? t : t.trimEnd() + "…";
 }

@@ -1,26 +1,18 @@
 // interval draws a dot with its interval for each row, the band of what counts as the same
-// and the line of the baseline.
+// and the line of the baseline. Beside a row stand its figure and its ratio, below its label the
+// same in Docker's words.
 import * as Plot from "@observablehq/plot";
-import {above, fit, halo, narrow, plot, verdict, widest} from "./common.js";
+import {above, fit, halo, narrow, plot, small, verdict, widest} from "./common.js";
 
 export function interval(spec, width) {
-  const thin = above(width, spec.rows.map((r) => r.label));
   const rows = spec.rows.map((r, i) => ({...r, i}));
-  const labels = widest(rows.map((r) => r.label)) + 14;
-  const said = (r) => (r.more && !thin ? `${r.text}, ${r.more}` : r.text);
-  const texts = widest(rows.map(said)) + 14;
-  const step = thin ? 40 : 26;
-  const name = (i) => rows[i]?.label ?? "";
-  const lows = rows.map((r) => Math.min(r.low ?? r.value, r.beside ?? r.value));
-  const highs = rows.map((r) => Math.max(r.high ?? r.value, r.beside ?? r.value));
-  const edge = spec.line ?? rows[0]?.value ?? 0;
-  const domain = limits(Math.min(...lows, edge, spec.band?.[0] ?? edge), Math.max(...highs, edge, spec.band?.[1] ?? edge));
-  const color = (r) => verdict(r.verdict).color;
+  const at = layout(rows, width);
+  const domain = domainOf(spec, rows);
   return plot({
     width,
-    height: 46 + rows.length * step + 8,
-    marginLeft: thin ? 12 : labels + 10,
-    marginRight: thin ? 16 : texts + 10,
+    height: 46 + rows.length * at.step + 8,
+    marginLeft: at.left,
+    marginRight: at.right,
     marginTop: 46,
     marginBottom: 8,
     x: {domain, axis: "top", label: spec.axis, labelAnchor: "left", labelArrow: "none", ticks: narrow(width) ? 4 : 7, grid: true, labelOffset: 40},
@@ -29,35 +21,97 @@ export function interval(spec, width) {
     marks: [
       spec.band ? Plot.rect([spec.band], {x1: "0", x2: "1", fill: "var(--band)"}) : null,
       spec.line == null ? null : Plot.ruleX([spec.line], {stroke: "var(--ink)", strokeWidth: 1.5}),
-      Plot.ruleY(rows, {
-        filter: (r) => r.low != null, y: "i", x1: "low", x2: "high", stroke: color, strokeWidth: 2.5, dy: thin ? 9 : 0,
-      }),
-      spec.beside
-        ? Plot.dot(rows, {
-            filter: (r) => r.beside != null, y: "i", x: "beside", r: 5, symbol: "diamond", fill: "var(--paper)", stroke: "var(--ink)", strokeWidth: 1.5,
-            dy: thin ? 9 : 0, ariaLabel: (r) => (r.verdict ? `${r.label}, ${spec.beside}: ${r.beside}` : `${r.label}: ${r.text}`),
-          })
-        : null,
-      Plot.dot(rows, {
-        filter: (r) => r.beside == null || r.verdict, y: "i", x: "value", r: 5, fill: (r) => (r.verdict === "unclear" ? "var(--paper)" : color(r)), stroke: color, strokeWidth: 2,
-        symbol: (r) => (r.verdict === "unclear" ? "circle" : verdict(r.verdict).symbol), dy: thin ? 9 : 0,
-        ariaLabel: (r) => `${r.label}: ${r.text}`,
-      }),
-      thin
-        ? [
-            Plot.text(rows, {y: "i", text: (r) => fit(r.label, width - texts - 30), frameAnchor: "left", textAnchor: "start", dy: -7, fontSize: 12, ...halo}),
-            Plot.text(rows, {y: "i", text: said, frameAnchor: "right", textAnchor: "end", dy: -7, fontSize: 12, ...halo, fill: color}),
-          ]
-        : [
-            Plot.text(rows, {y: "i", text: "label", frameAnchor: "left", textAnchor: "end", dx: -12, fontSize: 13}),
-            Plot.text(rows, {y: "i", text: said, frameAnchor: "right", textAnchor: "start", dx: 14, fontSize: 13, fill: color}),
-          ],
+      values(spec, rows.filter((r) => !r.none), domain, at.dy),
+      at.thin ? textsAbove(rows, width) : textsBeside(rows, at),
     ],
   });
 }
 
-// limits leave some space beside what is drawn.
-function limits(low, high) {
+// color is that of a row's verdict.
+const color = (r) => verdict(r.verdict).color;
+
+// said is a row's ratio in words.
+const said = (r) => (r.more ? `${r.text}, ${r.more}` : r.text);
+
+// layout has the sizes of what stands around the drawing.
+function layout(rows, width) {
+  const labels = rows.map((r) => r.label);
+  const second = rows.some((r) => r.docker || r.figure);
+  if (above(width, labels)) {
+    return {thin: true, step: second ? 56 : 40, dy: second ? 16 : 9, left: 12, right: 16};
+  }
+  const names = Math.max(widest(labels), Math.min(small * widest(rows.map((r) => r.docker ?? "")), 0.3 * width));
+  const figures = widest(rows.map((r) => r.figure ?? ""));
+  const gap = figures > 0 ? 14 : 0;
+  return {
+    thin: false, step: rows.some((r) => r.docker) ? 38 : 26, dy: 0, names, figures, gap,
+    left: names + 24, right: figures + gap + widest(rows.map(said)) + 24,
+  };
+}
+
+// domainOf is from where to where the axis goes, with some space beside what is drawn.
+function domainOf(spec, rows) {
+  const edge = spec.line ?? rows[0]?.value ?? 0;
+  const ends = rows.filter((r) => !r.none).flatMap((r) => [r.value, r.low ?? r.value, r.high ?? r.value, r.beside ?? r.value]);
+  const all = [...(spec.limits ?? ends), edge, ...(spec.band ?? [])];
+  const low = Math.min(...all), high = Math.max(...all);
   const pad = 0.04 * (high - low || Math.abs(high) || 1);
   return [low - pad, high + pad];
+}
+
+// values are the dots and their intervals. What lies beyond the axis is cut at its end, where a
+// triangle points to it.
+function values(spec, rows, [from, to], dy) {
+  const inside = (x) => x >= from && x <= to;
+  const low = (r) => Math.min(r.low ?? r.value, r.value);
+  const high = (r) => Math.max(r.high ?? r.value, r.value);
+  const arrow = (some, x, rotate) =>
+    Plot.dot(some, {y: "i", x: () => x, dx: rotate < 180 ? 6 : -6, dy, r: 4, symbol: "triangle", rotate, fill: color});
+  return [
+    Plot.ruleY(rows.filter((r) => r.low != null && high(r) >= from && low(r) <= to), {
+      y: "i", x1: (r) => Math.max(r.low, from), x2: (r) => Math.min(r.high, to), stroke: color, strokeWidth: 2.5, dy,
+    }),
+    spec.beside
+      ? Plot.dot(rows.filter((r) => r.beside != null && inside(r.beside)), {
+          y: "i", x: "beside", r: 5, symbol: "diamond", fill: "var(--paper)", stroke: "var(--ink)", strokeWidth: 1.5, dy,
+          ariaLabel: (r) => (r.verdict ? `${r.label}, ${spec.beside}: ${r.beside}` : `${r.label}: ${r.text}`),
+        })
+      : null,
+    Plot.dot(rows.filter((r) => (r.beside == null || r.verdict) && inside(r.value)), {
+      y: "i", x: "value", r: 5, fill: (r) => (r.verdict === "unclear" ? "var(--paper)" : color(r)), stroke: color, strokeWidth: 2,
+      symbol: (r) => (r.verdict === "unclear" ? "circle" : verdict(r.verdict).symbol), dy, ariaLabel: (r) => `${r.label}: ${r.text}`,
+    }),
+    arrow(rows.filter((r) => high(r) > to || r.beside > to), to, 90),
+    arrow(rows.filter((r) => low(r) < from || r.beside < from), from, 270),
+  ];
+}
+
+// textsBeside are the names left of the drawing and the figures right of it.
+function textsBeside(rows, at) {
+  const dy = (r) => (r.docker ? -7 : 0);
+  const named = rows.some((r) => r.docker) ? [rows.filter((r) => r.docker), rows.filter((r) => !r.docker)] : [[], rows];
+  return [
+    named.map((some) => some.length ? Plot.text(some, {y: "i", text: "label", frameAnchor: "left", textAnchor: "end", dx: -12, dy: dy(some[0]), fontSize: 13}) : null),
+    Plot.text(named[0], {y: "i", text: (r) => fit(r.docker, at.names, small), frameAnchor: "left", textAnchor: "end", dx: -12, dy: 8,
+      fontSize: 13 * small, fill: "var(--soft)"}),
+    at.figures ? Plot.text(rows, {y: "i", text: (r) => r.figure ?? "", frameAnchor: "right", textAnchor: "end", dx: 14 + at.figures, fontSize: 13}) : null,
+    Plot.text(rows, {y: "i", text: said, frameAnchor: "right", textAnchor: "start", dx: 14 + at.figures + at.gap, fontSize: 13, fill: color}),
+  ];
+}
+
+// textsAbove are two lines above each row of a narrow drawing: the label and the ratio, Docker's words
+// and the figure.
+function textsAbove(rows, width) {
+  const second = rows.some((r) => r.docker || r.figure);
+  const line = (left, right, dy, fill, rightFill) => {
+    const space = width - widest(rows.map(right)) - 30;
+    return [
+      Plot.text(rows, {y: "i", text: (r) => fit(left(r), space), frameAnchor: "left", textAnchor: "start", dy, fontSize: 12, ...halo, fill}),
+      Plot.text(rows, {y: "i", text: right, frameAnchor: "right", textAnchor: "end", dy, fontSize: 12, ...halo, fill: rightFill}),
+    ];
+  };
+  return [
+    line((r) => r.label, (r) => r.text, second ? -18 : -7, "var(--ink)", color),
+    second ? line((r) => r.docker ?? "", (r) => r.figure ?? "", -3, "var(--soft)", "var(--soft)") : null,
+  ];
 }

@@ -30,7 +30,7 @@ export function stack(spec, width) {
         ? Plot.text(rows, {y: "i", text: (r) => r.label + (r.text ? "  " + r.text : ""), frameAnchor: "left", textAnchor: "start", dy: -8, fontSize: 12, ...halo})
         : [
             Plot.text(rows, {y: "i", text: "label", frameAnchor: "left", textAnchor: "end", dx: -8, fontSize: 13}),
-            spec.whole ? null : Plot.text(rows, {y: "i", x: "sum", text: "text", textAnchor: "start", dx: 7, fontSize: 13}),
+            Plot.text(rows.filter((r) => !spec.whole || !r.sum), {y: "i", x: "sum", text: "text", textAnchor: "start", dx: 7, fontSize: 13}),
           ],
     ],
   });

@@ -5,9 +5,11 @@ import {narrow, plot} from "./common.js";
 
 export function strip(spec, width) {
   const thin = narrow(width);
-  const points = spec.rows.flatMap((s) => s.points.map(([x, y]) => ({row: s.label, x, y})));
+  const top = spec.top ?? Infinity;
+  const point = (row, [x, y]) => ({row, x, y: Math.min(y, top), real: y});
+  const points = spec.rows.flatMap((s) => s.points.map((p) => point(s.label, p)));
   const base = spec.rows.find((r) => r.label === spec.baseline);
-  const behind = base ? spec.rows.filter((r) => r !== base).flatMap((r) => base.points.map(([x, y]) => ({row: r.label, x, y}))) : [];
+  const behind = base ? spec.rows.filter((r) => r !== base).flatMap((r) => base.points.map((p) => point(r.label, p))) : [];
   const xs = points.map((d) => d.x);
   const first = Math.min(...xs), last = Math.max(...xs);
   const highest = Math.max(...points.map((d) => d.y));
@@ -27,8 +29,8 @@ export function strip(spec, width) {
       Plot.frame({stroke: "var(--grid)"}),
       Plot.line(behind, {x: "x", y: "y", fy: "row", stroke: "var(--even)", strokeWidth: 1.5, strokeOpacity: 0.7, strokeDasharray: "2 3"}),
       Plot.line(points, {x: "x", y: "y", fy: "row", stroke: "var(--c0)", strokeWidth: 1, strokeOpacity: 0.5}),
-      Plot.dot(points, {x: "x", y: "y", fy: "row", fill: "var(--c0)", r: xs.length > 900 ? 1.5 : 3,
-        ariaLabel: (d) => `${d.row}, ${spec.axis} ${d.x}: ${d.y}`}),
+      Plot.dot(points, {x: "x", y: "y", fy: "row", fill: (d) => (d.real > top ? "var(--bad)" : "var(--c0)"), r: xs.length > 900 ? 1.5 : 3,
+        symbol: (d) => (d.real > top ? "triangle" : "circle"), ariaLabel: (d) => `${d.row}, ${spec.axis} ${d.x}: ${d.real}`}),
       Plot.text(spec.rows, {fy: "label", text: "label", frameAnchor: "top-left", dx: 6, dy: 5, fontSize: 12, fontWeight: 600,
         stroke: "var(--paper)", strokeWidth: 4, fill: "var(--ink)"}),
     ],

@@ -1,0 +1,127 @@
+package page
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// differenceGroups returns the changes of two runs: a group for each placement, load and backend,
+// with a chart for each metric that both runs have.
+func differenceGroups(r *difference.Report) []group {
+	like := func(a, b difference.Cell) bool {
+		return a.From == b.From && a.Load == b.Load && a.On == b.On && a.Pin == b.Pin
+	}
+	var out []group
+	for rest := slices.Clone(r.Cells); len(rest) > 0; {
+		first := rest[0]
+		var cells, others []difference.Cell
+		var metrics []string
+		for _, c := range rest {
+			if !like(c, first) {
+				others = append(others, c)
+				continue
+			}
+			cells = append(cells, c)
+			for _, m := range difference.Metrics(c) {
+				if !slices.Contains(metrics, m) {
+					metrics = append(metrics, m)
+				}
+			}
+		}
+		g := group{Title: differenceTitle(r, first)}
+		for _, m := range metrics {
+			if c, ok := changeChart(r, cells, m); ok {
+				g.Charts = append(g.Charts, c)
+			}
+		}
+		if len(g.Charts) > 0 {
+			out = append(out, g)
+		}
+		rest = others
+	}
+	return out
+}
+
+func differenceTitle(r *difference.Report, c difference.Cell) string {
+	title := "From " + mode.Placement(c.From).Words() + ", " + c.Load
+	if slices.ContainsFunc(r.Cells, func(o difference.Cell) bool { return o.On != c.On }) {
+		title += ", on " + c.On
+	}
+	if c.Pin != "" && slices.ContainsFunc(r.Cells, func(o difference.Cell) bool { return o.Pin != c.Pin }) {
+		title += ", on " + analysis.PinWords(c.Pin)
+	}
+	return title
+}
+
+// changeChart shows by what factor each mode's ratio to the baseline changed; ok is false if no mode
+// has one.
+func changeChart(r *difference.Report, cells []difference.Cell, metric string) (c chart, ok bool) {
+	one := 1.0
+	spec := intervals{Line: &one, Rows: []intervalRow{}}
+	if r.Same > 0 {
+		spec.Band = &[2]float64{1 - r.Same, 1 + r.Same}
+	}
+	noun, direction := "", "lower is better"
+	var rows [][]string
+	for _, cell := range cells {
+		m, has := cell.Metrics[metric]
+		if !has || m.Ratio == nil && !cell.Baseline {
+			continue
+		}
+		noun = workload.Of(sample.Load{Kind: cell.Load}).Noun
+		if m.Higher {
+			direction = "higher is better"
+		}
+		ok = ok || m.Ratio != nil
+		row, entry := changeRow(cell, m)
+		spec.Rows, rows = append(spec.Rows, row), append(rows, entry)
+	}
+	spec.Axis = "times the old ratio to " + r.Baseline + ", " + direction
+	spec.cut()
+	how := fmt.Sprintf("Each dot is the new run's ratio to %s over the old run's, the bar its 95 %% "+
+		"interval: right of the line it grew.", r.Baseline)
+	if spec.Band != nil {
+		how += fmt.Sprintf(" The band of ± %.3g %% counts as the same.", 100*r.Same)
+	}
+	table := tableOf(rows, "mode", "in Docker's words", "old ratio", "new ratio", "change", "from",
+		"to", "verdict")
+	table.Columns[1].Right = false
+	title := metricName(metric, noun) + ": the new run against the old one"
+	return chart{Kind: "interval", Title: title, How: how + spec.cutNote(), Spec: spec,
+		Table: withoutEmpty(table)}, ok
+}
+
+// changeRow returns a cell's row, in the drawing and in the table below it.
+func changeRow(cell difference.Cell, m difference.Metric) (row intervalRow, entry []string) {
+	phrase := dockerWords(analysis.Cell{Mode: cell.Mode, From: cell.From, To: cell.To, Tune: cell.Tune})
+	row = intervalRow{Label: cell.Label, Docker: phrase, Value: 1, Text: "baseline"}
+	x := m.Ratio
+	if x == nil {
+		return row, []string{row.Label, phrase, "1", "1", "", "", "", row.Text}
+	}
+	old, now := fmt.Sprintf("%.2f", x.Old.Median), fmt.Sprintf("%.2f", x.New.Median)
+	row.Value, row.Verdict, row.Figure = x.Median, string(x.Verdict), old+" → "+now
+	row.Text = percentText(x.Median) + " " + row.Verdict
+	entry = []string{row.Label, phrase, old, now, percentText(x.Median), "", "", row.Verdict}
+	if x.Epochs > 0 || x.N >= stats.MinJudged {
+		row.Low, row.High = &x.Low, &x.High
+		row.Text = fmt.Sprintf("%s (%s to %s) %s", percentText(x.Median), percentText(x.Low),
+			percentText(x.High), row.Verdict)
+		entry[5], entry[6] = percentText(x.Low), percentText(x.High)
+	}
+	return row, entry
+}
+
+// percentText returns by how many per cent a factor is more than 1: "-2.1 %".
+func percentText(factor float64) string {
+	const tenths = 10
+	return fmt.Sprintf("%+.1f %%", math.Round(100*tenths*(factor-1))/tenths+0) // 0, not -0
+}

@@ -1,0 +1,102 @@
+package page
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// plainWord matches what a shell takes as it stands.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./^-]+$`)
+
+// commandLine returns the command line that made the run, quoted for a shell, or otherwise if the
+// results file does not have it.
+func commandLine(args []string, otherwise string) string {
+	if args == nil {
+		return otherwise
+	}
+	out := []string{"toll"}
+	for _, a := range args {
+		if !plainWord.MatchString(a) {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		out = append(out, a)
+	}
+	return strings.Join(out, " ")
+}
+
+// dateLine returns when and where a run was made, without what the file does not say.
+func dateLine(r *analysis.Report) string {
+	var facts []string
+	if !r.Started.IsZero() {
+		facts = append(facts, dateOf(r.Started))
+	}
+	if e := r.Environment; e.Host != "" {
+		facts = append(facts, "on "+e.Host)
+	}
+	return strings.Join(facts, document.Facts)
+}
+
+func dateOf(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") + " UTC" }
+
+// differenceLine returns when and where the two runs of a difference were made.
+func differenceLine(r *difference.Report) string {
+	var facts []string
+	for _, s := range []difference.Side{r.Old, r.New} {
+		fact := s.Name
+		if !s.Started.IsZero() {
+			fact += ", " + dateOf(s.Started)
+		}
+		if s.Environment.Host != "" {
+			fact += fmt.Sprintf(", on %s", s.Environment.Host)
+		}
+		facts = append(facts, fact)
+	}
+	return strings.Join(facts, " → ")
+}
+
+// arranged returns a report's sections in the order of the page: lead has the answer, the failures
+// and warnings, and the facts of the run; rest has what stands below the charts.
+func arranged(sections []document.Section) (lead, rest []document.Section) {
+	n := leading(sections)
+	var doubts []document.Section
+	for _, s := range sections[n:] {
+		if about(s, document.Failed, document.Warnings) {
+			doubts = append(doubts, s)
+		} else {
+			rest = append(rest, s)
+		}
+	}
+	lead = slices.Clone(sections[:n])
+	at := 0
+	if len(lead) > 0 && about(lead[0], document.Answer) {
+		at = 1
+	}
+	return slices.Insert(lead, at, doubts...), rest
+}
+
+// about reports whether a section consists of lists of the given topics.
+func about(s document.Section, topics ...document.Topic) bool {
+	return len(s.Blocks) > 0 && !slices.ContainsFunc(s.Blocks, func(b document.Block) bool {
+		l, is := b.(document.List)
+		return !is || !slices.Contains(topics, l.Topic)
+	})
+}
+
+// leading returns the number of sections that stand above the charts: the first, and those after it
+// up to the next that has a table.
+func leading(sections []document.Section) int {
+	isTable := func(b document.Block) bool { _, is := b.(document.Table); return is }
+	for i, s := range sections {
+		if i > 0 && slices.ContainsFunc(s.Blocks, isTable) {
+			return i
+		}
+	}
+	return len(sections)
+}

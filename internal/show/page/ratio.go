@@ -1,0 +1,107 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// ratioChart shows a metric as ratios to the baseline's, beside the figures themselves; ok is false
+// if there are no ratios.
+func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) (c chart, ok bool) {
+	one := 1.0
+	spec := intervals{Line: &one, Rows: []intervalRow{}}
+	if s := r.Plan.Same; s > 0 {
+		spec.Band = &[2]float64{1 - s, 1 + s}
+	}
+	unit := scaleOf(cells, metric)
+	var rows [][]string
+	to, direction := "", "lower is better"
+	for _, cell := range cells {
+		m := cell.Metrics[metric]
+		if m.Ratio != nil {
+			to = m.Ratio.To
+		}
+		if m.Higher {
+			direction = "higher is better"
+		}
+		row, entry := ratioRow(cell, m, unit)
+		spec.Rows, rows = append(spec.Rows, row), append(rows, entry)
+	}
+	if to == "" {
+		return c, false
+	}
+	spec.cut()
+	spec.Axis = fmt.Sprintf("times %s's, %s", to, direction)
+	how := "Each dot is a ratio to " + to + ", the bar its 95 % interval, the line " + to + " itself." +
+		" Beside it stand the figure and the ratio."
+	if spec.Band != nil {
+		how += fmt.Sprintf(" The band of ± %.3g %% counts as the same.", 100*r.Plan.Same)
+	}
+	table := tableOf(rows, "mode", "in Docker's words", "median", "ratio to "+to, "from", "to",
+		"verdict", "adds")
+	table.Columns[1].Right = false
+	return chart{Kind: "interval", Title: name + ", against " + to, How: how + spec.cutNote(),
+		Spec: spec, Table: withoutEmpty(table)}, true
+}
+
+// ratioRow returns the row of a cell, in the drawing and in the table below it. A cell without the
+// metric or without a ratio has a row, too: none disappears from its chart.
+func ratioRow(cell analysis.Cell, m analysis.Metric, unit scale) (row intervalRow, entry []string) {
+	row = intervalRow{Label: cell.Name(), Docker: dockerWords(cell), Figure: unit.text(m.Median),
+		Value: 1, Text: "baseline"}
+	entry = []string{row.Label, row.Docker, row.Figure, "1", "", "", row.Text, ""}
+	x := m.Ratio
+	switch {
+	case len(m.Rounds) == 0:
+		row.Figure, row.Text, row.None = "", notMeasured, true
+	case x == nil && !cell.Baseline:
+		row.Text, row.None = "no ratio", true
+	}
+	if row.None {
+		entry[2], entry[3], entry[6] = row.Figure, "", row.Text
+	}
+	if x == nil || row.None {
+		return row, entry
+	}
+	row.Value, row.Verdict = x.Median, string(x.Verdict)
+	row.Text = rangeText(x.Median, x.Low, x.High, x.N) + " " + row.Verdict
+	entry[3], entry[6] = fmt.Sprintf("%.3f", x.Median), row.Verdict
+	if x.N > 1 {
+		row.Low, row.High = &x.Low, &x.High
+		entry[4], entry[5] = fmt.Sprintf("%.3f", x.Low), fmt.Sprintf("%.3f", x.High)
+	}
+	if p := m.Price; p != nil && p.Verdict != stats.Unclear {
+		row.More = p.In(p.String())
+		entry[7] = row.More
+	}
+	return row, entry
+}
+
+// notMeasured is said of a cell that lacks what a chart shows.
+const notMeasured = "not measured"
+
+// dockerWords returns a cell's name in Docker's words, or "" if it has none of its own.
+func dockerWords(c analysis.Cell) string {
+	if text := c.Phrase(); text != c.Label() {
+		return text
+	}
+	return ""
+}
+
+// withoutEmpty returns the table without the columns in which no row has anything.
+func withoutEmpty(t document.Table) document.Table {
+	for i := len(t.Columns) - 1; i > 0; i-- {
+		if slices.ContainsFunc(t.Rows, func(r document.Row) bool { return r.Cells[i].Text != "" }) {
+			continue
+		}
+		t.Columns = slices.Delete(t.Columns, i, i+1)
+		for k := range t.Rows {
+			t.Rows[k].Cells = slices.Delete(t.Rows[k].Cells, i, i+1)
+		}
+	}
+	return t
+}
