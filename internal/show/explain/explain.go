@@ -146,23 +146,41 @@ func columnsOf(w workload.Workload) []workload.Column {
 // Head is the two lines of a column's head as one.
 func Head(lines [2]string) string { return strings.TrimSpace(lines[0] + " " + lines[1]) }
 
-// Find are the entries of a word, in whatever case: several if it has several meanings.
-// The error is a *suggest.UnknownError.
+// Find returns the entries of a word, several if it has several meanings. The word is matched as it
+// stands, then in whatever case, then without what a reader may have copied with it: the dashes of a
+// flag, or a unit behind a comma. The error is a *suggest.UnknownError.
 func Find(word string) ([]Entry, error) {
-	var out []Entry
-	var known []string
-	is := func(name string) bool { return strings.EqualFold(name, strings.TrimSpace(word)) }
-	for _, e := range All() {
-		if is(e.Name) || slices.ContainsFunc(e.Also, is) {
-			out = append(out, e)
+	word = strings.TrimSpace(word)
+	all := All()
+	equal := func(a, b string) bool { return a == b }
+	short, _, _ := strings.Cut(word, ", ")
+	for _, try := range []struct {
+		word string
+		same func(a, b string) bool
+	}{{word, equal}, {word, strings.EqualFold}, {short, strings.EqualFold}, {strings.TrimLeft(word, "-"), strings.EqualFold}} {
+		if try.word == "" {
+			continue
 		}
-		known = append(append(known, e.Name), e.Also...)
+		if out := matching(all, func(name string) bool { return try.same(name, try.word) }); len(out) > 0 {
+			return out, nil
+		}
 	}
-	if len(out) > 0 {
-		return out, nil
+	var known []string
+	for _, e := range all {
+		known = append(append(known, e.Name), e.Also...)
 	}
 	slices.Sort(known)
 	return nil, &suggest.UnknownError{What: "word", Words: []string{word}, Known: slices.Compact(known)}
+}
+
+// matching returns the entries with a name for which is returns true.
+func matching(all []Entry, is func(name string) bool) (out []Entry) {
+	for _, e := range all {
+		if is(e.Name) || slices.ContainsFunc(e.Also, is) {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 // Title is the entry's word, with what it is.

@@ -93,6 +93,108 @@ func TestWarningsAreExplained(t *testing.T) {
 	}
 }
 
+// scanned returns the words that a pattern's groups match in the Go files below folders of internal.
+func scanned(t *testing.T, pattern string, least int, dirs ...string) (out []string) {
+	t.Helper()
+	re := regexp.MustCompile(pattern)
+	for _, dir := range dirs {
+		for _, text := range sources(t, dir) {
+			for _, m := range re.FindAllStringSubmatch(text, -1) {
+				word := strings.ReplaceAll(strings.Join(m[1:], " "), "- ", "") // "a con-", "tainer"
+				if word = strings.TrimSpace(word); word != "" {
+					out = append(out, word)
+				}
+			}
+		}
+	}
+	if len(out) < least {
+		t.Errorf("%d words match %s", len(out), pattern)
+	}
+	return out
+}
+
+// Every column's head, trap, verdict, route and hop is explained, wherever the code has them.
+func TestWordsOfTheOutputAreExplained(t *testing.T) {
+	for _, x := range []struct {
+		what, pattern string
+		least         int
+		dirs          []string
+	}{
+		{"column", `(?:texts|figures|Head: \[2\]string)[({]"([^"]*)", "([^"]*)"[)}]`, 90,
+			[]string{"show", "record/workload"}},
+		{"trap", `(?m)^\t\w+ += "([a-z0-9]+-[a-z0-9-]+)"$`, 17, []string{"ports"}},
+		{"route", `PathKind = "(\w+)"`, 8, []string{"ports"}},
+		{"verdict", `(?:Verdict|Outcome|Band) = "([^"]+)"`, 30,
+			[]string{"judge/advise", "judge/analysis", "judge/gate", "judge/published", "judge/stats"}},
+		{"hop", `HopKind = "(\w+)"`, 16, []string{"record/mode"}},
+	} {
+		for _, word := range scanned(t, x.pattern, x.least, x.dirs...) {
+			finds(t, x.what, word)
+		}
+	}
+}
+
+// goldens are the printed outputs of all studies.
+func goldens(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	var out []string
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, string(text))
+	}
+	return out
+}
+
+// What the printed outputs have in their last column or as the code of a trap is explained.
+func TestWordsOfTheGoldenOutputs(t *testing.T) {
+	found := map[string]bool{}
+	row := regexp.MustCompile(`(?m)[0-9)] +([a-z]+)$`)
+	trap := regexp.MustCompile(`(?m)^  ([a-z0-9]+-[a-z0-9-]+) \d+/(?:tcp|udp)`)
+	table := regexp.MustCompile(`(?m)^ .*\bverdict$(?:\n  .*)+`)
+	for _, text := range goldens(t) {
+		for _, rows := range table.FindAllString(text, -1) {
+			for _, m := range row.FindAllStringSubmatch(rows, -1) {
+				found[m[1]] = true
+			}
+		}
+		for _, m := range trap.FindAllStringSubmatch(text, -1) {
+			found[m[1]] = true
+		}
+	}
+	if len(found) < 6 {
+		t.Errorf("the words are %v", found)
+	}
+	for word := range found {
+		finds(t, "word", word)
+	}
+}
+
+// What the first screens and Docker's own flags have in them is explained.
+func TestWordsOfTheFirstScreens(t *testing.T) {
+	const words = "-p,-P,EXPOSE,--expose,NAT,DNAT,masquerade,userland-proxy,docker-proxy,latency," +
+		"median latency,throughput,held,published,direct,blocked,hairpin,shortcut,in Docker's words," +
+		"% of host,own CPUs,one CPU,added,verdict,baseline,control,noise floor,seed,budget,--budget," +
+		"--pin,round,lab,lever,rung,part,trap,route,node,endpoint,knee,shape"
+	for word := range strings.SplitSeq(words, ",") {
+		finds(t, "word", word)
+	}
+	for _, word := range []string{"change, % (95 %)", "largest packet, B", "this machine, at 127.0.0.1"} {
+		finds(t, "head", word)
+	}
+	p, _ := Find("-p")
+	all, _ := Find("-P")
+	if len(p) != 1 || len(all) != 1 || p[0].Name == all[0].Name {
+		t.Errorf("-p is %v, -P is %v", p, all)
+	}
+}
+
 // No explanation is longer than can be read at a glance.
 func TestShort(t *testing.T) {
 	const lines, columns = 12, 76
