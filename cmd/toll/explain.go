@@ -11,22 +11,29 @@ import (
 )
 
 func newExplain(e env) *cobra.Command {
-	var list bool
 	c := &cobra.Command{
 		Use:   "explain [WORD]",
 		Short: "Say what a word of the output means",
 		Long: `explain says in a few lines what a word of toll's output means: a verdict, a column,
-a mode, a load, a warning, a figure of the JSON report. Without a word it lists those
-that it knows. A word with several meanings is explained in all of them.`,
+a mode, a load, a warning, a trap, a flag of docker run, a figure of the JSON report.
+Without a word it lists those that it knows. A word with several meanings is explained
+in all of them.`,
 		Example: `  toll explain
   toll explain p99
   toll explain publish-proxy
+  toll explain -p
   toll explain noise floor`,
-		ValidArgsFunction: oneOf(explainWords, one),
-		RunE: func(_ *cobra.Command, args []string) error {
+		ValidArgsFunction:  oneOf(explainWords, one),
+		DisableFlagParsing: true, // -p, -P and --budget are words, too
+		RunE: func(c *cobra.Command, args []string) error {
 			columns := min(helpWidth, terminalWidth(e.stdout))
+			if len(args) > 0 && args[0] == "--" {
+				args = args[1:]
+			}
 			switch {
-			case list:
+			case len(args) == 1 && (args[0] == "--help" || args[0] == "-h"):
+				return c.Help()
+			case len(args) == 1 && args[0] == "--list":
 				fmt.Fprintln(e.stdout, strings.Join(explainWords(), "\n"))
 			case len(args) == 0:
 				fmt.Fprint(e.stdout, explainList(columns))
@@ -40,7 +47,7 @@ that it knows. A word with several meanings is explained in all of them.`,
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&list, "list", false, "list the words, one on a line")
+	c.Flags().Bool("list", false, "list the words, one on a line")
 	return c
 }
 
