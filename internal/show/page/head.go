@@ -61,15 +61,18 @@ func differenceLine(r *difference.Report) string {
 	return strings.Join(facts, " → ")
 }
 
-// arranged returns a report's sections in the order of the page: lead has the answer, the failures
-// and warnings, and the facts of the run; rest has what stands below the charts.
+// arranged returns a report's sections in the order of the page: lead has the answer, the warnings
+// and failures, and the facts of the run; rest has what stands below the charts.
 func arranged(sections []document.Section) (lead, rest []document.Section) {
 	n := leading(sections)
-	var doubts []document.Section
+	var warnings, failed []document.Section
 	for _, s := range sections[n:] {
-		if about(s, document.Failed, document.Warnings) {
-			doubts = append(doubts, s)
-		} else {
+		switch {
+		case about(s, document.Warnings):
+			warnings = append(warnings, s)
+		case about(s, document.Failed):
+			failed = append(failed, s)
+		default:
 			rest = append(rest, s)
 		}
 	}
@@ -78,14 +81,14 @@ func arranged(sections []document.Section) (lead, rest []document.Section) {
 	if len(lead) > 0 && about(lead[0], document.Answer) {
 		at = 1
 	}
-	return slices.Insert(lead, at, doubts...), rest
+	return slices.Insert(lead, at, append(warnings, failed...)...), rest
 }
 
-// about reports whether a section consists of lists of the given topics.
-func about(s document.Section, topics ...document.Topic) bool {
+// about reports whether a section consists of lists of the given topic.
+func about(s document.Section, topic document.Topic) bool {
 	return len(s.Blocks) > 0 && !slices.ContainsFunc(s.Blocks, func(b document.Block) bool {
 		l, is := b.(document.List)
-		return !is || !slices.Contains(topics, l.Topic)
+		return !is || l.Topic != topic
 	})
 }
 

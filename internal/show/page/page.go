@@ -161,8 +161,12 @@ var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"heading": heading,
 	"cell":    tableCell,
 	"spans":   spans,
+	"long":    func(l document.List) bool { return l.Topic != document.Answer && len(l.Items) > mostPointsOpen },
 	"unknown": func(b document.Block) (string, error) { return "", fmt.Errorf("no form for %T", b) },
 }).ParseFS(assets, "assets/page.html"))
+
+// mostPointsOpen is the number of points of a list from which on it is closed at first.
+const mostPointsOpen = 8
 
 // classes are those of styles.
 var classes = map[document.Style]string{document.Strong: "strong", document.Faint: "faint", document.Good: "good",

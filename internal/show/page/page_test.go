@@ -291,7 +291,7 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// After the answer stand what failed and the warnings, then the facts of the run.
+// After the answer stand the warnings and what failed, then the facts of the run.
 func TestArranged(t *testing.T) {
 	list := func(topic document.Topic) document.Section {
 		return document.Section{Title: document.Strongly(string(topic)), Blocks: []document.Block{document.List{Topic: topic, Items: []string{"x"}}}}
@@ -305,7 +305,7 @@ func TestArranged(t *testing.T) {
 		return out
 	}
 	lead, rest := arranged([]document.Section{list(document.Answer), facts, rows, list(document.Failed), list(document.Skipped), list(document.Warnings)})
-	if got, want := said(lead), []string{"answer", "failed", "warnings", ""}; !slices.Equal(got, want) {
+	if got, want := said(lead), []string{"answer", "warnings", "failed", ""}; !slices.Equal(got, want) {
 		t.Errorf("above the charts stand %q, want %q", got, want)
 	}
 	if got, want := said(rest), []string{"table", "skipped"}; !slices.Equal(got, want) {
