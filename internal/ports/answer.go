@@ -137,10 +137,39 @@ func (r *Report) answer() *analysis.Answer {
 			a.Add(fmt.Sprintf(x.notSure, few(open)))
 		}
 	}
+	if r.Port != 0 {
+		for _, text := range r.shut() {
+			a.Add(text)
+		}
+	}
 	if n := len(r.Traps); n > 0 && r.Port == 0 {
 		a.Add(fmt.Sprintf("%d %s listed below.", n, map[bool]string{true: "trap is", false: "traps are"}[n == 1]))
 	}
 	return a
+}
+
+// shut says for whom the one port is blocked, by what, and what opens it.
+func (r *Report) shut() (out []string) {
+	add := func(who, name string, p Path) {
+		if p.Kind != Blocked {
+			return
+		}
+		text := fmt.Sprintf("%s: %s is blocked, %s.", who, name, p.Why)
+		if p.Remedy != "" {
+			text += " If that is not wanted: " + p.Remedy
+		}
+		if !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	who := map[Client]string{Loopback: "This machine at 127.0.0.1", Loopback6: "This machine at ::1", OwnAddr: "This machine", Neighbour: "Containers of its network",
+		Foreign: "Containers of other networks", Remote: "Other machines"}
+	for _, c := range []Client{Remote, Neighbour, OwnAddr, Loopback, Loopback6} {
+		for _, row := range r.Ports {
+			add(who[c], row.name(), row.Paths[c])
+		}
+	}
+	return out
 }
 
 // few names the first of many.

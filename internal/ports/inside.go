@@ -145,8 +145,7 @@ func (j *journey) enter(to netip.AddrPort) {
 		}
 	case j.p.In == j.p.Out && !j.f.Switches.BridgeNF: // bridged, and no rule sees it
 	default:
-		if on := j.f.Switches; j.p.In != j.p.Out && (to.Addr().Is4() && !on.Forward4 || to.Addr().Is6() && !on.Forward6) {
-			j.end(Blocked, "this machine forwards nothing: net.ipv4.ip_forward is 0")
+		if j.p.In != j.p.Out && j.unforwarded(to.Addr()) {
 			return
 		}
 		in := j.p

@@ -1,6 +1,8 @@
 package ports
 
 import (
+	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -75,4 +77,95 @@ func (m *Measure) command() string {
 		words = append(words, "--load", "udp-rr")
 	}
 	return strings.Join(words, " ")
+}
+
+// Through returns the container's address behind the docker-proxy that a client of this machine goes
+// through when it dials a TCP address; ok is false if it goes through none, or that is not known.
+func Through(f *Facts, dial netip.AddrPort) (behind netip.AddrPort, ok bool) {
+	dial = netip.AddrPortFrom(dial.Addr().Unmap(), dial.Port())
+	for _, row := range Judge(f, dial.Port()).Ports {
+		for _, c := range []Client{Loopback, Loopback6, OwnAddr} {
+			p, has := row.Paths[c]
+			if has && row.Proto == "tcp" && p.Dial == dial.String() && p.Kind == ByProxy && !p.proxy.Rootless && p.proxy.Container.IsValid() {
+				return p.proxy.Container, true
+			}
+		}
+	}
+	return behind, false
+}
+
+// measureServer returns the command that measures the port's own server over its routes from this
+// machine; "" if there are not two.
+func (f *Facts) measureServer(rows []Row) string {
+	type route struct{ name, dial string }
+	var routes []route
+	var server Server
+	add := func(name, dial string) {
+		if !slices.ContainsFunc(routes, func(r route) bool { return r.dial == dial || r.name == name }) {
+			routes = append(routes, route{name, dial})
+		}
+	}
+	for _, c := range []Client{Loopback, OwnAddr} {
+		for _, row := range rows {
+			p, ok := row.Paths[c]
+			if !ok || row.Proto != "tcp" || !p.Answers() || row.Server.Kind != "container" || p.proxy.Rootless || !p.target.IsValid() || f.towards(p.target.Addr()) == "" {
+				continue
+			}
+			if server = row.Server; len(routes) == 0 {
+				add("direct", p.target.String())
+			}
+			add(map[PathKind]string{ByProxy: "proxy", ByNAT: "nat", ByShortcut: "fast"}[p.Kind], p.Dial)
+		}
+	}
+	if len(routes) < 2 {
+		return ""
+	}
+	what := server.Name + " " + server.Image
+	if process := f.processIn(server); process != "" {
+		what += " " + process
+	}
+	form, separate := clientFor(what)
+	var words []string
+	for _, r := range routes {
+		words = append(words, fmt.Sprintf(separate, r.name, r.dial))
+	}
+	if strings.Contains(separate, " ") {
+		return form + strings.Join(words, "")
+	}
+	return form + strings.Join(words, ",")
+}
+
+// processIn names the process that listens in a container; "" if it is not known.
+func (f *Facts) processIn(s Server) string {
+	c, ok := f.byID(s.ID)
+	if !ok {
+		return ""
+	}
+	for _, l := range c.Listeners {
+		if l.Proto == "tcp" && l.Addr.Port() == s.Port && len(l.Owners) > 0 {
+			return l.Owners[0].Name
+		}
+	}
+	return ""
+}
+
+// clients of well-known servers, by a word in the names of the container, its image or its process:
+// a command, and how each route with its address is told to it.
+var knownClients = []struct{ words, command, route string }{
+	{"redis valkey", "toll run --recipe redis --to ", "%s=%s"},
+	{"postgres", "toll sql", " --dsn %s=postgres://postgres@%s/postgres"},
+	{"mysql mariadb", "toll sql", " --dsn %s=mysql://root@%s/mysql"},
+	{"ollama vllm llama", "toll stream", " %s=http://%s"},
+	{"nginx httpd apache caddy traefik haproxy", "toll run --recipe wrk --to ", "%s=%s"},
+}
+
+// clientFor returns the command that measures a server of which these names are known.
+func clientFor(names string) (command, route string) {
+	names = strings.ToLower(names)
+	for _, k := range knownClients {
+		if slices.ContainsFunc(strings.Fields(k.words), func(w string) bool { return strings.Contains(names, w) }) {
+			return k.command, k.route
+		}
+	}
+	return "toll run --client " + "'curl -sSo /dev/null http://{addr}/'" + " --to ", "%s=%s"
 }

@@ -30,7 +30,10 @@ type Report struct {
 	Checks     []Check          `json:"checks,omitempty"`
 	Costs      *Costs           `json:"costs,omitempty"`
 	Measure    []Measure        `json:"measure,omitempty"` // of one port
-	Missing    []Missing        `json:"missing"`
+	// MeasureServer is the command that measures the one port's own server over each of its routes;
+	// "": there is only one route, or the server is not known.
+	MeasureServer string    `json:"measure_server,omitempty"`
+	Missing       []Missing `json:"missing"`
 }
 
 // Row is a port at a listening address.
@@ -115,6 +118,7 @@ type Path struct {
 	Masqueraded bool     `json:"masqueraded,omitempty"`
 	Hops        []Hop    `json:"hops"`
 	Why         string   `json:"why,omitempty"`     // it ends where it does
+	Remedy      string   `json:"remedy,omitempty"`  // what lets it through, if it is blocked; "": not known
 	Doubt       []string `json:"doubt,omitempty"`   // what was not known
 	Depends     []string `json:"depends,omitempty"` // rules that are otherwise for other clients of that place
 	Cost        []Cost   `json:"cost,omitempty"`

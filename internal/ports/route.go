@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
@@ -83,8 +84,31 @@ func (j *journey) drops(r firewall.Rules, h firewall.Hook, p firewall.Packet, be
 	if o.Verdict != firewall.Drop && o.Verdict != firewall.Reject {
 		return false
 	}
-	j.end(Blocked, before+"dropped by "+o.Where)
+	where := o.Where
+	if o.Rule > 0 {
+		where += fmt.Sprintf(" rule %d", o.Rule)
+	}
+	j.end(Blocked, before+"dropped by "+where)
+	j.out.Remedy = unblock(o, p)
 	return true
+}
+
+// unblock is how what a chain of the packet filter drops gets past it; "" where no rule of the
+// administrator's own does it. A rule before it leaves the chain, and the later chains judge.
+func unblock(o firewall.Outcome, p firewall.Packet) string {
+	table, chain, _ := strings.Cut(strings.TrimPrefix(o.Where, "policy of "), " ")
+	program := "iptables"
+	if p.Dst.Is6() {
+		program = "ip6tables"
+	}
+	to := fmt.Sprintf("-d %s -p %s --dport %d", p.Dst, p.Proto, p.Port)
+	switch {
+	case table == "filter" && chain == "DOCKER-USER":
+		return fmt.Sprintf("sudo %s -I DOCKER-USER %d %s -j RETURN", program, max(1, o.Rule), to)
+	case table == "filter" && chain == "INPUT":
+		return fmt.Sprintf("sudo %s -I INPUT %s -j ACCEPT", program, to)
+	}
+	return ""
 }
 
 // follow goes from the first address to the server.
@@ -149,8 +173,7 @@ func (j *journey) translated(o firewall.Outcome) {
 	p.Dst, p.Port, p.Out, p.DstLocal = o.To.Addr(), o.To.Port(), out, false
 	then := "DNAT to " + o.To.String() + ", then "
 	if !j.local {
-		if on := j.f.Switches; p.Dst.Is4() && !on.Forward4 || p.Dst.Is6() && !on.Forward6 {
-			j.end(Blocked, "this machine forwards nothing: net.ipv4.ip_forward is 0")
+		if j.unforwarded(p.Dst) {
 			return
 		}
 		in := p
@@ -183,6 +206,20 @@ func (j *journey) translated(o firewall.Outcome) {
 		j.hop("MASQ", "the server sees "+orSomething(out)+"'s address")
 	}
 	j.toContainer(o.To)
+}
+
+// unforwarded ends a path to another network on a machine that forwards nothing.
+func (j *journey) unforwarded(to netip.Addr) bool {
+	key, on := "net.ipv4.ip_forward", j.f.Switches.Forward4
+	if to.Is6() {
+		key, on = "net.ipv6.conf.all.forwarding", j.f.Switches.Forward6
+	}
+	if on {
+		return false
+	}
+	j.end(Blocked, "this machine forwards nothing: "+key+" is 0")
+	j.out.Remedy = "sudo sysctl -w " + key + "=1"
+	return true
 }
 
 func orSomething(device string) string {

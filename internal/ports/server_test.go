@@ -2,7 +2,10 @@ package ports
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
 
 // Who answers is found by what is dialled; where two could, nobody is named.
@@ -57,5 +60,57 @@ func TestProcessAt(t *testing.T) {
 		if got := ProcessAt(f, at(dial)); got != want {
 			t.Errorf("%s: process %d, want %d", dial, got, want)
 		}
+	}
+}
+
+// Only what goes through a docker-proxy has something behind one.
+func TestThrough(t *testing.T) {
+	for dial, want := range map[string]string{"127.0.0.1:8080": "172.17.0.2:80", "[::ffff:127.0.0.1]:8080": "172.17.0.2:80", "[::1]:8080": "[fd00::2]:80",
+		"198.18.0.1:8080": "", "172.17.0.2:80": "", "127.0.0.1:22": "", "127.0.0.1:9": ""} {
+		got, ok := Through(healthy(), addrPort(dial))
+		if ok != (want != "") || ok && got.String() != want {
+			t.Errorf("%s: %s, %t, want %q", dial, got, ok, want)
+		}
+	}
+}
+
+// The server that was identified is measured over each of its routes, by a client that talks to it.
+func TestMeasureServer(t *testing.T) {
+	const routes = "direct=172.17.0.2:80,proxy=127.0.0.1:8080,nat=198.18.0.1:8080"
+	for image, want := range map[string]string{
+		"nginx":           "toll run --recipe wrk --to " + routes,
+		"bitnami/redis:7": "toll run --recipe redis --to " + routes,
+		"vllm/vllm":       "toll stream direct=http://172.17.0.2:80 proxy=http://127.0.0.1:8080 nat=http://198.18.0.1:8080",
+		"postgres:17":     "toll sql --dsn direct=postgres://postgres@172.17.0.2:80/postgres --dsn proxy=postgres://postgres@127.0.0.1:8080/postgres --dsn nat=postgres://postgres@198.18.0.1:8080/postgres",
+		"shop":            "toll run --client 'curl -sSo /dev/null http://{addr}/' --to " + routes,
+	} {
+		f := healthy()
+		f.Containers[0].Image = image
+		f.Containers[0].Listeners[0].Owners = nil
+		if got := Judge(f, 8080).MeasureServer; got != want {
+			t.Errorf("%s: %q, want %q", image, got, want)
+		}
+	}
+	if got := Judge(healthy(), 22).MeasureServer; got != "" {
+		t.Errorf("a process with one route: %q", got)
+	}
+}
+
+// The answer about one port names what blocks it, and what opens it.
+func TestAnswerSaysWhatBlocks(t *testing.T) {
+	user := strings.Replace(withProxy, ":DOCKER - [0:0]\n-A FORWARD", ":DOCKER - [0:0]\n:DOCKER-USER - [0:0]\n-A DOCKER-USER -i eth0 -j DROP\n-A FORWARD -j DOCKER-USER\n-A FORWARD", 1)
+	f := healthy()
+	f.Rules = firewall.ParseSave(user, false)
+	said := strings.Join(Judge(f, 8080).Answer.Text, "\n")
+	want := "Other machines: 8080/tcp is blocked, DNAT to 172.17.0.2:80, then dropped by filter DOCKER-USER rule 1. If that is not wanted: sudo iptables -I DOCKER-USER 1 -d 172.17.0.2 -p tcp --dport 80 -j RETURN"
+	if !strings.Contains(said, want) {
+		t.Errorf("%s\nwant %s", said, want)
+	}
+	f.Rules, f.Switches.Forward4 = firewall.ParseSave(withProxy, false), false
+	if said := strings.Join(Judge(f, 8080).Answer.Text, "\n"); !strings.Contains(said, "net.ipv4.ip_forward is 0. If that is not wanted: sudo sysctl -w net.ipv4.ip_forward=1") {
+		t.Error(said)
+	}
+	if said := strings.Join(Judge(healthy(), 8080).Answer.Text, "\n"); strings.Contains(said, "blocked") {
+		t.Error(said)
 	}
 }

@@ -44,7 +44,7 @@ func Judge(f *Facts, port uint16) *Report {
 		}
 	}
 	if port != 0 {
-		r.Measure = measures(r.Ports)
+		r.Measure, r.MeasureServer = measures(r.Ports), f.measureServer(r.Ports)
 	} else {
 		r.Containers = f.homes()
 	}

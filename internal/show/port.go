@@ -217,18 +217,21 @@ func arrivalText(c ports.Client, by []ports.Hop) string {
 }
 
 // measure names the commands that measure such routes.
-func measure(r *ports.Report) []document.Block {
+func measure(r *ports.Report) (out []document.Block) {
+	if r.MeasureServer != "" {
+		out = append(out, document.Paragraph{Break: document.Words, Text: document.Strongly("To measure").Then(" this server over each of its routes, with a client of your own in place of this one if need be:", document.Plain)},
+			document.Command{Line: r.MeasureServer})
+	}
 	if len(r.Measure) == 0 {
-		return nil
+		return out
 	}
 	var items []string
 	for _, m := range r.Measure {
 		items = append(items, m.Command)
 	}
-	return []document.Block{
+	return append(out,
 		document.Paragraph{Break: document.Words, Text: document.Strongly("To measure").Then(" such routes in the lab, beside what a published port could be instead:", document.Plain)},
-		document.List{Topic: document.Notes, Items: items, Level: 1},
-	}
+		document.List{Topic: document.Notes, Items: items, Level: 1})
 }
 
 // checks says what was tried and what is only inferred.

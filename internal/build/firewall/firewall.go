@@ -167,6 +167,7 @@ type Outcome struct {
 	Verdict Verdict // Accept, Drop, Reject, DNAT, Masquerade
 	To      netip.AddrPort
 	Where   string   // table and chain of the rule that decided; "" if none did
+	Rule    int      // its number in that chain, from 1, as iptables counts; 0: the chain's policy, or none
 	Unread  []string // matches that may have decided otherwise
 	Depends []string // rules that decide otherwise for other sources
 	Marks   []string // tables and chains of rules that may set the packet's mark

@@ -76,6 +76,10 @@ func TestWalk(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
+	unwanted := Packet{Proto: "tcp", Src: at("203.0.113.7"), Dst: at("172.17.0.2"), Port: 80, In: "eth0", Out: "docker0"}
+	if got := rules.Walk(Filter, Forward, unwanted); got.Rule != 1 {
+		t.Errorf("rule %d of DOCKER-USER, want 1", got.Rule)
+	}
 	// The jump, the return of another device's, and the port's own.
 	if got := rules.Walk(NAT, Prerouting, Packet{Proto: "tcp", Src: far, Dst: own, Port: 8080, In: "eth0", DstLocal: true}); got.Tried != 3 {
 		t.Errorf("%d rules were tried", got.Tried)

@@ -240,7 +240,7 @@ func (w *walk) apply(b *branch, r Rule) (end Outcome, ok bool) {
 			return Outcome{Verdict: Accept}, true
 		}
 	default:
-		return Outcome{Verdict: r.Verdict, To: w.to(r), Where: where}, true
+		return Outcome{Verdict: r.Verdict, To: w.to(r), Where: where, Rule: top.next}, true
 	}
 	return end, false
 }
