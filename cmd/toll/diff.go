@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -53,17 +54,9 @@ of its own.`,
 			if err := out.check(place{"", args[0]}, place{"", args[1]}); err != nil {
 				return err
 			}
-			old, err := readResults(e, args[0], c.InOrStdin())
+			r, err := differenceOf(e, args[0], args[1], c.InOrStdin())
 			if err != nil {
 				return err
-			}
-			now, err := readResults(e, args[1], c.InOrStdin())
-			if err != nil {
-				return err
-			}
-			r, err := difference.Judge(difference.Input{Name: args[0], File: old}, difference.Input{Name: args[1], File: now})
-			if err != nil {
-				return &failure{exitBadFile, fmt.Errorf("%s and %s cannot be compared: %w", args[0], args[1], err), ""}
 			}
 			judged := c.Flags().Changed("fail-above")
 			if judged {
@@ -75,10 +68,27 @@ of its own.`,
 			return worseThan(r, failAbove)
 		}),
 	}
-	c.Flags().Var(shareFlag(&failAbove, 0.05), "fail-above", fmt.Sprintf("exit %d if a ratio is certainly worse by more than this", exitWorse))
+	c.Flags().Var(shareFlag(&failAbove, 0.05), "fail-above", fmt.Sprintf("exit %d if a ratio is certainly worse by more than this, %d if nothing could be judged", exitWorse, exitUnjudged))
 	c.Flags().Lookup("fail-above").DefValue = "" // without the flag nothing fails
 	out.add(c.Flags(), document.ADifference)
 	return c
+}
+
+// differenceOf judges what differs between two results files or kept runs.
+func differenceOf(e env, before, after string, stdin io.Reader) (*difference.Report, error) {
+	old, err := readResults(e, before, stdin)
+	if err != nil {
+		return nil, err
+	}
+	now, err := readResults(e, after, stdin)
+	if err != nil {
+		return nil, err
+	}
+	r, err := difference.Judge(difference.Input{Name: before, File: old}, difference.Input{Name: after, File: now})
+	if err != nil {
+		return nil, &failure{exitBadFile, fmt.Errorf("%s and %s cannot be compared: %w", before, after, err), ""}
+	}
+	return r, nil
 }
 
 // newestPair returns the names of the last comparable run and of the newest one, as @N.

@@ -58,28 +58,31 @@ func parseMySQL(u *url.URL, password string) (target, error) {
 			}
 			return mysql.NewConnector(c)
 		},
-		alive: func(err error) (answer, bool) {
-			const (
-				accessDenied           = 1045
-				accessDeniedNoPassword = 1698
-				databaseDenied         = 1044
-				noDatabase             = 1049
-				hostDenied             = 1130
-			)
-			var e *mysql.MySQLError
-			if !errors.As(err, &e) {
-				return answer{}, false
-			}
-			hint := ""
-			switch e.Number {
-			case databaseDenied, noDatabase:
-				hint = databaseHint
-			case hostDenied:
-				hint = "the server must allow a user from the address that it sees over this route: CREATE USER 'app'@'ADDRESS'"
-			}
-			return answer{fmt.Sprintf("ERROR %d: %s", e.Number, e.Message), true, e.Number == accessDenied || e.Number == accessDeniedNoPassword, hint}, true
-		},
+		alive: mysqlAnswer,
 	}, nil
+}
+
+// mysqlAnswer returns what the server itself said, if that is the error.
+func mysqlAnswer(err error) (answer, bool) {
+	const (
+		accessDenied           = 1045
+		accessDeniedNoPassword = 1698
+		databaseDenied         = 1044
+		noDatabase             = 1049
+		hostDenied             = 1130
+	)
+	var e *mysql.MySQLError
+	if !errors.As(err, &e) {
+		return answer{}, false
+	}
+	hint := ""
+	switch e.Number {
+	case databaseDenied, noDatabase:
+		hint = databaseHint
+	case hostDenied:
+		hint = "the server must allow a user from the address that it sees over this route: CREATE USER 'app'@'ADDRESS'"
+	}
+	return answer{fmt.Sprintf("ERROR %d: %s", e.Number, e.Message), true, e.Number == accessDenied || e.Number == accessDeniedNoPassword, hint}, true
 }
 
 // manyColumns refuses a result that declares more than 65535 columns: the driver allocates as many
