@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sockmem"
 	"github.com/bridgetoll/bridgetoll/internal/build/kubernetes"
 	"github.com/bridgetoll/bridgetoll/internal/build/lab"
 	"github.com/bridgetoll/bridgetoll/internal/fast"
@@ -40,7 +41,8 @@ func newClean(e env) *cobra.Command {
 		Long: `clean removes what a run that was killed left behind: processes; with --on docker its
 containers, networks and images, its devices, Open vSwitch bridges and its rule in
 DOCKER-USER; with --on swarm its services, secrets and networks, if this node is a
-manager; with --on kubernetes its pods and services. Namespaces of the kernel need no
+manager; with --on kubernetes its pods and services. It restores the limits of socket
+buffers that --tune rmem_max or wmem_max set. Namespaces of the kernel need no
 cleaning: it removes them with their processes.
 
 It asks the Docker daemon that docker uses now, and the clusters in which a killed run
@@ -82,15 +84,22 @@ func clean(ctx context.Context, e env, d *dockerapi.Clean, k *kubernetes.Clean) 
 	for _, l := range k.Left {
 		spared(l.What, l.Why)
 	}
+	limits, limitsErr := sockmem.Default.Clean()
+	if sockmem.Busy(limitsErr) { // that toll takes them back
+		limitsErr = nil
+	}
+	for _, l := range limits {
+		fmt.Fprintf(e.stdout, "restored %s\n", l)
+	}
 	ended, kept, fastErr := cleanFast()
 	if ended {
 		fmt.Fprintln(e.stdout, "removed the shortcuts of toll fast and restored its links: the lease had expired")
 		sayKept(e, kept)
 	}
-	if err := errors.Join(err, dockerErr, kubernetesErr, fastErr); err != nil {
+	if err := errors.Join(err, dockerErr, kubernetesErr, limitsErr, fastErr); err != nil {
 		return err
 	}
-	if !ended && len(killed)+len(ofDocker)+len(d.Left)+len(ofClusters)+len(k.Left) == 0 {
+	if !ended && len(limits)+len(killed)+len(ofDocker)+len(d.Left)+len(ofClusters)+len(k.Left) == 0 {
 		fmt.Fprintln(e.stdout, "Nothing to clean: no process of an earlier toll is left, and the lab's namespaces")
 		fmt.Fprintln(e.stdout, "have no names: the kernel removes them, and all that is in them, with their processes.")
 	}

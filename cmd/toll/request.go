@@ -36,6 +36,9 @@ func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
 	if r.Tunes, err = parseAll(f.tune, mode.ParseTunes); err != nil {
 		return r, err
 	}
+	if slices.ContainsFunc(r.Tunes, mode.Tunes.OfMachine) {
+		f.slicing.held = heldVisits
+	}
 	if r.Wire, err = parseWire(f.wire); err != nil {
 		return r, err
 	}

@@ -23,6 +23,8 @@ type sliceFlags struct {
 	asked bool          // the slice is as the user said, and is not made longer
 	// unpinned says that the scheduler places client and server.
 	unpinned bool
+	// held says why nothing is sliced in this run, "": something may be.
+	held string
 
 	// whole says by load and point why it is not sliced though --slice is not 0.
 	whole map[string]string
@@ -62,6 +64,10 @@ const settleTime = 0.3
 // slices all ends would share one CPU on any machine.
 const unpinnedVisits = "--pin none: after the rest between two slices the scheduler places threads differently"
 
+// heldVisits says why loads are not measured in slices beside a setting of the whole machine: all
+// modes run in the same slices.
+const heldVisits = "--tune rmem_max, wmem_max: they are the whole machine's, and set while a visit measures"
+
 // into puts --same into the request, and what its sliced loads need.
 func (f *sliceFlags) into(r *plan.Request, given func(flag string) bool) error {
 	if f.same == 0 {
@@ -97,6 +103,9 @@ func (f *sliceFlags) cut(l *sample.Load, window float64, w sample.Wire, on []str
 	why := whole(*l, slice, w, on)
 	if why == "" && f.unpinned {
 		why = unpinnedVisits
+	}
+	if why == "" {
+		why = f.held
 	}
 	if why == "" && !f.asked {
 		why = visitsOn(on)

@@ -11,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -73,6 +74,9 @@ func backend(r *analysis.Report, on string) string {
 		if s := c.Facts["server node"]; c.On == on && s != "" {
 			return on + ": server on " + s + ", client on " + c.Facts["client node"]
 		}
+	}
+	if on == sample.Lab && slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return mode.Tunes(c.Tune).OfMachine() }) {
+		return "lab: private namespaces; of this machine only its limits of socket buffers were set, during visits, and restored"
 	}
 	if text, ok := backends[on]; ok {
 		return text

@@ -28,8 +28,11 @@ func refuseTunes(s path.Spec) error {
 			return err
 		}
 		if whose := machines(s, t.Key, route); whose != "" {
-			return &path.UnsupportedError{Missing: fmt.Sprintf("%s=%s would change %s, which toll leaves alone", t.Key, t.Value, whose),
-				Remedy: "--on lab, whose machine is toll's own"}
+			remedy := "--on lab, whose machine is toll's own"
+			if s.Tune.OfMachine() {
+				remedy = "--on lab as root, where they are set while a visit measures"
+			}
+			return &path.UnsupportedError{Missing: fmt.Sprintf("%s=%s would change %s, which toll leaves alone", t.Key, t.Value, whose), Remedy: remedy}
 		}
 	}
 	return nil
@@ -50,6 +53,8 @@ func machines(s path.Spec, k mode.Key, r mode.Route) string {
 		if onMachine(s) {
 			return "this machine's TCP settings, because not all ends of its connections are in containers"
 		}
+	case mode.RmemMax, mode.WmemMax:
+		return "this machine's limits of socket buffers"
 	case mode.Congestion:
 		if onMachine(s) && !byRoute(s) {
 			return "this machine's congestion control, because not all ends of its connections are in containers"

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sockmem"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -19,6 +20,11 @@ func (l *Lab) checkTunes(s path.Spec) error {
 	route := ways[0]
 	if l.ProxyPath == noProxy && s.Mode != mode.PublishNAT {
 		route = ways[len(ways)-1]
+	}
+	if s.Tune.OfMachine() {
+		if err := sockmem.Settable(); err != nil {
+			return err
+		}
 	}
 	for _, t := range s.Tune.List() {
 		if t.Key == mode.Congestion {

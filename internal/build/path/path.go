@@ -220,6 +220,10 @@ type Path struct {
 	// Nil: the backend cannot.
 	Inspect func() ([]Setting, error)
 
+	// Hold sets what is the whole machine's, for the time that a visit takes; release takes it back.
+	// Nil: there is nothing such.
+	Hold func() (release func() error, err error)
+
 	Undo undo.Stack // run by Close
 }
 

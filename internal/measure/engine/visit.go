@@ -43,8 +43,9 @@ func (r *run) visit(ctx context.Context, round, cell int) sample.Visit {
 	v := sample.Visit{Turn: r.turn(round, cell)}
 	k, l := keyOf(r.Plan, c), loadOf(r.Plan, c)
 	programs := workload.ExecOf(l).Program
-	var err error
+	release, err := hold(r.paths[k])
 	switch {
+	case err != nil:
 	case r.Endpoints != nil:
 		err = r.ask(ctx, c, l, &v)
 	case programs != nil:
@@ -52,10 +53,22 @@ func (r *run) visit(ctx context.Context, round, cell int) sample.Visit {
 	default:
 		err = r.measure(ctx, r.paths[k], l, c.Shape, &v)
 	}
-	if err != nil {
+	if err = errors.Join(err, release()); err != nil {
 		v.Outcome = r.outcome(err)
 	}
 	return v
+}
+
+// hold sets what a path needs of the whole machine. The path may be nil; release never is.
+func hold(p *path.Path) (release func() error, err error) {
+	none := func() error { return nil }
+	if p == nil || p.Hold == nil {
+		return none, nil
+	}
+	if release, err = p.Hold(); err != nil {
+		return none, err
+	}
+	return release, nil
 }
 
 // turn returns the record of a visit that begins now.

@@ -15,9 +15,13 @@ type Key string
 
 // The tunes' keys.
 const (
-	MTU     Key = "mtu"     // bytes; of the mode's own devices, not of the wire
-	Rmem    Key = "rmem"    // bytes; the maximum of tcp_rmem
-	Wmem    Key = "wmem"    // bytes; the maximum of tcp_wmem
+	MTU  Key = "mtu"  // bytes; of the mode's own devices, not of the wire
+	Rmem Key = "rmem" // bytes; the maximum of tcp_rmem
+	Wmem Key = "wmem" // bytes; the maximum of tcp_wmem
+	// The most that any socket of the machine can ask for, in bytes. The kernel has one such limit for
+	// all network namespaces, so it is set while a visit measures.
+	RmemMax Key = "rmem_max"
+	WmemMax Key = "wmem_max"
 	GRO     Key = "gro"     // generic receive offload of the containers' veth pairs
 	TSO     Key = "tso"     // TCP segmentation offload of the path's devices
 	Nodelay Key = "nodelay" // TCP_NODELAY of the load's own sockets
@@ -36,7 +40,7 @@ const (
 
 // keys are all keys, in the order in which a variant lists them and in which they are set: queues
 // first, because steering applies to existing ones.
-var keys = []Key{MTU, Rmem, Wmem, Queues, GRO, TSO, Nodelay, RPS, Threaded, XPS, BigTCP, BigTCPContainer, BigTCPLoopback, Congestion}
+var keys = []Key{MTU, Rmem, Wmem, RmemMax, WmemMax, Queues, GRO, TSO, Nodelay, RPS, Threaded, XPS, BigTCP, BigTCPContainer, BigTCPLoopback, Congestion}
 
 // Forms returns all tunes as they are written: "mtu=N", "gro=on|off".
 func Forms() []string {
@@ -44,7 +48,7 @@ func Forms() []string {
 	for _, k := range keys {
 		value := on + "|" + off
 		switch k {
-		case MTU, Queues, Rmem, Wmem, BigTCP, BigTCPContainer, BigTCPLoopback:
+		case MTU, Queues, Rmem, Wmem, RmemMax, WmemMax, BigTCP, BigTCPContainer, BigTCPLoopback:
 			value = "N"
 		case Congestion:
 			value = "NAME"
@@ -136,6 +140,11 @@ func (t Tunes) Get(key Key) (Tune, bool) {
 	return Tune{}, false
 }
 
+// OfMachine reports whether a setting of the variant is the whole machine's.
+func (t Tunes) OfMachine() bool {
+	return slices.ContainsFunc(t.List(), func(x Tune) bool { return x.Key == RmemMax || x.Key == WmemMax })
+}
+
 // tuneError reports what is wrong with a variant.
 type tuneError struct{ Text, Why string }
 
@@ -189,7 +198,7 @@ func parseTune(word string) (Tune, error) {
 			return Tune{}, bad(fmt.Sprintf("from %d to %d", least, most))
 		}
 		return Tune{key, strconv.Itoa(n)}, nil
-	case Rmem, Wmem:
+	case Rmem, Wmem, RmemMax, WmemMax:
 		n, err := units.ParseSize(value)
 		if err != nil || n < minMem || n > maxMem {
 			return Tune{}, bad("from 4k to 1G")

@@ -39,7 +39,7 @@ var Said = map[string]map[string]string{
 		"iperf": "iperf3", "http": "wrk", "nginx": "wrk", "ab": "wrk", "hey": "wrk", "ping": "sockperf", "sock": "sockperf",
 	},
 	"tune": {
-		"jumbo": "mtu", "rcvbuf": "rmem", "sndbuf": "wmem", "rmem_max": "rmem", "wmem_max": "wmem", "tcp_rmem": "rmem", "tcp_wmem": "wmem",
+		"jumbo": "mtu", "rcvbuf": "rmem", "sndbuf": "wmem", "net.core.rmem_max": "rmem_max", "net.core.wmem_max": "wmem_max", "core.rmem_max": "rmem_max", "core.wmem_max": "wmem_max", "tcp_rmem": "rmem", "tcp_wmem": "wmem",
 		"gso": "tso", "lro": "gro", "bbr": "congestion", "cubic": "congestion", "cc": "congestion", "tcp_nodelay": "nodelay",
 		"big-tcp": "bigtcp", "big_tcp": "bigtcp",
 	},

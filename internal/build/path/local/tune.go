@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sockmem"
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -159,12 +160,26 @@ func (d Tuned) MadeOf(h path.Hop, devices ...TunedDevice) path.Hop {
 // Tune applies the variant's settings to the path: to its devices, and to the namespaces of its
 // ends, which have TCP's.
 func (d Tuned) Tune(p *path.Path, spaces []Space) error {
+	if limits := limitsOf(p.Spec.Tune); len(limits) > 0 {
+		p.Hold = func() (func() error, error) { return sockmem.Default.Set(limits) }
+	}
 	for _, t := range p.Spec.Tune.List() {
 		if err := d.Set(p, t, spaces); err != nil {
 			return fmt.Errorf("tune %s=%s: %w", t.Key, t.Value, err)
 		}
 	}
 	return nil
+}
+
+// limitsOf returns the machine's limits of socket buffers that a variant sets, by their keys.
+func limitsOf(t mode.Tunes) map[string]int {
+	out := map[string]int{}
+	for key, name := range map[mode.Key]string{mode.RmemMax: sockmem.Receive, mode.WmemMax: sockmem.Send} {
+		if x, ok := t.Get(key); ok {
+			out[name] = x.Number()
+		}
+	}
+	return out
 }
 
 // Set applies one setting to the path.
