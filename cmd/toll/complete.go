@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -252,3 +253,21 @@ var choices = sync.OnceValue(func() map[string][]string {
 	}
 	return out
 })
+
+// atInWords has bash complete @1 as one word: by itself it breaks words at an @.
+const atInWords = "COMP_WORDBREAKS=${COMP_WORDBREAKS//@/}\n"
+
+// keepAtInWords puts atInWords before bash's completion script.
+func keepAtInWords(root *cobra.Command) {
+	c, _, err := root.Find([]string{"completion", "bash"})
+	if err != nil || c.Name() != "bash" {
+		return
+	}
+	write := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if _, err := io.WriteString(c.OutOrStdout(), atInWords); err != nil {
+			return err
+		}
+		return write(c, args)
+	}
+}

@@ -54,6 +54,7 @@ func helpful(root *cobra.Command) {
 	if c, _, err := root.Find([]string{"completion"}); err == nil {
 		c.Short = "Write the script with which a shell completes toll's words"
 	}
+	keepAtInWords(root)
 	for _, g := range commandGroups {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
 		for _, c := range root.Commands() {
