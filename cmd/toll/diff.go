@@ -103,12 +103,15 @@ func newestPair() ([]string, error) {
 		return []string{old.Name(), now.Name()}, nil
 	case now.Number == 0:
 		return nil, &failure{exitBadFile, errors.New("the history has no run to compare"), "run toll compare twice, or name two results files"}
-	case now.Plan == "":
-		return nil, &failure{exitBadFile, fmt.Errorf("the newest run, %s, is a mesh, which has no cells to compare", now.Name()),
-			"toll history lists the runs; toll diff @3 @2 compares two of them"}
 	}
-	return nil, &failure{exitBadFile, fmt.Errorf("no earlier run measured the same modes and loads as the newest, %s (%s)", now.Name(), now.CommandLine()),
-		"run it again, or name two runs: toll history lists them"}
+	hint := "run it again, or name two runs: toll history lists them"
+	if old, before, ok := trend.NewestAlike(l); ok {
+		hint = fmt.Sprintf("toll diff %s %s compares the newest two that are alike", old.Name(), before.Name())
+	}
+	if now.Plan == "" {
+		return nil, &failure{exitBadFile, fmt.Errorf("the newest run, %s, is a mesh, which has no cells to compare", now.Name()), hint}
+	}
+	return nil, &failure{exitBadFile, fmt.Errorf("no earlier run measured the same modes and loads as the newest, %s (%s)", now.Name(), now.CommandLine()), hint}
 }
 
 // worseThan is the exit code of --fail-above. What was measured before and has no result

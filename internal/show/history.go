@@ -18,7 +18,7 @@ func History(l trend.List) document.Document {
 		return d
 	}
 	command, what := texts("", "command"), texts("", "ratios")
-	const leastCommand, leastRatios = 26, 12
+	const leastCommand, leastRatios = 26, 12 // columns
 	command.Cut, command.Least = document.CutEnd, leastCommand
 	what.Cut, what.Least = document.CutEnd, leastRatios
 	t := document.Table{Columns: []document.Column{texts("", "run"), texts("", "when (UTC)"), command, what},
@@ -46,6 +46,9 @@ func pastCommand(e trend.Entry) string {
 	return e.CommandLine()
 }
 
+// mostRatios is the number of columns that a run's ratios take at most beside its command line.
+const mostRatios = 36
+
 // pastRows are a run's ratios in a line, by load.
 func pastRows(e trend.Entry) string {
 	if e.Error != "" {
@@ -70,7 +73,7 @@ func pastRows(e trend.Entry) string {
 	if len(out) == 0 {
 		return strings.Join(e.Modes, ", ")
 	}
-	return strings.Join(out, ", ")
+	return shorten(strings.Join(out, ", "), mostRatios)
 }
 
 // mostDrawn is the number of trends that are drawn each by itself, as a page has space for.

@@ -43,8 +43,20 @@ func planKey(p sample.Plan) string {
 
 // Alike returns the newest run of a list and the last one before it that has the same plan. ok is
 // false if there is no such pair; now is then the newest run that can be read, or zero.
-func Alike(l List) (old, now Entry, ok bool) {
-	for _, e := range l.Runs {
+func Alike(l List) (old, now Entry, ok bool) { return alike(l.Runs) }
+
+// NewestAlike returns the newest two runs of a list that have the same plan, whatever came after them.
+func NewestAlike(l List) (old, now Entry, ok bool) {
+	for i := range l.Runs {
+		if old, now, ok = alike(l.Runs[i:]); ok {
+			return old, now, true
+		}
+	}
+	return Entry{}, Entry{}, false
+}
+
+func alike(runs []Entry) (old, now Entry, ok bool) {
+	for _, e := range runs {
 		switch {
 		case e.Error != "":
 		case now.Number == 0:
