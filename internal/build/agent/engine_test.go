@@ -97,6 +97,7 @@ func unhindered(t *testing.T, run func() (good bool)) {
 // Visits between two machines, whose clocks are 1000 s apart, are those of any
 // other path: measured in the window, metered, witnessed.
 func TestVisitsBetweenMachines(t *testing.T) {
+	t.Parallel() // it is mostly waiting
 	s := newSite(t, silence)
 	b, c := s.node(setup{id: "b", before: otherClock(t, 1000)}), s.node(setup{id: "c", before: otherClock(t, 3)})
 	loads := []sample.Load{{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 1}}, Warmup: 0.3, Window: 0.5}, {Kind: "bulk", Warmup: 0.3, Window: 0.5},
@@ -177,6 +178,7 @@ func TestTransferBetweenMachines(t *testing.T) {
 
 // A crowd starts at one time by every machine's clock.
 func TestCrowdBetweenMachines(t *testing.T) {
+	t.Parallel() // it is mostly waiting
 	s := newSite(t, silence)
 	b, c := s.node(setup{id: "b", before: otherClock(t, 1000)}), s.node(setup{id: "c"})
 	unhindered(t, func() bool {
