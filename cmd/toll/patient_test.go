@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,8 +36,8 @@ func patient(args []string) int {
 			fmt.Fprintln(os.Stderr, err)
 			return exitFailed
 		}
-		code := cmd.ProcessState.ExitCode()
-		if code == exitOK || i == tries || !tooBusy(out.String()+outputOf(args)) || !moreRounds(args) {
+		code, report := cmd.ProcessState.ExitCode(), out.String()+outputOf(args)
+		if code == exitOK || i == tries || !tooBusy(report) || !moreRounds(args) {
 			os.Stdout.Write(out.Bytes())
 			os.Stderr.Write(errOut.Bytes())
 			if code != exitOK { // of a script that is logged
@@ -44,7 +45,7 @@ func patient(args []string) int {
 			}
 			return code
 		}
-		noteRerun(args)
+		noteRerun(args, report)
 		args = again(args)
 	}
 }
@@ -59,7 +60,7 @@ func runPatiently(t *testing.T, bin string, user *syscall.Credential, args ...st
 		if code == exitOK || i == tries || !tooBusy(r.out.String()) || !moreRounds(args) {
 			return r, code
 		}
-		noteRerun(args)
+		noteRerun(args, r.out.String())
 		args = again(args)
 	}
 }
@@ -72,14 +73,18 @@ const rerunsEnv = "TOLL_TEST_RERUNS"
 // are another fault. An idle one of two cores spoils three.
 const mostReruns = 20
 
-func noteRerun(args []string) {
+// noteRerun notes a run that is made again, and what its report says of the machine.
+func noteRerun(args []string, report string) {
 	f, err := os.OpenFile(os.Getenv(rerunsEnv), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		panic(err) // a rerun that nobody counts hides a fault
 	}
 	defer f.Close()
-	fmt.Fprintln(f, "toll", strings.Join(args, " "))
+	fmt.Fprintf(f, "toll %s: %s\n", strings.Join(args, " "), disturbed.FindString(strings.Join(strings.Fields(report), " ")))
 }
+
+// disturbed matches what a report says of the first visit that a busy machine spoilt.
+var disturbed = regexp.MustCompile(`.{0,60}(the machine was too busy:|the load ended before the window did).{0,80}`)
 
 // countReruns says which runs were made again, and reports whether they are few enough.
 func countReruns(w io.Writer, noted string) (few bool) {
@@ -116,7 +121,7 @@ func TestReruns(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "reruns")
 	t.Setenv(rerunsEnv, file)
 	for n := 1; n <= mostReruns+1; n++ {
-		noteRerun([]string{"compare", "bridge"})
+		noteRerun([]string{"compare", "bridge"}, "Failed\n  host, rr: the machine was\n  too busy: a window of 1 s")
 		noted, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -125,7 +130,7 @@ func TestReruns(t *testing.T) {
 		if few := countReruns(&out, string(noted)); few != (n <= mostReruns) {
 			t.Errorf("%d reruns are few: %t", n, few)
 		}
-		if !strings.HasPrefix(out.String(), strconv.Itoa(n)+" runs were") || strings.Count(out.String(), "toll compare bridge\n") != n {
+		if !strings.HasPrefix(out.String(), strconv.Itoa(n)+" runs were") || strings.Count(out.String(), "toll compare bridge: Failed host, rr: the machine was too busy: a window of 1 s\n") != n {
 			t.Errorf("%d reruns:\n%s", n, out.String())
 		}
 	}
