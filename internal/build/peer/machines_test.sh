@@ -85,9 +85,13 @@ for n in a b c; do
 		if [ '$n' != a ]; then exec /usr/sbin/sshd -D -e -f "'$dir'/sshd_config" 2>"'$dir'/sshd-'$n'.log"; fi
 		exec sleep infinity' &
 done
-for k in $(seq 200); do
-	ip netns exec b ss -Hltn 'sport = :22' | grep -q . && ip netns exec c ss -Hltn 'sport = :22' | grep -q . && [ -s "$dir/a.pid" ] && break
+up() { ip netns exec "$1" ss -Hltn 'sport = :22' | grep -q .; }
+for k in $(seq 1500); do # a minute and more: a busy machine takes its time
+	if up b && up c && [ -s "$dir/a.pid" ]; then
+		echo ready
+		exec sleep infinity
+	fi
 	sleep 0.05
 done
-echo ready
-exec sleep infinity
+echo "no sshd listens" >&2
+exit 1
