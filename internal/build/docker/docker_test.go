@@ -64,6 +64,27 @@ func TestBesideApart(t *testing.T) {
 	}
 }
 
+// The default bridge is shared by all of its paths: they are measured from two places and in both
+// placements on CPUs, in one run.
+func TestBesideDefaultBridge(t *testing.T) {
+	daemon(t)
+	cmd, out := toll("compare", "bridge-default", "publish-default", "--on", "docker", "--from", "host,container", "--load", "bulk,rr",
+		"--pin", "far,near", "--rounds", "1", "--window", "20ms", "--quiet", "--details")
+	_ = cmd.Run() // a busy machine may have let visits fail, but not so:
+	if strings.Contains(out.String(), "not witnessed") {
+		t.Errorf("%v\n%s", cmd.ProcessState, out)
+	}
+	for _, from := range []string{"The machine itself", "Another container"} {
+		for _, load := range []string{"bulk, 1 stream", "rr, 1 byte each way"} {
+			for _, on := range []string{"on own CPUs", "on one CPU"} {
+				if title := from + " → container, " + load + ", " + on; !strings.Contains(out.String(), title) {
+					t.Errorf("%q is missing:\n%s", title, out)
+				}
+			}
+		}
+	}
+}
+
 // promises returns the options of the conformance suite for a daemon.
 func promises(b *Docker, d *dockerd) pathtest.Options {
 	off := slices.Contains(d.flags, noProxy)

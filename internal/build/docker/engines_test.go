@@ -99,7 +99,7 @@ var benches = []bench{
 	{name: "proxy", tests: "(Conformance|Daemon|Keeps|Cleans|Refuses)"},
 	{name: "no-proxy", modes: []mode.Name{mode.PublishDefault, mode.PublishNAT, mode.PublishProxy, mode.Link}, tests: "(Conformance|Second|Leaves|Apart|Refuses)", flags: noProxy + " --icc=false --experimental --ip6tables"},
 	{name: "more", modes: []mode.Name{mode.Pipework, mode.OVS, mode.MacvlanVEPA, mode.Overlay}, tests: "(Conformance|Drain|Leaves)", swarm: true},
-	{name: "settings", tests: "(Inspect|Second|Tunes)", settings: true},
+	{name: "settings", tests: "(Inspect|Second|Tunes|Default)", settings: true},
 }
 
 // withBoth are modes that are tested with both kinds of daemons.
