@@ -10,9 +10,11 @@ import {waterfall} from "./waterfall.js";
 
 const kinds = {curve, heat, interval, scaling, stack, strip, waterfall};
 
-// draw puts a chart as wide as its figure in the place of the one that is there.
-function draw(place, chart) {
-  const width = Math.max(280, Math.floor(place.clientWidth));
+// onPaper is how wide charts are drawn to be printed, in px: as wide as a sheet.
+const onPaper = 720;
+
+// draw puts a chart of a width, else as wide as its figure, in the place of the one that is there.
+function draw(place, chart, width = Math.max(280, Math.floor(place.clientWidth))) {
   if (place.dataset.width === String(width)) return;
   place.dataset.width = width;
   let drawn;
@@ -34,12 +36,21 @@ function charts() {
   const byPlace = new Map();
   for (const c of list) byPlace.set(document.getElementById(c.id), c);
   // In a frame of its own: a chart may change the height of what is observed.
-  const redraw = (seen) => requestAnimationFrame(() => seen.forEach((s) => draw(s.target, byPlace.get(s.target))));
+  let printing = false;
+  const redraw = (seen) => requestAnimationFrame(() => printing || seen.forEach((s) => draw(s.target, byPlace.get(s.target))));
   const watch = new ResizeObserver(redraw);
   for (const [place, c] of byPlace) {
     draw(place, c);
     watch.observe(place);
   }
+  addEventListener("beforeprint", () => {
+    printing = true;
+    byPlace.forEach((c, place) => draw(place, c, onPaper));
+  });
+  addEventListener("afterprint", () => {
+    printing = false;
+    byPlace.forEach((c, place) => draw(place, c));
+  });
   document.documentElement.dataset.drawn = list.length;
 }
 
