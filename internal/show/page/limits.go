@@ -8,12 +8,12 @@ import (
 // An axis that outliers would squeeze ends before them, and the drawing marks what is cut. The
 // tables below the charts have every figure.
 const (
-	leastFar  = 0.1 // a distance of ratios
-	cutEnds   = 1   // by how many spans of the values their intervals may lengthen the axis, on either side
-	cutValues = 20  // a value this many times as far from the line as any other is cut
-	cutPad    = 1.5 // how far the axis then reaches, in distances of the other values
-	cutRounds = 3   // a round this many times as high as the highest row's median is cut
-	roundsTop = 2   // where the axis then ends, in medians
+	leastFar  = 0.25 // a distance of ratios
+	cutEnds   = 1    // by how many spans of the values their intervals may lengthen the axis, on either side
+	cutValues = 20   // a value this many times as far from the line as any other is cut
+	cutPad    = 1.5  // how far the axis then reaches, in distances of the other values
+	cutRounds = 3    // a round this many times as high as the highest row's median is cut
+	roundsTop = 2    // where the axis then ends, in medians
 )
 
 // limits returns where an axis ends that shows values and the ends of their intervals around a

@@ -374,9 +374,10 @@ func TestLimits(t *testing.T) {
 		{"nothing far", []float64{1, 0.8, 1.4}, []float64{0.7, 1.5}, nil},
 		{"a proxy", []float64{1, 1.24, 1.4, 1.41, 3.88}, nil, nil},
 		{"all the same", []float64{1, 1.001, 1.05}, []float64{0.98, 1.08}, nil},
+		{"a usual interval", []float64{1, 0.93}, []float64{0.77, 1.1}, nil},
 		{"a wide interval", []float64{1, 1.5}, []float64{0.9, 30}, &[2]float64{0.9, 2}},
 		{"both ends", []float64{1, 1.5}, []float64{-4, 30}, &[2]float64{0.5, 2}},
-		{"a far value", []float64{1, 1.1, 1.2, 60}, []float64{0.9, 1.3, 59, 61}, &[2]float64{0.9, 1.3}},
+		{"a far value", []float64{1, 1.1, 1.2, 60}, []float64{0.9, 1.3, 59, 61}, &[2]float64{0.9, 1.375}},
 	} {
 		got := limits(1, leastFar, x.values, x.ends)
 		if (got == nil) != (x.want == nil) || got != nil && (math.Abs(got[0]-x.want[0]) > 1e-9 || math.Abs(got[1]-x.want[1]) > 1e-9) {

@@ -66,7 +66,7 @@ function values(spec, rows, [from, to], dy) {
   const low = (r) => Math.min(r.low ?? r.value, r.value);
   const high = (r) => Math.max(r.high ?? r.value, r.value);
   const arrow = (some, x, rotate) =>
-    Plot.dot(some, {y: "i", x: () => x, dx: rotate < 180 ? 6 : -6, dy, r: 4, symbol: "triangle", rotate, fill: color});
+    Plot.dot(some, {y: "i", x: () => x, dx: rotate < 180 ? 2 : -2, dy, r: 4, symbol: "triangle", rotate, fill: color});
   return [
     Plot.ruleY(rows.filter((r) => r.low != null && high(r) >= from && low(r) <= to), {
       y: "i", x1: (r) => Math.max(r.low, from), x2: (r) => Math.min(r.high, to), stroke: color, strokeWidth: 2.5, dy,
