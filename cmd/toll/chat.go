@@ -86,7 +86,7 @@ to try, toll compare --load stream shows what each mode does to tokens.`,
 				return err
 			}
 			chat, from, err := s.places.ask(c.Flags(), endpoint.Client{Chat: &openai.Options{Model: s.model, Prompt: s.prompt, MaxTokens: s.tokens, Key: key, Timeout: s.timeout},
-				Whole: s.batch || s.noStream, Locate: serverLimits()}, w, example)
+				Whole: s.batch || s.noStream, Locate: locateServers()}, w, example)
 			if err != nil {
 				return err
 			}

@@ -216,6 +216,40 @@ func TestStreamOverTwoRoutes(t *testing.T) {
 	}
 }
 
+// A gateway that sends a response once it has the whole of it is named, with what shows it, though
+// responses take as long over it.
+func TestStreamGateway(t *testing.T) {
+	m := startLLM(t, nil)
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		ask, err := http.NewRequestWithContext(r.Context(), r.Method, m.URL+r.URL.Path, bytes.NewReader(b))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		got, err := http.DefaultClient.Do(ask)
+		if err != nil {
+			return
+		}
+		defer got.Body.Close()
+		whole, _ := io.ReadAll(got.Body)
+		w.Header().Set("Content-Type", got.Header.Get("Content-Type"))
+		_, _ = w.Write(whole)
+	}))
+	defer gateway.Close()
+	r := startToll(t, tollInPath, nil, "stream", "direct="+m.URL, "gateway="+gateway.URL, "--tokens", "8", "--rounds", "8", "--seed", "3", "--quiet", "--no-history")
+	if code, _ := r.wait(t, 2*patience); code != exitOK {
+		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
+	}
+	out := strings.Join(strings.Fields(r.out.String()), " ")
+	for _, want := range []string{"The network, over gateway.", "Over gateway, against direct: 100 % of its tokens came together with another one (over direct ",
+		"its first token comes ", "first gap slow longest glued route p50 ms p50 ms tenth gap ms stalls %"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, r.out.String())
+		}
+	}
+}
+
 func readReport(t *testing.T, b []byte) analysis.Report {
 	t.Helper()
 	var r analysis.Report

@@ -44,7 +44,7 @@ func start(args []string) int {
 		return internal(program.Main(os.Stdin, os.Stdout))
 	}
 	if len(args) > 0 && args[0] == endpoint.Arg {
-		return internal(endpoint.Main(os.Stdin, os.Stdout, serverLimits()))
+		return internal(endpoint.Main(os.Stdin, os.Stdout, locateServers()))
 	}
 	for _, b := range backends {
 		if b.inner == nil {

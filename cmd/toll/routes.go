@@ -73,7 +73,7 @@ func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes []str
 		f.baseline = "" // the first route
 	}
 	bar := newProgress(e.stderr, f.quiet)
-	w, err := endpoint.New(endpoint.Client{Program: workload.ExecOf(l).Program, Reach: from.reach, Locate: serverLimits(),
+	w, err := endpoint.New(endpoint.Client{Program: workload.ExecOf(l).Program, Reach: from.reach, Locate: locateServers(),
 		Progress: func(name string) { bar.first(name) }}, at)
 	if err != nil {
 		return err

@@ -3,13 +3,19 @@ package main
 import (
 	"fmt"
 	"net"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
@@ -95,6 +101,56 @@ func TestRunOverRoutes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A server that is no container, whose CPU limit stops it, is found and named.
+func TestRunNamesServersCPULimit(t *testing.T) {
+	t.Parallel()
+	needRedis(t)
+	bin, at := binary(t), testnet.TCP(t)
+	group := "/sys/fs/cgroup/cpu/toll-test-" + strconv.Itoa(os.Getpid())
+	files := map[string]string{"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "5000"}
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil { // version 2
+		group = "/sys/fs/cgroup/toll-test-" + strconv.Itoa(os.Getpid())
+		files = map[string]string{"cpu.max": "5000 100000"}
+	}
+	if err := os.Mkdir(group, 0o755); err != nil {
+		pathtest.SkipOrFail(t, "no cgroup can be made: %v", err)
+	}
+	t.Cleanup(func() {
+		testwait.Met(patience, func() bool { return os.Remove(group) == nil }) // once its processes have gone
+	})
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(group, name), []byte(text), 0o644); err != nil {
+			pathtest.SkipOrFail(t, "no CPU limit can be set: %v", err)
+		}
+	}
+	server := exec.Command("redis-server", "--port", strconv.Itoa(int(at.Port())), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir())
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = server.Process.Kill()
+		_ = server.Wait() // it was killed
+	})
+	testwait.Until(t, patience, "redis-server listens", func() bool {
+		c, err := net.Dial("tcp", at.String())
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(server.Process.Pid)), 0o644); err != nil {
+		pathtest.SkipOrFail(t, "the server cannot be limited: %v", err)
+	}
+	r := startToll(t, bin, nil, "run", "--client", "redis-benchmark -h {host} -p {port} -c 4 -n 4000 -t get --csv", "--timeout", "2m", "--to", at.String(),
+		"--rounds", "1", "--no-history", "--quiet")
+	if code, _ := r.wait(t, 2*patience); code != exitOK {
+		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
+	}
+	if out := strings.Join(strings.Fields(r.out.String()), " "); !regexp.MustCompile(`the server: its CPU limit stopped it in [1-9]\d* of [1-9]\d* periods`).MatchString(out) {
+		t.Errorf("no word of the limit in\n%s", r.out.String())
 	}
 }
 

@@ -11,11 +11,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 	"github.com/bridgetoll/bridgetoll/internal/ports/collect"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// serverLimits finds what of this machine serves endpoints, and the CPU limits of
-// containers among them. What cannot be read is not known, which is no error: endpoints may be anywhere.
-func serverLimits() endpoint.Locate {
+// locateServers finds what of this machine serves endpoints, whether a docker-proxy is in between, and
+// what slows the server down. What cannot be read is not known, which is no error: endpoints may be anywhere.
+func locateServers() endpoint.Locate {
 	var once sync.Once
 	var facts *ports.Facts
 	return func(ctx context.Context, remote string, from *vantage.Vantage) endpoint.Server {
@@ -27,14 +28,35 @@ func serverLimits() endpoint.Locate {
 		if facts == nil {
 			return endpoint.Server{}
 		}
-		c, ok := ports.ServerOf(facts, dial, from.PID())
-		switch {
-		case ok:
-			return endpoint.Server{Container: c.Name, PID: c.PID, Stops: machine.Machine{}.ThrottlerOf(c.PID)}
-		case from.PID() == 0:
-			return endpoint.Server{PID: ports.ProcessAt(facts, dial)}
+		var s endpoint.Server
+		if behind, ok := ports.Through(facts, dial); ok && from.PID() == 0 {
+			s.Behind = behind.String()
 		}
-		return endpoint.Server{}
+		if c, ok := ports.ServerOf(facts, dial, from.PID()); ok {
+			s.Container, s.PID = c.Name, c.PID
+		} else if from.PID() == 0 {
+			s.PID = ports.ProcessAt(facts, dial)
+		}
+		if s.PID != 0 {
+			s.Strain = strain(s.PID)
+		}
+		return s
+	}
+}
+
+// strain reads what slows a server down. What its network namespace counts is only its own if that
+// is not the machine's.
+func strain(pid int) func() map[string]int64 {
+	s := machine.Machine{}.StrainOf(pid)
+	apart := s.Apart()
+	return func() map[string]int64 {
+		out := s.Read()
+		if !apart {
+			for _, name := range []string{workload.CountResent, workload.CountSegments, workload.CountDelayedACKs} {
+				delete(out, name)
+			}
+		}
+		return out
 	}
 }
 

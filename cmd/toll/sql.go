@@ -66,7 +66,7 @@ can read them.`,
 				return err
 			}
 			db, from, err := s.places.ask(c.Flags(), endpoint.Client{SQL: &database.Options{Query: s.query, Queries: s.queries, Password: password, Timeout: s.timeout},
-				Locate: serverLimits()}, w, "")
+				Locate: locateServers()}, w, "")
 			if err != nil {
 				return err
 			}

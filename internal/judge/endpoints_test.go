@@ -142,6 +142,53 @@ func TestNetworkOrModel(t *testing.T) {
 	}
 }
 
+// A gateway that gathers the tokens and sends them at once is not the steadiest route: its first token
+// comes late, and all come together.
+func TestGatewayThatHoldsBack(t *testing.T) {
+	const ms = time.Millisecond
+	r := newRoutes(t, "chat", "near", "gateway")
+	for round := range 8 {
+		for cell := range 3 {
+			r.chatted(round, cell, 122*ms, 4*ms)
+			if cell < 2 {
+				continue
+			}
+			v := &r.File.Visits[len(r.File.Visits)-1]
+			v.Client.Counts["glued"] = 101
+			v.Times["first_token"] = r.histogram(map[time.Duration]int64{1412 * ms: 1})
+			v.Times["gap"] = r.histogram(map[time.Duration]int64{0: 100})
+		}
+	}
+	got := Judge(r.File).Base()
+	if f := finding(t, got, "Is it the network or the model? "); !strings.Contains(f, "Over near ") || !strings.Contains(f, "that does not hold tokens back") {
+		t.Errorf("%q", f)
+	}
+	if f := finding(t, got, "gateway: "); !strings.HasPrefix(f, "gateway: the network: ") || !strings.Contains(f, "held back on the path") {
+		t.Errorf("%q", f)
+	}
+	said := strings.Join(got.Answer.Text, "\n")
+	for _, want := range []string{"The network, over gateway.", "Over gateway, against near: 100 % of its tokens came together with another one (over near 0 %)",
+		"its first token comes 1.29", "gateway has the same median response time as near"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no %q in\n%s", want, said)
+		}
+	}
+}
+
+// A route whose first token comes late is to blame, though its gaps are steady.
+func TestLateFirstToken(t *testing.T) {
+	const ms = time.Millisecond
+	r := newRoutes(t, "chat", "near", "far")
+	for round := range 8 {
+		for cell := range 3 {
+			r.chatted(round, cell, []time.Duration{100, 100, 400}[cell]*ms, 2*ms)
+		}
+	}
+	if said := strings.Join(Judge(r.File).Base().Answer.Text, "\n"); !strings.Contains(said, "The network, over far.") || !strings.Contains(said, "its first token comes 300") {
+		t.Error(said)
+	}
+}
+
 func TestOneRoute(t *testing.T) {
 	r := newRoutes(t, "chat", "only")
 	for round := range 6 {

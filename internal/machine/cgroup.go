@@ -13,37 +13,39 @@ import (
 // function is called while a load runs.
 //
 // Be aware: a container that the run started is in another cgroup and is not counted.
-func (m Machine) Throttler() func() int { return m.throttler(self) }
-
-// ThrottlerOf returns the same for another process, such as a container's. Its cgroups must be
-// visible from here.
-func (m Machine) ThrottlerOf(pid int) func() int { return m.throttler(strconv.Itoa(pid)) }
-
-// self names this process in /proc.
-const self = "self"
-
-func (m Machine) throttler(process string) func() int {
-	groups := m.cpuGroups(process)
+func (m Machine) Throttler() func() int {
+	groups := m.cpuGroups(self)
 	if _, ok := m.throttled(groups); !ok {
 		return nil
 	}
 	return func() int { n, _ := m.throttled(groups); return n }
 }
 
+// self is this process in /proc.
+const self = "self"
+
 func (m Machine) throttled(groups []string) (throttled int, ok bool) {
 	for _, dir := range groups {
-		for line := range strings.Lines(m.read(dir + "/cpu.stat")) {
-			v, is := strings.CutPrefix(strings.TrimSpace(line), "nr_throttled ")
-			if !is {
-				continue
-			}
-			// 31 bits, so that no garbage overflows the sum.
-			if n, err := strconv.ParseUint(strings.TrimSpace(v), 10, 31); err == nil {
-				throttled, ok = throttled+int(n), true
-			}
+		if n, is := counted(m.read(dir+"/cpu.stat"), "nr_throttled"); is {
+			throttled, ok = throttled+n, true
 		}
 	}
 	return throttled, ok
+}
+
+// counted returns the number behind a key at the beginning of a line; ok is false if there is none.
+func counted(text, key string) (n int, ok bool) {
+	for line := range strings.Lines(text) {
+		v, is := strings.CutPrefix(strings.TrimSpace(line), key+" ")
+		if !is {
+			continue
+		}
+		// 31 bits, so that no garbage overflows a sum.
+		if x, err := strconv.ParseUint(strings.TrimSpace(v), 10, 31); err == nil {
+			return int(x), true
+		}
+	}
+	return 0, false
 }
 
 // cgroupCPUs returns the smallest CPU limit of this process's cgroup and those above it, in CPUs,
@@ -70,11 +72,15 @@ func (m Machine) cgroupCPUs() float64 {
 	return smallest
 }
 
-// cpuGroups returns the directories of a process's cgroups that can limit its CPU time, each
-// followed by its ancestors as far as they are visible. A machine may have both versions mounted;
-// only one has the CPU controller, and the other's files are then missing.
-func (m Machine) cpuGroups(process string) []string {
-	mounts := parseCgroupMounts(m.read("/proc/self/mountinfo"))
+// cpuGroups returns the directories of this process's cgroups that can limit
+// its CPU time.
+func (m Machine) cpuGroups(process string) []string { return m.groups(process, "cpu") }
+
+// groups returns the directories of a process's cgroups that a controller may limit, each followed by
+// its ancestors as far as they can be seen. A machine may have both versions mounted; only one has
+// the controller, and the other's files are then missing.
+func (m Machine) groups(process, controller string) []string {
+	mounts := parseCgroupMounts(m.read("/proc/self/mountinfo"), controller)
 	var dirs []string
 	for line := range strings.Lines(m.read("/proc/" + process + "/cgroup")) {
 		// hierarchy:controllers:path, with no controllers for version 2
@@ -83,10 +89,10 @@ func (m Machine) cpuGroups(process string) []string {
 			continue
 		}
 		v2 := parts[1] == ""
-		if !v2 && !slices.Contains(strings.Split(parts[1], ","), "cpu") {
+		if !v2 && !slices.Contains(strings.Split(parts[1], ","), controller) {
 			continue
 		}
-		at := pickMount(mounts, v2, parts[2])
+		at := pickMount(mounts, v2, parts[2], controller)
 		// A path outside of the mount starts with "/.."; cleaned, it stays below the mount, where
 		// only the top exists.
 		rel := path.Clean("/" + strings.TrimPrefix(parts[2], at.root))
@@ -103,7 +109,7 @@ func (m Machine) cpuGroups(process string) []string {
 
 const maxPath = 4096 // the kernel's PATH_MAX
 
-// cgroupMount is a mount of a hierarchy with the CPU controller. Inside a container root is often
+// cgroupMount is a mount of a hierarchy with the controller. Inside a container root is often
 // the container's own cgroup.
 type cgroupMount struct {
 	v2          bool
@@ -111,7 +117,7 @@ type cgroupMount struct {
 }
 
 // pickMount returns the first mount that shows the cgroup, or else the usual mount.
-func pickMount(mounts []cgroupMount, v2 bool, group string) cgroupMount {
+func pickMount(mounts []cgroupMount, v2 bool, group, controller string) cgroupMount {
 	for _, c := range mounts {
 		if c.v2 == v2 && (c.root == "" || group == c.root || strings.HasPrefix(group, c.root+"/")) {
 			return c
@@ -125,13 +131,13 @@ func pickMount(mounts []cgroupMount, v2 bool, group string) cgroupMount {
 	if v2 {
 		return cgroupMount{v2: true, point: "/sys/fs/cgroup"}
 	}
-	return cgroupMount{point: "/sys/fs/cgroup/cpu"}
+	return cgroupMount{point: "/sys/fs/cgroup/" + controller}
 }
 
 // parseCgroupMounts reads /proc/self/mountinfo:
 //
 //	36 35 0:29 /root /point rw,relatime … - cgroup source rw,cpu,cpuacct
-func parseCgroupMounts(mountinfo string) []cgroupMount {
+func parseCgroupMounts(mountinfo, controller string) []cgroupMount {
 	var mounts []cgroupMount
 	for line := range strings.Lines(mountinfo) {
 		before, after, ok := strings.Cut(line, " - ")
@@ -144,7 +150,7 @@ func parseCgroupMounts(mountinfo string) []cgroupMount {
 			root:  strings.TrimSuffix(unescape(where[3]), "/"),
 			point: unescape(where[4]),
 		}
-		if c.v2 || what[0] == "cgroup" && slices.Contains(strings.Split(what[2], ","), "cpu") {
+		if c.v2 || what[0] == "cgroup" && slices.Contains(strings.Split(what[2], ","), controller) {
 			mounts = append(mounts, c)
 		}
 	}

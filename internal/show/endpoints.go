@@ -33,20 +33,31 @@ func briefRoutes(r *analysis.Report, cells []analysis.Cell) []column {
 	name.Cut, name.Least = document.CutMiddle, leastPhrase
 	address.Below, address.Spare = false, true
 	first := []column{name, address}
-	if cells[0].Load == workload.Chat {
-		for _, x := range []struct{ head, metric string }{{"first", workload.FirstTokenP50}, {"gap", workload.GapP50}} {
-			head := figures(x.head, "p50 ms")
-			head.Spare = true
-			first = append(first, column{head, scaled(x.metric, milli)})
-		}
-	}
 	all := briefFigures(r, cells, first, briefBaseline(r))
+	if cells[0].Load == workload.Chat { // below a table of tokens
+		all[len(all)-1].Head[0] = "response" // of which the verdict is
+	}
 	if len(cells) > 1 {
 		return all
 	}
 	return slices.DeleteFunc(all, func(c column) bool {
 		return c.Head[0] == percentHead || c.Head[0] == addedHead || c.Head[1] == "verdict"
 	})
+}
+
+// tokenTable shows how the tokens came over each route; ok is false of loads without tokens.
+func tokenTable(r *analysis.Report, cells []analysis.Cell) (t document.Table, ok bool) {
+	if cells[0].Load != workload.Chat {
+		return t, false
+	}
+	name := routeColumn
+	name.Cut, name.Least = document.CutMiddle, leastPhrase
+	cols := append([]column{name}, loadColumns(r, workload.Chat, workload.ChatProof)...)
+	t = tableOf(cols, cells, onlyGaps)
+	for i := range t.Rows {
+		t.Rows[i].Style = document.Plain // the verdict is of the response
+	}
+	return t, true
 }
 
 // briefBaseline is the baseline's name below a head, if there is room for it.
@@ -60,7 +71,11 @@ func briefBaseline(r *analysis.Report) string {
 
 func briefRouteTitle(r *analysis.Report, cells []analysis.Cell) document.Text {
 	c := cells[0]
-	return document.Strongly(printable.Capital(r.NounOf(c))+" from "+clients(cells)+" to "+served(c)).
+	noun := r.NounOf(c)
+	if c.Load == workload.Chat {
+		noun = "tokens and " + noun
+	}
+	return document.Strongly(printable.Capital(noun)+" from "+clients(cells)+" to "+served(c)).
 		Then(", "+describeLoad(r, c.Load)+", "+direction(workload.MetricOf(c.Primary, loadOf(r, c.Load))), document.Faint)
 }
 

@@ -40,7 +40,12 @@ func figure(c workload.Column) func(analysis.Cell) document.Cell {
 	case workload.Total:
 		return inAll(c.Metric)
 	case workload.Added:
+		if c.Scale == micro {
+			return adds(c.Metric, analysis.Price.String)
+		}
 		return added(c.Metric)
+	case workload.Much:
+		return much(c.Metric, c.Scale)
 	case workload.LimitedBy:
 		return textOf(limitedBy)
 	}
@@ -74,6 +79,16 @@ func share(metric string) func(analysis.Cell) document.Cell {
 			return median("0", m)
 		}
 		return median(fmt.Sprintf("%.1f", m.Median*percent), m)
+	}
+}
+
+// much prints a share in % that is at least so large.
+func much(metric string, least float64) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		if m, ok := c.Metrics[metric]; ok && m.Median >= least {
+			return median(fmt.Sprintf("%.0f %%", m.Median*percent), m)
+		}
+		return nothing
 	}
 }
 

@@ -72,7 +72,12 @@ func briefly(r *analysis.Report, cells []analysis.Cell) document.Section {
 			t.Rows[i].Above = v.above(cells, i)
 		}
 	}
-	return document.Section{Title: v.briefTitle(r, cells), Blocks: []document.Block{t}}
+	s := document.Section{Title: v.briefTitle(r, cells)}
+	if tokens, ok := tokenTable(r, cells); ok {
+		s.Add(tokens)
+	}
+	s.Add(t)
+	return s
 }
 
 // briefTitle says what a group's figures are of, and which direction is good.
@@ -109,6 +114,9 @@ func briefFigures(r *analysis.Report, cells []analysis.Cell, first []column, bas
 	c := cells[0]
 	unit, scale := fitting(r, c.Load, c.Primary)
 	added, hasAdded := briefAdded(r, cells)
+	if added.Head[1] == "ms" && unit == "s" { // one unit for both
+		unit, scale = "ms", milli
+	}
 	out := append(first,
 		column{document.Column{Head: [2]string{percentHead, baseline}}, percentCell(c.Primary, !hasAdded)},
 		column{document.Column{Head: [2]string{"", unit}, Right: true}, scaled(c.Primary, scale)})
@@ -161,7 +169,10 @@ func briefAdded(r *analysis.Report, cells []analysis.Cell) (col column, ok bool)
 		if workload.MetricOf(c.Primary, loadOf(r, c.Load)).Unit != "s" {
 			return col, false
 		}
-		col, unit, ok = column{texts(addedHead, "ms"), added(c.Primary)}, "ms", true
+		if unit, _ = fitting(r, c.Load, c.Primary); unit == "s" {
+			unit = "ms"
+		}
+		col, ok = column{texts(addedHead, unit), added(c.Primary)}, true
 	}
 	plain := col.cell
 	col.cell = func(c analysis.Cell) document.Cell {

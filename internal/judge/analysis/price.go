@@ -111,11 +111,14 @@ func (p Price) Enclosed(unit string) string {
 
 // Amount is how much the price is, whether it costs or gains: "2.7 µs (2.1–3.3)".
 func (p Price) Amount() string {
-	const ms = 1e3
 	out := printed[p.Unit]
-	if p.Unit == "s" && math.Abs(p.Median)*out.scale >= ms {
-		out = printed["ms"]
-		out.scale = ms
+	if p.Unit == "s" {
+		switch seconds := math.Abs(p.Median); {
+		case seconds >= 1:
+			out.scale, out.unit = 1, "s"
+		case seconds >= 1e-3:
+			out.scale, out.unit = 1e3, "ms"
+		}
 	}
 	s := stats.Summary{Median: p.Median * out.scale, Low: p.Low * out.scale, High: p.High * out.scale, N: p.N}
 	if s.Median < 0 {

@@ -21,12 +21,36 @@ func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 	if len(culprits) > 0 {
 		a.Question = "Is it the network or the model?"
 		a.Add(accuse(culprits))
+		for _, c := range culprits {
+			if !slices.Contains(a.Text, c.Proof) {
+				a.Add(c.Proof)
+			}
+		}
 	}
 	if slices.ContainsFunc(r.Plan.Loads, workload.Alone) {
 		a.Question = "Is it the network?"
 		a.Add(suspect(r))
 	}
-	var tally analysis.Tally
+	tally := compared(r, a)
+	alone := !slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return !c.Baseline })
+	if alone && len(r.Failed) == 0 {
+		if len(culprits) == 0 {
+			a.Add("With one route, the cost of the path cannot be measured: give another route to the same server.")
+		}
+	} else if len(a.Text) == 0 {
+		a.Add("Nothing can be compared: the baseline " + r.Plan.Baseline + " has no result, or no other route has one.")
+	}
+	a.Add(broken(r))
+	for _, text := range proxies(r, culprits) {
+		a.Add(text)
+	}
+	a.Add(suspects(r))
+	a.Add(tally.Sentence())
+	return a
+}
+
+// compared adds what each route costs against the baseline, and counts the verdicts.
+func compared(r *analysis.Report, a *analysis.Answer) (tally analysis.Tally) {
 	for _, l := range r.Plan.Loads {
 		var same, open, differ []string
 		to, noun := "", ""
@@ -60,18 +84,7 @@ func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 			a.Add(fmt.Sprintf("It is unclear whether the %s over %s differs from that over %s.", noun, printable.List(open), to))
 		}
 	}
-	alone := !slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return !c.Baseline })
-	if alone && len(r.Failed) == 0 {
-		if len(culprits) == 0 {
-			a.Add("With one route, the cost of the path cannot be measured: give another route to the same server.")
-		}
-	} else if len(a.Text) == 0 {
-		a.Add("Nothing can be compared: the baseline " + r.Plan.Baseline + " has no result, or no other route has one.")
-	}
-	a.Add(broken(r))
-	a.Add(suspects(r))
-	a.Add(tally.Sentence())
-	return a
+	return tally
 }
 
 // broken names the routes that were lost on the way; "" if there is none.
@@ -128,70 +141,6 @@ func isOrAre(names []string) string {
 	return "is"
 }
 
-// muchOf is from which share of the time to connect on a look-up is worth a word.
-const muchOf = 0.1
-
-// suspects says what else than the route or the server was seen to slow routes down; "" if
-// the file does not say.
-func suspects(r *analysis.Report) string {
-	var seen []string
-	known, served := false, false
-	for _, c := range r.Cells {
-		resent, ok := c.Metrics[workload.Resent]
-		if dialled, alone := c.Metrics[workload.Dialled]; !ok || alone && dialled.Median == 0 {
-			continue
-		}
-		known = true
-		_, limited := c.Metrics[workload.ServerStops]
-		served = served || limited
-		label := c.Label()
-		if len(r.Plan.Loads) > 1 {
-			label += ", " + c.Load
-		}
-		for _, x := range []struct {
-			metric analysis.Metric
-			what   string
-		}{{resent, "%.0f segments were sent again"}, {c.Metrics[workload.OutOfOrder], "%.0f segments came out of order"}, {c.Metrics[workload.Stops], "the CPU limit of the client's container stopped it %.0f times"},
-			{c.Metrics[workload.ServerStops], "the CPU limit of the server's container" + called(c.Facts["container"]) + " stopped it %.0f times"}} {
-			if x.metric.Merged != nil && *x.metric.Merged > 0 {
-				seen = append(seen, label+": "+fmt.Sprintf(x.what, *x.metric.Merged))
-			}
-		}
-		if took := c.Metrics[workload.LookUpTime].Median; took > 0 && took > muchOf*lookedUpFor(c) {
-			each := "once for each connection"
-			if _, alone := c.Metrics[workload.Dialled]; alone {
-				each = "not counted: the client gets the address"
-			}
-			seen = append(seen, fmt.Sprintf("%s: its name took %.3g ms to look up, %s", label, 1e3*took, each))
-		}
-	}
-	switch {
-	case !known:
-		return ""
-	case len(seen) == 0 && served:
-		return "No other suspect: no segment was lost or out of order, no look-up of a name took long, and no CPU limit stopped the server's container."
-	case len(seen) == 0:
-		return "No other suspect: no segment was lost or out of order, and no look-up of a name took long."
-	}
-	return "Other suspects: " + strings.Join(seen, "; ") + "."
-}
-
-// called is a container's name in a sentence, none of which is part of a format.
-func called(name string) string {
-	if name == "" {
-		return ""
-	}
-	return ", " + strings.ReplaceAll(name, "%", "%%") + ","
-}
-
-// lookedUpFor is how long what needs the name takes.
-func lookedUpFor(c analysis.Cell) float64 {
-	if x, ok := c.Metrics[workload.ConnectTime]; ok {
-		return x.Median
-	}
-	return c.Metrics[workload.Elapsed].Median
-}
-
 // queries are those of a page, 0 of a load without pages.
 func queries(r *analysis.Report, kind string) int {
 	if kind != workload.SQL {
@@ -227,10 +176,11 @@ func within(r *analysis.Report) string {
 	return ""
 }
 
-// Culprit is who makes the slow gaps between tokens of a route slow.
+// Culprit is who makes the tokens of a route slow: the gaps between them, or the first one.
 type Culprit struct {
 	Route string
 	Blame Blame
+	Proof string // a sentence with the figures that show it; "": there is none
 }
 
 // Blame says who it is.

@@ -17,12 +17,12 @@ var verdicts = []stats.Verdict{stats.Better, stats.Worse, stats.Same, stats.Uncl
 // routes are routes to a database with these verdicts against the first one.
 func routes(vs []stats.Verdict) *analysis.Report {
 	r := &analysis.Report{}
-	r.Plan.Loads, r.Plan.Baseline = []sample.Load{{Kind: workload.SQL, Options: workload.SQLOptions{Queries: 20}}}, "first"
+	r.Plan.Loads, r.Plan.Baseline = []sample.Load{{Kind: workload.SQL, Window: 1, Options: workload.SQLOptions{Queries: 20}}}, "first"
 	r.Cells = []analysis.Cell{{Mode: "first", Load: workload.SQL, Primary: workload.LatencyP50, Baseline: true}}
 	for i, v := range vs {
 		x := map[stats.Verdict]float64{stats.Better: 0.6, stats.Worse: 1.7, stats.Same: 1, stats.Unclear: 1.2}[v]
 		r.Cells = append(r.Cells, analysis.Cell{Mode: fmt.Sprint("<r", i, ">"), Load: workload.SQL, Primary: workload.LatencyP50,
-			Metrics: map[string]analysis.Metric{workload.LatencyP50: {Unit: "s", Median: 1e-3 * x,
+			Metrics: map[string]analysis.Metric{workload.LatencyP50: {Unit: "s", Median: 1e-3 * x, Rounds: make([]float64, 12),
 				Ratio: &analysis.Ratio{To: "first", Median: x, Low: x - 0.01, High: x + 0.01, N: 12, Verdict: v},
 				Price: &analysis.Price{Unit: "s", Median: 1e-3 * (x - 1), Low: 1e-3 * (x - 1.01), High: 1e-3 * (x - 0.99), N: 12}}}})
 	}
@@ -83,7 +83,7 @@ func TestAnswerSaysPriceOfQuery(t *testing.T) {
 func TestAnswerAccuses(t *testing.T) {
 	all := []Blame{Network, Server, Both, Nobody, NotKnown, TooFew, NoOther}
 	for _, b := range all {
-		a := AnswerOf(routes([]stats.Verdict{stats.Same, stats.Same}), []Culprit{{"<r0>", b}, {"<r1>", b}})
+		a := AnswerOf(routes([]stats.Verdict{stats.Same, stats.Same}), []Culprit{{Route: "<r0>", Blame: b}, {Route: "<r1>", Blame: b}})
 		if a.Question != "Is it the network or the model?" || !strings.Contains(a.Text[0], "<r0> and <r1>") {
 			t.Errorf("%s: %+v", b, a)
 		}
@@ -115,15 +115,36 @@ func TestAnswerNamesSuspects(t *testing.T) {
 		metrics map[string]analysis.Metric
 		says    string
 	}{
-		"an old file":      {nil, ""},
-		"nothing":          {map[string]analysis.Metric{workload.Resent: total(0), workload.OutOfOrder: total(0)}, "No other suspect"},
+		"an old file": {nil, ""},
+		"nothing": {map[string]analysis.Metric{workload.Resent: total(0), workload.OutOfOrder: total(0)},
+			"No other suspect: no segment was lost or out of order and no look-up of a name took long. The server's end is not known"},
 		"lost":             {map[string]analysis.Metric{workload.Resent: total(3), workload.OutOfOrder: total(7)}, "Other suspects: <r0>: 3 segments were sent again; <r0>: 7 segments came out of order."},
-		"throttled":        {map[string]analysis.Metric{workload.Resent: total(0), workload.Stops: total(5)}, "<r0>: the CPU limit of the client's container stopped it 5 times."},
-		"server throttled": {map[string]analysis.Metric{workload.Resent: total(0), workload.ServerStops: total(9)}, "<r0>: the CPU limit of the server's container, 100%shop, stopped it 9 times."},
-		"server at ease":   {map[string]analysis.Metric{workload.Resent: total(0), workload.ServerStops: total(0)}, "and no CPU limit stopped the server's container."},
-		"slow names": {map[string]analysis.Metric{workload.Resent: total(0), workload.LookUpTime: {Median: 0.02}, workload.ConnectTime: {Median: 0.1}},
-			"<r0>: its name took 20 ms to look up"},
+		"throttled once":   {map[string]analysis.Metric{workload.Resent: total(0), workload.Stops: total(5)}, "<r0>: the client's CPU limit stopped it 5 times."},
+		"throttled":        {map[string]analysis.Metric{workload.Resent: total(0), workload.Stops: total(5), workload.Periods: total(9)}, "<r0>: the client's CPU limit stopped it in 5 of 9 periods."},
+		"server throttled": {map[string]analysis.Metric{workload.Resent: total(0), workload.ServerStops: total(137), workload.ServerPeriods: total(254)}, "<r0>: the server in container 100%shop: its CPU limit stopped it in 137 of 254 periods."},
+		"server alone":     {map[string]analysis.Metric{workload.ServerStops: total(1), workload.ServerPeriods: total(2)}, "in 1 of 2 periods."},
+		"server at ease":   {map[string]analysis.Metric{workload.Resent: total(0), workload.ServerStops: total(0), workload.ServerPeriods: total(9)}, "no CPU limit stopped the server and no look-up of a name took long."},
+		"overflows":        {map[string]analysis.Metric{workload.Resent: total(0), workload.ServerOverflows: total(2)}, "its listen queue overflowed 2 times"},
+		"few resent":       {map[string]analysis.Metric{workload.Resent: total(0), workload.ServerResent: total(1), workload.ServerSent: total(1e6)}, "No other suspect"},
+		"server resends":   {map[string]analysis.Metric{workload.Resent: total(0), workload.ServerResent: total(50), workload.ServerSent: total(1000)}, "sent 50 of 1000 segments again"},
+		"refused":          {map[string]analysis.Metric{workload.Resent: total(0), workload.RefusedDials: total(4)}, "<r0>: 4 connections were refused or not answered."},
+		"no ports": {map[string]analysis.Metric{workload.Resent: total(0), workload.NoPortDials: total(9), workload.PortUse: {Median: 0.98}},
+			"<r0>: 9 connections failed because no local port was left"},
+		"ports used": {map[string]analysis.Metric{workload.Resent: total(0), workload.PortUse: {Median: 0.98}}, "98 % of the local ports are used up"},
+		"ports left": {map[string]analysis.Metric{workload.Resent: total(0), workload.PortUse: {Median: 0.5}}, "No other suspect"},
+		"full":       {map[string]analysis.Metric{workload.Resent: total(0), workload.BusyShare: {Median: 0.99}}, "busy for 99 % of the time"},
+		"interrupts": {map[string]analysis.Metric{workload.Resent: total(0), workload.SoftIRQShare: {Median: 0.7}}, "interrupts of the network took 70 % of a CPU's time"},
+		"slow names": {map[string]analysis.Metric{workload.Resent: total(0), workload.LookUpTime: {Median: 10}, workload.ConnectTime: {Median: 10}},
+			"<r0>: its name took 10.0 s to look up"},
 		"quick names": {map[string]analysis.Metric{workload.Resent: total(0), workload.LookUpTime: {Median: 0.002}, workload.ConnectTime: {Median: 0.1}}, "No other suspect"},
+		"delayed ACKs": {map[string]analysis.Metric{workload.Resent: total(0), workload.QueryP50: {Median: 0.0402}, workload.RTT: {Median: 1e-3}, workload.DelayedACKs: total(290)},
+			"<r0>: a query takes 40.2 ms at a round trip of 1.00 ms, without loss: it waits for delayed acknowledgements of 40 ms, of which the kernel counted 290"},
+		"perhaps delayed ACKs": {map[string]analysis.Metric{workload.Resent: total(0), workload.QueryP50: {Median: 0.0402}, workload.RTT: {Median: 1e-3}, workload.DelayedACKs: total(0)},
+			"as long as a delayed acknowledgement"},
+		"no delayed ACKs": {map[string]analysis.Metric{workload.Resent: total(0), workload.QueryP50: {Median: 0.0402}, workload.RTT: {Median: 1e-3}, workload.DelayedACKs: total(0), workload.ServerStops: total(0)},
+			"No other suspect"},
+		"a loss": {map[string]analysis.Metric{workload.Resent: total(1), workload.QueryP50: {Median: 0.0402}, workload.RTT: {Median: 1e-3}, workload.DelayedACKs: total(300)},
+			"Other suspects: <r0>: 1 segments were sent again."},
 	} {
 		r := routes([]stats.Verdict{stats.Same})
 		for m, x := range tt.metrics {
@@ -137,24 +158,52 @@ func TestAnswerNamesSuspects(t *testing.T) {
 	}
 }
 
+// A docker-proxy on a route is named, with a remedy where the route is known to cost something.
+func TestAnswerNamesProxies(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		at     int // the cell that it is before
+		vs     []stats.Verdict
+		blames Blame
+		says   string
+	}{
+		{"worse", 1, []stats.Verdict{stats.Worse}, "", "<r0> goes through docker-proxy: dial the container, 172.17.0.2:80, or sudo toll fast on 8080."},
+		{"same", 1, []stats.Verdict{stats.Same}, "", "<r0> goes through docker-proxy, which costs nothing that was measured."},
+		{"same, and tokens late", 1, []stats.Verdict{stats.Same}, Network, "or sudo toll fast on 8080."},
+		{"unclear", 1, []stats.Verdict{stats.Unclear}, "", "<r0> goes through docker-proxy."},
+		{"the baseline", 0, []stats.Verdict{stats.Better}, "", "first goes through docker-proxy: dial the container, 172.17.0.2:80, or sudo toll fast on 8080."},
+		{"alone", 0, nil, "", "first goes through docker-proxy: the container's own address, 172.17.0.2:80, is another route to it."},
+	} {
+		r := routes(tt.vs)
+		r.Cells[tt.at].Facts, r.Cells[tt.at].Dial = map[string]string{"behind_docker_proxy": "172.17.0.2:80"}, "127.0.0.1:8080"
+		var culprits []Culprit
+		if tt.blames != "" {
+			culprits = []Culprit{{Route: "<r0>", Blame: tt.blames}}
+		}
+		if said := strings.Join(AnswerOf(r, culprits).Text, "\n"); !strings.Contains(said, tt.says) || strings.Count(said, "docker-proxy") != 1 {
+			t.Errorf("%s: %s", tt.name, said)
+		}
+	}
+}
+
 // With two loads it is said of which one each sentence is.
 func TestAnswerOfTwoLoads(t *testing.T) {
 	r := routes([]stats.Verdict{stats.Worse})
 	r.Plan.Loads = []sample.Load{{Kind: workload.Chat}, {Kind: workload.Batch}}
 	total := func(n float64) analysis.Metric { return analysis.Metric{Merged: &n} }
 	var cells []analysis.Cell
-	for _, load := range []string{workload.Chat, workload.Batch} {
+	for i, load := range []string{workload.Chat, workload.Batch} {
 		for _, c := range r.Cells {
 			m := c.Metrics[workload.LatencyP50]
 			c.Load, c.Primary = load, workload.ResponseTime
-			c.Metrics = map[string]analysis.Metric{workload.ResponseTime: m, workload.Resent: total(2)}
+			c.Metrics = map[string]analysis.Metric{workload.ResponseTime: m, workload.Resent: total(float64(2 + i))}
 			cells = append(cells, c)
 		}
 	}
 	r.Cells = cells
 	said := strings.Join(AnswerOf(r, nil).Text, "\n")
 	for _, want := range []string{"<r0> adds 700 µs (690–710) to the median response time.", "<r0> adds 700 µs (690–710) to the median time to a whole response.",
-		"<r0>, chat: 2 segments", "<r0>, batch: 2 segments"} {
+		"<r0>, chat: 2 segments", "<r0>, batch: 3 segments"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %q in\n%s", want, said)
 		}

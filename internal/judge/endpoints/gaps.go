@@ -3,6 +3,7 @@ package endpoints
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -35,54 +36,136 @@ func slowness(s *analysis.Series) float64 {
 // server's: the steadiest of them shows it, which need not be the baseline. What
 // another route has beyond that one in the same rounds is the route's.
 func (j study) networkOrModel(r *analysis.Report) (said []string, culprits []Culprit) {
-	routes, steadiest, common := []int{}, 0, math.Inf(1)
+	var routes []int
 	for i, s := range j.Series {
-		if s.Cell.Control || s.Cell.Load != workload.Chat || j.Failed(i) {
-			continue
-		}
-		if x := slowness(s); !math.IsNaN(x) {
+		if !s.Cell.Control && s.Cell.Load == workload.Chat && !j.Failed(i) && !math.IsNaN(slowness(s)) {
 			routes = append(routes, i)
-			if x < common {
-				steadiest, common = i, x
-			}
 		}
 	}
 	if len(routes) == 0 {
 		return nil, nil
 	}
+	steadiest := j.steadiest(routes)
 	best := analysis.Label(j.Series[steadiest].Cell)
-	text := fmt.Sprintf("Is it the network or the model? Over %s the slowest tenth of the gaps between tokens is %s longer than the median gap", best, workload.Milliseconds(common))
+	text := fmt.Sprintf("Is it the network or the model? Over %s the slowest tenth of the gaps between tokens is %s longer than the median gap", best, workload.Milliseconds(slowness(j.Series[steadiest])))
 	if len(routes) == 1 {
 		return []string{text + ". With one route, the path's part cannot be told from the server's: give another route to the same server."},
-			[]Culprit{{best, NoOther}}
+			[]Culprit{{Route: best, Blame: NoOther}}
 	}
-	out := []string{text + ", less than over any other route: that much is the server's own."}
+	other := "any other route"
+	if slices.ContainsFunc(routes, func(i int) bool { return heldBeyond(j.Series[i], j.Series[steadiest]) }) {
+		other += " that does not hold tokens back"
+	}
+	out := []string{text + ", less than over " + other + ": that much is the server's own."}
 	for _, i := range routes {
 		if i == steadiest {
 			continue
 		}
-		d := j.Added(i, steadiest, workload.GapSlow)
-		if d == nil {
-			continue
+		if c, why, ok := j.blame(i, steadiest); ok {
+			out, culprits = append(out, c.Route+": "+why), append(culprits, c)
 		}
-		label := analysis.Label(j.Series[i].Cell)
-		who, why := blame(j.Series[i], *d, best)
-		out, culprits = append(out, label+": "+why), append(culprits, Culprit{label, who})
 	}
 	return append(out, added(r.Cells, workload.Chat)...), culprits
 }
 
-// blame says whose a route's slow gaps are, d being by how much they are slower than
+// steadiest returns the route whose slow gaps exceed its median gap least. A route that holds more
+// tokens back than another one is not it: tokens that arrive together have no gaps between them.
+func (j study) steadiest(routes []int) int {
+	best := routes[0]
+	for _, i := range routes[1:] {
+		a, b := j.Series[i], j.Series[best]
+		if heldBeyond(b, a) || !heldBeyond(a, b) && slowness(a) < slowness(b) {
+			best = i
+		}
+	}
+	return best
+}
+
+// blame says why the tokens of route i are slow, against the steadiest route; ok is false if the two
+// have no round in common.
+func (j study) blame(i, steadiest int) (c Culprit, why string, ok bool) {
+	s, best := j.Series[i], j.Series[steadiest]
+	d := j.Added(i, steadiest, workload.GapSlow)
+	if d == nil {
+		return c, "", false
+	}
+	c.Route = analysis.Label(s.Cell)
+	if d.N < stats.MinJudged {
+		c.Blame = TooFew
+		return c, "too few rounds to say.", true
+	}
+	to := analysis.Label(best.Cell)
+	c.Blame, why = byGaps(s, *d, to)
+	held := heldBeyond(s, best)
+	first := j.Added(i, steadiest, workload.FirstTokenP50)
+	late := first != nil && first.Verdict == stats.Costs
+	switch most := late && first.Low > mostShare*median(s, workload.FirstTokenP50); {
+	case held || most && (c.Blame == Nobody || c.Blame == NotKnown):
+		c.Blame = Network
+	case most && c.Blame == Server:
+		c.Blame = Both
+	}
+	var proof []string
+	if held {
+		proof = append(proof, fmt.Sprintf("%.0f %% of its tokens came together with another one (over %s %.0f %%): something on the path holds them back",
+			100*median(s, workload.Glued), to, 100*median(best, workload.Glued)))
+	}
+	if late {
+		proof = append(proof, fmt.Sprintf("its first token comes %s later", first.Amount()))
+	}
+	if d.Verdict == stats.Costs && !held {
+		proof = append(proof, fmt.Sprintf("its slow gaps are %s longer", d.Amount()))
+	}
+	if n := total(s, workload.Stalls); n > 0 && c.Blame != Server {
+		proof = append(proof, fmt.Sprintf("%s (over %s %.0f)", stalls(n), to, total(best, workload.Stalls)))
+	}
+	if len(proof) > 0 {
+		c.Proof = fmt.Sprintf("Over %s, against %s: %s.", c.Route, to, strings.Join(proof, "; "))
+	}
+	if c.Blame == Server {
+		c.Proof = fmt.Sprintf("Over every route the slowest tenth of the gaps is at least %s longer than the median gap.", workload.Milliseconds(slowness(best)))
+	}
+	return c, string(c.Blame) + ": " + why + doubts(s, held), true
+}
+
+// stalls is a number of them in words.
+func stalls(n float64) string {
+	if n == 1 {
+		return "1 stall"
+	}
+	return fmt.Sprintf("%.0f stalls", n)
+}
+
+// median returns a metric's median, 0 if it is not known.
+func median(s *analysis.Series, metric string) float64 {
+	m, _ := s.Metric(metric)
+	return m.Median
+}
+
+// total returns a metric's total of all rounds, 0 if it is not known.
+func total(s *analysis.Series, metric string) float64 {
+	if m, _ := s.Metric(metric); m.Merged != nil {
+		return *m.Merged
+	}
+	return 0
+}
+
+// heldBeyond reports whether a route certainly has more tokens that came together than another one,
+// and so many that its gaps say little.
+func heldBeyond(s, other *analysis.Series) bool {
+	m, ok := s.Metric(workload.Glued)
+	of, _ := other.Metric(workload.Glued)
+	return ok && m.Low > workload.GluedShare && m.Low > of.High
+}
+
+// byGaps says whose a route's slow gaps are, d being by how much they are slower than
 // the steadiest route's.
-func blame(s *analysis.Series, d analysis.Price, steadiest string) (who Blame, why string) {
+func byGaps(s *analysis.Series, d analysis.Price, steadiest string) (who Blame, why string) {
 	slow := slowness(s)
-	usual, _ := s.Metric(workload.GapP50)
 	low, high := d.Low/slow, d.High/slow
 	part := fmt.Sprintf("of the %s by which its slow gaps are longer than its median one, %s are beyond %s's", workload.Milliseconds(slow), d.Plain(), steadiest)
 	switch {
-	case d.N < stats.MinJudged:
-		return TooFew, "too few rounds to say."
-	case slow <= steadyShare*usual.Median:
+	case slow <= steadyShare*median(s, workload.GapP50):
 		who, part = Nobody, fmt.Sprintf("its gaps are steady, the slowest tenth %s longer than the median one", workload.Milliseconds(slow))
 	case high < fewShare:
 		who = Server
@@ -94,14 +177,22 @@ func blame(s *analysis.Series, d analysis.Price, steadiest string) (who Blame, w
 		who = NotKnown
 		part += "; run longer, or with more --tokens"
 	}
-	why = string(who) + ": " + part + "."
-	if m, ok := s.Metric(workload.Glued); ok && m.Median > workload.GluedShare {
-		why += fmt.Sprintf(" %.0f %% of its tokens arrived together with another one: they were held back on the path, or by the server.", 100*m.Median)
+	return who, part + "."
+}
+
+// doubts says what else is wrong with a route's gaps.
+func doubts(s *analysis.Series, held bool) (text string) {
+	if median(s, workload.Glued) > workload.GluedShare {
+		by := "on the path, or by the server"
+		if held {
+			by = "on the path"
+		}
+		text = fmt.Sprintf(" %.0f %% of its tokens arrived together with another one: they were held back %s.", 100*median(s, workload.Glued), by)
 	}
-	if m, _ := s.Metric(workload.Stalls); m.Merged != nil && *m.Merged > 0 {
-		why += fmt.Sprintf(" %.0f of its gaps were stalls.", *m.Merged)
+	if n := total(s, workload.Stalls); n > 0 {
+		text += fmt.Sprintf(" %.0f of its gaps were stalls.", n)
 	}
-	return who, why
+	return text
 }
 
 // added says what each route adds over the baseline to what a load times.

@@ -102,7 +102,7 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 	if l.Kind != workload.Batch {
 		t.counts["glued"], t.counts["stalls"] = 0, 0
 	}
-	began, before := time.Now(), limitsOf(c.from[cell.Mode], c.servers[cell.Mode].Stops)
+	began, before := time.Now(), strainsOf(c.from[cell.Mode], c.servers[cell.Mode])
 	together := c.servers.watch(os.Getpid(), cell.Mode)
 	defer func() { v.Together = together() }()
 	sessions, o := max(1, l.Streams), workload.ChatOf(l)
@@ -128,7 +128,8 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 	v.Client = sample.Party{Window: time.Since(began).Seconds(), Trips: int64(len(t.responses)), Connections: len(t.connects),
 		Counts: t.counts, TCP: sample.TCPInfo{RTT: median(t.rtts)}}
 	v.Values = map[string]float64{"response": median(t.responses)}
-	t.suspects.note(v, before)
+	t.suspects.note(v)
+	before.note(v)
 	if len(t.connects) > 0 {
 		v.Values["connect"] = median(t.connects)
 	}

@@ -119,27 +119,31 @@ func TestVisitBatch(t *testing.T) {
 	wants(t, c.Check(context.Background()), "a, a response in one piece: ", "streams its response")
 }
 
-// The CPU limit at the server's end is read around each visit, if that end is known.
-func TestVisitServerStops(t *testing.T) {
+// What slows down the server is read around each visit, if that end is known.
+func TestVisitServerStrain(t *testing.T) {
 	m := serves(t, short)
 	c := chat(t, openai.Options{Model: "m"}, m.URL)
-	stopped := 100
+	stopped := int64(100)
 	c.Locate = func(_ context.Context, remote string, from *vantage.Vantage) Server {
 		if remote != m.Listener.Addr().String() || from.PID() != 0 {
 			t.Errorf("asked for %s", remote)
 		}
-		return Server{Container: "shop", Stops: func() int { stopped += 7; return stopped }}
+		return Server{Container: "shop", Strain: func() map[string]int64 {
+			stopped += 7
+			return map[string]int64{workload.CountStops: stopped, workload.CountOverflows: stopped / 100}
+		}}
 	}
 	if err := c.Check(context.Background()); err != nil || c.Paths()[0].Facts["container"] != "shop" {
 		t.Errorf("%v, %+v", err, c.Paths())
 	}
 	l := sample.Load{Kind: workload.Chat, Options: workload.ChatOptions{Requests: 1, Tokens: 8}}
 	v, err := visited(t, context.Background(), c, l)
-	if err != nil || v.Client.Counts[workload.CountServerStops] != 7 || workload.FiguresOf(v, l, sample.Shape{}).Values[workload.ServerStops] != 7 {
-		t.Errorf("%+v, %v", v.Client, err)
+	values := workload.FiguresOf(v, l, sample.Shape{}).Values
+	if overflows, ok := values[workload.ServerOverflows]; err != nil || values[workload.ServerStops] != 7 || !ok || overflows != 0 {
+		t.Errorf("%+v, %+v, %v", v.Server, values, err)
 	}
-	if _, client := v.Client.Counts[workload.CountStops]; client {
-		t.Error("the client is in no container")
+	if _, ok := values[workload.DelayedACKs]; !ok {
+		t.Errorf("the client's kernel was not asked: %+v", v.Client.Counts)
 	}
 }
 

@@ -71,9 +71,13 @@ func elsewhere(v *vantage.Vantage) string {
 
 // Server is the server's end of a route, on this machine.
 type Server struct {
-	Container string     // its name; "": none or unknown
-	PID       int        // of its first process; 0: unknown
-	Stops     func() int // returns how often the CPU limit has stopped it; nil: unknown
+	Container string // its name; "": none, or it is not known
+	PID       int    // of its first process; 0: not known
+	// Behind is the container's address, if the route leads to it through a docker-proxy; "": it
+	// leads through none, or that is not known.
+	Behind string
+	// Strain reads what slows it down, by the names of visits' counts; nil: not known.
+	Strain func() map[string]int64
 }
 
 // Locate finds what serves at an address.
@@ -88,8 +92,10 @@ func (s servers) find(ctx context.Context, locate Locate, name, remote string, f
 		return
 	}
 	s[name] = locate(ctx, remote, from)
-	if container := s[name].Container; container != "" {
-		facts["container"] = container
+	for fact, value := range map[string]string{"container": s[name].Container, "behind_docker_proxy": s[name].Behind} {
+		if value != "" {
+			facts[fact] = value
+		}
 	}
 }
 
@@ -101,19 +107,6 @@ func (s servers) watch(client int, name string) (stop func() *float64) {
 		return m.Together(meter.Pair{Client: client, Server: server})
 	}
 	return func() *float64 { return nil }
-}
-
-// stops returns how often the CPU limit of a place's own container stopped it; 0 for this machine,
-// whose limit the engine reads.
-func stops(from *vantage.Vantage) int {
-	if from.PID() == 0 {
-		return 0
-	}
-	read := machine.Machine{}.ThrottlerOf(from.PID())
-	if read == nil {
-		return 0
-	}
-	return read()
 }
 
 // ParseAddresses parses NAME=URL or URL, whose name is then its host and port. Names must differ.
@@ -187,24 +180,41 @@ type suspects struct {
 	resent, outOfOrder int64     // segments
 }
 
-// limits are the CPU limits at both ends of a route at the start of a visit.
-type limits struct {
-	from         *vantage.Vantage
-	client       int
-	server       func() int // nil: unknown
-	serverBefore int
+// strains are what slows down both ends of a route, as it was when a visit began.
+type strains struct {
+	client, server             func() map[string]int64 // nil: not known
+	clientBefore, serverBefore map[string]int64
 }
 
-func limitsOf(from *vantage.Vantage, server func() int) limits {
-	l := limits{from: from, client: stops(from), server: server}
-	if server != nil {
-		l.serverBefore = server()
+// strainsOf reads what slows down a client in that place, and the server.
+func strainsOf(from *vantage.Vantage, server Server) strains {
+	s := strains{client: machine.Machine{}.StrainOf(from.PID()).Read, server: server.Strain}
+	s.clientBefore = s.client()
+	if s.server != nil {
+		s.serverBefore = s.server()
 	}
-	return l
+	return s
 }
 
-// note records them in the visit.
-func (s suspects) note(v *sample.Visit, before limits) {
+// note puts what came since into the visit. What the client's own connections counted is in it
+// already, and closer than what its whole network namespace did.
+func (s strains) note(v *sample.Visit) {
+	if v.Client.Counts == nil {
+		v.Client.Counts = map[string]int64{}
+	}
+	now := machine.Since(s.clientBefore, s.client())
+	for _, name := range []string{workload.CountStops, workload.CountPeriods, workload.CountMemoryHits, workload.CountDelayedACKs} {
+		if n, ok := now[name]; ok {
+			v.Client.Counts[name] = n
+		}
+	}
+	if s.server != nil {
+		v.Server.Counts = machine.Since(s.serverBefore, s.server())
+	}
+}
+
+// note puts what the connections counted into the visit.
+func (s suspects) note(v *sample.Visit) {
 	if len(s.lookUps) > 0 {
 		v.Values[workload.ValueLookUp] = median(s.lookUps)
 	}
@@ -213,12 +223,6 @@ func (s suspects) note(v *sample.Visit, before limits) {
 	}
 	v.Client.Counts[workload.CountResent], v.Client.Counts[workload.CountOutOfOrder] = s.resent, s.outOfOrder
 	v.Client.TCP.Retransmits = s.resent
-	if before.from.PID() != 0 {
-		v.Client.Counts[workload.CountStops] = int64(max(0, stops(before.from)-before.client))
-	}
-	if before.server != nil {
-		v.Client.Counts[workload.CountServerStops] = int64(max(0, before.server()-before.serverBefore))
-	}
 }
 
 // paths describes endpoints by what was found at each.

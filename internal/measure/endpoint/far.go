@@ -11,12 +11,10 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
-	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/measure/pipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // Arg is the argument that makes toll the client for a toll on another machine (see Main).
@@ -261,7 +259,7 @@ func Main(in io.Reader, out io.Writer, locate Locate) (err error) {
 	if err != nil {
 		return err
 	}
-	w := &worker{askers: map[string]Asker{}, locate: locate, meter: m, throttled: machine.Machine{}.Throttler()}
+	w := &worker{askers: map[string]Asker{}, locate: locate, meter: m}
 	defer func() { err = errors.Join(err, w.close()) }()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -290,10 +288,9 @@ func Main(in io.Reader, out io.Writer, locate Locate) (err error) {
 
 // worker is that process. An asker has one endpoint, so that each can be checked separately.
 type worker struct {
-	askers    map[string]Asker
-	locate    Locate
-	meter     *meter.Meter
-	throttled func() int // nil: unknown
+	askers map[string]Asker
+	locate Locate
+	meter  *meter.Meter
 }
 
 func (w *worker) close() error {
@@ -334,7 +331,6 @@ func (w *worker) obey(ctx context.Context, o request) (r reply, err error) {
 
 // visit makes a visit between two readings of this machine's meters.
 func (w *worker) visit(ctx context.Context, o visitRequest, v *sample.Visit) error {
-	stops := w.stops()
 	first, err := w.meter.Read()
 	if err != nil {
 		return err
@@ -349,15 +345,5 @@ func (w *worker) visit(ctx context.Context, o visitRequest, v *sample.Visit) err
 	if v.Elapsed == 0 { // otherwise it has readings that are closer to what it measured
 		v.Metered = sample.Metered{Machine: meter.Since(first, last), Elapsed: last.At.Sub(first.At).Seconds()}
 	}
-	if w.throttled != nil && v.Client.Counts != nil {
-		v.Client.Counts[workload.CountStops] = int64(max(0, w.stops()-stops))
-	}
 	return nil
-}
-
-func (w *worker) stops() int {
-	if w.throttled == nil {
-		return 0
-	}
-	return w.throttled()
 }

@@ -148,7 +148,7 @@ func (p *Program) Check(ctx context.Context) error {
 			facts["from"] = from
 		}
 		facts[familyFact] = family(r.dial().String())
-		p.servers.find(ctx, p.Locate, name, r.dial().String(), r.from, map[string]string{})
+		p.servers.find(ctx, p.Locate, name, r.dial().String(), r.from, facts)
 		p.facts[name] = sample.Path{Mode: name, From: sample.FromHere, On: sample.OnEndpoint, Dial: r.dial().String(), Hops: []string{},
 			Built: time.Since(began).Seconds(), Facts: facts}
 	}
@@ -165,9 +165,10 @@ func (p *Program) Visit(ctx context.Context, cell sample.Cell, _ sample.Load, v 
 	if err != nil {
 		return err
 	}
-	together := p.servers.watch(k.process.PID, cell.Mode)
+	together, before := p.servers.watch(k.process.PID, cell.Mode), strainsOf(r.from, p.servers[cell.Mode])
 	err = p.run(ctx, r, v)
 	v.Together = together()
+	before.note(v)
 	return err
 }
 
@@ -196,7 +197,6 @@ func (p *Program) run(ctx context.Context, r *route, v *sample.Visit) error {
 func (p *Program) runIn(ctx context.Context, k *keeper, r *route, lookUp time.Duration, v *sample.Visit) error {
 	limit := seconds(p.client.Timeout)
 	fill := program.Fill{Addr: r.dial(), Name: r.host, Seconds: p.client.Seconds}
-	stopped := stops(r.from)
 	first, err := p.meter.Read()
 	if err != nil {
 		return err
@@ -206,7 +206,6 @@ func (p *Program) runIn(ctx context.Context, k *keeper, r *route, lookUp time.Du
 		ended, err = k.Do(ctx, program.Request{Op: program.Wait, Limit: limit})
 	}
 	last, readErr := p.meter.Read()
-	stops := stops(r.from) - stopped
 	v.Output.Client = ended.Kept(keptOutput)
 	if err == nil && ended.Exit != "" {
 		ended.Error = "it failed"
@@ -233,9 +232,6 @@ func (p *Program) runIn(ctx context.Context, k *keeper, r *route, lookUp time.Du
 	if lookUp > 0 {
 		v.Client.Counts[workload.CountLookUp] = lookUp.Nanoseconds()
 	}
-	if r.from.PID() != 0 {
-		v.Client.Counts[workload.CountStops] = int64(max(0, stops))
-	}
 	return nil
 }
 
@@ -249,6 +245,10 @@ func noteConnections(t *sock.Tally, v *sample.Visit) {
 	v.Client.TCP = sample.TCPInfo{RTT: (time.Duration(t.RTT) * time.Microsecond).Seconds(), Retransmits: t.Resent}
 	v.Client.Counts[workload.CountConnections] = int64(t.Connections)
 	v.Client.Counts[workload.CountResent], v.Client.Counts[workload.CountOutOfOrder] = t.Resent, t.OutOfOrder
+	v.Client.Counts[workload.CountRefused], v.Client.Counts[workload.CountNoPort] = int64(t.Refused), int64(t.NoPort)
+	if t.Range > 0 {
+		v.Client.Counts[workload.CountPortsUsed], v.Client.Counts[workload.CountPortRange] = int64(t.Ports), int64(t.Range)
+	}
 }
 
 // Close ends the keepers, and with them whatever the client left running.

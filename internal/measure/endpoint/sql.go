@@ -83,7 +83,7 @@ type browse struct {
 // over. Pages count that began in the window; the last one is completed.
 func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
 	b := &browse{page: sample.NewHistogram(), query: sample.NewHistogram()}
-	n, before := max(1, l.Streams), limitsOf(s.from[cell.Mode], s.servers[cell.Mode].Stops)
+	n, before := max(1, l.Streams), strainsOf(s.from[cell.Mode], s.servers[cell.Mode])
 	together := s.servers.watch(os.Getpid(), cell.Mode)
 	defer func() { v.Together = together() }()
 	sessions := make([]*database.Session, n)
@@ -111,7 +111,8 @@ func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sam
 	b.party.Connections, b.party.TCP.RTT = n, median(b.rtt)
 	v.Client, v.Server = b.party, sample.Party{Window: b.party.Window}
 	v.Values = map[string]float64{"connect": median(b.connect)}
-	b.suspects.note(v, before)
+	b.suspects.note(v)
+	before.note(v)
 	if v.Latency, err = sample.Encode(b.page); err != nil {
 		return err
 	}

@@ -53,6 +53,11 @@ var chatColumns = []Column{
 	{Head: [2]string{"response", "s"}, Metric: ResponseTime, Scale: 1},
 }
 
+// ChatProof are the columns of a summary that show how the tokens came.
+var ChatProof = append(slices.Clone(chatColumns[:3]), chatColumns[4], stallsColumn, gluedColumn)
+
+var stallsColumn = Column{Head: [2]string{"", "stalls"}, Metric: Stalls, Show: Total}
+
 // moreChatColumns are what the routes add, and their connections.
 var moreChatColumns = append([]Column{
 	{Head: [2]string{"adds to", "first ms"}, Metric: FirstTokenP50, Show: Added},
@@ -60,7 +65,7 @@ var moreChatColumns = append([]Column{
 	{Head: [2]string{"adds to", "slow gap"}, Metric: GapSlow, Show: Added},
 	{Head: [2]string{"adds to", "response"}, Metric: ResponseTime, Show: Added},
 	{Head: [2]string{"tokens", "/s"}, Metric: WordRate, Scale: 1},
-	{Head: [2]string{"", "stalls"}, Metric: Stalls, Show: Total},
+	stallsColumn,
 	{Head: [2]string{"tokens", "each"}, Metric: Words, Scale: 1, Show: Integer},
 	gluedColumn, connectColumn, rttColumn,
 }, suspectColumns...)

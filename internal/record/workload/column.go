@@ -28,8 +28,9 @@ const (
 	Share                    // the median visit's, with one decimal; none is 0
 	Rare                     // three digits, because small values matter; none is 0
 	Total                    // sum over all visits
-	Added                    // what the mode adds to the baseline's, in ms
+	Added                    // what the mode adds to the baseline's, in ms; in µs if that is Scale
 	Fitted                   // three digits in a unit that fits the middle row, which is also in the head
+	Much                     // a share in %; "-" below Scale
 	LimitedBy                // what kept the load from being faster; not a metric
 )
 

@@ -32,10 +32,6 @@ var metricWords = map[string]string{
 	Retransmits:        "Segments that TCP sent again, because they were lost or late.",
 	Dialled:            "For toll run HOST:PORT: the TCP connections that the client made to the address of its route, as its kernel counted them.",
 	LookUpTime:         "For an endpoint: how long its name took to be looked up, before connecting. Nothing if an address is given.",
-	Resent:             "For an endpoint: segments that the client's side sent again, because they were lost or late.",
-	OutOfOrder:         "For an endpoint: segments that came to the client before others that were due: what the server's side sent again, or the path reordered.",
-	Stops:              "For an endpoint, from a container: how often that container's CPU limit stopped it, the application in it included.",
-	ServerStops:        "For an endpoint that a container of this machine serves: how often that container's CPU limit stopped it. Its answers wait meanwhile, over every route alike.",
 	RTT:                "The round-trip time as TCP itself estimates it, with its delayed acknowledgements.",
 	Cwnd:               "TCP's congestion window: segments that may be under way.",
 	Involuntary:        "How often the kernel took the CPU from client or server for something else. Many mean a busy machine.",
@@ -97,4 +93,11 @@ var metricWords = map[string]string{
 }
 
 // Explain returns the metric's explanation in a sentence or two.
-func (m Metric) Explain() string { return metricWords[m.Name] }
+func (m Metric) Explain() string {
+	for _, s := range suspects {
+		if s.Metric == m.Name {
+			return s.explain
+		}
+	}
+	return metricWords[m.Name]
+}

@@ -34,7 +34,7 @@ var sql = Workload{
 var moreSQLColumns = append([]Column{
 	{Head: [2]string{"adds to", "page p50 ms"}, Metric: LatencyP50, Show: Added},
 	{Head: [2]string{"adds to", "page p99"}, Metric: LatencyP99, Show: Added},
-	{Head: [2]string{"adds to", "query p50"}, Metric: QueryP50, Show: Added},
+	{Head: [2]string{"adds to", "query µs"}, Metric: QueryP50, Show: Added, Scale: micro},
 	connectColumn, rttColumn,
 }, suspectColumns...)
 
@@ -59,43 +59,12 @@ func sessions(l sample.Load) string {
 // valueConnect is the name of ConnectTime in visits to endpoints.
 const valueConnect = "connect"
 
-// Metrics of all endpoints: reasons for slowness other than the route or the server.
-const (
-	Dialled    = "client_connections" // over TCP, of a foreign client
-	LookUpTime = "name_lookup_time"
-	Resent     = "resent_segments"       // that the client sent again
-	OutOfOrder = "out_of_order_segments" // that the client received before others that were due
-	Stops      = "cpu_limit_stops"       // of the container with the client's connections
-	// ServerStops are those of the server's container, if it is on this machine.
-	ServerStops = "server_cpu_limit_stops"
-)
-
-// Their names in visits to endpoints.
-const (
-	ValueLookUp      = "lookup"
-	CountLookUp      = "lookup_ns" // of a foreign client, whose metrics may be called lookup
-	CountConnections = "connections"
-	CountResent      = "resent"
-	CountOutOfOrder  = "out_of_order"
-	CountStops       = "stops"
-	CountServerStops = "server_stops"
-)
-
-// suspectMetrics are those that all endpoints have.
-var suspectMetrics = []Metric{{Name: LookUpTime, Unit: "s"}, {Name: Resent, Unit: "segments"}, {Name: OutOfOrder, Unit: "segments"}, {Name: Stops, Unit: "stops"}, {Name: ServerStops, Unit: "stops"}}
-
-// suspectColumns are shown if any row has a value.
-var suspectColumns = []Column{
-	{Head: [2]string{"look-up", "ms"}, Metric: LookUpTime, Scale: milli, Quiet: "-"},
-	{Head: [2]string{"", "resent"}, Metric: Resent, Show: Total, Quiet: "0"},
-	{Head: [2]string{"out of", "order"}, Metric: OutOfOrder, Show: Total, Quiet: "0"},
-	{Head: [2]string{"CPU", "stops"}, Metric: Stops, Show: Total, Quiet: "-"},
-	{Head: [2]string{"server", "CPU stops"}, Metric: ServerStops, Show: Total, Quiet: "-"},
-}
+// Dialled are the TCP connections of a foreign client.
+const Dialled = "client_connections"
 
 // Summed reports whether a metric counts rare events: its figure is the sum over all visits.
 func Summed(metric string) bool {
-	return slices.Contains([]string{Stalls, Resent, OutOfOrder, Stops, ServerStops}, metric)
+	return metric == Stalls || slices.ContainsFunc(suspects, func(s Suspect) bool { return s.Metric == metric && s.share == nil })
 }
 
 // sql adds a visit of sql.
@@ -116,13 +85,4 @@ func (f *Figures) endpoint(v sample.Visit) {
 		f.set(LookUpTime, x)
 	}
 	f.suspects(v)
-}
-
-// suspects adds reasons for slowness other than the route or the server.
-func (f *Figures) suspects(v sample.Visit) {
-	for count, metric := range map[string]string{CountResent: Resent, CountOutOfOrder: OutOfOrder, CountStops: Stops, CountServerStops: ServerStops} {
-		if n, ok := v.Client.Counts[count]; ok { // files before 0.1.0 have none
-			f.set(metric, float64(n))
-		}
-	}
 }

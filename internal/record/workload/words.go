@@ -41,3 +41,29 @@ func Milliseconds(s float64) string {
 	}
 	return fmt.Sprintf("%.*f ms", n, s*ms)
 }
+
+// Briefly is a time of a sentence with three digits, in the unit that fits: "738 µs", "40.2 ms", "10.0 s".
+func Briefly(s float64) string {
+	const (
+		toMilli, toMicro = 1e3, 1e6
+		second, thousand = 0.9995, 0.0009995 // where rounding adds a digit
+	)
+	switch {
+	case s >= second:
+		return threeDigits(s) + " s"
+	case s >= thousand:
+		return threeDigits(toMilli*s) + " ms"
+	}
+	return threeDigits(toMicro*s) + " µs"
+}
+
+func threeDigits(x float64) string {
+	const hundreds, tens = 99.95, 9.995
+	switch {
+	case x >= hundreds:
+		return fmt.Sprintf("%.0f", x)
+	case x >= tens:
+		return fmt.Sprintf("%.1f", x)
+	}
+	return fmt.Sprintf("%.2f", x)
+}

@@ -64,8 +64,11 @@ func busyVisit(t *testing.T) sample.Visit {
 		v.Times[m.Times] = e
 	}
 	v.Values[ValueLookUp] = 0.001
-	for _, n := range []string{CountResent, CountOutOfOrder, CountStops, CountServerStops, CountConnections, CountLookUp} {
+	for _, n := range []string{CountConnections, CountLookUp, CountPortsUsed, CountPortRange} {
 		v.Client.Counts[n] = 1
+	}
+	for _, s := range suspects {
+		v.Client.Counts[s.count] = 1
 	}
 	return v
 }

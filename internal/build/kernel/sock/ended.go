@@ -11,6 +11,8 @@ import (
 	"github.com/mdlayher/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
 )
 
 // Tally is what the kernel counted on TCP connections to an address, ended ones and open ones.
@@ -21,6 +23,15 @@ type Tally struct {
 	Resent      int64 `json:"resent"`       // segments
 	OutOfOrder  int64 `json:"out_of_order"` // segments that came before others that were due
 	RTT         int64 `json:"rtt_us"`       // smoothed, mean over the connections
+	// Refused counts connections that were never established, because they were refused or not
+	// answered, and NoPort those for which no local port was left. They are none of Connections.
+	// A failed connection keeps its host and not its port: those to other ports of it are among them.
+	Refused int `json:"refused,omitempty"`
+	NoPort  int `json:"no_port,omitempty"`
+	// Ports is how many local ports connections to the address had at the end, those in TIME_WAIT
+	// among them, and Range how many there are for them; 0: not known.
+	Ports int `json:"ports,omitempty"`
+	Range int `json:"port_range,omitempty"`
 	// Lost means that messages of the kernel were lost: there were more connections.
 	Lost bool `json:"lost,omitempty"`
 }
@@ -113,7 +124,10 @@ func (f *Follower) read() {
 		}
 		for _, m := range messages {
 			if m.Header.Type == diagByFamily && len(m.Data) >= messageSize {
-				if s := parseSocket("tcp", m.Data); f.leadsThere(s) {
+				s := parseSocket("tcp", m.Data)
+				switch {
+				case f.failed(s, m.Data):
+				case f.leadsThere(s):
 					f.note(s, m.Data)
 					f.ended[s.Local] = true
 				}
@@ -157,7 +171,49 @@ func (f *Follower) Stop() (t Tally, err error) {
 	if n := int64(f.tally.Connections); n > 0 {
 		f.tally.RTT = f.rtt / n
 	}
-	return f.tally, err
+	return f.tally, errors.Join(err, f.ports())
+}
+
+// ports counts the local ports that connections to the address have, and how many there are.
+func (f *Follower) ports() error {
+	text, err := sysctl.Get("net.ipv4.ip_local_port_range")
+	if err != nil {
+		return nil // not known
+	}
+	var low, high int
+	if _, err := fmt.Sscan(text, &low, &high); err != nil || low > high {
+		return nil
+	}
+	used := map[uint16]bool{}
+	err = f.dump(open|waiting, func(_ uint64, s Socket, _ byte, _ []byte) {
+		if port := int(s.Local.Port()); low <= port && port <= high {
+			used[s.Local.Port()] = true
+		}
+	})
+	f.tally.Ports, f.tally.Range = len(used), high-low+1
+	return err
+}
+
+// failed counts a socket whose connection to the address, or to the host if the kernel has
+// forgotten the port, was never established, and reports whether it is one.
+func (f *Follower) failed(s Socket, m []byte) bool {
+	remote, cookie := s.Remote, binary.NativeEndian.Uint64(m[cookieOffset:])
+	if remote.Addr().Unmap() != f.to.Addr() || remote.Port() != 0 && remote.Port() != f.to.Port() || f.before[cookie] || f.seen[cookie] {
+		return false
+	}
+	if s.Local.Port() == f.to.Port() { // the server's end of one that nobody accepted
+		return false
+	}
+	if info := infoOf(m); remote.Port() != 0 && (info == nil || counter(info, infoRTT) > 0 || s.Received > 0 || s.Sent > 0) {
+		return false
+	}
+	f.seen[cookie] = true
+	if s.Local.Port() == 0 {
+		f.tally.NoPort++
+	} else {
+		f.tally.Refused++
+	}
+	return true
 }
 
 // smallest is less than the size of a struct tcp_info: what is left of an ended connection has
@@ -173,16 +229,25 @@ func (f *Follower) note(s Socket, m []byte) {
 	f.seen[cookie] = true
 	f.tally.Connections++
 	f.tally.Received += int64(s.Received)
+	info := infoOf(m)
+	if info == nil {
+		return
+	}
+	f.tally.Sent += once(info, int64(s.Sent))
+	f.rtt += counter(info, infoRTT)
+	f.tally.Resent += counter(info, infoResent)
+	f.tally.OutOfOrder += counter(info, infoOutOfOrder)
+}
+
+// infoOf returns the struct tcp_info of a message; nil if it has none.
+func infoOf(m []byte) []byte {
 	attributes, _ := nl.ParseRouteAttr(m[messageSize:]) // none, if it is cut off
 	for _, a := range attributes {
-		if a.Attr.Type != attrInfo {
-			continue
+		if a.Attr.Type == attrInfo {
+			return a.Value
 		}
-		f.tally.Sent += once(a.Value, int64(s.Sent))
-		f.rtt += counter(a.Value, infoRTT)
-		f.tally.Resent += counter(a.Value, infoResent)
-		f.tally.OutOfOrder += counter(a.Value, infoOutOfOrder)
 	}
+	return nil
 }
 
 // once returns the bytes sent, without those sent again; before Linux 4.19 the acknowledged ones,

@@ -1,0 +1,255 @@
+package endpoints
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// muchOf is from which share of the time to connect on a look-up is worth a word.
+const muchOf = 0.1
+
+// observed is a route whose suspects were looked for.
+type observed struct {
+	analysis.Cell
+	label string
+	load  sample.Load
+}
+
+// suspects says what else than the route or the model was seen to slow routes down; "" if
+// the file does not say.
+func suspects(r *analysis.Report) string {
+	var all []observed
+	for _, c := range r.Cells {
+		_, ok := c.Metrics[workload.Resent]
+		if dialled, alone := c.Metrics[workload.Dialled]; !ok && !knownOfServer(c) || alone && dialled.Median == 0 {
+			continue
+		}
+		label := c.Label()
+		if len(r.Plan.Loads) > 1 {
+			label += ", " + c.Load
+		}
+		all = append(all, observed{c, label, r.LoadAt(c)})
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	var seen, none []string
+	for _, s := range workload.Suspects() {
+		said, known := over(all, func(c observed) (string, bool) { return says(s, c) })
+		seen = append(seen, said...)
+		if known && len(said) == 0 && s.None != "" {
+			none = append(none, s.None)
+		}
+	}
+	said, _ := over(all, lookedUp)
+	if seen = append(seen, said...); len(said) == 0 {
+		none = append(none, "no look-up of a name took long")
+	}
+	said, _ = over(all, delayed)
+	if seen = append(seen, said...); len(seen) > 0 {
+		return "Other suspects: " + strings.Join(seen, "; ") + "."
+	}
+	text := "No other suspect: " + printable.List(none) + "."
+	seenServer := func(c observed) bool { return knownOfServer(c.Cell) || strings.HasPrefix(c.Dial, "/") } // a Unix socket
+	if !slices.ContainsFunc(all, seenServer) {
+		text += " The server's end is not known: it is not on this machine, or toll must be root to see it."
+	}
+	return text
+}
+
+// proxies names the docker-proxies that routes go through, and how to do without them where they are
+// known to cost something, or where there is nothing to compare them with.
+func proxies(r *analysis.Report, culprits []Culprit) (out []string) {
+	better := slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool {
+		x := c.Metrics[c.Primary].Ratio
+		return x != nil && x.Verdict == stats.Better && c.Facts[behindProxy] == ""
+	})
+	alone := !slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return !c.Baseline })
+	for _, c := range r.Cells {
+		behind := c.Facts[behindProxy]
+		if behind == "" {
+			continue
+		}
+		x := c.Metrics[c.Primary].Ratio
+		costs := c.Baseline && better || x != nil && x.Verdict == stats.Worse ||
+			slices.ContainsFunc(culprits, func(k Culprit) bool { return k.Route == c.Label() && (k.Blame == Network || k.Blame == Both) })
+		text := c.Label() + " goes through docker-proxy"
+		_, port, _ := net.SplitHostPort(c.Dial)
+		switch {
+		case alone:
+			text += fmt.Sprintf(": the container's own address, %s, is another route to it.", behind)
+		case costs:
+			text += fmt.Sprintf(": dial the container, %s, or sudo toll fast on %s.", behind, port)
+		case x != nil && x.Verdict == stats.Same:
+			text += ", which costs nothing that was measured."
+		default:
+			text += "."
+		}
+		if !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// behindProxy is the fact of a path that leads through a docker-proxy: the container's address.
+const behindProxy = "behind_docker_proxy"
+
+// over says something of each route, or once if it is the same of all of them; known is false if
+// it is known of none.
+func over(all []observed, say func(observed) (text string, known bool)) (out []string, known bool) {
+	var texts []string
+	for _, c := range all {
+		text, ok := say(c)
+		known = known || ok
+		if text != "" {
+			out, texts = append(out, c.label+": "+text), append(texts, text)
+		}
+	}
+	if len(all) > 1 && len(texts) == len(all) && len(slices.Compact(slices.Clone(texts))) == 1 {
+		return []string{"over every route: " + texts[0]}, known
+	}
+	return out, known
+}
+
+// knownOfServer reports whether the server's end was seen.
+func knownOfServer(c analysis.Cell) bool {
+	return slices.ContainsFunc(workload.Suspects(), func(s workload.Suspect) bool { return s.Server && has(c, s.Metric) })
+}
+
+func has(c analysis.Cell, metric string) bool { _, ok := c.Metrics[metric]; return ok }
+
+// sum is a metric's total of all rounds; 0 if it is not known.
+func sum(c analysis.Cell, metric string) float64 {
+	if m := c.Metrics[metric]; m.Merged != nil {
+		return *m.Merged
+	}
+	return 0
+}
+
+// says is what was seen of a suspect over a route; "" if that is nothing.
+func says(s workload.Suspect, c observed) (text string, known bool) {
+	m, known := c.Metrics[s.Metric]
+	if !known || s.Says == "" {
+		return "", known
+	}
+	switch n, of := sum(c.Cell, s.Metric), sum(c.Cell, s.Of); {
+	case s.Unit == "1":
+		if m.Median < s.Least {
+			return "", true
+		}
+		text = fmt.Sprintf(s.Says, fmt.Sprintf("%.0f %%", 100*m.Median))
+	case n == 0 || of > 0 && n < s.Least*of:
+		return "", true
+	case of > 0:
+		text = fmt.Sprintf(s.Says, whole(n), whole(of))
+	case s.Of != "" && s.Alone == "": // it cannot be said how much that is
+		return "", true
+	case s.Of != "":
+		text = fmt.Sprintf(s.Alone, whole(n))
+	default:
+		text = fmt.Sprintf(s.Says, whole(n))
+	}
+	if s.Server {
+		text = "the server" + called(c.Facts["container"]) + ": " + text
+	}
+	return text, true
+}
+
+func whole(n float64) string { return fmt.Sprintf("%.0f", n) }
+
+// called is a container's name in a sentence.
+func called(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " in container " + name
+}
+
+// lookedUp says how long a name took to be looked up, if that is long.
+func lookedUp(c observed) (text string, known bool) {
+	took := c.Metrics[workload.LookUpTime].Median
+	if took <= 0 || took <= muchOf*lookedUpFor(c.Cell) {
+		return "", true
+	}
+	each := "once for each connection"
+	if has(c.Cell, workload.Dialled) {
+		each = "not counted: the client gets the address"
+	}
+	return fmt.Sprintf("its name took %s to look up, %s", workload.Briefly(took), each), true
+}
+
+// lookedUpFor is how long what needs the name takes.
+func lookedUpFor(c analysis.Cell) float64 {
+	if x, ok := c.Metrics[workload.ConnectTime]; ok {
+		return x.Median
+	}
+	return c.Metrics[workload.Elapsed].Median
+}
+
+const (
+	// delayedLeast and delayedMost bound, in s, what waits for one delayed acknowledgement: Linux
+	// sends it after 40 ms, and what waits for it takes its own time, too.
+	delayedLeast = 0.038
+	delayedMost  = 0.060
+	// delayedRTT is a round trip that is short enough to explain none of that.
+	delayedRTT = 0.010
+)
+
+// delayed says that requests wait for delayed acknowledgements: they take as long as one although
+// round trips are short and nothing was lost. If both ends' kernels were asked they must have counted
+// enough of them.
+func delayed(c observed) (text string, known bool) {
+	took, what, total := waits(c)
+	rtt := c.Metrics[workload.RTT].Median
+	if took < delayedLeast || took > delayedMost || sum(c.Cell, workload.Resent) > 0 {
+		return "", true
+	}
+	n := sum(c.Cell, workload.DelayedACKs) + sum(c.Cell, workload.ServerDelayed)
+	certain := total > 0 && n*delayedLeast > delayedShare*total
+	if !certain && (knownOfServer(c.Cell) || rtt <= 0 || rtt > delayedRTT) {
+		return "", true
+	}
+	text = what + " takes " + workload.Briefly(took)
+	if rtt > 0 && rtt <= delayedRTT {
+		text += " at a round trip of " + workload.Briefly(rtt) + ", without loss"
+	}
+	if certain {
+		text += fmt.Sprintf(": it waits for delayed acknowledgements of 40 ms, of which the kernel counted %.0f", n)
+	} else {
+		text += ": as long as a delayed acknowledgement"
+	}
+	return text + " (one end writes in two pieces and waits for the other's acknowledgement in between: set TCP_NODELAY there, or write once)", true
+}
+
+// delayedShare is the share of the time that delayed acknowledgements must have taken to be named.
+const delayedShare = 0.3
+
+// waits returns the time in which a delayed acknowledgement would show, what takes it, and how long a
+// connection was watched in all rounds, in s; 0 if there is none.
+func waits(c observed) (took float64, what string, total float64) {
+	rounds := float64(len(c.Metrics[c.Primary].Rounds))
+	switch c.load.Kind {
+	case workload.SQL:
+		return c.Metrics[workload.QueryP50].Median, "a query", rounds * c.load.Window * float64(max(1, c.load.Streams))
+	case workload.Chat:
+		if c.Metrics[workload.Glued].Median > workload.GluedShare {
+			return c.Metrics[workload.GapP50].Median, "the median gap", rounds * c.Metrics[workload.ResponseTime].Median
+		}
+	case workload.Exec:
+		for _, g := range workload.ExecOf(c.load).Program.Gauges {
+			if x := c.Metrics[g.Name].Median; g.Unit == "s" && x >= delayedLeast && x <= delayedMost {
+				return x, "the " + g.Name, rounds * c.Metrics[workload.Elapsed].Median
+			}
+		}
+	}
+	return 0, "", 0
+}

@@ -1,0 +1,104 @@
+package machine
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Strain reads what slows down a process from without: the limits of its cgroups, and TCP in the
+// network namespace that it is in. The cgroups are found once, because it is read around a load.
+type Strain struct {
+	m           Machine
+	process     string
+	cpu, memory []string // cgroups
+}
+
+// StrainOf returns the reader of a process; 0 is this one. Its cgroups must be seen from here.
+func (m Machine) StrainOf(pid int) *Strain {
+	process := self
+	if pid != 0 {
+		process = strconv.Itoa(pid)
+	}
+	return &Strain{m, process, m.cpuGroups(process), m.groups(process, "memory")}
+}
+
+// Apart reports whether the process is in another network namespace than this one. It is false
+// if that cannot be read.
+func (s *Strain) Apart() bool {
+	its, err := os.Readlink(s.m.path("/proc/" + s.process + "/ns/net"))
+	own, errOwn := os.Readlink(s.m.path("/proc/" + self + "/ns/net"))
+	return err == nil && errOwn == nil && its != own
+}
+
+// Read returns what was counted since the cgroups and the namespace were made, by the names that
+// visits to endpoints use. What the kernel does not tell is not in it.
+func (s *Strain) Read() map[string]int64 {
+	out := map[string]int64{}
+	if n, ok := s.m.throttled(s.cpu); ok {
+		out[workload.CountStops] = int64(n)
+	}
+	for _, dir := range s.cpu { // each of the groups has its own periods: those of the busiest
+		if n, ok := counted(s.m.read(dir+"/cpu.stat"), "nr_periods"); ok {
+			out[workload.CountPeriods] = max(out[workload.CountPeriods], int64(n))
+		}
+	}
+	for _, dir := range s.memory {
+		n, ok := counted(s.m.read(dir+"/memory.events.local"), "max")
+		if x, err := strconv.ParseUint(s.m.text(dir+"/memory.failcnt"), 10, 31); err == nil { // version 1
+			n, ok = int(x), true
+		}
+		if ok {
+			out[workload.CountMemoryHits] += int64(n)
+		}
+	}
+	dir := "/proc/" + s.process + "/net/"
+	more := kernelCounters(s.m.read(dir + "netstat"))
+	tcp := kernelCounters(s.m.read(dir + "snmp"))
+	for name, count := range map[string]string{"TcpExt ListenOverflows": workload.CountOverflows, "TcpExt DelayedACKs": workload.CountDelayedACKs} {
+		if n, ok := more[name]; ok {
+			out[count] = n
+		}
+	}
+	for name, count := range map[string]string{"Tcp RetransSegs": workload.CountResent, "Tcp OutSegs": workload.CountSegments} {
+		if n, ok := tcp[name]; ok {
+			out[count] = n
+		}
+	}
+	return out
+}
+
+// kernelCounters reads /proc/net/snmp and /proc/net/netstat, in which each line of names is followed
+// by one of numbers: "Tcp RetransSegs" is one of them.
+func kernelCounters(text string) map[string]int64 {
+	out := map[string]int64{}
+	var names []string
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(names) == 0 || len(f) != len(names) || f[0] != names[0] {
+			names = f
+			continue
+		}
+		for i, word := range f[1:] {
+			if n, err := strconv.ParseInt(word, 10, 64); err == nil {
+				out[strings.TrimSuffix(f[0], ":")+" "+names[i+1]] = n
+			}
+		}
+		names = nil
+	}
+	return out
+}
+
+// Since returns by how much the counters grew from a reading to a later one; one that was not in
+// both is left out.
+func Since(before, after map[string]int64) map[string]int64 {
+	out := map[string]int64{}
+	for name, n := range after {
+		if b, ok := before[name]; ok {
+			out[name] = max(0, n-b)
+		}
+	}
+	return out
+}

@@ -1,0 +1,44 @@
+package machine
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+func TestStrain(t *testing.T) {
+	const netstat = "TcpExt: SyncookiesSent ListenOverflows DelayedACKs\nTcpExt: 0 3 41\nIpExt: InOctets\nIpExt: 7\n"
+	const snmp = "Ip: Forwarding\nIp: 1\nTcp: RtoMin MaxConn RetransSegs OutSegs\nTcp: 200 -1 5 6000\n"
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  map[string]int64
+	}{
+		"nothing": {nil, map[string]int64{}},
+		"v2": {map[string]string{
+			"/proc/self/mountinfo":                   "29 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+			"/proc/7/cgroup":                         "0::/a/b\n",
+			"/sys/fs/cgroup/a/cpu.stat":              "nr_periods 254\nnr_throttled 130\n",
+			"/sys/fs/cgroup/a/b/cpu.stat":            "nr_periods 20\nnr_throttled 7\n",
+			"/sys/fs/cgroup/a/b/memory.events.local": "low 0\nhigh 2\nmax 9\noom 0\n",
+			"/proc/7/net/netstat":                    netstat,
+			"/proc/7/net/snmp":                       snmp,
+		}, map[string]int64{workload.CountStops: 137, workload.CountPeriods: 254, workload.CountMemoryHits: 9,
+			workload.CountOverflows: 3, workload.CountDelayedACKs: 41, workload.CountResent: 5, workload.CountSegments: 6000}},
+		"v1": {map[string]string{
+			"/proc/self/mountinfo": "31 29 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n" +
+				"32 29 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
+			"/proc/7/cgroup":                         "4:memory:/x\n3:cpu:/x\n",
+			"/sys/fs/cgroup/cpu/x/cpu.stat":          "nr_periods 9\nnr_throttled 8\n",
+			"/sys/fs/cgroup/memory/x/memory.failcnt": "12\n",
+		}, map[string]int64{workload.CountStops: 8, workload.CountPeriods: 9, workload.CountMemoryHits: 12}},
+		"garbage": {map[string]string{"/proc/7/net/netstat": "TcpExt: A B\nTcpExt: 1\nTcpExt:\n\n", "/proc/7/net/snmp": "Tcp: OutSegs\nTcp: x\n"}, map[string]int64{}},
+	} {
+		if got := tree(t, tt.files).StrainOf(7).Read(); !maps.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+	if got := Since(map[string]int64{"a": 3, "b": 9}, map[string]int64{"a": 10, "b": 1, "c": 5}); !maps.Equal(got, map[string]int64{"a": 7, "b": 0}) {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,186 @@
+package workload
+
+import "github.com/bridgetoll/bridgetoll/internal/record/sample"
+
+// Suspect is what else than the route or the model may make an endpoint slow, as it was counted
+// while visits lasted. All loads of endpoints have the same ones.
+type Suspect struct {
+	Metric string
+	Unit   string
+	Server bool   // it is the server's; else the client's, or of the machine that both share
+	Of     string // the metric that its total is a part of; "": none
+	// Least is the share of Of, or of a metric that is a share itself the share, from which on it is
+	// worth a word; 0: any is.
+	Least float64
+	// Says is a clause in which %[1]s is the total or the share, and %[2]s the total of Of; "": it
+	// is said together with another one. Alone is the same for files without Of.
+	Says, Alone string
+	None        string // what is said if it is known and was not seen; "": nothing
+
+	explain string
+	head    [2]string // of its column; none: it has no column
+	quiet   string
+	count   string                                    // what visits call it in the counts of its end
+	share   func(v sample.Visit) (x float64, ok bool) // of suspects that visits do not count
+}
+
+// Names of the suspects' metrics.
+const (
+	LookUpTime      = "name_lookup_time"
+	Resent          = "resent_segments"       // that the client sent again
+	OutOfOrder      = "out_of_order_segments" // that came to the client before others that were due
+	Stops           = "cpu_limit_stops"
+	Periods         = "cpu_limit_periods"
+	MemoryHits      = "memory_limit_hits"
+	DelayedACKs     = "delayed_acks"
+	RefusedDials    = "refused_connections" // or not answered
+	NoPortDials     = "connections_without_port"
+	PortUse         = "local_port_use"
+	ServerResent    = "server_resent_segments"
+	ServerSent      = "server_sent_segments"
+	ServerStops     = "server_cpu_limit_stops"
+	ServerPeriods   = "server_cpu_limit_periods"
+	ServerHits      = "server_memory_limit_hits"
+	ServerDelayed   = "server_delayed_acks"
+	ServerOverflows = "server_listen_overflows"
+	BusyShare       = "busy_share"    // of all CPUs of the machine
+	SoftIRQShare    = "softirq_share" // of the CPU that has most of it
+)
+
+// What visits to endpoints call them, in the counts of the end that they are of.
+const (
+	ValueLookUp      = "lookup"
+	CountLookUp      = "lookup_ns" // of a foreign client, whose metrics may be called lookup
+	CountConnections = "connections"
+	CountResent      = "resent"
+	CountOutOfOrder  = "out_of_order"
+	CountStops       = "stops"
+	CountPeriods     = "cpu_periods"
+	CountMemoryHits  = "memory_hits"
+	CountDelayedACKs = "delayed_acks"
+	CountOverflows   = "listen_overflows"
+	CountRefused     = "refused"
+	CountNoPort      = "no_port"
+	CountPortsUsed   = "ports_used"  // local ports of connections to the route's address
+	CountPortRange   = "ports_there" // that a connection may have
+	CountSegments    = "segments"    // that the end's network namespace sent
+	// countServerStops is ServerStops among the client's counts, of files before 0.2.0.
+	countServerStops = "server_stops"
+)
+
+const (
+	limitReached = "its cgroup reached its memory limit"
+	delayedWords = "acknowledgements that were delayed until their timer of 40 ms or more had run out, in the network namespace of the "
+)
+
+// suspects are all of them.
+var suspects = []Suspect{
+	{Metric: Resent, Unit: "segments", count: CountResent, Says: "%[1]s segments were sent again", None: "no segment was lost or out of order",
+		head: [2]string{"", "resent"}, quiet: "0", explain: "For an endpoint: segments that the client's side sent again, because they were lost or late."},
+	{Metric: OutOfOrder, Unit: "segments", count: CountOutOfOrder, Says: "%[1]s segments came out of order", head: [2]string{"out of", "order"}, quiet: "0",
+		explain: "For an endpoint: segments that came to the client before others that were due: what the server's side sent again, or the path reordered."},
+	{Metric: Stops, Unit: "stops", count: CountStops, Of: Periods, Says: "the client's CPU limit stopped it in %[1]s of %[2]s periods", Alone: "the client's CPU limit stopped it %[1]s times", None: "no CPU limit stopped the client",
+		head: [2]string{"CPU", "stops"}, quiet: "-", explain: "For an endpoint: in how many periods the CPU limit of the client's cgroup, or of the container that it is in, stopped it."},
+	{Metric: Periods, Unit: "periods", count: CountPeriods, explain: "For an endpoint: the periods of the client's CPU limit, of 100 ms if nothing else is set, in which it ran."},
+	{Metric: MemoryHits, Unit: "times", count: CountMemoryHits, Says: "the client's memory limit was reached %[1]s times", None: "the client's memory sufficed",
+		head: [2]string{"memory", "hits"}, quiet: "-", explain: "For an endpoint: how often the client's side needed memory when " + limitReached + "."},
+	{Metric: RefusedDials, Unit: "connections", count: CountRefused, Says: "%[1]s connections were refused or not answered", None: "no connection failed",
+		head: [2]string{"", "refused"}, quiet: "-", explain: "For toll run HOST:PORT: connections to the route's address that were never established, because it refused them or did not answer."},
+	{Metric: NoPortDials, Unit: "connections", count: CountNoPort, Says: "%[1]s connections failed because no local port was left: let the client keep connections open, or widen net.ipv4.ip_local_port_range",
+		head: [2]string{"no port", "left"}, quiet: "-", explain: "For toll run HOST:PORT: connections to the route's host that failed because all local ports were used up (EADDRNOTAVAIL)."},
+	{Metric: PortUse, Unit: "1", Least: 0.9, Says: "%[1]s of the local ports are used up, most by ended connections in TIME_WAIT", head: [2]string{"ports", "used"}, quiet: "-",
+		share:   portUse,
+		explain: "For toll run HOST:PORT: the share of the client's local ports (net.ipv4.ip_local_port_range) that connections to the route's address had at its end, those in TIME_WAIT among them."},
+	{Metric: DelayedACKs, Unit: "segments", count: CountDelayedACKs, explain: "For an endpoint: " + delayedWords + "client."},
+
+	{Metric: ServerStops, Unit: "stops", Server: true, count: CountStops, Of: ServerPeriods, Says: "its CPU limit stopped it in %[1]s of %[2]s periods", Alone: "its CPU limit stopped it %[1]s times", None: "no CPU limit stopped the server",
+		head: [2]string{"server", "CPU stops"}, quiet: "-", explain: "For an endpoint that this machine serves: in how many periods the CPU limit of the server's cgroup or container stopped it. Its answers wait meanwhile, over every route alike."},
+	{Metric: ServerPeriods, Unit: "periods", Server: true, count: CountPeriods, explain: "For an endpoint that this machine serves: the periods of the server's CPU limit in which it ran."},
+	{Metric: ServerHits, Unit: "times", Server: true, count: CountMemoryHits, Says: "its memory limit was reached %[1]s times", None: "the server's memory sufficed",
+		head: [2]string{"server", "mem. hits"}, quiet: "-", explain: "For an endpoint that this machine serves: how often the server needed memory when " + limitReached + "."},
+	{Metric: ServerOverflows, Unit: "connections", Server: true, count: CountOverflows, Says: "its listen queue overflowed %[1]s times: a larger backlog, or net.core.somaxconn", None: "the server's listen queue did not overflow",
+		head: [2]string{"listen", "overflows"}, quiet: "-", explain: "For an endpoint that this machine serves: connections that were dropped because a listen queue in the server's network namespace was full. The client tries again after 1 s."},
+	{Metric: ServerResent, Unit: "segments", Server: true, count: CountResent, Of: ServerSent, Least: 0.001, Says: "its network namespace sent %[1]s of %[2]s segments again",
+		head: [2]string{"server", "resent"}, quiet: "-", explain: "For an endpoint that this machine serves, in a network namespace of its own: segments that this namespace sent again."},
+	{Metric: ServerSent, Unit: "segments", Server: true, count: CountSegments, explain: "For an endpoint that this machine serves, in a network namespace of its own: segments that this namespace sent."},
+	{Metric: ServerDelayed, Unit: "segments", Server: true, count: CountDelayedACKs, explain: "For an endpoint that this machine serves, in a network namespace of its own: " + delayedWords + "server."},
+
+	{Metric: BusyShare, Unit: "1", Least: 0.95, share: busyShare, Says: "the CPUs of the client's machine were busy for %[1]s of the time", None: "the machine's CPUs were not full",
+		head: [2]string{"CPUs", "full"}, quiet: "-", explain: "For an endpoint: the share of the time of all CPUs of the client's machine that was not idle."},
+	{Metric: SoftIRQShare, Unit: "1", Least: 0.5, share: softIRQShare, Says: "interrupts of the network took %[1]s of a CPU's time",
+		head: [2]string{"soft", "irq"}, quiet: "-", explain: "For an endpoint: the share of its time that the CPU of the client's machine with most interrupts spent in them, hard and soft."},
+}
+
+// Suspects are all suspects, the client's first.
+func Suspects() []Suspect { return suspects }
+
+// suspectMetrics are what all endpoints have of them.
+var suspectMetrics = func() []Metric {
+	out := []Metric{{Name: LookUpTime, Unit: "s"}}
+	for _, s := range suspects {
+		out = append(out, Metric{Name: s.Metric, Unit: s.Unit})
+	}
+	return out
+}()
+
+// suspectColumns are shown where there is something to show.
+var suspectColumns = func() []Column {
+	out := []Column{{Head: [2]string{"look-up", "ms"}, Metric: LookUpTime, Scale: milli, Quiet: "-"}}
+	for _, s := range suspects {
+		switch {
+		case s.head[1] == "":
+		case s.share != nil:
+			out = append(out, Column{Head: s.head, Metric: s.Metric, Show: Much, Scale: s.Least, Quiet: s.quiet})
+		default:
+			out = append(out, Column{Head: s.head, Metric: s.Metric, Show: Total, Quiet: s.quiet})
+		}
+	}
+	return out
+}()
+
+// suspects notes what else than the route or the server may make an endpoint slow.
+func (f *Figures) suspects(v sample.Visit) {
+	if n, ok := v.Client.Counts[countServerStops]; ok {
+		f.set(ServerStops, float64(n))
+	}
+	for _, s := range suspects {
+		if s.share != nil {
+			if x, ok := s.share(v); ok {
+				f.set(s.Metric, x)
+			}
+			continue
+		}
+		counts := v.Client.Counts
+		if s.Server {
+			counts = v.Server.Counts
+		}
+		if n, ok := counts[s.count]; ok { // older files have none
+			f.set(s.Metric, float64(n))
+		}
+	}
+}
+
+// portUse is the share of the local ports that connections to the address had.
+func portUse(v sample.Visit) (float64, bool) {
+	all := v.Client.Counts[CountPortRange]
+	return float64(v.Client.Counts[CountPortsUsed]) / float64(max(1, all)), all > 0
+}
+
+// busyShare is the share of the machine's CPU time that was not idle.
+func busyShare(v sample.Visit) (float64, bool) {
+	if v.Elapsed < Shortest || len(v.Machine) == 0 {
+		return 0, false
+	}
+	return min(1, Busy(v)/v.Elapsed/float64(len(v.Machine))), true
+}
+
+// softIRQShare is the largest share of a CPU's time that interrupts took.
+func softIRQShare(v sample.Visit) (most float64, ok bool) {
+	if v.Elapsed < Shortest || len(v.Machine) == 0 {
+		return 0, false
+	}
+	for _, c := range v.Machine {
+		most = max(most, (c.IRQ+c.SoftIRQ)/v.Elapsed)
+	}
+	return min(1, most), true
+}
