@@ -124,15 +124,11 @@ func (f *Facts) measureServer(rows []Row) string {
 	if process := f.processIn(server); process != "" {
 		what += " " + process
 	}
-	form, separate := clientFor(what)
-	var words []string
+	command, address := clientFor(what)
 	for _, r := range routes {
-		words = append(words, fmt.Sprintf(separate, r.name, r.dial))
+		command += " " + r.name + "=" + fmt.Sprintf(address, r.dial)
 	}
-	if strings.Contains(separate, " ") {
-		return form + strings.Join(words, "")
-	}
-	return form + strings.Join(words, ",")
+	return command
 }
 
 // processIn names the process that listens in a container; "" if it is not known.
@@ -149,23 +145,23 @@ func (f *Facts) processIn(s Server) string {
 	return ""
 }
 
-// clients of well-known servers, by a word in the names of the container, its image or its process:
-// a command, and how each route with its address is told to it.
-var knownClients = []struct{ words, command, route string }{
-	{"redis valkey", "toll run --recipe redis --to ", "%s=%s"},
-	{"postgres", "toll sql", " --dsn %s=postgres://postgres@%s/postgres"},
-	{"mysql mariadb", "toll sql", " --dsn %s=mysql://root@%s/mysql"},
-	{"ollama vllm llama", "toll stream", " %s=http://%s"},
-	{"nginx httpd apache caddy traefik haproxy", "toll run --recipe wrk --to ", "%s=%s"},
+// knownClients are what measures well-known servers, by a word in the name of the container, its image
+// or its process: a command, and an address as it takes it.
+var knownClients = []struct{ words, command, address string }{
+	{"redis valkey", "toll run --recipe redis", "%s"},
+	{"postgres", "toll sql", "postgres://postgres@%s/postgres"},
+	{"mysql mariadb", "toll sql", "mysql://root@%s/mysql"},
+	{"ollama vllm llama", "toll stream", "http://%s"},
+	{"nginx httpd apache caddy traefik haproxy", "toll run --recipe wrk", "%s"},
 }
 
 // clientFor returns the command that measures a server of which these names are known.
-func clientFor(names string) (command, route string) {
+func clientFor(names string) (command, address string) {
 	names = strings.ToLower(names)
 	for _, k := range knownClients {
 		if slices.ContainsFunc(strings.Fields(k.words), func(w string) bool { return strings.Contains(names, w) }) {
-			return k.command, k.route
+			return k.command, k.address
 		}
 	}
-	return "toll run --client " + "'curl -sSo /dev/null http://{addr}/'" + " --to ", "%s=%s"
+	return "toll run --client 'curl -sSo /dev/null http://{addr}/'", "%s"
 }

@@ -76,13 +76,13 @@ func TestThrough(t *testing.T) {
 
 // The server that was identified is measured over each of its routes, by a client that talks to it.
 func TestMeasureServer(t *testing.T) {
-	const routes = "direct=172.17.0.2:80,proxy=127.0.0.1:8080,nat=198.18.0.1:8080"
+	const routes = " direct=172.17.0.2:80 proxy=127.0.0.1:8080 nat=198.18.0.1:8080"
 	for image, want := range map[string]string{
-		"nginx":           "toll run --recipe wrk --to " + routes,
-		"bitnami/redis:7": "toll run --recipe redis --to " + routes,
+		"nginx":           "toll run --recipe wrk" + routes,
+		"bitnami/redis:7": "toll run --recipe redis" + routes,
 		"vllm/vllm":       "toll stream direct=http://172.17.0.2:80 proxy=http://127.0.0.1:8080 nat=http://198.18.0.1:8080",
-		"postgres:17":     "toll sql --dsn direct=postgres://postgres@172.17.0.2:80/postgres --dsn proxy=postgres://postgres@127.0.0.1:8080/postgres --dsn nat=postgres://postgres@198.18.0.1:8080/postgres",
-		"shop":            "toll run --client 'curl -sSo /dev/null http://{addr}/' --to " + routes,
+		"postgres:17":     "toll sql direct=postgres://postgres@172.17.0.2:80/postgres proxy=postgres://postgres@127.0.0.1:8080/postgres nat=postgres://postgres@198.18.0.1:8080/postgres",
+		"shop":            "toll run --client 'curl -sSo /dev/null http://{addr}/'" + routes,
 	} {
 		f := healthy()
 		f.Containers[0].Image = image

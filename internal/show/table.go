@@ -3,6 +3,7 @@ package show
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -94,23 +95,40 @@ func (p *printer) paragraph(x document.Paragraph) {
 	}
 }
 
-// command prints a command so that it can be pasted: it is broken before flags,
+// command prints a command so that it can be pasted: it is broken before flags and routes,
 // and a line that goes on ends with a backslash.
 func (p *printer) command(c string) {
 	const margin, tail = "    ", " \\"
 	line := margin
-	for i, part := range strings.Split(c, " --") {
+	for i, part := range commandParts(c) {
 		switch {
 		case i == 0:
 			line += part
-		case width(line+" --"+part+tail) > p.width:
+		case width(line+" "+part+tail) > p.width:
 			p.line(line + tail)
-			line = margin + "  --" + part
+			line = margin + "  " + part
 		default:
-			line += " --" + part
+			line += " " + part
 		}
 	}
 	p.line(line)
+}
+
+// routeWord is how a route begins among a command's words.
+var routeWord = regexp.MustCompile(`^[a-z]+=`)
+
+// commandParts splits a command before its flags and routes. A flag's value is part of it.
+func commandParts(c string) (out []string) {
+	last := ""
+	for _, word := range strings.Split(c, " ") {
+		if len(out) == 0 || strings.HasPrefix(word, "--") || routeWord.MatchString(word) && !strings.HasPrefix(last, "--") {
+			out = append(out, word)
+		} else {
+			out[len(out)-1] += " " + word
+		}
+		last = word
+	}
+	return out
 }
 
 // route draws a route from the client down to the server.
