@@ -239,6 +239,26 @@ func administratorsRules(e *dockerHost, t *testing.T, bin, echo string) {
 		dialAll(e, echo, r)
 		e.run(append([]string{"iptables", "-D"}, rule...)...)
 	}
+	opened(e, t, bin, echo)
+}
+
+// opened has what toll ports says do its work: the rule before the one that blocks.
+func opened(e *dockerHost, t *testing.T, bin, echo string) {
+	about := []string{bin, "ports", "8080", "--client", "198.18.0.2", "--format", "json"}
+	e.run("iptables", "-I", "DOCKER-USER", "-s", "198.18.0.2", "-j", "DROP")
+	defer e.run("iptables", "-D", "DOCKER-USER", "-s", "198.18.0.2", "-j", "DROP")
+	r := reportOf(e, about...)
+	shut := r.Ports[0].Paths[ports.Remote]
+	if shut.Kind != ports.Blocked || !strings.Contains(shut.Why, "DOCKER-USER rule 1") || !strings.Contains(strings.Join(r.Answer.Text, " "), shut.Remedy) {
+		t.Fatalf("%+v\n%v", shut, r.Answer)
+	}
+	remedy := strings.Fields(strings.TrimPrefix(shut.Remedy, "sudo "))
+	e.run(remedy...)
+	defer e.run("iptables", "-D", "DOCKER-USER", "1")
+	if r = reportOf(e, about...); !r.Ports[0].Paths[ports.Remote].Answers() {
+		t.Errorf("behind %v: %+v", remedy, r.Ports[0].Paths[ports.Remote])
+	}
+	dialAll(e, echo, reportOf(e, bin, "ports", "--client", "198.18.0.2", "--format", "json"))
 }
 
 // containerStates are those in which a container does not serve what it publishes.
@@ -285,6 +305,13 @@ func onePort(e *dockerHost, t *testing.T, bin string) {
 		r := reportOf(e, bin, "ports", port, "--format", "json")
 		if len(r.Measure) == 0 {
 			t.Errorf("nothing measures port %s", port)
+		}
+		if command, isToll := strings.CutPrefix(r.MeasureServer, "toll "); isToll != (port == "8080" || port == "8081") {
+			t.Errorf("port %s is measured by %q", port, r.MeasureServer)
+		} else if isToll {
+			if out, err := e.try("sh", "-c", bin+" "+command+" --dry-run"); err != nil || !strings.Contains(out, " cells, ") {
+				t.Errorf("%s: %v\n%s", command, err, out)
+			}
 		}
 		for _, m := range r.Measure {
 			args := append([]string{bin}, strings.Fields(m.Command)[1:]...)

@@ -196,6 +196,16 @@ func ranInContainers(e *dockerHost, t *testing.T, bin, echo string) {
 			t.Errorf("%+v", c)
 		}
 	}
+	report = readReport(t, []byte(e.run(args("published=127.0.0.1:8080,nat=198.18.0.1:8080,direct=172.17.0.2:80", "host")...)))
+	for _, c := range report.Cells {
+		behind := map[string]string{"published": "172.17.0.2:80"}[c.Mode]
+		if _, seen := c.Metrics[workload.ServerOverflows]; c.Facts["behind_docker_proxy"] != behind || c.Facts["container"] != "web" || !seen {
+			t.Errorf("%s: %v, the server's kernel was asked: %t", c.Mode, c.Facts, seen)
+		}
+	}
+	if said := strings.Join(report.Answer.Text, " "); !strings.Contains(said, "published goes through docker-proxy") {
+		t.Error(said)
+	}
 	if _, err := e.try(args("own=127.0.0.1:9000", "host")...); err == nil || !strings.Contains(err.Error(), "nothing listens at 127.0.0.1:9000") {
 		t.Errorf("from this machine: %v", err)
 	}

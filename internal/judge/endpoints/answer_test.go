@@ -127,7 +127,7 @@ func TestAnswerNamesSuspects(t *testing.T) {
 		"overflows":        {map[string]analysis.Metric{workload.Resent: total(0), workload.ServerOverflows: total(2)}, "its listen queue overflowed 2 times"},
 		"few resent":       {map[string]analysis.Metric{workload.Resent: total(0), workload.ServerResent: total(1), workload.ServerSent: total(1e6)}, "No other suspect"},
 		"server resends":   {map[string]analysis.Metric{workload.Resent: total(0), workload.ServerResent: total(50), workload.ServerSent: total(1000)}, "sent 50 of 1000 segments again"},
-		"refused":          {map[string]analysis.Metric{workload.Resent: total(0), workload.RefusedDials: total(4)}, "<r0>: 4 connections were refused or not answered."},
+		"refused":          {map[string]analysis.Metric{workload.Resent: total(0), workload.RefusedDials: total(4)}, "<r0>: 4 connections to its host were refused or not answered."},
 		"no ports": {map[string]analysis.Metric{workload.Resent: total(0), workload.NoPortDials: total(9), workload.PortUse: {Median: 0.98}},
 			"<r0>: 9 connections failed because no local port was left"},
 		"ports used": {map[string]analysis.Metric{workload.Resent: total(0), workload.PortUse: {Median: 0.98}}, "98 % of the local ports are used up"},

@@ -84,7 +84,7 @@ var suspects = []Suspect{
 	{Metric: Periods, Unit: "periods", count: CountPeriods, explain: "For an endpoint: the periods of the client's CPU limit, of 100 ms if nothing else is set, in which it ran."},
 	{Metric: MemoryHits, Unit: "times", count: CountMemoryHits, Says: "the client's memory limit was reached %[1]s times", None: "the client's memory sufficed",
 		head: [2]string{"memory", "hits"}, quiet: "-", explain: "For an endpoint: how often the client's side needed memory when " + limitReached + "."},
-	{Metric: RefusedDials, Unit: "connections", count: CountRefused, Says: "%[1]s connections were refused or not answered", None: "no connection failed",
+	{Metric: RefusedDials, Unit: "connections", count: CountRefused, Says: "%[1]s connections to its host were refused or not answered", None: "no connection failed",
 		head: [2]string{"", "refused"}, quiet: "-", explain: "For toll run HOST:PORT: connections to the route's address that were never established, because it refused them or did not answer."},
 	{Metric: NoPortDials, Unit: "connections", count: CountNoPort, Says: "%[1]s connections failed because no local port was left: let the client keep connections open, or widen net.ipv4.ip_local_port_range",
 		head: [2]string{"no port", "left"}, quiet: "-", explain: "For toll run HOST:PORT: connections to the route's host that failed because all local ports were used up (EADDRNOTAVAIL)."},
