@@ -116,7 +116,7 @@ func (o *outputFlags) print(e env, d document.Document) error {
 }
 
 // fitted are the documents whose text fits the terminal.
-var fitted = []document.Kind{document.AReport, document.ADifference, document.AGate, document.AHistory}
+var fitted = []document.Kind{document.AReport, document.ADifference, document.AGate, document.AHistory, document.AComparison}
 
 // either is words in a sentence: "a, b or c".
 func either(words []string) string {

@@ -19,8 +19,9 @@ func newPublished(e env) *cobra.Command {
 		Use:   "published [STUDY…]",
 		Short: "Compare published measurements with yours",
 		Long: `published shows five published comparisons of container networks, and the commands
-that measure the same here. With --against it puts the ratios of your results files
-beside the published ones, and says which findings hold.
+that measure the same here. With --against it puts the figures and ratios of your results files
+beside the published ones, and says which findings hold. --details adds the doubts
+about each study and the time of each CPU.
 
 Studies: ` + strings.Join(published.Names(), ", ") + ".",
 		Example: `  toll published
@@ -46,11 +47,15 @@ Studies: ` + strings.Join(published.Names(), ", ") + ".",
 			if err != nil {
 				return err
 			}
+			if out.details {
+				return out.print(e, show.PublishedDetails(r))
+			}
 			return out.print(e, show.Published(r))
 		}),
 	}
 	c.Flags().StringSliceVar(&against, "against", nil, "results files to compare the published ratios with (toll compare --save)")
 	out.add(c.Flags(), document.AComparison)
+	out.addDetails(c.Flags())
 	return c
 }
 

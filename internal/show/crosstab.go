@@ -9,25 +9,80 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// publishedTables lays a study out as it did: a line for each shape, a column
-// for each mode.
-func publishedTables(s published.Result, measured bool) []document.Section {
+// crosstabs lays a study out as it did: a line for each shape, a column for each mode. With details,
+// the ratios along the lines and down the columns follow.
+func crosstabs(s published.Result, measured, details bool) []document.Section {
 	var out []document.Section
-	for len(s.Rows) > 0 {
-		table := s.Rows[0].Table
+	rows := s.Rows
+	for len(rows) > 0 {
+		table := rows[0].Table
 		n := 0
-		for n < len(s.Rows) && s.Rows[n].Table == table {
+		for n < len(rows) && rows[n].Table == table {
 			n++
 		}
-		t := newCrosstab(s.Rows[:n])
-		out = append(out,
-			document.Section{Title: document.Strongly(printable.Capital(table)).Then("; ratio to "+t.modes[0], document.Plain), Level: 1,
-				Blocks: []document.Block{t.table(false, measured)}},
-			document.Section{Title: document.Plainly("The same; each column's ratio to its first line"), Level: 1,
-				Blocks: []document.Block{t.table(true, measured)}})
-		s.Rows = s.Rows[n:]
+		t := newCrosstab(rows[:n])
+		title := document.Strongly(printable.Capital(table))
+		what := "; ratio to " + t.modes[0]
+		if measured {
+			what = "; theirs → here"
+		}
+		add := func(title document.Text, t document.Table) {
+			out = append(out, document.Section{Title: title, Level: 1, Blocks: []document.Block{t}})
+		}
+		add(title.Then(what, document.Plain), t.table(func(r published.Line) document.Cell { return crowdFigure(r, s.Rows, measured) }, measured))
+		if details && measured {
+			add(document.Plainly("The same; ratio to "+t.modes[0]), t.table(func(r published.Line) document.Cell { return crossCell(r, s.Rows, along, true) }, true))
+		}
+		if details {
+			add(document.Plainly("The same; each column's ratio to its first line"),
+				t.table(func(r published.Line) document.Cell { return crossCell(r, s.Rows, down, measured) }, measured))
+		}
+		rows = rows[n:]
 	}
-	return out
+	return append(out, apartRatios(s, measured)...)
+}
+
+// crossing is how a ratio lies in a crosstab.
+type crossing int
+
+const (
+	along crossing = iota // of a line, to the first column
+	down                  // of a column, to the first line
+	apart                 // between two lines of a column
+)
+
+func crossingOf(r published.Line, x published.Ratio, rows []published.Line) crossing {
+	switch {
+	case x.Smallest:
+		return down
+	case rows[x.To].Label == r.Label:
+		return along
+	}
+	return apart
+}
+
+// apartRatios is a table of the ratios that no crosstab has.
+func apartRatios(s published.Result, measured bool) []document.Section {
+	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("", "mode"), texts("", "ratio")}}
+	if measured {
+		t.Columns = append(t.Columns, texts("", ""))
+	}
+	what := ""
+	for _, r := range s.Rows {
+		for _, x := range r.Ratios {
+			if crossingOf(r, x, s.Rows) == apart {
+				what = fmt.Sprintf("Ratio of %s to %s, theirs", r.Label, s.Rows[x.To].Label)
+				t.Rows = append(t.Rows, document.Row{Cells: append(document.Texts(r.Column()), comparedCells(x, "", measured)...)})
+			}
+		}
+	}
+	if what == "" {
+		return nil
+	}
+	if measured {
+		what += " → here"
+	}
+	return []document.Section{{Title: document.Plainly(what), Level: 1, Blocks: []document.Block{t}}}
 }
 
 // crosstab is a table's rows by label and mode.
@@ -53,8 +108,8 @@ func newCrosstab(rows []published.Line) crosstab {
 	return t
 }
 
-// table has the ratios to the first column, or to the smallest shape.
-func (t crosstab) table(smallest, measured bool) document.Table {
+// table has a cell for each row of the study.
+func (t crosstab) table(cell func(published.Line) document.Cell, measured bool) document.Table {
 	out := document.Table{Level: 1, Split: document.SplitFull, Columns: []document.Column{{Right: true}}}
 	for _, name := range t.modes {
 		out.Columns = append(out.Columns, document.Column{Head: [2]string{"", name}, Right: !measured})
@@ -62,39 +117,51 @@ func (t crosstab) table(smallest, measured bool) document.Table {
 	for _, l := range t.labels {
 		cells := document.Texts(l)
 		for _, name := range t.modes {
-			cells = append(cells, crossCell(t.rows[[2]string{l, name}], smallest, measured))
+			cells = append(cells, cell(t.rows[[2]string{l, name}]))
 		}
 		out.Rows = append(out.Rows, document.Row{Cells: cells})
 	}
 	return out
 }
 
-// crossCell is a cell of a crosstab: what was published, its ratio, and the
-// measured one.
-func crossCell(r published.Line, smallest, measured bool) document.Cell {
+// crowdFigure is what was published, and what this machine has or, if nothing is measured, its ratio.
+func crowdFigure(r published.Line, rows []published.Line, measured bool) document.Cell {
+	if measured {
+		if r.Here == nil {
+			return own(r.Printed+" → -", r.Value, shortUnit(r.Unit))
+		}
+		c := hereCell(r.Here, r.In().By)
+		c.Text = r.Printed + " → " + c.Text
+		return c
+	}
 	for _, x := range r.Ratios {
-		if x.Smallest != smallest {
+		if crossingOf(r, x, rows) == along {
+			return own(r.Printed+"  "+ratioText(x.Published), x.Published, analysis.RatioUnit)
+		}
+	}
+	return own(r.Printed, r.Value, shortUnit(r.Unit))
+}
+
+// crossCell is a ratio of a crosstab: the published one and the measured one.
+func crossCell(r published.Line, rows []published.Line, way crossing, measured bool) document.Cell {
+	for _, x := range r.Ratios {
+		if crossingOf(r, x, rows) != way {
 			continue
 		}
 		text := ratioText(x.Published)
 		switch {
 		case measured && x.Measured == nil:
-			return own(text+"→-", x.Published, analysis.RatioUnit)
+			return own(text+" → -", x.Published, analysis.RatioUnit)
 		case measured:
-			text = fmt.Sprintf("%s→%s±%s %s", text, ratioText(x.Measured.Median), ratioText(x.Measured.HalfWidth()), x.Verdict)
+			text = fmt.Sprintf("%s → %s ±%s %s", text, ratioText(x.Measured.Median), ratioText(x.Measured.HalfWidth()), x.Verdict)
 			c := ratioCell(text, *x.Measured)
 			c.Number.Verdict = string(x.Verdict)
 			return c
-		case !smallest:
-			text = r.Printed + "  " + text
 		}
 		return own(text, x.Published, analysis.RatioUnit)
 	}
-	switch {
-	case smallest && r.Value > 0:
+	if r.Value > 0 {
 		return own("1", 1, analysis.RatioUnit)
-	case smallest:
-		return nothing
 	}
-	return own(r.Printed, r.Value, shortUnit(r.Unit))
+	return nothing
 }

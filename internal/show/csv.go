@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
@@ -116,7 +117,8 @@ func end(x float64) *float64 {
 // writePublished has a row for each ratio of two published figures, and for each figure that is in no ratio.
 func writePublished(c *csv.Writer, p *published.Report) {
 	record{"study", "year", "table", "mode", "placement", "load", "shape", "metric", "unit", "value", "value_to",
-		"against", "against_shape", "published_ratio", "measured_ratio", "low", "high", "n", "epochs", "file", "verdict", "notes"}.write(c)
+		"against", "against_shape", "published_ratio", "measured_ratio", "low", "high", "n", "epochs", "file", "verdict", "notes",
+		"here", "here_low", "here_high", "here_n", "here_unit", "idle", "proxy"}.write(c)
 	for _, s := range p.Studies {
 		for _, l := range s.Rows {
 			var of record
@@ -124,8 +126,10 @@ func writePublished(c *csv.Writer, p *published.Report) {
 			of.number(l.Value)
 			of.maybe(end(l.To))
 			if len(l.Ratios) == 0 {
-				of.text("", "", "", "", "", "", "", "", "", "", l.WhyNot)
-				of.write(c)
+				r := append(record{}, of...)
+				r.text("", "", "", "", "", "", "", "", "", "", l.WhyNot)
+				r.here(l.Here)
+				r.write(c)
 			}
 			for _, x := range l.Ratios {
 				r := append(record{}, of...)
@@ -141,8 +145,56 @@ func writePublished(c *csv.Writer, p *published.Report) {
 					r.text("", "", "", "", "")
 				}
 				r.text(x.File, string(x.Verdict), x.Why)
+				r.here(l.Here)
 				r.write(c)
 			}
 		}
+		for _, x := range s.Claims {
+			claimRecord(s, x).write(c)
+		}
 	}
+}
+
+// here appends what this machine has of a row, in base units; nil: nothing.
+func (r *record) here(h *published.Here) {
+	if h == nil {
+		r.text("", "", "", "", "", "", "")
+		return
+	}
+	r.number(h.Median)
+	r.number(h.Low)
+	r.number(h.High)
+	r.count(h.N)
+	r.text(h.Unit)
+	for _, v := range []*published.Value{h.Idle, h.Proxy} {
+		if v == nil {
+			r.text("")
+			continue
+		}
+		r.number(v.Median)
+	}
+}
+
+// claimRecord is the row of what a study states without figures; its words are among the notes.
+func claimRecord(s published.Result, x published.ClaimResult) record {
+	var r record
+	r.text(s.Name, s.Year, "", analysis.Label(x.Of), x.Of.From, x.Of.Load, string(x.Want), x.Metric, x.Unit, "", "")
+	if x.To != nil {
+		r.text(analysis.Label(*x.To), "", "")
+	} else {
+		r.text("", "", "")
+	}
+	if m := x.Measured; m != nil {
+		r.number(m.Median)
+		r.number(m.Low)
+		r.number(m.High)
+		r.count(m.N)
+		r.count(m.Epochs)
+	} else {
+		r.text("", "", "", "", "")
+	}
+	r.text(x.File, string(x.Verdict), strings.TrimSuffix(x.Text+": "+x.Why, ": "))
+	r.maybe(x.Extreme)
+	r.text("", "", "", x.Unit, "", "")
+	return r
 }

@@ -260,18 +260,26 @@ func cpuTable(c analysis.Cell) (s document.Section) {
 	if len(c.CPUs) == 0 {
 		return s
 	}
-	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{{Head: [2]string{"", "CPU"}, Cut: document.CutMiddle, Least: leastPhrase}}}
-	for _, kind := range []string{"user", "system", "irq", "softirq", "steal", "idle"} {
-		t.Columns = append(t.Columns, figures("%", kind))
+	return document.Section{Title: document.Strongly("CPUs").Then(", in the windows", document.Faint), Blocks: []document.Block{cpuUses(c.CPUs)}}
+}
+
+// cpuUses is a table with mpstat's columns, of which a narrow terminal has only those with time in them.
+func cpuUses(uses []analysis.CPUUse) document.Table {
+	t := document.Table{Level: 1, Layouts: []document.Layout{{}, {Tight: true}, {Terse: true}, {Terse: true, Tight: true}},
+		Columns: []document.Column{{Head: [2]string{"", "CPU"}, Cut: document.CutMiddle, Least: leastPhrase}}}
+	for _, kind := range analysis.CPUKinds() {
+		col := figures("", "%"+kind)
+		col.Quiet = "0.0"
+		t.Columns = append(t.Columns, col)
 	}
-	for _, u := range c.CPUs {
+	for _, u := range uses {
 		cells := document.Texts(strings.TrimSpace(fmt.Sprintf("%s %d", u.Machine, u.CPU)))
-		for _, x := range []float64{u.User, u.System, u.IRQ, u.SoftIRQ, u.Steal, u.Idle} {
-			cells = append(cells, document.Cell{Text: fmt.Sprintf("%.1f", percent*x)})
+		for _, x := range u.Shares() {
+			cells = append(cells, own(fmt.Sprintf("%.1f", percent*x), x, "1"))
 		}
 		t.Rows = append(t.Rows, document.Row{Cells: cells})
 	}
-	return document.Section{Title: document.Strongly("CPUs").Then(", in the windows", document.Faint), Blocks: []document.Block{t}}
+	return t
 }
 
 // doubts are the cell's warnings.

@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/page"
 )
@@ -15,6 +16,9 @@ var htmlFormat = Format{Name: "html", write: writeHTML}
 func writeHTML(w io.Writer, d document.Document, _ Options) error {
 	if r, ok := d.Value.(judge.Report); ok && d.Kind == document.AReport {
 		d = Report(r)
+	}
+	if r, ok := d.Value.(*published.Report); ok {
+		d = PublishedDetails(r)
 	}
 	return page.Write(w, d)
 }

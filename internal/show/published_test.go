@@ -9,6 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
 // measuredBulk is a run of every bulk cell that the studies have, with a
@@ -83,12 +84,14 @@ func TestPublished(t *testing.T) {
 	for _, tt := range []struct {
 		golden  string
 		format  string
+		view    func(*published.Report) document.Document
 		studies []published.Study
 		files   []published.Measured
 	}{
-		{"published.txt", "table", published.Studies(), nil},
-		{"published-against.txt", "table", published.Studies(), []published.Measured{measuredBulk(t)}},
-		{"published-against.json", "json", published.Studies()[3:4], []published.Measured{measuredBulk(t)}},
+		{"published.txt", "table", Published, published.Studies(), nil},
+		{"published-against.txt", "table", Published, published.Studies(), []published.Measured{measuredBulk(t)}},
+		{"published-details.txt", "table", PublishedDetails, published.Studies()[3:], []published.Measured{measuredBulk(t)}},
+		{"published-against.json", "json", Published, published.Studies()[3:4], []published.Measured{measuredBulk(t)}},
 	} {
 		t.Run(tt.golden, func(t *testing.T) {
 			r, err := published.Compare(tt.studies, tt.files)
@@ -97,7 +100,7 @@ func TestPublished(t *testing.T) {
 			}
 			var b bytes.Buffer
 			f, _ := FindFormat(tt.format)
-			if err := f.Write(&b, Published(r), Options{}); err != nil {
+			if err := f.Write(&b, tt.view(r), Options{}); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, tt.golden, b.Bytes())
@@ -107,13 +110,41 @@ func TestPublished(t *testing.T) {
 				}
 				return
 			}
-			whole(t, Published(r), b.String())
+			whole(t, tt.view(r), b.String())
 			for l := range strings.Lines(b.String()) {
 				if w := width(strings.TrimRight(l, "\n")); w > DefaultWidth && !strings.Contains(l, "https://") {
 					t.Errorf("%d columns: %s", w, l)
 				}
 			}
 		})
+	}
+}
+
+// On 60 columns what was measured and whether it holds stay in the tables, which fit.
+func TestPublishedIsNarrow(t *testing.T) {
+	r, err := published.Compare(published.Studies(), []published.Measured{measuredBulk(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const columns = 60
+	d := Published(r)
+	for i, s := range d.Sections {
+		d.Sections[i].Title = nil
+		for _, b := range s.Blocks {
+			if table, is := b.(document.Table); is && len(table.Rows) == 0 {
+				t.Errorf("%s: a table without rows", s.Title)
+			}
+		}
+	}
+	var b bytes.Buffer
+	f, _ := FindFormat("table")
+	if err := f.Write(&b, d, Options{Width: columns}); err != nil {
+		t.Fatal(err)
+	}
+	for l := range strings.Lines(b.String()) {
+		if w := width(strings.TrimRight(l, "\n")); w > columns && !strings.Contains(l, "http") {
+			t.Errorf("%d columns: %s", w, l)
+		}
 	}
 }
 

@@ -85,3 +85,41 @@ func TestBetweenWithoutResult(t *testing.T) {
 		}
 	}
 }
+
+// A figure of a cell is its rounds' median, divided by what shares it.
+func TestValue(t *testing.T) {
+	host := judgetest.HostCell(mode.Host, "bulk")
+	p := analysis.Pair(judgetest.New(t, host, judgetest.Control(host)).Rounds(6, judgetest.Noisy([]float64{0.1, 0.1}, 40, 40)).File)
+	whole, ok := p.Value(analysis.Figure{Cell: host, Metric: workload.Throughput})
+	if !ok || len(whole.Rounds) != 6 || whole.Low > whole.Median || whole.High < whole.Median {
+		t.Fatalf("%+v %v", whole, ok)
+	}
+	half, _ := p.Value(analysis.Figure{Cell: host, Metric: workload.Throughput, Share: 2})
+	if !judgetest.Near(half.Median*2, whole.Median) || !judgetest.Near(half.High*2, whole.High) || !judgetest.Near(half.Rounds[5]*2, whole.Rounds[5]) {
+		t.Errorf("half of %+v is %+v", whole, half)
+	}
+	if _, ok := p.Value(analysis.Figure{Cell: host, Metric: workload.LatencyP50}); ok {
+		t.Error("bulk has a latency")
+	}
+}
+
+// The machine's idle share is mpstat's: waiting for I/O is not idle. The proxy's share is of one core.
+func TestCPUTime(t *testing.T) {
+	host := judgetest.HostCell(mode.Host, "bulk")
+	f := judgetest.New(t, host, judgetest.Control(host)).Rounds(6, judgetest.Noisy([]float64{0, 0}, 40, 40), func(v *sample.Visit) {
+		v.Elapsed = 2
+		v.Machine = []sample.CPU{{User: 0.5, Nice: 0.5, Idle: 1}, {ID: 1, System: 1, IOWait: 0.5, Idle: 0.5}}
+		v.Proxy = &sample.ProxyUse{CPU: 2.4}
+	}).File
+	p := analysis.Pair(f)
+	got, ok := p.CPUTime(host)
+	if !ok || got.Idle == nil || got.Proxy == nil || !judgetest.Near(got.Idle.Median, 1.5/4) || !judgetest.Near(got.Proxy.Median, 1.2) {
+		t.Fatalf("%+v %v", got, ok)
+	}
+	if u := got.CPUs; len(u) != 2 || !judgetest.Near(u[0].Nice, 0.25) || !judgetest.Near(u[0].User, 0.25) || !judgetest.Near(u[1].IOWait, 0.25) {
+		t.Errorf("%+v", u)
+	}
+	if _, ok := p.CPUTime(judgetest.HostCell(mode.Native, "bulk")); ok {
+		t.Error("a cell that was not measured has CPU time")
+	}
+}

@@ -44,7 +44,7 @@ func notIdle(v sample.Visit) float64 {
 	}
 	sum := 0.0
 	for _, c := range v.Machine {
-		sum += max(0, v.Elapsed-c.Idle-c.Steal)
+		sum += max(0, v.Elapsed-c.Idle-c.IOWait-c.Steal)
 	}
 	return sum
 }

@@ -42,7 +42,22 @@ type CPUUse struct {
 	IRQ     float64 `json:"irq"`
 	SoftIRQ float64 `json:"softirq"`
 	Steal   float64 `json:"steal"`
-	Idle    float64 `json:"idle"`
+	Idle    float64 `json:"idle"` // without IOWait
+
+	Nice      float64 `json:"nice,omitempty"`
+	IOWait    float64 `json:"iowait,omitempty"`
+	Guest     float64 `json:"guest,omitempty"`
+	GuestNice float64 `json:"guest_nice,omitempty"`
+}
+
+// CPUKinds are the kinds of a CPU's time in mpstat's order, by mpstat's names without the per cent sign.
+func CPUKinds() []string {
+	return []string{"usr", "nice", "sys", "iowait", "irq", "soft", "steal", "guest", "gnice", "idle"}
+}
+
+// Shares are the shares of CPUKinds, in their order.
+func (u CPUUse) Shares() []float64 {
+	return []float64{u.User, u.Nice, u.System, u.IOWait, u.IRQ, u.SoftIRQ, u.Steal, u.Guest, u.GuestNice, u.Idle}
 }
 
 // Counted is what a hop counted in all of a cell's good visits together. A guard is
@@ -96,14 +111,15 @@ func (s *Series) cpuUses() []CPUUse {
 			continue
 		}
 		for i, c := range v.Machine {
-			sums[i] = sample.CPU{ID: c.ID, User: sums[i].User + c.User, System: sums[i].System + c.System, IRQ: sums[i].IRQ + c.IRQ,
-				SoftIRQ: sums[i].SoftIRQ + c.SoftIRQ, Steal: sums[i].Steal + c.Steal, Idle: sums[i].Idle + c.Idle}
+			sums[i] = c.Combine(sums[i], func(x, y float64) float64 { return x + y })
 		}
 	}
 	var out []CPUUse
 	for i, c := range sums {
-		if all := c.Busy() + c.Steal + c.Idle; all > 0 && !math.IsInf(all, 0) {
-			out = append(out, CPUUse{machineOf(of, i), c.ID, c.User / all, c.System / all, c.IRQ / all, c.SoftIRQ / all, c.Steal / all, c.Idle / all})
+		if all := c.All(); all > 0 && !math.IsInf(all, 0) {
+			out = append(out, CPUUse{Machine: machineOf(of, i), CPU: c.ID, User: c.User / all, System: c.System / all, IRQ: c.IRQ / all,
+				SoftIRQ: c.SoftIRQ / all, Steal: c.Steal / all, Idle: c.Idle / all, Nice: c.Nice / all, IOWait: c.IOWait / all,
+				Guest: c.Guest / all, GuestNice: c.GuestNice / all})
 		}
 	}
 	if len(out) > mostCPUs {

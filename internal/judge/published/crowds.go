@@ -72,7 +72,7 @@ func count(digits string) int {
 
 // crowdRatios: the study's tables are read along their lines, each way against
 // the first column, and down their columns, each number of clients against the
-// smallest.
+// smallest. Of the third, 4×1 is also held against 1×4.
 func crowdRatios(es []Entry) []Comparison {
 	var out []Comparison
 	for i, e := range es {
@@ -90,6 +90,10 @@ func crowdRatios(es []Entry) []Comparison {
 		smallest := find(es, func(b Entry) bool { return b.Table == e.Table && b.Mode == e.Mode })
 		if c, ok := quotient(es, i, smallest, 2); ok {
 			c.Smallest = true
+			out = append(out, c)
+		}
+		apart := find(es, func(b Entry) bool { return b.Table == e.Table && b.Mode == e.Mode && b.Label == "1×4" })
+		if c, ok := quotient(es, i, apart, 4); ok && e.Label == "4×1" {
 			out = append(out, c)
 		}
 	}

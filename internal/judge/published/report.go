@@ -39,23 +39,17 @@ type File struct {
 
 // Result is a study and what of it holds.
 type Result struct {
-	Name     string    `json:"name"`
-	Year     string    `json:"year"`
-	Title    string    `json:"title"`
-	URL      string    `json:"url"`
-	Setup    string    `json:"setup"`
-	Baseline string    `json:"baseline"`
-	Findings []Finding `json:"findings"`
-	Rows     []Line    `json:"rows"`
-	Commands []Needed  `json:"commands"`
-	Notes    []string  `json:"notes"` // what is doubtful in it, and what else differs from it here
-}
-
-// Finding is what a study states, and how many of the ratios that it rests on
-// have each verdict.
-type Finding struct {
-	Text     string          `json:"text"`
-	Verdicts map[Verdict]int `json:"verdicts"`
+	Name     string        `json:"name"`
+	Year     string        `json:"year"`
+	Title    string        `json:"title"`
+	URL      string        `json:"url"`
+	Setup    string        `json:"setup"`
+	Baseline string        `json:"baseline"`
+	Findings []Finding     `json:"findings"`
+	Rows     []Line        `json:"rows"`
+	Claims   []ClaimResult `json:"claims"`
+	Commands []Needed      `json:"commands"`
+	Notes    []string      `json:"notes"` // what is doubtful in it, and what else differs from it here
 }
 
 // Needed is a command that measures cells of the study.
@@ -74,12 +68,13 @@ type Line struct {
 	Table  string       `json:"table,omitempty"`
 	Label  string       `json:"label,omitempty"`
 	Ratios []Ratio      `json:"ratios"`
+	Here   *Here        `json:"here,omitempty"` // nil: not measured
 }
 
 // whats are the published metrics in words.
 var whats = map[string]string{
-	"throughput": "throughput", "cpu_idle": "per busy core", "latency_one_way": "latency",
-	"response_time_median": "median response", "latency_spike": "spikes",
+	throughput: "throughput", cpuIdle: "idle CPU, and throughput per busy core", oneWay: "latency one way",
+	response: "median response", spike: "longest pause",
 }
 
 // Column is the mode that the line stands for, in our words if it has any.
@@ -95,7 +90,16 @@ func (l Line) What() string {
 	if w, ok := whats[l.Metric]; ok {
 		return w
 	}
-	return "per busy core"
+	return whats[cpuIdle]
+}
+
+// Placing is where the row was measured, in the study's words; "" of studies in one place or of
+// tables that have both ends in it.
+func (l Line) Placing() string {
+	if l.Placement == sameMachine || l.Placement == twoMachines {
+		return l.Placement
+	}
+	return ""
 }
 
 // Ratio is a published ratio beside the measured one.
@@ -109,6 +113,8 @@ type Ratio struct {
 	File      string          `json:"file,omitempty"`
 	Verdict   Verdict         `json:"verdict"`
 	Why       string          `json:"why,omitempty"` // it is not measured, where that is known
+	// Datapath is the one that a cell was measured on where the study's was another; "": its own.
+	Datapath string `json:"datapath,omitempty"`
 }
 
 // Verdict says whether a published ratio holds.
@@ -201,15 +207,17 @@ func (s Study) result(rows []Row, files []Measured) (Result, error) {
 		return Result{}, fmt.Errorf("%s: no published rows", s.Name)
 	}
 	out := Result{Name: s.Name, Year: es[0].Year, Title: s.Title, URL: s.URL, Setup: s.Setup, Baseline: s.Baseline,
-		Commands: []Needed{}, Notes: append([]string{}, s.Doubts...)}
+		Commands: []Needed{}, Claims: []ClaimResult{}, Notes: append([]string{}, s.Doubts...)}
 	for _, text := range s.Findings {
-		out.Findings = append(out.Findings, Finding{text, map[Verdict]int{}})
+		out.Findings = append(out.Findings, Finding{Text: text, Verdicts: map[Verdict]int{}})
 	}
 	for _, c := range s.Commands {
 		out.Commands = append(out.Commands, Needed{Command: c.String()})
 	}
 	for _, e := range es {
-		out.Rows = append(out.Rows, line(e))
+		l := line(e)
+		l.Here = s.here(e, files)
+		out.Rows = append(out.Rows, l)
 	}
 	note := func(text string) {
 		if text != "" && !slices.Contains(out.Notes, text) {
@@ -222,15 +230,38 @@ func (s Study) result(rows []Row, files []Measured) (Result, error) {
 			note(n)
 		}
 		out.Rows[c.Of].Ratios = append(out.Rows[c.Of].Ratios, x)
-		if len(files) == 0 || c.Why != "" {
+		if len(files) == 0 {
 			continue
 		}
 		out.Findings[c.Finding].Verdicts[x.Verdict]++
+		out.Findings[c.Finding].note(x.Datapath)
 		if x.Verdict == NotMeasured && es[c.Of].Why == "" {
 			out.Commands[es[c.Of].Command].Missing++
 		}
 	}
+	s.checkClaims(&out, files, note)
+	for i, f := range out.Findings {
+		out.Findings[i].Verdict = f.verdict(slices.Contains(s.Mostly, i))
+	}
 	return out, nil
+}
+
+// checkClaims adds what the study states without figures to its result.
+func (s Study) checkClaims(out *Result, files []Measured, note func(string)) {
+	for _, c := range s.Claims {
+		x, notes := s.check(c, files)
+		out.Claims = append(out.Claims, x)
+		for _, n := range notes {
+			note(n)
+		}
+		if len(files) == 0 {
+			continue
+		}
+		out.Findings[c.Finding].Verdicts[x.Verdict]++
+		if x.Verdict == NotMeasured {
+			out.Commands[c.Command].Missing++
+		}
+	}
 }
 
 func line(e Entry) Line {
@@ -244,14 +275,19 @@ func line(e Entry) Line {
 // measure finds the comparison's ratio in the file that comes closest to the
 // study's own conditions, and of these in the one with the most rounds.
 func (s Study) measure(es []Entry, c Comparison, files []Measured) (Ratio, []string) {
-	of, to := es[c.Of], es[c.To]
-	out := Ratio{To: c.To, Smallest: c.Smallest, Published: c.Ratio, Stated: c.Stated, Finding: c.Finding, Verdict: NotMeasured, Why: cmp.Or(of.Why, c.Why)}
-	if c.Why != "" {
-		return out, nil
+	of, to := es[c.Of].Figure, es[c.To].Figure
+	if c.Against != nil {
+		to = *c.Against
 	}
+	out := Ratio{To: c.To, Smallest: c.Smallest, Published: c.Ratio, Stated: c.Stated, Finding: c.Finding, Verdict: NotMeasured, Why: es[c.Of].Why}
 	var best []string // notes
 	for _, f := range files {
-		x, ok := f.pair.Between(of.Figure, to.Figure)
+		to := to
+		x, ok := f.pair.Between(of, to)
+		if host := standIn(to, f); !ok && host.Cell != to.Cell {
+			to = host
+			x, ok = f.pair.Between(of, to)
+		}
 		if !ok {
 			out.Why = cmp.Or(out.Why, f.missing(of.Cell), f.missing(to.Cell))
 			continue
@@ -261,11 +297,31 @@ func (s Study) measure(es []Entry, c Comparison, files []Measured) (Ratio, []str
 			continue
 		}
 		out.Measured, out.File, best = &x, f.Name, notes
+		out.Datapath = cmp.Or(datapath(f.pair, of.Cell), datapath(f.pair, to.Cell))
 	}
 	if out.Measured != nil {
 		out.Verdict, out.Why = judge(c.Ratio, *out.Measured), ""
 	}
 	return out, best
+}
+
+// standIn returns the figure that stands for f in a file: on a swarm there is no native mode, and
+// host is measured in its place. Elsewhere it returns f.
+func standIn(f analysis.Figure, file Measured) analysis.Figure {
+	isSwarm := func(c sample.Cell) bool { return c.On == sample.Swarm }
+	if f.Cell.Mode == string(mode.Native) && slices.ContainsFunc(file.File.Header.Plan.Cells, isSwarm) {
+		f.Cell.Mode, f.Cell.On = string(mode.Host), sample.Swarm
+	}
+	return f
+}
+
+// datapath returns the datapath of Open vSwitch that c was measured on if it is not the kernel's,
+// which the study had; otherwise "".
+func datapath(p *analysis.Pairing, c sample.Cell) string {
+	if _, path, _ := p.Conditions(c); strings.HasPrefix(path.Facts["datapath"], "userspace") {
+		return path.Facts["datapath"]
+	}
+	return ""
 }
 
 func (f Measured) missing(c sample.Cell) string {
@@ -302,6 +358,7 @@ func (s Study) notes(p *analysis.Pairing, cells ...sample.Cell) []string {
 		if o := workload.StreamOf(l); c.Load == workload.Stream && o.Pace > 0 {
 			took := float64(o.Tokens) / o.Pace
 			add(math.Abs(took-s.Response) > alike*s.Response, "responses of %.3g s were measured, published are those of %g s", took, s.Response)
+			add(s.Pace > 0 && !near(o.Pace, s.Pace), "stream was measured at %.3g tokens a second, published at %g", o.Pace, s.Pace)
 			add(l.Nodelay == "off", "stream was measured with TCP_NODELAY off")
 		}
 		if slices.Contains(path.Hops, string(mode.HopWire)) {
@@ -310,7 +367,7 @@ func (s Study) notes(p *analysis.Pairing, cells ...sample.Cell) []string {
 		}
 		pin := p.Pin(c)
 		add(pin != "", "measured with client and server on %s (--pin %s), in the study wherever the scheduler put them", analysis.PinWords(pin), pin)
-		add(strings.HasPrefix(path.Facts["datapath"], "userspace"), "measured on another datapath of Open vSwitch: %s", path.Facts["datapath"])
+		add(c.Mode == string(mode.Host) && c.On == sample.Swarm, "on a swarm there is no native mode: host stands for it")
 	}
 	return out
 }

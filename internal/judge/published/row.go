@@ -50,10 +50,10 @@ var columns = []string{"source", "year", "mode", "placement", "load", "shape", "
 
 // Words that rows may use besides the catalogue's modes.
 var (
-	placements = []string{"host-to-container", "container-to-container", "remote-to-host", "remote-to-container", "same machine", "two machines"}
+	placements = []string{"host-to-container", "container-to-container", "remote-to-host", "remote-to-container", sameMachine, twoMachines}
 	loads      = []string{workload.Bulk, workload.RR, workload.Stream}
 	metrics    = []string{throughput, perClient, cpuIdle, adjusted + string(mode.PublishProxy), adjusted + string(mode.PublishNAT),
-		asPrinted, oneWay, response, spike}
+		AsPrinted, oneWay, response, spike}
 )
 
 // Metrics as published.csv has them.
@@ -62,7 +62,7 @@ const (
 	perClient  = "throughput_per_container"
 	cpuIdle    = "cpu_idle"
 	adjusted   = "cpu_adjusted_ratio_vs_" // and a mode
-	asPrinted  = "ratio_as_printed"
+	AsPrinted  = "ratio_as_printed"       // beside the quotient of two rows, which is in no ratio itself
 	oneWay     = "latency_one_way"
 	response   = "response_time_median"
 	spike      = "latency_spike"

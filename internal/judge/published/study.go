@@ -17,10 +17,13 @@ type Study struct {
 	Setup    string   // what was measured on what, and how its words are ours
 	Baseline string   // what its ratios are to
 	Findings []string // what it states, as far as its numbers show it
+	Mostly   []int    // indexes of findings that hold if more than half of their ratios do; the others need all
 	Commands []Command
 	Doubts   []string    // what of it cannot be or is inferred, and what differs here in any run
 	Streams  int         // connections of its bulk load
 	Response float64     // seconds that a response of its baseline takes (stream)
+	Pace     float64     // tokens a second (stream)
+	Claims   []Claim     // what it states without figures
 	Wire     sample.Wire // between its machines
 
 	ours    func(Row) (Ours, error)
@@ -55,10 +58,11 @@ type Entry struct {
 type Comparison struct {
 	Of, To   int // indexes of the study's entries
 	Ratio    float64
-	Stated   bool   // the study states the ratio itself; else it is the quotient of two rows
-	Finding  int    // index of the finding that rests on it
-	Smallest bool   // against the smallest shape of the same mode, not the study's baseline
-	Why      string // it says nothing of another machine, because; "": it is measured
+	Stated   bool // the study states the ratio itself; else it is the quotient of two rows
+	Finding  int  // index of the finding that rests on it
+	Smallest bool // against the smallest shape of the same mode, not the study's baseline
+	// Against is what row Of is measured against where that is not row To's cell; nil: it is.
+	Against *analysis.Figure
 }
 
 // studyOf returns the study called name; ok is false if there is none.

@@ -3,6 +3,7 @@ package published
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -72,6 +73,9 @@ func TestPublishedRatios(t *testing.T) {
 		{"docker-network-performance-2014", side{mode: "ovs", label: "4×4"}, side{mode: "pipework", label: "4×4"}, false, 1.25},
 		{"sql-server-docker-network-drivers-2019", side{mode: "bridge", metric: throughput}, side{mode: "native", metric: throughput}, false, 0.87},
 		{"sql-server-docker-network-drivers-2019", side{mode: "overlay", metric: throughput}, side{mode: "native", metric: throughput}, false, 0.68},
+		{"docker-network-performance-2014", side{mode: "link", label: "4×1"}, side{mode: "link", label: "1×4"}, false, 1.48},
+		{"sql-server-docker-network-drivers-2019", side{mode: "publish-proxy", metric: throughput}, side{mode: "bridge", metric: throughput}, false, 0.83},
+		{"docker-host-vs-bridge-qperf", side{mode: "host", metric: oneWay, place: "same machine"}, side{mode: "bridge", metric: oneWay, place: "same machine"}, false, 0.87},
 		{"docker-host-vs-bridge-qperf", side{mode: "bridge", metric: oneWay, place: "two machines"}, side{mode: "native", metric: oneWay, place: "two machines"}, false, 1.17},
 	} {
 		s, es := entries(t, tt.study)
@@ -105,6 +109,9 @@ func TestFindingsRestOnRatios(t *testing.T) {
 			}
 			rests[c.Finding]++
 		}
+		for _, c := range s.Claims {
+			rests[c.Finding]++
+		}
 		for i, n := range rests {
 			if n == 0 {
 				t.Errorf("%s: nothing supports %q", name, s.Findings[i])
@@ -113,23 +120,178 @@ func TestFindingsRestOnRatios(t *testing.T) {
 	}
 }
 
-// What rests on nothing that another machine can measure counts for no finding, and says why.
-func TestOtherPlaces(t *testing.T) {
+// docker-proxy's row is measured where it answers, against what answers there, too.
+func TestProxyIsMeasuredOnTheMachineItself(t *testing.T) {
 	s, _ := studyOf("sql-server-docker-network-drivers-2019")
-	all := map[mode.Name]float64{mode.Native: 50, mode.Host: 50, mode.PublishProxy: 20}
+	all := map[mode.Name]float64{mode.Native: 50, mode.Host: 50, mode.PublishDefault: 20}
 	r, err := Compare([]Study{s}, []Measured{{Name: "a.jsonl", File: file(1, 9, all)}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	got := r.Studies[0]
+	for _, l := range got.Rows {
+		if l.Mode != string(mode.PublishProxy) || l.Metric != throughput {
+			continue
+		}
+		if m := l.Ratios[0].Measured; m == nil || m.Median != 0.4 || l.Ratios[0].Verdict != Holds {
+			t.Errorf("to native: %+v", l.Ratios[0])
+		}
+		if x := l.Ratios[1]; x.Verdict != NotMeasured {
+			t.Errorf("to NAT, which the file has not: %+v", x)
+		}
+		if l.Here == nil || l.Here.Text(l.In().By) != "20.0 ±0.0" {
+			t.Errorf("here %+v", l.Here)
+		}
+	}
+	if f := got.Findings[2]; f.Verdict != Incomplete || f.Verdicts[Holds] != 1 {
+		t.Errorf("%+v, want half of it to be measured", f)
+	}
+	if c := got.Commands; c[0].Missing == 0 || c[1].Missing != 1 {
+		t.Errorf("commands %+v", c)
+	}
+}
+
+// On a swarm, where nothing runs without a container, host stands for native and a note says so.
+func TestHostStandsForNativeOnASwarm(t *testing.T) {
+	s, _ := studyOf("docker-host-vs-bridge-qperf")
+	f := file(1, 9, map[mode.Name]float64{mode.Host: 50, mode.PublishDefault: 20})
+	for i := range f.Header.Plan.Cells {
+		c := &f.Header.Plan.Cells[i]
+		c.On, c.From, c.To = sample.Swarm, "remote", "address"
+		if c.Mode == string(mode.PublishDefault) {
+			c.From = "remote-container"
+		}
+	}
+	r, err := Compare([]Study{s}, []Measured{{Name: "swarm.jsonl", File: f}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, l := range r.Studies[0].Rows {
-		for _, x := range l.Ratios {
-			if across := l.Cell.From == "host"; across != (x.Why == otherPlace) || across && x.Measured != nil {
-				t.Errorf("%s: %+v", l.Mode, x)
+		if l.Placement != twoMachines || l.Metric != throughput {
+			continue
+		}
+		switch l.Mode {
+		case string(mode.Native):
+			if l.Here == nil || l.Here.StandsFor != string(mode.Native) {
+				t.Errorf("native's figure here: %+v", l.Here)
+			}
+		case string(mode.Bridge):
+			if m := l.Ratios[0].Measured; m == nil || m.Median != 0.4 {
+				t.Errorf("the published port to what stands for native: %+v", l.Ratios[0])
 			}
 		}
 	}
-	if f := r.Studies[0].Findings[1]; f.Verdicts[NotMeasured] != 1 {
-		t.Errorf("%q rests on %v, want one ratio", f.Text, f.Verdicts)
+	if !slices.ContainsFunc(r.Studies[0].Notes, func(n string) bool { return strings.Contains(n, "host stands for it") }) {
+		t.Errorf("notes %q", r.Studies[0].Notes)
+	}
+}
+
+// A finding of several parts holds only if all do; one that is of most of them needs more than half.
+func TestFindingVerdict(t *testing.T) {
+	for _, tt := range []struct {
+		verdicts map[Verdict]int
+		mostly   bool
+		want     Verdict
+	}{
+		{nil, false, ""},
+		{map[Verdict]int{Holds: 2}, false, Holds},
+		{map[Verdict]int{Holds: 2, Unclear: 1}, false, Unclear},
+		{map[Verdict]int{Holds: 1, NotMeasured: 1}, false, Incomplete},
+		{map[Verdict]int{Holds: 1, Unclear: 1, NotMeasured: 1}, false, Unclear},
+		{map[Verdict]int{NotMeasured: 2}, false, NotMeasured},
+		{map[Verdict]int{Gone: 1, Unclear: 1}, false, Fails},
+		{map[Verdict]int{Reversed: 1, Holds: 1}, false, Partly},
+		{map[Verdict]int{Holds: 6, Reversed: 1, Emerged: 2}, true, Holds},
+		{map[Verdict]int{Holds: 4, Reversed: 5}, true, Fails},
+		{map[Verdict]int{Holds: 4, Unclear: 5}, true, Unclear},
+		{map[Verdict]int{Holds: 4, NotMeasured: 5}, true, Incomplete},
+	} {
+		if got := (Finding{Verdicts: tt.verdicts}).verdict(tt.mostly); got != tt.want {
+			t.Errorf("%v, mostly %v: got %q, want %q", tt.verdicts, tt.mostly, got, tt.want)
+		}
+	}
+}
+
+// A finding that was measured on another datapath than the study's says so in its own line.
+func TestFindingNamesItsDatapath(t *testing.T) {
+	s, _ := studyOf("docker-network-performance-2014")
+	f := file(1, 9, map[mode.Name]float64{mode.Host: 40, mode.NATAlias: 30, mode.OVS: 9})
+	for i := range f.Header.Plan.Cells {
+		c := &f.Header.Plan.Cells[i]
+		c.From, c.To, c.Shape = "container", "container", sample.Shape{Servers: 1, Clients: 2, Procs: 1}
+		f.Header.Paths = append(f.Header.Paths, sample.Path{Mode: c.Mode, From: c.From, To: c.To, On: c.On, Servers: 1, Clients: 2,
+			Facts: map[string]string{"datapath": map[string]string{"ovs": "userspace (datapath_type=netdev)"}[c.Mode]}})
+	}
+	for i := range f.Visits {
+		v := &f.Visits[i]
+		v.Rates = [][]float64{{float64(v.Server.Received)}}
+	}
+	r, err := Compare([]Study{s}, []Measured{{Name: "a.jsonl", File: f}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range r.Studies[0].Findings[:2] {
+		if noted := len(x.Notes) == 1; noted != (i == 0) {
+			t.Errorf("%q: notes %q", x.Text, x.Notes)
+		}
+	}
+	if text := strings.Join(r.Answer.Text, " "); !strings.Contains(text, "userspace") {
+		t.Errorf("the answer does not say it: %s", text)
+	}
+}
+
+// What is stated without figures is a pair of cells or a bound, each of a finding, with a command.
+func TestClaims(t *testing.T) {
+	for _, s := range studies {
+		for _, c := range s.Claims {
+			if c.Finding >= len(s.Findings) || c.Command >= len(s.Commands) || c.Text == "" || (c.To.Metric == "") != (c.Bound > 0) {
+				t.Errorf("%s: %+v", s.Name, c)
+			}
+			for _, f := range []analysis.Figure{c.Of, c.To} {
+				m, ok := mode.Find(mode.Name(f.Cell.Mode))
+				if _, routed := m.Route(mode.Placement(f.Cell.From), mode.Target(f.Cell.To)); f.Metric != "" && (!ok || !routed) {
+					t.Errorf("%s: no route for %+v", c.Text, f.Cell)
+				}
+				if tunes, err := mode.ParseTunes(f.Cell.Tune); f.Cell.Tune != "" && (err != nil || string(tunes) != f.Cell.Tune) {
+					t.Errorf("%s: tune %q is written %q: %v", c.Text, f.Cell.Tune, tunes, err)
+				}
+			}
+		}
+	}
+}
+
+func TestJudgeClaims(t *testing.T) {
+	x := func(low, high float64, v stats.Verdict) analysis.Ratio {
+		return analysis.Ratio{Median: (low + high) / 2, Low: low, High: high, N: 8, Verdict: v}
+	}
+	for _, tt := range []struct {
+		want     Direction
+		measured analysis.Ratio
+		verdict  Verdict
+	}{
+		{Alike, x(0.99, 1.01, stats.Same), Holds},
+		{Alike, x(1.2, 1.3, stats.Worse), Emerged},
+		{Alike, x(0.9, 1.2, stats.Unclear), Unclear},
+		{Less, x(0.5, 0.6, stats.Better), Holds},
+		{Less, x(1.5, 1.6, stats.Worse), Reversed},
+		{More, x(1.5, 1.6, stats.Worse), Holds},
+		{More, x(0.99, 1.01, stats.Same), Gone},
+		{More, x(0.9, 1.4, stats.Unclear), Unclear},
+		{More, analysis.Ratio{Median: 2, Low: 2, High: 2, N: 1, Verdict: stats.Worse}, Unclear},
+	} {
+		if got := judgeDirection(tt.want, tt.measured); got != tt.verdict {
+			t.Errorf("%s, %+v: got %s, want %s", tt.want, tt.measured, got, tt.verdict)
+		}
+	}
+	for _, tt := range []struct {
+		want    Direction
+		most    float64
+		n       int
+		verdict Verdict
+	}{{More, 0.25, 8, Holds}, {More, 0.04, 8, Gone}, {Less, 0.04, 8, Holds}, {Less, 0.25, 8, Emerged}, {More, 0.25, 2, Unclear}} {
+		if got := judgeBound(tt.want, 0.2, tt.most, tt.n); got != tt.verdict {
+			t.Errorf("%s, %v: got %s, want %s", tt.want, tt.most, got, tt.verdict)
+		}
 	}
 }
 
@@ -139,11 +301,12 @@ func TestAnswer(t *testing.T) {
 		for _, x := range v {
 			f.Verdicts[x]++
 		}
+		f.Verdict = f.verdict(false)
 		return f
 	}
-	r := Report{Files: []File{{Name: "a"}}, Studies: []Result{{Findings: []Finding{finding("one", Holds, Unclear), finding("two", Gone, Holds, NotMeasured),
+	r := Report{Files: []File{{Name: "a"}}, Studies: []Result{{Findings: []Finding{finding("one", Holds, Holds), finding("two", Gone, Holds, NotMeasured),
 		finding("three", Reversed), finding("four", Unclear, NotMeasured), finding("five", NotMeasured)}}}}
-	want := []string{"1 of 5 findings holds: one.", "2 do not: two (in part: holds 1, gone 1); three (reversed 1).",
+	want := []string{"1 of 5 findings holds: one.", "1 does not hold: three (reversed).", "1 holds in part: two (holds 1, gone 1, not measured 1 of 3 ratios).",
 		"1 is unclear: a longer run (--budget) or a quieter machine decides.", "1 is not measured: the commands below would."}
 	if got := r.answer().Text; !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

@@ -53,9 +53,9 @@ func (m *Meter) Read(pids ...int) (Reading, error) {
 	slices.Sort(ids)
 	for _, id := range ids {
 		c := st.CPU[id]
-		// Guest time is inside user time already.
-		r.CPUs = append(r.CPUs, sample.CPU{ID: int(id), User: c.User + c.Nice, System: c.System, IRQ: c.IRQ,
-			SoftIRQ: c.SoftIRQ, Steal: c.Steal, Idle: c.Idle + c.Iowait})
+		// The kernel counts guests' time in user and nice time as well.
+		r.CPUs = append(r.CPUs, sample.CPU{ID: int(id), User: c.User - c.Guest, Nice: c.Nice - c.GuestNice, System: c.System,
+			IRQ: c.IRQ, SoftIRQ: c.SoftIRQ, Steal: c.Steal, Idle: c.Idle, IOWait: c.Iowait, Guest: c.Guest, GuestNice: c.GuestNice})
 	}
 	for _, pid := range pids {
 		r.Procs = append(r.Procs, ProcessCPU(pid).Seconds())
@@ -75,8 +75,7 @@ func Since(a, b Reading) []sample.CPU {
 		if !ok {
 			continue
 		}
-		out = append(out, sample.CPU{ID: y.ID, User: y.User - x.User, System: y.System - x.System, IRQ: y.IRQ - x.IRQ,
-			SoftIRQ: y.SoftIRQ - x.SoftIRQ, Steal: y.Steal - x.Steal, Idle: y.Idle - x.Idle})
+		out = append(out, y.Combine(x, func(now, then float64) float64 { return now - then }))
 	}
 	return out
 }

@@ -261,7 +261,8 @@ func (v Visit) checkFigures() error {
 	}
 	for _, c := range v.Machine {
 		// The kernel's idle counters may decrease slightly.
-		if err := times(math.Abs(c.User), math.Abs(c.System), math.Abs(c.IRQ), math.Abs(c.SoftIRQ), math.Abs(c.Steal), math.Abs(c.Idle)); err != nil {
+		if err := times(math.Abs(c.User), math.Abs(c.System), math.Abs(c.IRQ), math.Abs(c.SoftIRQ), math.Abs(c.Steal), math.Abs(c.Idle),
+			math.Abs(c.Nice), math.Abs(c.IOWait), math.Abs(c.Guest), math.Abs(c.GuestNice)); err != nil {
 			return err
 		}
 	}

@@ -182,7 +182,8 @@ type ProxyUse struct {
 	Memory int64 `json:"memory_bytes,omitempty"`
 }
 
-// CPU is one CPU's time by kind, in seconds.
+// CPU is one CPU's time by kind, in seconds, as mpstat parts it. In a file without nice, iowait and
+// guest's times User has the first and the last, and Idle the second.
 type CPU struct {
 	ID      int     `json:"id"`
 	User    float64 `json:"user"`
@@ -191,6 +192,11 @@ type CPU struct {
 	SoftIRQ float64 `json:"softirq"`
 	Steal   float64 `json:"steal"`
 	Idle    float64 `json:"idle"`
+
+	Nice      float64 `json:"nice,omitempty"`
+	IOWait    float64 `json:"iowait,omitempty"` // idle, with I/O of its own outstanding
+	Guest     float64 `json:"guest,omitempty"`  // of virtual machines
+	GuestNice float64 `json:"guest_nice,omitempty"`
 }
 
 // MachineUse is another machine in a visit.
@@ -206,7 +212,19 @@ type MachineUse struct {
 }
 
 // Busy returns the time in which the CPU was not idle.
-func (c CPU) Busy() float64 { return c.User + c.System + c.IRQ + c.SoftIRQ }
+func (c CPU) Busy() float64 {
+	return c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Guest + c.GuestNice
+}
+
+// All returns all of the CPU's time, in seconds.
+func (c CPU) All() float64 { return c.Busy() + c.Steal + c.Idle + c.IOWait }
+
+// Combine returns c and o kind by kind, by a function of the two, with c's ID.
+func (c CPU) Combine(o CPU, by func(x, y float64) float64) CPU {
+	return CPU{ID: c.ID, User: by(c.User, o.User), System: by(c.System, o.System), IRQ: by(c.IRQ, o.IRQ),
+		SoftIRQ: by(c.SoftIRQ, o.SoftIRQ), Steal: by(c.Steal, o.Steal), Idle: by(c.Idle, o.Idle), Nice: by(c.Nice, o.Nice),
+		IOWait: by(c.IOWait, o.IOWait), Guest: by(c.Guest, o.Guest), GuestNice: by(c.GuestNice, o.GuestNice)}
+}
 
 // HopReading is a hop's counters before and after a visit.
 type HopReading struct {

@@ -39,15 +39,13 @@ func partyChart(cells []analysis.Cell, w workload.Workload) (c chart, ok bool) {
 		Table: tableOf(rows, "mode, "+unit.unit, "client", "server", "proxy", "rest", "sum")}, largest(sums...) > 0
 }
 
-// cpuKinds are the kinds of CPU time, as mpstat has them.
-var cpuKinds = []string{"user", "system", "irq", "softirq", "steal", "idle"}
-
 // mostBars is how many CPUs of all modes together are drawn; the table has all.
 const mostBars = 64
 
 // cpuChart shows how each CPU spent its time under each mode.
 func cpuChart(cells []analysis.Cell) (c chart, ok bool) {
-	spec := stacks{Axis: "% of the CPU's time", Parts: cpuKinds, Colors: "cpu", Whole: 100, Dense: true}
+	kinds := analysis.CPUKinds()
+	spec := stacks{Axis: "% of the CPU's time", Parts: kinds, Colors: "cpu", Whole: 100, Dense: true}
 	var rows [][]string
 	for _, cell := range cells {
 		if len(cell.CPUs) == 0 {
@@ -59,7 +57,7 @@ func cpuChart(cells []analysis.Cell) (c chart, ok bool) {
 		for _, u := range cell.CPUs {
 			row := stackRow{Label: strings.Join(strings.Fields(fmt.Sprintf("%s %s CPU %d", cell.Name(), u.Machine, u.CPU)), " ")}
 			entry := []string{row.Label}
-			for _, x := range []float64{u.User, u.System, u.IRQ, u.SoftIRQ, u.Steal, u.Idle} {
+			for _, x := range u.Shares() {
 				row.Values = append(row.Values, short(100*x))
 				entry = append(entry, fmt.Sprintf("%.1f", 100*x))
 			}
@@ -68,7 +66,7 @@ func cpuChart(cells []analysis.Cell) (c chart, ok bool) {
 	}
 	c = chart{Kind: "stack", Title: "The machine's CPUs, by mode", Spec: spec,
 		How:   "What each CPU did in the windows, all rounds together, as mpstat shows it.",
-		Table: tableOf(rows, append([]string{"%"}, cpuKinds...)...)}
+		Table: tableOf(rows, append([]string{"%"}, kinds...)...)}
 	if len(rows) > mostBars {
 		c.Kind, c.Spec = "", nil
 	}

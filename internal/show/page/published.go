@@ -3,14 +3,15 @@ package page
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// publishedGroups are the studies' ratios with those that this machine has, a group for each
-// study: a chart of what is held against its baseline and one of what is held against its
-// smallest crowd, of each of its tables and of each of its metrics.
+// publishedGroups are the studies' figures and ratios with those that this machine has, a group for
+// each study: of each of its tables the chart that it drew, and of each table and metric a chart of
+// what is held against its baseline and one of what is held against its smallest crowd.
 func publishedGroups(r *published.Report) []group {
 	var out []group
 	measured := len(r.Files) > 0
@@ -23,6 +24,9 @@ func publishedGroups(r *published.Report) []group {
 			}
 		}
 		for _, part := range parts {
+			if c, ok := crowdChart(s, part, measured); ok {
+				g.Charts = append(g.Charts, c)
+			}
 			for _, smallest := range []bool{false, true} {
 				if c, ok := publishedChart(s, part, smallest, measured); ok {
 					g.Charts = append(g.Charts, c)
@@ -36,6 +40,57 @@ func publishedGroups(r *published.Report) []group {
 	return out
 }
 
+// crowdChart is a table of a study as it drew it: a line for each mode over the numbers of clients, and
+// this machine's beside it. ok is false of what is no such table.
+func crowdChart(s published.Result, table string, measured bool) (c chart, ok bool) {
+	var spec growths
+	var rows [][]string
+	// add appends a point to a series.
+	add := func(label, shape string, p growthPoint) {
+		if !slices.Contains(spec.Shapes, shape) {
+			spec.Shapes = append(spec.Shapes, shape)
+		}
+		i := slices.IndexFunc(spec.Series, func(g growth) bool { return g.Label == label })
+		if i < 0 {
+			i = len(spec.Series)
+			spec.Series = append(spec.Series, growth{Label: label})
+		}
+		p.Shape = shape
+		spec.Series[i].Points = append(spec.Series[i].Points, p)
+	}
+	for _, row := range s.Rows {
+		if row.Table != table || table == "" {
+			continue
+		}
+		unit := row.In()
+		spec.Axis = unit.Name
+		add(row.Column()+", published", row.Label, growthPoint{Value: row.Value})
+		entry := []string{publishedName(row), row.Printed, "", "", ""}
+		if h := row.Here; h != nil {
+			p := growthPoint{Value: short(h.Median * unit.By)}
+			entry[2] = three(h.Median * unit.By)
+			if h.N > 1 {
+				low, high := short(h.Low*unit.By), short(h.High*unit.By)
+				p.Low, p.High = &low, &high
+				entry[3], entry[4] = three(h.Low*unit.By), three(h.High*unit.By)
+			}
+			add(row.Column()+", here", row.Label, p)
+		}
+		rows = append(rows, entry)
+	}
+	heads := []string{"what, " + spec.Axis, "published", "here", "from", "to"}
+	if !measured {
+		heads = heads[:2]
+		for i := range rows {
+			rows[i] = rows[i][:len(heads)]
+		}
+	}
+	title, across, _ := strings.Cut(table, "; ")
+	spec.Across = title
+	return chart{Kind: "scaling", Title: printable.Capital(across) + ": " + title, How: "What the study drew, and this machine's beside it.",
+		Spec: spec, Table: tableOf(rows, heads...)}, len(spec.Shapes) > 1
+}
+
 // publishedChart has a row for each ratio that was published: a diamond for it, and a dot
 // with its interval for this machine's. ok is false if there are fewer than two.
 func publishedChart(s published.Result, part string, smallest, measured bool) (c chart, ok bool) {
@@ -47,7 +102,7 @@ func publishedChart(s published.Result, part string, smallest, measured bool) (c
 			continue
 		}
 		for _, x := range row.Ratios {
-			if x.Smallest != smallest {
+			if x.Smallest != smallest || row.Table != "" && !smallest && s.Rows[x.To].Label != row.Label {
 				continue
 			}
 			was, label := x.Published, publishedName(row)

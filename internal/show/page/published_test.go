@@ -81,6 +81,12 @@ func TestPublishedStudies(t *testing.T) {
 	for _, g := range groups {
 		for _, c := range g.Charts {
 			labels := map[string]bool{}
+			if crowds, is := c.Spec.(growths); is {
+				if len(crowds.Shapes) < 4 || len(crowds.Series) < 3 || crowds.Axis != "Gbit/s" || len(c.Table.Rows) < 12 {
+					t.Errorf("%s, %s: %d shapes, %d series", g.Title, c.Title, len(crowds.Shapes), len(crowds.Series))
+				}
+				continue
+			}
 			for _, row := range c.Spec.(intervals).Rows {
 				if labels[row.Label] {
 					t.Errorf("%s, %s: two rows are called %q", g.Title, c.Title, row.Label)
@@ -88,5 +94,24 @@ func TestPublishedStudies(t *testing.T) {
 				labels[row.Label] = true
 			}
 		}
+	}
+}
+
+// A chart of the study of 2014 has its lines and this machine's, in the study's unit.
+func TestCrowdChart(t *testing.T) {
+	row := func(label string, was float64, here *published.Here) published.Line {
+		return published.Line{Row: published.Row{Mode: "link", Value: was, Printed: three(was), Unit: "Gbit/s"},
+			Cell: &sample.Cell{Mode: "link"}, Table: "clients; Gbit/s for each", Label: label, Here: here}
+	}
+	s := published.Result{Rows: []published.Line{row("1", 12, &published.Here{Unit: "bit/s",
+		Value: published.Value{Median: 30e9, Low: 29e9, High: 32e9, N: 9}}), row("2", 8.1, nil)}}
+	c, ok := crowdChart(s, "clients; Gbit/s for each", true)
+	spec, is := c.Spec.(growths)
+	if !ok || !is || !slices.Equal(spec.Shapes, []string{"1", "2"}) || len(spec.Series) != 2 {
+		t.Fatalf("%+v %v", c, ok)
+	}
+	if theirs, ours := spec.Series[0], spec.Series[1]; theirs.Label != "link, published" || len(theirs.Points) != 2 || theirs.Points[1].Value != 8.1 ||
+		ours.Label != "link, here" || len(ours.Points) != 1 || ours.Points[0].Value != 30 || *ours.Points[0].High != 32 {
+		t.Errorf("%+v", spec.Series)
 	}
 }

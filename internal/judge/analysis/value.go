@@ -1,0 +1,75 @@
+package analysis
+
+import (
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Value returns a figure over its rounds, divided by its share; ok is false if the file has none.
+func (p *Pairing) Value(f Figure) (m Metric, ok bool) {
+	for i, s := range p.j.Series {
+		if !p.holds(i, f.Cell) {
+			continue
+		}
+		if m, ok = s.Metric(f.Metric); ok {
+			by := 1 / f.share()
+			m.Median, m.Low, m.High = m.Median*by, m.Low*by, m.High*by
+			m.Merged = scaledBy(m.Merged, by)
+			for k := range m.Rounds {
+				m.Rounds[k] *= by
+			}
+			return m, true
+		}
+	}
+	return Metric{}, false
+}
+
+func scaledBy(x *float64, by float64) *float64 {
+	if x == nil {
+		return nil
+	}
+	y := *x * by
+	return &y
+}
+
+// CPUTime is how the machine's CPUs spent the windows of a cell, as mpstat and top show it.
+type CPUTime struct {
+	Idle  *Metric  // share of the time of all CPUs, 0 to 1, without waiting for I/O; nil: not known
+	Proxy *Metric  // docker-proxy's share of one core: 1.2 is more than one; nil: the path has none
+	CPUs  []CPUUse // by CPU, all rounds together
+}
+
+// CPUTime returns what a cell's windows cost the machine; ok is false if the file has no result for c.
+func (p *Pairing) CPUTime(c sample.Cell) (t CPUTime, ok bool) {
+	for i, s := range p.j.Series {
+		if !p.holds(i, c) {
+			continue
+		}
+		idle, proxy := map[int]float64{}, map[int]float64{}
+		for _, v := range s.Visits {
+			all, rest := 0.0, 0.0
+			for _, u := range v.Machine {
+				all += u.All()
+				rest += u.Idle
+			}
+			if all > 0 {
+				idle[v.Round] = rest / all
+			}
+			if v.Proxy != nil && v.Elapsed >= workload.Shortest {
+				proxy[v.Round] = v.Proxy.CPU / v.Elapsed
+			}
+		}
+		return CPUTime{Idle: shareOf(idle), Proxy: shareOf(proxy), CPUs: s.cpuUses()}, true
+	}
+	return CPUTime{}, false
+}
+
+// shareOf summarizes a share by round; nil: there is none.
+func shareOf(byRound map[int]float64) *Metric {
+	s := stats.Summarize(Ordered(byRound))
+	if s.N == 0 {
+		return nil
+	}
+	return &Metric{Unit: "1", Median: s.Median, Low: s.Low, High: s.High, Rounds: Ordered(byRound), At: roundsIn(byRound)}
+}

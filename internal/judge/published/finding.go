@@ -1,0 +1,83 @@
+package published
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Finding is what a study states, how many of the ratios that it rests on have each verdict, and
+// what follows for it.
+type Finding struct {
+	Text     string          `json:"text"`
+	Verdict  Verdict         `json:"verdict,omitempty"` // "": nothing is compared
+	Verdicts map[Verdict]int `json:"verdicts"`
+	// Notes name conditions that may decide about it and differ from the study's.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// The verdicts that only findings have, besides Holds, Unclear and NotMeasured.
+const (
+	Fails      Verdict = "does not hold"
+	Partly     Verdict = "holds in part"    // some of its ratios hold, others do not
+	Incomplete Verdict = "measured in part" // what was measured of it holds
+)
+
+// note adds a datapath that is not the study's; "" adds nothing.
+func (f *Finding) note(datapath string) {
+	if datapath == "" {
+		return
+	}
+	if text := "measured on another datapath of Open vSwitch: " + datapath; !slices.Contains(f.Notes, text) {
+		f.Notes = append(f.Notes, text)
+	}
+}
+
+// verdict returns whether the finding holds: if all of its ratios do, or with mostly more than half
+// of them. It returns "" if nothing is compared.
+func (f Finding) verdict(mostly bool) Verdict {
+	all := 0
+	for _, n := range f.Verdicts {
+		all += n
+	}
+	hold, missing, against := f.Verdicts[Holds], f.Verdicts[NotMeasured], f.against()
+	switch {
+	case all == 0:
+		return ""
+	case missing == all:
+		return NotMeasured
+	case hold == all, mostly && 2*hold > all:
+		return Holds
+	case mostly && 2*against < all && missing > 0:
+		return Incomplete
+	case mostly && 2*against < all:
+		return Unclear
+	case against > 0 && hold == 0, mostly:
+		return Fails
+	case against > 0:
+		return Partly
+	case f.Verdicts[Unclear] > 0:
+		return Unclear
+	}
+	return Incomplete
+}
+
+// against returns the number of ratios that contradict the finding.
+func (f Finding) against() int { return f.Verdicts[Gone] + f.Verdicts[Reversed] + f.Verdicts[Emerged] }
+
+// Tally returns the verdicts of the finding's ratios with their numbers, such as "holds 2, unclear 1
+// of 3 ratios", of a single ratio its verdict, and "" if nothing is compared.
+func (f Finding) Tally() string {
+	var parts []string
+	all, last := 0, Verdict("")
+	for _, v := range verdicts {
+		if n := f.Verdicts[v]; n > 0 {
+			parts, last = append(parts, fmt.Sprintf("%s %d", v, n)), v
+			all += n
+		}
+	}
+	if all < 2 {
+		return string(last)
+	}
+	return fmt.Sprintf("%s of %d ratios", strings.Join(parts, ", "), all)
+}

@@ -1,0 +1,129 @@
+package published
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+)
+
+// Here is a row's figure on this machine, and what it cost the CPUs.
+type Here struct {
+	Value
+	File string `json:"file"`
+	Unit string `json:"unit"` // bit/s, s, or 1 for a share
+	// Idle is the share of the time of all CPUs that was idle, as mpstat's %idle; nil: not known.
+	Idle *Value `json:"idle,omitempty"`
+	// Proxy is docker-proxy's share of one core: 1.2 is more than one; nil: the path has none.
+	Proxy *Value            `json:"proxy,omitempty"`
+	CPUs  []analysis.CPUUse `json:"cpus,omitempty"`
+	// StandsFor is the mode that the row's cell stands for; "": it is the row's own.
+	StandsFor string `json:"stands_for,omitempty"`
+}
+
+// Value is a figure over its rounds, with its 95 % interval.
+type Value struct {
+	Median float64 `json:"median"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	N      int     `json:"n"` // rounds
+}
+
+// Text is the median with its interval, by a scale: "41.9 ±0.3". A single value has no interval.
+func (v Value) Text(by float64) string {
+	const read = 100 // more digits than that nobody reads
+	s := stats.Summary{Median: v.Median * by, Low: v.Low * by, High: v.High * by, N: v.N}
+	decimals := analysis.Decimals(max(s.HalfWidth(), math.Abs(s.Median)/read))
+	text := fmt.Sprintf("%.*f", decimals, s.Median)
+	if v.N < 2 {
+		return text
+	}
+	return text + " " + analysis.Interval(s, decimals)
+}
+
+// Unit is a study's unit: its name, and what a figure of this machine in base units is multiplied by.
+type Unit struct {
+	Name string
+	By   float64
+}
+
+// In returns the unit in which the row was printed.
+func (r Row) In() Unit {
+	const bits = 8
+	switch name, _, corrected := strings.Cut(r.Unit, " as printed"); {
+	case corrected, name == "Gbit/s": // the one correction in the data is to Gbit/s
+		return Unit{"Gbit/s", 1e-9}
+	case name == "MB/s":
+		return Unit{name, 1e-6 / bits}
+	case name == "us":
+		return Unit{"µs", 1e6}
+	case name == "ms":
+		return Unit{name, 1e3}
+	case name == "%":
+		return Unit{name, 100}
+	default:
+		return Unit{name, 1}
+	}
+}
+
+func valueOf(m *analysis.Metric) *Value {
+	if m == nil {
+		return nil
+	}
+	return &Value{m.Median, m.Low, m.High, len(m.Rounds)}
+}
+
+// isRatio reports whether the row is a ratio that the study states, which has no figure of its own.
+func (r Row) isRatio() bool { return r.Unit == "x" }
+
+// here finds the entry's figure in the file that comes closest to the study's own conditions, and of
+// these in the one with the most rounds; nil: no file has it.
+func (s Study) here(e Entry, files []Measured) *Here {
+	if e.isRatio() || e.Why != "" {
+		return nil
+	}
+	var out *Here
+	notes := 0
+	for _, f := range files {
+		of, stands := e.Figure, ""
+		if _, has := f.pair.Value(of); !has {
+			if of = standIn(of, f); of.Cell != e.Cell {
+				stands = e.Cell.Mode
+			}
+		}
+		h := hereIn(f, of, e.Row)
+		if h == nil {
+			continue
+		}
+		h.StandsFor = stands
+		n := len(s.notes(f.pair, of.Cell))
+		if out == nil || cmp.Or(cmp.Compare(n, notes), -cmp.Compare(h.N, out.N)) < 0 {
+			out, notes = h, n
+		}
+	}
+	return out
+}
+
+// hereIn returns the row's figure in a file; nil: it has none.
+func hereIn(f Measured, of analysis.Figure, r Row) *Here {
+	m, ok := f.pair.Value(of)
+	if !ok {
+		return nil
+	}
+	h := &Here{Value: *valueOf(&m), File: f.Name, Unit: m.Unit}
+	if t, ok := f.pair.CPUTime(of.Cell); ok {
+		h.Idle, h.Proxy, h.CPUs = valueOf(t.Idle), valueOf(t.Proxy), t.CPUs
+	}
+	switch {
+	case r.Metric == cpuIdle && h.Idle == nil:
+		return nil
+	case r.Metric == cpuIdle:
+		h.Value, h.Unit = *h.Idle, "1"
+	case r.Metric == spike && m.Merged != nil:
+		h.Value = Value{*m.Merged, *m.Merged, *m.Merged, 1} // the longest of all rounds has no interval
+	}
+	return h
+}

@@ -1,0 +1,51 @@
+package published
+
+import (
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// streamCommands measure the streaming study, in the order in which streamClaims refer to them.
+var streamCommands = []Command{
+	{"compare publish-default publish bridge-default --from host --load stream --tokens 6", "stream.jsonl"},
+	{"compare publish-default --from host --to loopback --tune mtu=9000,rmem=16M+wmem=16M --load stream --tokens 6", "tuned.jsonl"},
+	{"compare publish-default macvlan-bridge --from remote --load stream --tokens 6", "macvlan.jsonl"},
+	{"compare publish-default --from host --to loopback --load stream --tokens 2 --tokens-per-second 16.7", "batch.jsonl"},
+}
+
+const (
+	shortestSpike = 0.2  // seconds: the study's spikes are of 200 to 300 ms
+	batchPace     = 16.7 // writes a second of 50 tokens a second in batches of three
+)
+
+// streamClaims are what the streaming study states without a figure for each side.
+func streamClaims() []Claim {
+	streamed := func(m mode.Name, from mode.Placement, to mode.Target, metric string) analysis.Figure {
+		return at(m, from, to, workload.Stream, metric).Figure
+	}
+	local := func(m mode.Name, to mode.Target) analysis.Figure {
+		return streamed(m, mode.FromHost, to, workload.ResponseTime)
+	}
+	tuned := func(tune string) analysis.Figure {
+		f := local(port, mode.ToLoopback)
+		f.Cell.Tune = tune
+		return f
+	}
+	plain := local(port, mode.ToLoopback)
+	return []Claim{
+		{Text: "longest pause behind a published port", Of: streamed(port, mode.FromHost, mode.ToLoopback, workload.GapMax),
+			Bound: shortestSpike, Want: More, Finding: 1},
+		{Text: "longest pause with host networking", Of: streamed(mode.Host, mode.FromHost, mode.ToLoopback, workload.GapMax),
+			Bound: shortestSpike, Want: Less, Finding: 1},
+		{Text: "user-defined network to default one", Of: local(mode.Publish, mode.ToLoopback), To: plain, Want: Alike, Finding: 2},
+		{Text: "host's address to localhost", Of: local(port, mode.ToAddress), To: plain, Want: Less, Finding: 3},
+		{Text: "MTU of 9000 to 1500", Of: tuned("mtu=9000"), To: plain, Want: Alike, Finding: 4, Command: 1},
+		{Text: "buffers of 16 MB to default ones", Of: tuned("rmem=16M+wmem=16M"), To: plain, Want: Alike, Finding: 4, Command: 1},
+		{Text: "no NAT to NAT", Of: local(ownBridge, mode.ToContainer), To: local(port, mode.ToAddress), Want: Alike, Finding: 4},
+		{Text: "macvlan to published port", Of: streamed(mode.MacvlanBridge, mode.FromRemote, mode.ToContainer, workload.ResponseTime),
+			To: streamed(port, mode.FromRemote, mode.ToAddress, workload.ResponseTime), Want: Alike, Finding: 4, Command: 2},
+		{Text: "in batches of 3, published port to host", Of: plain, To: local(mode.Host, mode.ToLoopback), Want: More, Finding: 4,
+			Command: 3, Pace: batchPace},
+	}
+}

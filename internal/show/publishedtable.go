@@ -1,0 +1,271 @@
+package show
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/published"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// publishedLayouts keep what was measured and whether it holds on 60 columns.
+var publishedLayouts = []document.Layout{{}, {Tight: true}, {Short: true}, {Short: true, Lean: true}, {Short: true, Lean: true, Tight: true},
+	{Short: true, Lean: true, Below: true}, {Short: true, Lean: true, Below: true, Tight: true}}
+
+// publishedTables has a table for each of the study's figures and places: the author's, this
+// machine's, their ratios and whether these hold.
+func publishedTables(s published.Result, measured bool) []document.Section {
+	var groups [][2]string
+	for _, r := range s.Rows {
+		if key := [2]string{r.What(), r.Placing()}; r.Metric != published.AsPrinted && !slices.Contains(groups, key) {
+			groups = append(groups, key)
+		}
+	}
+	var out []document.Section
+	for _, key := range groups {
+		var rows []int
+		for i, r := range s.Rows {
+			if r.Metric != published.AsPrinted && r.What() == key[0] && r.Placing() == key[1] {
+				rows = append(rows, i)
+			}
+		}
+		title := printable.Capital(key[0])
+		if len(groups) > 1 && key[1] != "" {
+			title += ", " + key[1]
+		}
+		out = append(out, document.Section{Title: document.Plainly(title), Level: 1,
+			Blocks: []document.Block{publishedTable(s, rows, measured)}})
+	}
+	return out
+}
+
+// publishedTable lays out those rows of a study, the baseline first.
+func publishedTable(s published.Result, rows []int, measured bool) document.Table {
+	unit := s.Rows[rows[0]].In()
+	base := baseOf(s, rows)
+	ratio := document.Column{Head: [2]string{"ratio", ""}, Below: true}
+	if base >= 0 {
+		ratio.Head[1] = "to " + s.Rows[base].Column()
+	}
+	t := document.Table{Level: 1, Layouts: publishedLayouts, Columns: []document.Column{texts("", "mode"), figures(unit.Name, "theirs")}}
+	if measured {
+		t.Columns = append(t.Columns, texts(unit.Name, "here"), ratio, texts("", ""), figures("CPU", "idle"), figures("docker-", "proxy"))
+		t.Columns[5].Spare, t.Columns[6].Spare = true, true
+	} else {
+		t.Columns = append(t.Columns, ratio)
+	}
+	slices.SortStableFunc(rows, func(a, b int) int { return first(a == base) - first(b == base) })
+	for _, i := range rows {
+		r := s.Rows[i]
+		for k, x := range ratioCells(s, i, base, measured) {
+			cells := []document.Cell{{Text: rowName(r), Short: r.Column()}, own(r.Printed, r.Value, shortUnit(r.Unit))}
+			here := hereCell(r.Here, unit.By)
+			if k > 0 { // one more ratio of the same row
+				cells, here, r.Here = make([]document.Cell, 2), document.Cell{}, nil
+			}
+			if measured {
+				cells = append(append(append(cells, here), x...), cpuCells(r.Here)...)
+			} else {
+				cells = append(cells, x...)
+			}
+			t.Rows = append(t.Rows, document.Row{Cells: cells})
+		}
+	}
+	return dropEmpty(t)
+}
+
+func first(is bool) int {
+	if is {
+		return 0
+	}
+	return 1
+}
+
+// baseOf returns the row that the others of a table are held against; -1: there is none.
+func baseOf(s published.Result, rows []int) int {
+	for _, i := range rows {
+		for _, x := range s.Rows[i].Ratios {
+			return x.To
+		}
+	}
+	return -1
+}
+
+// ratioCells returns the cells of each ratio of a row; a row without one has empty cells, the baseline 1.
+func ratioCells(s published.Result, row, base int, measured bool) [][]document.Cell {
+	var out [][]document.Cell
+	for _, x := range s.Rows[row].Ratios {
+		to := ""
+		if x.To != base {
+			to = " to " + s.Rows[x.To].Column()
+		}
+		out = append(out, comparedCells(x, to, measured))
+	}
+	if len(out) > 0 {
+		return out
+	}
+	blank := make([]document.Cell, 1)
+	if row == base {
+		blank[0] = own("1", 1, analysis.RatioUnit)
+	}
+	if measured {
+		blank = append(blank, document.Cell{})
+	}
+	return [][]document.Cell{blank}
+}
+
+// comparedCells are the published ratio, with the measured one and in a cell of its own the verdict if
+// anything is measured. What the ratio is to follows it.
+func comparedCells(x published.Ratio, to string, measured bool) []document.Cell {
+	text := ratioText(x.Published)
+	if !measured {
+		return []document.Cell{own(text+to, x.Published, analysis.RatioUnit)}
+	}
+	cell := own(text+" → -"+to, x.Published, analysis.RatioUnit)
+	if m := x.Measured; m != nil {
+		cell = ratioCell(text+" → "+m.String()+to, *m)
+	}
+	return []document.Cell{cell, {Text: string(x.Verdict), Style: publishedStyle(x.Verdict)}}
+}
+
+// publishedStyle is the style of a verdict.
+func publishedStyle(v published.Verdict) document.Style {
+	switch v {
+	case published.Holds:
+		return document.Good
+	case published.Gone, published.Reversed, published.Emerged:
+		return document.Bad
+	case published.Unclear:
+		return document.Doubtful
+	}
+	return document.Plain
+}
+
+// hereCell is a figure of this machine in the study's unit.
+func hereCell(h *published.Here, by float64) document.Cell {
+	if h == nil {
+		return nothing
+	}
+	return valueCell(h.Value, h.Unit, by)
+}
+
+func valueCell(v published.Value, unit string, by float64) document.Cell {
+	n := document.Number{Value: v.Median, Unit: unit}
+	if v.N > 1 {
+		n.Low, n.High = &v.Low, &v.High
+	}
+	return document.Cell{Text: v.Text(by), Number: &n}
+}
+
+// cpuCells are the machine's idle share and docker-proxy's share of a core, in per cent.
+func cpuCells(h *published.Here) []document.Cell {
+	out := make([]document.Cell, 2)
+	if h == nil {
+		return out
+	}
+	for i, v := range []*published.Value{h.Idle, h.Proxy} {
+		if v != nil {
+			out[i] = own(fmt.Sprintf("%.0f %%", percent*v.Median), v.Median, "1")
+		}
+	}
+	return out
+}
+
+// dropEmpty leaves out columns without a text in any row.
+func dropEmpty(t document.Table) document.Table {
+	for i := len(t.Columns) - 1; i > 0; i-- {
+		if slices.ContainsFunc(t.Rows, func(r document.Row) bool { return r.Cells[i].Text != "" }) {
+			continue
+		}
+		t.Columns = slices.Delete(slices.Clone(t.Columns), i, i+1)
+		for n, r := range t.Rows {
+			t.Rows[n].Cells = slices.Delete(slices.Clone(r.Cells), i, i+1)
+		}
+	}
+	return t
+}
+
+// claims is a table of what the study states without figures.
+func claims(s published.Result, measured bool) []document.Section {
+	if len(s.Claims) == 0 {
+		return nil
+	}
+	t := document.Table{Level: 1, Layouts: onlyGaps,
+		Columns: []document.Column{{Head: [2]string{"", "what"}, Cut: document.CutEnd, Least: leastPhrase}, texts("", "theirs")}}
+	if measured {
+		t.Columns = append(t.Columns, texts("", "here"), texts("", ""))
+	}
+	for _, c := range s.Claims {
+		theirs := string(c.Want)
+		if c.To == nil {
+			theirs = fmt.Sprintf("≥ %s ms", digits(c.Bound*milli))
+			if c.Want == published.Less {
+				theirs = strings.Replace(theirs, "≥", "<", 1)
+			}
+		}
+		cells := document.Texts(c.Text, theirs)
+		if measured {
+			here := nothing
+			switch {
+			case c.Measured != nil:
+				here = ratioCell(c.Measured.String(), *c.Measured)
+			case c.Extreme != nil:
+				here = own(digits(*c.Extreme*milli)+" ms", *c.Extreme, c.Unit)
+			}
+			cells = append(cells, here, document.Cell{Text: string(c.Verdict), Style: publishedStyle(c.Verdict)})
+		}
+		t.Rows = append(t.Rows, document.Row{Cells: cells})
+	}
+	return []document.Section{{Title: document.Plainly("Stated without figures; ratios of response times"), Level: 1, Blocks: []document.Block{t}}}
+}
+
+// publishedCPUs has a table of the CPUs' time for each cell that was measured.
+func publishedCPUs(s published.Result) []document.Section {
+	var out []document.Section
+	var seen []string
+	for _, r := range s.Rows {
+		name := rowName(r)
+		if r.Label != "" {
+			name += ", " + r.Label
+		}
+		if r.Here == nil || len(r.Here.CPUs) == 0 {
+			continue
+		}
+		if key := name + r.Load; slices.Contains(seen, key) {
+			continue
+		}
+		seen = append(seen, name+r.Load)
+		out = append(out, document.Section{Title: document.Plainly(name + ", " + r.Load + ": the CPUs' time as mpstat parts it"), Level: 1,
+			Blocks: []document.Block{cpuUses(r.Here.CPUs)}})
+	}
+	return out
+}
+
+// ratioText is a ratio; small ones have a digit more.
+func ratioText(x float64) string {
+	if 0 < x && x < 0.0095 {
+		return fmt.Sprintf("%.3f", x)
+	}
+	return fmt.Sprintf("%.2f", x)
+}
+
+// rowName is the cell of ours that a row corresponds to, or else the row's own
+// words.
+func rowName(r published.Line) string {
+	if r.Cell == nil {
+		return r.Mode + ", " + r.Placement
+	}
+	return r.Cell.Mode + " from " + r.Cell.From
+}
+
+// asPrinted is where the data says something about a unit.
+const asPrinted = " as printed"
+
+// shortUnit is a unit without what is said about it.
+func shortUnit(u string) string {
+	u, _, _ = strings.Cut(u, asPrinted)
+	return u
+}
