@@ -64,7 +64,7 @@ func study(s published.Result, measured, details bool) []document.Section {
 // findingWords says whether a finding holds, by how many of its ratios, and under which conditions.
 func findingWords(f published.Finding) string {
 	words := string(f.Verdict)
-	if tally := f.Tally(); tally != words {
+	if tally := f.Tally(); tally != "" {
 		words += " (" + tally + ")"
 	}
 	if len(f.Notes) > 0 {

@@ -66,7 +66,7 @@ func (f Finding) verdict(mostly bool) Verdict {
 func (f Finding) against() int { return f.Verdicts[Gone] + f.Verdicts[Reversed] + f.Verdicts[Emerged] }
 
 // Tally returns the verdicts of the finding's ratios with their numbers, such as "holds 2, unclear 1
-// of 3 ratios", of a single ratio its verdict, and "" if nothing is compared.
+// of 3 ratios", of a single ratio its verdict, and "" if all have the finding's own.
 func (f Finding) Tally() string {
 	var parts []string
 	all, last := 0, Verdict("")
@@ -76,7 +76,10 @@ func (f Finding) Tally() string {
 			all += n
 		}
 	}
-	if all < 2 {
+	switch {
+	case f.Verdicts[f.Verdict] == all:
+		return ""
+	case all < 2:
 		return string(last)
 	}
 	return fmt.Sprintf("%s of %d ratios", strings.Join(parts, ", "), all)
