@@ -122,7 +122,7 @@ func TestChartsOfAComparison(t *testing.T) {
 		t.Errorf("parties %v", x)
 	}
 	cpus := chartOf(t, v, "The machine's CPUs").Spec.(stacks)
-	if x := cpus.Rows[0].Values; len(cpus.Rows) != 4 || x[0] != 10 || x[1] != 40 || x[5] != 50 {
+	if x := cpus.Rows[0].Values; len(cpus.Rows) != 4 || x[0] != 10 || x[2] != 40 || x[9] != 50 {
 		t.Errorf("CPUs %+v", cpus.Rows)
 	}
 	if hops := v.Paths[0].Paths[0].Guards; len(hops)+len(v.Paths[0].Paths[0].Hops) != 1 || len(v.Paths) != 2 {
