@@ -49,8 +49,8 @@ func cpuChart(cells []analysis.Cell) (c chart, ok bool) {
 	var rows [][]string
 	for _, cell := range cells {
 		if len(cell.CPUs) == 0 {
-			spec.Rows = append(spec.Rows, stackRow{Label: cell.Name(), Values: make([]float64, len(cpuKinds)), Text: notMeasured})
-			rows = append(rows, append([]string{cell.Name()}, make([]string, len(cpuKinds))...))
+			spec.Rows = append(spec.Rows, stackRow{Label: cell.Name(), Values: make([]float64, len(kinds)), Text: notMeasured})
+			rows = append(rows, append([]string{cell.Name()}, make([]string, len(kinds))...))
 			continue
 		}
 		ok = true
