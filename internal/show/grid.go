@@ -31,7 +31,9 @@ func lay(t document.Table, l document.Layout) grid {
 		case l.Lean && c.Spare:
 		case l.Below && c.Below:
 			for n, r := range t.Rows {
-				g.below[n] = append(g.below[n], r.Cells[i].Text)
+				if text := r.Cells[i].Text; text != "" {
+					g.below[n] = append(g.below[n], text)
+				}
 			}
 		case l.Terse && c.Quiet != "" && !slices.ContainsFunc(t.Rows, func(r document.Row) bool { return r.Cells[i].Text != c.Quiet }):
 		default:

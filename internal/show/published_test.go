@@ -145,6 +145,9 @@ func TestPublishedIsNarrow(t *testing.T) {
 		if w := width(strings.TrimRight(l, "\n")); w > columns && !strings.Contains(l, "http") {
 			t.Errorf("%d columns: %s", w, l)
 		}
+		if l != "\n" && strings.TrimSpace(l) == "" {
+			t.Errorf("a line of %d spaces", len(l))
+		}
 	}
 }
 

@@ -52,7 +52,7 @@ func publishedTable(s published.Result, rows []int, measured bool) document.Tabl
 	}
 	t := document.Table{Level: 1, Layouts: publishedLayouts, Columns: []document.Column{texts("", "mode"), figures(unit.Name, "theirs")}}
 	if measured {
-		t.Columns = append(t.Columns, texts(unit.Name, "here"), ratio, texts("", ""), figures("CPU", "idle"), figures("docker-", "proxy"))
+		t.Columns = append(t.Columns, texts(unit.Name, "here"), ratio, texts("", ""), figures("CPU", "idle"), figures("proxy", "CPU"))
 		t.Columns[5].Spare, t.Columns[6].Spare = true, true
 	} else {
 		t.Columns = append(t.Columns, ratio)
@@ -109,7 +109,7 @@ func ratioCells(s published.Result, row, base int, measured bool) [][]document.C
 	}
 	blank := make([]document.Cell, 1)
 	if row == base {
-		blank[0] = own("1", 1, analysis.RatioUnit)
+		blank[0] = own("baseline", 1, analysis.RatioUnit)
 	}
 	if measured {
 		blank = append(blank, document.Cell{})
@@ -219,7 +219,7 @@ func claims(s published.Result, measured bool) []document.Section {
 		}
 		t.Rows = append(t.Rows, document.Row{Cells: cells})
 	}
-	return []document.Section{{Title: document.Plainly("Stated without figures; ratios of response times"), Level: 1, Blocks: []document.Block{t}}}
+	return []document.Section{{Title: document.Plainly("Stated without figures; response times as ratios to the published port's"), Level: 1, Blocks: []document.Block{t}}}
 }
 
 // publishedCPUs has a table of the CPUs' time for each cell that was measured.

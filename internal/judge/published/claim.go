@@ -28,7 +28,7 @@ type Direction string
 // The directions.
 const (
 	Less  Direction = "less"
-	Alike Direction = "no difference"
+	Alike Direction = "same"
 	More  Direction = "more"
 )
 

@@ -34,18 +34,18 @@ func streamClaims() []Claim {
 	}
 	plain := local(port, mode.ToLoopback)
 	return []Claim{
-		{Text: "longest pause behind a published port", Of: streamed(port, mode.FromHost, mode.ToLoopback, workload.GapMax),
+		{Text: "longest pause, port", Of: streamed(port, mode.FromHost, mode.ToLoopback, workload.GapMax),
 			Bound: shortestSpike, Want: More, Finding: 1},
-		{Text: "longest pause with host networking", Of: streamed(mode.Host, mode.FromHost, mode.ToLoopback, workload.GapMax),
+		{Text: "longest pause, host", Of: streamed(mode.Host, mode.FromHost, mode.ToLoopback, workload.GapMax),
 			Bound: shortestSpike, Want: Less, Finding: 1},
-		{Text: "user-defined network to default one", Of: local(mode.Publish, mode.ToLoopback), To: plain, Want: Alike, Finding: 2},
-		{Text: "host's address to localhost", Of: local(port, mode.ToAddress), To: plain, Want: Less, Finding: 3},
-		{Text: "MTU of 9000 to 1500", Of: tuned("mtu=9000"), To: plain, Want: Alike, Finding: 4, Command: 1},
-		{Text: "buffers of 16 MB to default ones", Of: tuned("rmem=16M+wmem=16M"), To: plain, Want: Alike, Finding: 4, Command: 1},
-		{Text: "no NAT to NAT", Of: local(ownBridge, mode.ToContainer), To: local(port, mode.ToAddress), Want: Alike, Finding: 4},
-		{Text: "macvlan to published port", Of: streamed(mode.MacvlanBridge, mode.FromRemote, mode.ToContainer, workload.ResponseTime),
+		{Text: "user-defined network", Of: local(mode.Publish, mode.ToLoopback), To: plain, Want: Alike, Finding: 2},
+		{Text: "host's address", Of: local(port, mode.ToAddress), To: plain, Want: Less, Finding: 3},
+		{Text: "MTU of 9000", Of: tuned("mtu=9000"), To: plain, Want: Alike, Finding: 4, Command: 1},
+		{Text: "buffers of 16 MB", Of: tuned("rmem=16M+wmem=16M"), To: plain, Want: Alike, Finding: 4, Command: 1},
+		{Text: "without NAT", Of: local(ownBridge, mode.ToContainer), To: local(port, mode.ToAddress), Want: Alike, Finding: 4},
+		{Text: "macvlan", Of: streamed(mode.MacvlanBridge, mode.FromRemote, mode.ToContainer, workload.ResponseTime),
 			To: streamed(port, mode.FromRemote, mode.ToAddress, workload.ResponseTime), Want: Alike, Finding: 4, Command: 2},
-		{Text: "in batches of 3, published port to host", Of: plain, To: local(mode.Host, mode.ToLoopback), Want: More, Finding: 4,
+		{Text: "batches, port to host", Of: plain, To: local(mode.Host, mode.ToLoopback), Want: More, Finding: 4,
 			Command: 3, Pace: batchPace},
 	}
 }
