@@ -47,7 +47,7 @@ func (f *runFlags) watchContention(ctx context.Context, e env, p *progress, c *e
 	c.Before, c.EndIfBusy = &before, !goOn
 	c.Contention = contentionOfRun(slices.Equal(f.on, []string{sample.Lab}) && !slices.ContainsFunc(c.Plan.Loads, runsPrograms))
 	if before.TooBusy() && f.busy && !f.quiet {
-		fmt.Fprintf(e.stderr, "toll: warning: the machine is too busy to measure: %s\n", contentionWords(before))
+		warn(e, "the machine is too busy to measure: "+contentionWords(before))
 	}
 	return nil
 }

@@ -63,15 +63,15 @@ belongs to a toll that is gone.`,
 func clean(ctx context.Context, e env, d *dockerapi.Clean, k *kubernetes.Clean) error {
 	killed, err := lab.Clean()
 	for _, p := range killed {
-		fmt.Fprintf(e.stdout, "ended process %d: %s\n", p.PID, printable.Line(p.Command))
+		say(e.stdout, fmt.Sprintf("ended process %d: %s", p.PID, printable.Line(p.Command)))
 	}
 	removed := func(all []string) {
 		for _, what := range all {
-			fmt.Fprintf(e.stdout, "removed %s\n", printable.Line(what))
+			say(e.stdout, "removed "+printable.Line(what))
 		}
 	}
 	spared := func(what, why string) {
-		fmt.Fprintf(e.stdout, "left alone: %s, %s; toll clean --others removes it\n", printable.Line(what), why)
+		say(e.stdout, fmt.Sprintf("left alone: %s, %s; toll clean --others removes it", printable.Line(what), why))
 	}
 	ofDocker, dockerErr := d.Run(ctx)
 	removed(ofDocker)
@@ -93,7 +93,7 @@ func clean(ctx context.Context, e env, d *dockerapi.Clean, k *kubernetes.Clean) 
 	}
 	ended, kept, fastErr := cleanFast()
 	if ended {
-		fmt.Fprintln(e.stdout, "removed the shortcuts of toll fast and restored its links: the lease had expired")
+		say(e.stdout, "removed the shortcuts of toll fast and restored its links: the lease had expired")
 		sayKept(e, kept)
 	}
 	if err := errors.Join(err, dockerErr, kubernetesErr, limitsErr, fastErr); err != nil {

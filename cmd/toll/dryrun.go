@@ -19,7 +19,7 @@ import (
 // could have been sliced.
 func planDocument(p sample.Plan, whole map[string]string) document.Document {
 	printable.Fields(&p) // reasons of engines, command lines of the user
-	d := document.Document{Kind: document.APlan, Value: p, Width: listWidth}
+	d := document.Document{Kind: document.APlan, Value: p}
 	if p.Mesh != nil {
 		d.Sections = meshSections(p)
 	} else {
@@ -102,7 +102,7 @@ func (f *runFlags) fitBudget(e env, p *sample.Plan) error {
 	least := math.Ceil(plan.LeastTime(*p))
 	if !f.budgetSet {
 		if p.Budget = least; !f.quiet {
-			fmt.Fprintf(e.stderr, "toll: warning: %s\n", over)
+			warn(e, over)
 		}
 		return nil
 	}

@@ -13,6 +13,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
 )
 
 // fakeEnv makes the lab of this binary one without a kernel: for scripts about words,
@@ -49,9 +52,27 @@ func fakeLab() {
 		return sample.CPUs{Client: []int{0}, Server: []int{1}, Distance: sample.SharedCache}, nil
 	}
 	contentionSince = scriptedContention()
+	printing = mustFit
 	for i, b := range backends {
 		if b.name == sample.Lab {
 			backends[i].settings = func(f *builderFlags) settings { return fakeSettings{b.settings(f)} }
+		}
+	}
+}
+
+// mustFit panics if a document does not fit terminals from 60 columns on, or contradicts its verdicts.
+func mustFit(d document.Document) {
+	if said := documenttest.Contradictions(d); len(said) > 0 {
+		panic(strings.Join(said, "\n"))
+	}
+	table, _ := show.FindFormat("table")
+	for _, columns := range documenttest.Widths {
+		var b strings.Builder
+		if err := table.Write(&b, d, show.Options{Width: columns}); err != nil {
+			panic(err)
+		}
+		if misfits := documenttest.Misfits(d, b.String(), columns); len(misfits) > 0 {
+			panic(strings.Join(misfits, "\n") + "\nin:\n" + b.String())
 		}
 	}
 }

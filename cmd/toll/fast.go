@@ -191,7 +191,7 @@ func checkTrial(c *cobra.Command, t *fast.Trial) error {
 
 // runTrial measures, and says what it found and how fast is after it.
 func runTrial(c *cobra.Command, e env, out *outputFlags, t *fast.Trial) error {
-	t.Say = func(s string) { fmt.Fprintln(e.stderr, printable.Line(s)) }
+	t.Say = func(s string) { say(e.stderr, printable.Line(s)) }
 	tried, err := t.Run(c.Context())
 	if stop := interrupted(c.Context()); stop != nil {
 		fmt.Fprintln(e.stderr, "Interrupted: fast is off, as before.")
@@ -310,7 +310,7 @@ func newFastOff(e env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(e.stdout, "Fast is off. Connections that took a shortcut stay on it until they end.")
+			say(e.stdout, "Fast is off. Connections that took a shortcut stay on it until they end.")
 			sayKept(e, kept)
 			return nil
 		},
@@ -320,7 +320,7 @@ func newFastOff(e env) *cobra.Command {
 // sayKept says which links are not as they were.
 func sayKept(e env, kept []string) {
 	for _, name := range kept {
-		fmt.Fprintf(e.stdout, "Link %s was changed by others since, and is left as it is.\n", printable.Line(name))
+		say(e.stdout, fmt.Sprintf("Link %s was changed by others since, and is left as it is.", printable.Line(name)))
 	}
 }
 
@@ -382,7 +382,7 @@ packages have a unit for systemd, toll-fast.`,
 			if err != nil {
 				return err
 			}
-			w := fast.Watcher{Lease: lease, Say: func(s string) { fmt.Fprintln(e.stdout, printable.Line(s)) }}
+			w := fast.Watcher{Lease: lease, Say: func(s string) { say(e.stdout, printable.Line(s)) }}
 			err = errors.Join(w.Run(c.Context(), f), f.Close())
 			if errors.Is(err, fast.ErrOff) {
 				fmt.Fprintln(e.stdout, "Fast was turned off.")

@@ -121,7 +121,7 @@ func (f *gateFlags) confirmed(e env, c *cobra.Command, file *sample.File, r *gat
 		if r.Outcome != gate.Violated {
 			return nil
 		}
-		fmt.Fprintf(e.stderr, "toll: a sentence is violated: measuring again, %d of at most %d\n", i+1, times)
+		say(e.stderr, fmt.Sprintf("toll: a sentence is violated: measuring again, %d of at most %d", i+1, times))
 		further, err := remeasure(c.Context(), e, file.Header)
 		if err != nil {
 			return err

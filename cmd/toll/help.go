@@ -96,15 +96,15 @@ func newHelp(root *cobra.Command) *cobra.Command {
 }
 
 // helpOf returns a command's help in lines of at most that many columns, with all flags or with the
-// main ones. Examples are as they were written: commands are copied from them.
+// main ones. The commands of examples are not broken: they are copied.
 func helpOf(c *cobra.Command, columns int, all bool) string {
 	var b strings.Builder
 	b.WriteString(paragraphs(cmp.Or(c.Long, c.Short+"."), columns))
 	if c.Runnable() || c.HasAvailableSubCommands() {
-		section(&b, "Usage", "  "+usageLine(c)+"\n")
+		section(&b, "Usage", wrap(usageLine(c), "  ", columns))
 	}
 	if c.HasExample() {
-		section(&b, "Examples", strings.TrimRight(c.Example, "\n")+"\n")
+		section(&b, "Examples", examples(c.Example, columns))
 	}
 	if c.HasAvailableSubCommands() {
 		commandLists(&b, c, columns)
@@ -274,9 +274,13 @@ func footer(c *cobra.Command) []string {
 func paragraphs(text string, columns int) string {
 	var out strings.Builder
 	var open []string
+	kept := "" // an indented line that may go on
 	end := func() {
 		out.WriteString(wrap(strings.Join(open, " "), "", columns))
-		open = nil
+		if kept != "" {
+			out.WriteString(hanging(kept, columns))
+		}
+		open, kept = nil, ""
 	}
 	for line := range strings.Lines(strings.TrimSpace(text) + "\n") {
 		line = strings.TrimRight(line, "\n")
@@ -285,14 +289,69 @@ func paragraphs(text string, columns int) string {
 			end()
 			out.WriteString("\n")
 		case strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t"):
+			line = strings.ReplaceAll(line, "\t", "  ")
+			if text, ok := goesOn(kept, line); ok && columns < helpWidth {
+				kept += " " + text
+				continue
+			}
 			end()
-			out.WriteString(strings.ReplaceAll(line, "\t", "  ") + "\n")
+			kept = line
 		default:
 			open = append(open, line)
 		}
 	}
 	end()
 	return out.String()
+}
+
+// examples returns commands with what they do, each in a line where that fits.
+func examples(text string, columns int) string {
+	out := ""
+	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
+		if _, _, ok := hung(line); ok {
+			line = hanging(strings.TrimRight(line, "\n"), columns)
+		}
+		out += line
+	}
+	return out
+}
+
+// hanging returns an indented line in lines of at most the given number of columns: what follows a
+// gap of two spaces and more stands below itself, or if that leaves little room, below the line.
+func hanging(line string, columns int) string {
+	if ansi.StringWidth(line) <= columns {
+		return line + "\n"
+	}
+	name, text, ok := hung(line)
+	if !ok {
+		text = strings.TrimLeft(line, " ")
+		return wrap(text, line[:len(line)-len(text)], columns)
+	}
+	const least = 20 // columns of the text
+	at := ansi.StringWidth(line) - ansi.StringWidth(text)
+	if columns-at < least {
+		return name + "\n" + wrap(text, "      ", columns)
+	}
+	return entry(name, text, at, columns)
+}
+
+// goesOn returns the text of a line that stands below that of the line before it, behind whose name.
+func goesOn(before, line string) (text string, ok bool) {
+	_, of, hangs := hung(before)
+	text = strings.TrimLeft(line, " ")
+	at := ansi.StringWidth(before) - ansi.StringWidth(of)
+	return text, hangs && ansi.StringWidth(line)-ansi.StringWidth(text) == at
+}
+
+// hung splits a line where two spaces or more follow a word.
+func hung(line string) (name, text string, ok bool) {
+	rest := strings.TrimLeft(line, " ")
+	i := strings.Index(rest, "  ")
+	if i < 0 {
+		return line, "", false
+	}
+	i += len(line) - len(rest)
+	return line[:i], strings.TrimLeft(line[i:], " "), true
 }
 
 // wrap breaks text between words into lines of so many columns, each behind the margin.

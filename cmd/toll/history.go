@@ -158,7 +158,7 @@ func newHistoryClear(e env) *cobra.Command {
 			if n == 1 {
 				runs = "run"
 			}
-			fmt.Fprintf(e.stdout, "removed %d %s from %s\n", n, runs, s.Dir)
+			say(e.stdout, fmt.Sprintf("removed %d %s from %s", n, runs, s.Dir))
 			return nil
 		},
 	}
@@ -190,8 +190,7 @@ func sayUnusual(e env, s *history.Store, now trend.Summary) {
 		}
 	}
 	if said := trend.Unusual(now, before); len(said) > 0 {
-		fmt.Fprintf(e.stderr, "toll: warning: this machine is not in its usual state: %s; ratios may differ from those of earlier runs, too\n",
-			strings.Join(said, "; "))
+		warn(e, "this machine is not in its usual state: "+strings.Join(said, "; ")+"; ratios may differ from those of earlier runs, too")
 	}
 }
 
@@ -215,7 +214,7 @@ func keep(e env, results []byte, f *sample.File, r judge.Report) bool {
 		err = s.Keep(f.Header.Started, results, summary)
 	}
 	if err != nil {
-		fmt.Fprintf(e.stderr, "toll: warning: this run is not kept in the history: %v; --no-history keeps none\n", err)
+		warn(e, fmt.Sprintf("this run is not kept in the history: %v; --no-history keeps none", err))
 	}
 	return err == nil
 }

@@ -58,7 +58,7 @@ type watch struct {
 func (f *runFlags) watching(ctx context.Context, e env, bar *progress, records *tee) (context.Context, *watch) {
 	t, err := liveTerminal(e.stderr)
 	if err != nil {
-		fmt.Fprintf(e.stderr, "toll: warning: --live: %v; the usual progress is shown instead\n", err)
+		warn(e, fmt.Sprintf("--live: %v; the usual progress is shown instead", err))
 		return ctx, nil
 	}
 	silent := sayNothing() // nothing else may write on the screen

@@ -167,7 +167,7 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pfla
 	}
 	for _, n := range nodes {
 		if err := without[n.Name]; err != nil {
-			fmt.Fprintf(e.stderr, "toll: warning: %s\n", printable.Line(path.OneLine(err)))
+			warn(e, printable.Line(path.OneLine(err)))
 		}
 	}
 	if f.dryRun {

@@ -127,9 +127,6 @@ func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []modeIn
 	return out
 }
 
-// listWidth is how wide lists and plans are at most, in columns.
-const listWidth = 98
-
 func kinds(r mode.Route) []string {
 	out := make([]string, len(r.Hops))
 	for i, h := range r.Hops {
@@ -140,7 +137,7 @@ func kinds(r mode.Route) []string {
 
 // modesDocument is a section for each mode.
 func modesDocument(list []modeInfo) document.Document {
-	d := document.Document{Kind: document.ModeList, Value: list, Width: listWidth}
+	d := document.Document{Kind: document.ModeList, Value: list}
 	for _, m := range list {
 		d.Sections = append(d.Sections, modeSection(m))
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -109,14 +108,15 @@ func (o *outputFlags) print(e env, d document.Document) error {
 	}
 	f, _ := show.FindFormat(o.format.name)
 	opts := show.Options{Color: o.file == "" && colored(e.stdout)}
-	if slices.Contains(fitted, d.Kind) && o.file == "" && isTerminal(e.stdout) {
+	if o.file == "" && isTerminal(e.stdout) {
 		opts.Width = min(show.DefaultWidth, terminalWidth(e.stdout))
 	}
+	printing(d)
 	return o.write(e, func(w io.Writer) error { return f.Write(w, d, opts) })
 }
 
-// fitted are the documents whose text fits the terminal.
-var fitted = []document.Kind{document.AReport, document.ADifference, document.AGate, document.AHistory, document.AComparison}
+// printing is told of each document before it is printed; tests lay it out in other widths.
+var printing = func(document.Document) {}
 
 // either is words in a sentence: "a, b or c".
 func either(words []string) string {

@@ -215,7 +215,10 @@ func sayWaiting(w io.Writer) (done func()) {
 	if drawable(w) {
 		clear = clearLine
 	}
-	return exchange.Tell(func(line string) { fmt.Fprintf(w, "%stoll: %s\n", clear, line) })
+	return exchange.Tell(func(line string) {
+		fmt.Fprint(w, clear)
+		say(w, "toll: "+line)
+	})
 }
 
 // sayNothing keeps toll silent about what it waits for, until done is called.

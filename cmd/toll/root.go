@@ -25,9 +25,9 @@ func run(ctx context.Context, e env, args []string) int {
 	err := root.ExecuteContext(ctx)
 	if said := unsaid(err); said != nil {
 		// The door for text of flags and arguments.
-		fmt.Fprintf(e.stderr, "toll: error: %s\n", printable.Line(path.OneLine(said)))
+		say(e.stderr, "toll: error: "+printable.Line(path.OneLine(said)))
 		if h := hintOf(err, said); h != "" {
-			fmt.Fprintf(e.stderr, "toll: hint: %s\n", printable.Line(h))
+			say(e.stderr, "toll: hint: "+printable.Line(h))
 		}
 	}
 	return exitCode(err)

@@ -261,10 +261,10 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	c.Out, c.Throttled = sample.NewWriter(records), here.Throttler()
 	c.MeshConverged = judge.Converged(c.Plan)
 	if over := overBudget(c.Plan); over != "" && !f.quiet {
-		fmt.Fprintf(e.stderr, "toll: warning: %s\n", over)
+		warn(e, over)
 	}
 	if text := paced(c.Plan, c.Environment.Congestion); text != "" && !f.quiet {
-		fmt.Fprintf(e.stderr, "toll: warning: %s\n", text)
+		warn(e, text)
 	}
 	c.Progress = bar.show
 	c.Judge = func(p sample.Plan) engine.Judge {
@@ -309,7 +309,7 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 		return errors.Join(runErr, err)
 	}
 	if kept && !f.quiet {
-		fmt.Fprintln(e.stderr, "toll: kept as @1: toll view @1, toll report @1 --details")
+		say(e.stderr, "toll: kept as @1: toll view @1, toll report @1 --details")
 	}
 	switch {
 	case stop != nil:

@@ -53,15 +53,15 @@ func stamped(info *debug.BuildInfo, ok bool) build {
 
 // print writes what a reader of a bug report needs to find the source.
 func (b build) print(w io.Writer) {
-	fmt.Fprintf(w, "toll %s\n", b.version)
+	say(w, "toll "+b.version)
 	if b.revision != "" {
 		changes := ""
 		if b.dirty {
 			changes = ", with local changes"
 		}
-		fmt.Fprintf(w, "commit %s of %s%s\n", b.revision, cmp.Or(b.time, "unknown time"), changes)
+		say(w, fmt.Sprintf("commit %s of %s%s", b.revision, cmp.Or(b.time, "unknown time"), changes))
 	}
-	fmt.Fprintf(w, "%s, %s/%s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	say(w, fmt.Sprintf("%s, %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH))
 }
 
 func newVersion(e env) *cobra.Command {

@@ -134,7 +134,7 @@ func leverStyle(v advise.Verdict) document.Style {
 		return document.Good
 	case advise.AtAPrice, advise.Harmful, advise.Broken:
 		return document.Bad
-	case advise.NotTried, advise.NotAgain:
+	case advise.NotSure, advise.NotAgain:
 		return document.Doubtful
 	}
 	return document.Plain

@@ -105,17 +105,14 @@ func strip(r *analysis.Report, c analysis.Cell) (s document.Section) {
 			low, high = min(low, slices.Min(of.Rounds)), max(high, slices.Max(of.Rounds))
 		}
 	}
-	names := 0
-	for _, x := range rows {
-		names = max(names, width(x.Name()))
-	}
 	s = document.Section{Title: document.Strongly("Round by round").
 		Then(fmt.Sprintf(", %s to %s %s", digits(low*scale), digits(high*scale), unit), document.Faint)}
+	t := document.Table{Level: 1, Columns: make([]document.Column, 2)}
 	for _, x := range rows {
 		m := x.Metrics[c.Primary]
-		s.Add(document.Paragraph{Level: 1, Break: document.Never, Text: document.Plainly(align(x.Name(), names, false)+"  ").
-			Then(drawnRounds(m.Rounds, m.At, low, high), document.Plain)})
+		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(x.Name(), drawnRounds(m.Rounds, m.At, low, high))})
 	}
+	s.Add(t)
 	return s
 }
 

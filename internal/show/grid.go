@@ -87,12 +87,12 @@ func (g *grid) measure() {
 			g.widths[i] = c.Width
 			continue
 		}
-		g.widths[i] = width(c.Head[1])
+		g.widths[i] = linesWidth(c.Head[1])
 		if c.Span < 2 {
 			g.widths[i] = max(g.widths[i], width(c.Head[0]))
 		}
 		for _, row := range g.texts {
-			g.widths[i] = max(g.widths[i], width(row[i]))
+			g.widths[i] = max(g.widths[i], linesWidth(row[i]))
 		}
 	}
 }
@@ -116,7 +116,19 @@ func (g *grid) width() int {
 	if g.plotted {
 		n += g.gap + g.Plot.Least
 	}
-	return n
+	return n + g.moved()
+}
+
+// moved returns how far texts that are longer than their columns move the end of a row.
+func (g *grid) moved() (most int) {
+	for _, row := range g.texts {
+		n := 0
+		for i, text := range row {
+			n += max(0, linesWidth(text)-g.widths[i])
+		}
+		most = max(most, n)
+	}
+	return most
 }
 
 // shown is where a column stands in the layout, or the next one that does.
@@ -142,128 +154,30 @@ func (p *printer) fit(tables []document.Table, layouts []document.Layout) (l doc
 	return l, false
 }
 
-// table prints a table in the layout that fits, or else in parts, or cut.
-func (p *printer) table(t document.Table) {
-	if l, ok := p.shared[t.Fit]; ok {
-		g := lay(t, l)
-		g.cut(g.width() - p.width)
-		p.grid(g)
-		return
-	}
-	switch t.Split {
-	case document.SplitEven:
-		p.splitEven(t)
-		return
-	case document.SplitFull:
-		p.splitFull(t)
-		return
-	}
-	l, ok := p.fit([]document.Table{t}, t.Layouts)
-	g := lay(t, l)
-	switch {
-	case ok:
-	case t.Instead != "":
-		p.wrapped(spaces(t.Level), t.Instead, document.Words)
-		return
-	case t.Split == document.SplitInTwo:
-		second := part(t, t.At, len(t.Columns))
-		for i := range second.Rows {
-			second.Rows[i].Note = ""
-		}
-		p.grid(lay(part(t, 1, t.At), document.Layout{}))
-		p.line("")
-		p.grid(lay(second, document.Layout{}))
-		return
-	default:
-		g.cut(g.width() - p.width)
-	}
-	p.grid(g)
-}
-
-// part is a table of the first column and those of a range.
-func part(t document.Table, from, to int) document.Table {
-	rows := slices.Clone(t.Rows)
-	for i, r := range rows {
-		rows[i].Cells = append(r.Cells[:1:1], r.Cells[from:to]...)
-	}
-	t.Columns, t.Rows = append(t.Columns[:1:1], t.Columns[from:to]...), rows
-	return t
-}
-
-// splitEven prints as many equal tables as it takes for none to be too wide.
-func (p *printer) splitEven(t document.Table) {
-	for n := len(t.Columns) - 1; ; n = (n + 1) / 2 {
-		var parts []document.Table
-		for from := 1; from < len(t.Columns); from += n {
-			parts = append(parts, part(t, from, min(from+n, len(t.Columns))))
-		}
-		l, ok := p.fit(parts, t.Layouts)
-		if !ok && n > 1 {
-			continue
-		}
-		for i, x := range parts {
-			if i > 0 {
-				p.line("")
-			}
-			p.grid(lay(x, l))
-		}
-		return
-	}
-}
-
-// splitFull prints tables of as many columns as fit.
-func (p *printer) splitFull(t document.Table) {
-	for from := 1; from < len(t.Columns); {
-		to := from + 1
-		for to < len(t.Columns) {
-			if g := lay(part(t, from, to+1), document.Layout{}); g.width() > p.width {
-				break
-			}
-			to++
-		}
-		p.grid(lay(part(t, from, to), document.Layout{}))
-		from = to
-	}
-}
-
-// cut takes so many columns from the texts that may be cut.
-func (g *grid) cut(over int) {
-	for i, c := range g.Columns {
-		if c.Cut == document.NoCut || over <= 0 {
-			continue
-		}
-		most := max(c.Least, g.widths[i]-over)
-		for _, row := range g.texts {
-			if c.Cut == document.CutMiddle {
-				row[i] = shortName(row[i], most)
-			} else {
-				row[i] = shorten(row[i], most)
-			}
-		}
-		over -= max(0, g.widths[i]-most)
-	}
-	g.measure()
-}
-
 // grid prints heads and rows.
 func (p *printer) grid(g grid) {
 	g.draw(p.width)
 	p.heads(g)
 	for n, r := range g.Rows {
-		if len(r.Above) > 0 {
-			p.line(spaces(g.Level) + p.text(r.Above))
-		}
-		texts := slices.Clone(g.texts[n])
-		for i, c := range r.Cells {
-			texts[i] = p.styled(c.Style, texts[i])
-		}
+		p.above(g.Table, r)
 		p.marks = append(p.marks, Mark{p.section, n, p.lines})
-		p.row(g, texts, r.Style)
-		for _, text := range g.below[n] {
-			p.line(spaces(g.Level+1) + p.styled(document.Faint, text))
-		}
-		if r.Note != "" {
-			p.paragraph(document.Paragraph{Text: document.Plainly(r.Note), Level: g.Level + 1, Break: document.Words, Style: document.Faint})
+		p.row(g, g.texts[n], r)
+		p.underRow(g, n)
+	}
+}
+
+// above prints what stands above a row.
+func (p *printer) above(t document.Table, r document.Row) {
+	if len(r.Above) > 0 {
+		p.wrapped(spaces(t.Level), p.text(r.Above), document.Words)
+	}
+}
+
+// underRow prints what stands below the n-th row: the columns that the layout put there, and its note.
+func (p *printer) underRow(g grid, n int) {
+	for _, text := range append(slices.Clone(g.below[n]), g.Rows[n].Note) {
+		if text != "" {
+			p.paragraph(document.Paragraph{Text: document.Plainly(text), Level: g.Level + 1, Style: document.Faint})
 		}
 	}
 }
@@ -280,7 +194,7 @@ func (p *printer) heads(g grid) {
 	for i, c := range g.Columns {
 		texts[i] = c.Head[1]
 	}
-	p.row(g, texts, document.Faint)
+	p.row(g, texts, document.Row{Style: document.Faint})
 }
 
 // upperHeads prints the upper line; a head above several columns is as wide as they are.
@@ -289,7 +203,7 @@ func (p *printer) upperHeads(g grid) {
 	b.WriteString(spaces(g.Level))
 	for i := 0; i < len(g.Columns); {
 		c, w, next := g.Columns[i], g.widths[i], i+1
-		for ; next < i+c.Span; next++ {
+		for ; next < min(i+c.Span, len(g.Columns)); next++ {
 			w += g.gapBefore(next) + g.widths[next]
 		}
 		if next < len(g.Columns) {
@@ -309,14 +223,30 @@ func (p *printer) upperHeads(g grid) {
 	p.line(p.styled(document.Faint, strings.TrimRight(b.String(), " ")))
 }
 
-// row prints one line of a table.
-func (p *printer) row(g grid, texts []string, style document.Style) {
-	var b strings.Builder
-	b.WriteString(spaces(g.Level))
-	for i, c := range g.Columns {
-		b.WriteString(strings.Repeat(" ", g.gapBefore(i)) + align(texts[i], g.widths[i], c.Right))
+// row prints the texts of a row in the style of the row and its cells: a line, or several where
+// texts have several.
+func (p *printer) row(g grid, texts []string, r document.Row) {
+	cells := make([][]string, len(texts))
+	lines := 1
+	for i, text := range texts {
+		cells[i] = strings.Split(text, "\n")
+		lines = max(lines, len(cells[i]))
 	}
-	p.line(p.styled(style, strings.TrimRight(b.String(), " ")))
+	for n := range lines {
+		var b strings.Builder
+		b.WriteString(spaces(g.Level))
+		for i, c := range g.Columns {
+			text := ""
+			if n < len(cells[i]) {
+				text = cells[i][n]
+			}
+			if len(r.Cells) > 0 {
+				text = p.styled(r.Cells[i].Style, text)
+			}
+			b.WriteString(strings.Repeat(" ", g.gapBefore(i)) + align(text, g.widths[i], c.Right))
+		}
+		p.line(p.styled(r.Style, strings.TrimRight(b.String(), " ")))
+	}
 }
 
 func align(s string, w int, right bool) string {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -26,7 +27,7 @@ type PartRow struct {
 	Value   float64         // of the cell's own metric, in base units
 	Higher  bool            // a higher value is better
 	Price   float64         // the more, the dearer; that of the baseline is -Inf
-	Verdict stats.Verdict   // "": it has none
+	Verdict string          // as the table has it; "": none
 }
 
 // Parts are the tables of a run's summary. A mesh, and a run without an answer, has none.
@@ -44,8 +45,11 @@ func Parts(r judge.Report) []Part {
 	var out []Part
 	for _, g := range tableGroups(base) {
 		p := Part{Section: briefly(base, g)}
-		for _, c := range g {
-			p.Rows = append(p.Rows, rowOf(base, c))
+		t, _ := p.Section.Blocks[0].(document.Table)
+		for n, c := range g {
+			row := rowOf(base, c)
+			row.take(t, n)
+			p.Rows = append(p.Rows, row)
 		}
 		out = append(out, p)
 	}
@@ -59,7 +63,35 @@ func rowOf(r *analysis.Report, c analysis.Cell) PartRow {
 			cells = append(cells, other)
 		}
 	}
-	return PartRow{Name: c.Name(), Cells: cells, Value: m.Median, Higher: m.Higher, Price: c.Toll(), Verdict: verdictOf(c)}
+	return PartRow{Name: c.Name(), Cells: cells, Value: m.Median, Higher: m.Higher, Price: c.Toll()}
+}
+
+// label returns the row's mode with its target and tunes; its points or sizes stay as they are.
+func (r *PartRow) label() string {
+	if len(r.Cells) == 0 {
+		return r.Name
+	}
+	return r.Cells[0].Label()
+}
+
+// take takes what the row is sorted by from the n-th row of its table, so that rows are in the order of
+// what is shown: the figure, the ratio that is drawn, the last column's word.
+func (r *PartRow) take(t document.Table, n int) {
+	cells := t.Rows[n].Cells
+	last := len(cells) - 1
+	r.Verdict, _, _ = strings.Cut(cells[last].Text, ",")
+	unit := r.Cells[0].Metrics[r.Cells[0].Primary].Unit
+	figure := func(c document.Cell) bool { return c.Number != nil && c.Number.Unit == unit && c.Number.Verdict == "" }
+	if at := slices.IndexFunc(cells, figure); at >= 0 {
+		r.Value = cells[at].Number.Value
+	}
+	if t.Plot == nil || r.Cells[0].Baseline || cells[t.Plot.Column].Number == nil {
+		return
+	}
+	r.Price = cells[t.Plot.Column].Number.Value
+	if r.Higher {
+		r.Price = -r.Price
+	}
 }
 
 // ladderParts are for each load what each part costs in the metric that decides.
@@ -92,7 +124,7 @@ func stepRow(r *analysis.Report, s ladder.Step, load string) PartRow {
 	m := c.Metrics[c.Primary]
 	row.Cells, row.Value, row.Higher = []analysis.Cell{c}, m.Median, m.Higher
 	if price, ok := s.Prices[ladder.PriceName(load, c.Primary)]; ok {
-		row.Price, row.Verdict = price.Median, price.Verdict
+		row.Price, row.Verdict = price.Median, string(price.Verdict)
 		if price.Unit == analysis.RatioUnit && row.Higher {
 			row.Price = -price.Median
 		}
@@ -116,13 +148,14 @@ const (
 func Sortings() []Sorting { return []Sorting{AsReported, ByMode, ByValue, ByVerdict, ByPrice} }
 
 // verdictOrder is from the best to the worst, with those that say nothing in between.
-var verdictOrder = []stats.Verdict{stats.Better, stats.Gains, "", stats.Same, stats.Nothing, stats.Unclear, stats.Costs, stats.Worse}
+var verdictOrder = []string{string(stats.Better), string(stats.Gains), "baseline", "", "-", string(analysis.Within), string(stats.Same), string(stats.Nothing),
+	string(stats.Unclear), string(stats.Costs), string(stats.Worse)}
 
 // compare orders two rows.
 func (s Sorting) compare(a, b PartRow) int {
 	switch s {
 	case ByMode:
-		return cmp.Compare(a.Name, b.Name)
+		return cmp.Compare(a.label(), b.label())
 	case ByValue:
 		if a.Higher {
 			a, b = b, a

@@ -19,7 +19,7 @@ func Prediction(r *predict.Prediction) document.Document {
 	}
 	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
 		paragraph(0, strings.Join(machineFacts(r.Environment), document.Facts), document.Facts),
-		paragraph(0, workloadWords(r.Workload), document.Parts),
+		paragraph(0, workloadWords(r.Workload), document.Words),
 	}})
 	for rows := r.Rows; len(rows) > 0; {
 		n := slices.IndexFunc(rows, func(x predict.Row) bool { return x.From != rows[0].From || x.On != rows[0].On })

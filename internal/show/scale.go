@@ -79,7 +79,17 @@ func briefCrowds(r *analysis.Report, cells []analysis.Cell) []column {
 	if !slices.ContainsFunc(cells, func(c analysis.Cell) bool { return c.Metrics[rate].Ratio != nil }) {
 		return out
 	}
-	return append(out, column{texts("% of", r.Plan.Baseline), percentCell(rate, true)}, column{texts("", "verdict"), verdictCell})
+	return append(out, column{texts("% of", r.Plan.Baseline), percentCell(rate, true)}, column{texts("", "verdict"), verdictOn(rate)})
+}
+
+// verdictOn prints the verdict of a metric's ratio.
+func verdictOn(metric string) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		if x := c.Metrics[metric].Ratio; x != nil && !c.Baseline {
+			return document.Cell{Text: string(x.Verdict)}
+		}
+		return verdictCell(c)
+	}
 }
 
 func crowdTitle(r *analysis.Report, cells []analysis.Cell) document.Text {

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -16,9 +17,6 @@ var tableFormat = Format{Name: "table", write: writeTable}
 func writeTable(w io.Writer, d document.Document, o Options) error {
 	if o.Width == 0 {
 		o.Width = DefaultWidth
-	}
-	if d.Width != 0 {
-		o.Width = d.Width
 	}
 	p := newPrinter(o)
 	p.document(d)
@@ -85,30 +83,35 @@ func (p *printer) text(t document.Text) string {
 }
 
 func (p *printer) paragraph(x document.Paragraph) {
-	lines := []string{spaces(x.Level) + p.text(x.Text)}
-	if x.Break != document.Never {
-		lines = p.broken(spaces(x.Level), p.text(x.Text), x.Break)
-	}
-	for _, l := range lines {
+	for _, l := range p.broken(spaces(x.Level), p.text(x.Text), cmp.Or(x.Break, document.Words)) {
 		words := strings.TrimLeft(l, " ")
 		p.line(l[:len(l)-len(words)] + p.styled(x.Style, words))
 	}
 }
 
-// command prints a command so that it can be pasted: it is broken before flags and routes,
-// and a line that goes on ends with a backslash.
+// command prints a command so that it can be pasted: it is broken before flags and routes, or at
+// words where nothing is quoted, and a line that goes on ends with a backslash.
 func (p *printer) command(c string) {
 	const margin, tail = "    ", " \\"
 	line := margin
-	for i, part := range commandParts(c) {
+	add := func(part string) {
 		switch {
-		case i == 0:
+		case line == margin:
 			line += part
 		case width(line+" "+part+tail) > p.width:
 			p.line(line + tail)
 			line = margin + "  " + part
 		default:
 			line += " " + part
+		}
+	}
+	for _, part := range commandParts(c) {
+		if width(margin+"  "+part+tail) <= p.width || strings.ContainsAny(part, `"'`) {
+			add(part)
+			continue
+		}
+		for _, word := range strings.Fields(part) {
+			add(word)
 		}
 	}
 	p.line(line)
@@ -145,16 +148,34 @@ func (p *printer) route(r document.Route) {
 		}
 		p.paragraph(document.Paragraph{Level: r.Level, Break: r.Break,
 			Text: append(document.Plainly(align(s.Kind, kinds, false)+"  "), s.Text...)})
-		whats := 12 // columns
-		for _, c := range s.Counters {
-			p.line(fmt.Sprintf("%s     %s %12d → %-12d +%d", bar, align(c.What, whats, false), c.Before, c.After, c.After-c.Before))
-		}
+		p.counters(bar, s.Counters)
 	}
 	if r.Ends != "" {
 		p.line(margin + "  ╳")
 		p.wrapped(margin, p.styled(document.Bad, r.Ends), document.Words)
 	}
 }
+
+// counters prints what a hop counted behind the line of its route, as a column where that fits.
+func (p *printer) counters(bar string, cs []document.Counter) {
+	lines := func(format string) (out []string, fits bool) {
+		fits = true
+		for _, c := range cs {
+			l := bar + fmt.Sprintf(format, align(c.What, whatWidth, false), c.Before, c.After, c.After-c.Before)
+			out, fits = append(out, l), fits && width(l) <= p.width
+		}
+		return out, fits
+	}
+	out, ok := lines("     %s %12d → %-12d +%d")
+	if !ok {
+		out, _ = lines("  %s %d → %d +%d")
+	}
+	for _, l := range out {
+		p.line(l)
+	}
+}
+
+const whatWidth = 12 // columns of what is counted
 
 // fitTogether finds the layouts of the tables that share one: the first in which the
 // widest of them fits.

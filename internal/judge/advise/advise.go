@@ -143,7 +143,7 @@ func (r *Report) add(b *analysis.Report) {
 }
 
 // order is how verdicts are listed.
-var order = []Verdict{Recommended, AtAPrice, AddsNothing, Excluded, NotTried, NotAgain, GivesUp, NoGain, Harmful, Broken, Skipped}
+var order = []Verdict{Recommended, AtAPrice, AddsNothing, Excluded, NotSure, NotAgain, GivesUp, NoGain, Harmful, Broken, Skipped}
 
 func (s *search) advice() Advice {
 	a := Advice{Mode: s.plain.Mode, Elsewhere: s.f.Header.Plan.Elsewhere, Recommended: append([]string{}, s.chosen...), Variant: s.state, Levers: []Lever{}}

@@ -406,7 +406,7 @@ func TestInterruptedSearch(t *testing.T) {
 		s.round(round, all)
 	}
 	r := Judge(s.f)
-	if r.Advice[0].Levers[0].Verdict != NotTried || !strings.Contains(strings.Join(r.Answer.Text, " "), "Generic receive offload of containers' links may help: it did alone (") {
+	if r.Advice[0].Levers[0].Verdict != NotSure || !strings.Contains(strings.Join(r.Answer.Text, " "), "Generic receive offload of containers' links may help: it did alone (") {
 		t.Errorf("%s: %q", r.Advice[0].Levers[0].Verdict, r.Answer.Text)
 	}
 	step, waiting := Next(s.f.Header.Plan, s.f.Visits)
@@ -415,7 +415,7 @@ func TestInterruptedSearch(t *testing.T) {
 	}
 	step.Round = 5 // begun, and nothing measured
 	s.f.Header.Take(step)
-	if r = Judge(s.f); r.Advice[0].Levers[0].Verdict != NotTried {
+	if r = Judge(s.f); r.Advice[0].Levers[0].Verdict != NotSure {
 		t.Errorf("after a step without a round: %s", r.Advice[0].Levers[0].Verdict)
 	}
 }
@@ -441,7 +441,7 @@ func TestMoreTimeAlone(t *testing.T) {
 		s.round(round, open)
 	}
 	r := Judge(s.f)
-	if l := r.Advice[0].Levers[0]; l.Name != "gro" || l.Verdict != NotTried || len(l.Alone) != 1 || l.Alone[0].Ratio.Epochs < 10 {
+	if l := r.Advice[0].Levers[0]; l.Name != "gro" || l.Verdict != NotSure || len(l.Alone) != 1 || l.Alone[0].Ratio.Epochs < 10 {
 		t.Errorf("%+v", l)
 	}
 	if step, waiting := Next(s.f.Header.Plan, s.f.Visits); waiting != 1 || step.Lever != "gro" {

@@ -54,7 +54,10 @@ func (a Advice) sentences() (out []string) {
 		return []string{"Nothing was tried: the run ended before."}
 	case measured == 0:
 		return []string{"Nothing could be tried here."}
-	case len(by[Recommended]) == 0:
+	case len(by[Recommended]) > 0:
+	case len(by[NotSure]) > 0:
+		add("Nothing is certain to help yet.")
+	default:
 		add("Nothing that was tried helps here and harms nothing.")
 	}
 	if n := unclear(by[NoGain]); n > 0 && len(by[Recommended]) == 0 {
@@ -76,7 +79,7 @@ func (a Advice) sentences() (out []string) {
 			add("For comparison, %s: %s; it gives up %s.", l.Gist, text, l.GivesUp)
 		}
 	}
-	for _, l := range by[NotTried] {
+	for _, l := range by[NotSure] {
 		add("%s may help: it did alone (%s), but there was no time to measure it again.", printable.Capital(l.Gist), gains(l.Alone))
 	}
 	if text := doubts(by[Recommended]); text != "" {
@@ -152,7 +155,9 @@ func changes(all []Effect, v stats.Verdict) string {
 	return printable.List(out)
 }
 
-// String is an effect in words: "throughput from the machine itself rises by 18 % (15–21)".
+// String returns an effect in words: "throughput from the machine itself rises by 18 % (15–21)". Of one
+// that is not certain it returns within what the change is: "throughput from the machine itself: no
+// difference shown (-3 to 8 %)".
 func (e Effect) String() string {
 	l := sample.Load{Kind: e.Load}
 	w := workload.Of(l)
@@ -164,6 +169,10 @@ func (e Effect) String() string {
 	if named := map[string]string{workload.CRR: "connections a second", workload.UDP: "UDP's throughput", workload.UDPRR: "UDP's median latency"}[e.Load]; named != "" {
 		what = named
 	}
+	where := what + " " + way + " " + mode.Placement(e.From).Words()
+	if !certain(e) {
+		return fmt.Sprintf("%s: no difference shown (%+.0f to %+.0f %%)", where, percent*(e.Ratio.Low-1), percent*(e.Ratio.High-1))
+	}
 	verb, x := "rises", e.Ratio
 	change, low, high := x.Median-1, x.Low-1, x.High-1
 	if change < 0 {
@@ -172,7 +181,7 @@ func (e Effect) String() string {
 	if e.Load == workload.CRR {
 		verb = strings.TrimSuffix(verb, "s")
 	}
-	return fmt.Sprintf("%s %s %s %s by %s", what, way, mode.Placement(e.From).Words(), verb, share(change, low, high))
+	return fmt.Sprintf("%s %s by %s", where, verb, share(change, low, high))
 }
 
 // share is a change in % with its interval.
@@ -181,11 +190,7 @@ func share(x, low, high float64) string {
 	if (high-low)*percent < 1 {
 		decimals = 1
 	}
-	sep := "–"
-	if low < 0 {
-		sep = " to "
-	}
-	return fmt.Sprintf("%.*f %% (%.*f%s%.*f)", decimals, percent*x, decimals, percent*low+0, sep, decimals, percent*high)
+	return fmt.Sprintf("%.*f %% (%.*f–%.*f)", decimals, percent*x, decimals, percent*low+0, decimals, percent*high)
 }
 
 // doubts are the losses that the intervals of what is recommended do not rule out.

@@ -49,7 +49,7 @@ const (
 	NotAgain    Verdict = "not again"    // alone it helped, and when it was measured again it did not
 	AddsNothing Verdict = "adds nothing" // to those that were chosen before
 	Excluded    Verdict = "excluded"     // by one that was chosen before
-	NotTried    Verdict = "not tried"    // it helped alone, and there was no time to see it again
+	NotSure     Verdict = "not certain"  // it helped alone, and there was no time to measure it again
 	GivesUp     Verdict = "gives up"     // what the mode is chosen for: for comparison only
 	Broken      Verdict = "failed"       // a path with it failed
 	Skipped     Verdict = "not here"     // this machine cannot have it
@@ -140,7 +140,7 @@ func (t *trial) judge(plain sample.Variant, from map[string]bool) Verdict {
 	case worse > 0:
 		return Harmful
 	case better > 0:
-		return NotTried // as long as it was not measured again
+		return NotSure // as long as it was not measured again
 	}
 	return NoGain
 }
@@ -162,7 +162,7 @@ func count(all []Effect) (better, worse int) {
 // enqueue lines up the levers that help alone and harm nothing, the best first.
 func (s *search) enqueue() {
 	for i, t := range s.trials {
-		if t.verdict == NotTried {
+		if t.verdict == NotSure {
 			s.queue = append(s.queue, i)
 		}
 	}

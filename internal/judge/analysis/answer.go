@@ -22,17 +22,14 @@ func (a *Answer) Add(s string) {
 	}
 }
 
-// Clause is a cell against the baseline, with a verb: "has 95 % (93–97) of the throughput".
+// Clause says with a verb how a cell whose verdict is better or worse differs from the baseline: "has
+// 95 % (93–97) of the throughput".
 func (r *Report) Clause(c Cell) string {
 	m, noun := c.Metrics[c.Primary], r.NounOf(c)
 	if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsLink() && cpu != nil {
 		return fmt.Sprintf("fills %s, with %s of the CPU time", c.Link(), cpu.Percent())
 	}
 	switch {
-	case m.Ratio.Verdict == stats.Unclear:
-		return fmt.Sprintf("has %s of the %s", m.Ratio.Range(), noun)
-	case m.Ratio.Verdict == stats.Same:
-		return "has the same " + noun
 	case m.Price != nil && m.Ratio.Verdict == stats.Worse:
 		return fmt.Sprintf("adds %s to the %s", m.Price.Amount(), noun)
 	case m.Price != nil:

@@ -216,16 +216,6 @@ func (r Ratio) Percent() string {
 	return enclosed(s, unit, decimals)
 }
 
-// Range is the ratio's interval in %: "82–97 %".
-func (r Ratio) Range() string {
-	const percent = 100
-	if r.N < 2 {
-		return r.Percent()
-	}
-	n := min(coarse(percent*r.HalfWidth()), digitsOf(0, percent*r.Median))
-	return fmt.Sprintf("%.*f–%.*f %%", n, percent*r.Low, n, percent*r.High)
-}
-
 // coarse is how many decimals a number with that uncertainty has in a sentence: one less
 // than in a table, if it is over a half.
 func coarse(uncertainty float64) int {

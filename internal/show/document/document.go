@@ -29,7 +29,6 @@ type Document struct {
 	Kind     Kind
 	Value    any // for programs
 	Sections []Section
-	Width    int // columns of its text; 0: as many as the reader has
 }
 
 // Section is what belongs together, with or without a title.
@@ -86,19 +85,18 @@ func (t Text) String() string {
 	return b.String()
 }
 
-// Where a paragraph may be broken into lines.
+// Where a paragraph is broken into lines that fit.
 const (
 	Words = " "   // between words
 	Facts = " · " // between facts
-	Parts = ", "  // between parts of a sentence
-	Never = ""
+	Never = ""    // of one line: between words where the reader has less
 )
 
 // Paragraph is one or several sentences, or a list of facts.
 type Paragraph struct {
 	Text  Text
 	Level int    // of indentation
-	Break string // Words, Facts, Parts or Never
+	Break string // Words, Facts or Never
 	Style Style  // of the whole
 }
 

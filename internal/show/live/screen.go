@@ -240,7 +240,7 @@ func (m Model) doubtsPage() document.Document {
 func (m Model) question() []string {
 	return []string{"", m.strong("  Stop the run?"), "",
 		"  s    stop now, and print what there is (as Ctrl-C does)",
-		"  p    close this screen; the run goes on with the line of progress",
+		"  p    close this screen; a line of progress goes on",
 		"  Esc  go on"}
 }
 
@@ -272,6 +272,9 @@ func (m Model) keyLine() string {
 		order += ", reversed"
 	}
 	keys := fmt.Sprintf("↑↓ row  Enter details  s sort (%s)  ? help  q quit", order)
+	if ansi.StringWidth(keys) > m.width {
+		keys = fmt.Sprintf("Enter details  s sort (%s)  ? help  q", order)
+	}
 	if more := "  keys act between epochs"; m.running && ansi.StringWidth(keys+more) <= m.width {
 		keys += more
 	}

@@ -114,12 +114,25 @@ func Missing(d document.Document, text string) []string {
 	}
 	var out []string
 	for l := range strings.Lines(text) {
+		l = withoutHead(d, l)
 		words := slices.DeleteFunc(strings.Fields(l), drawn)
 		if !slices.ContainsFunc(have, func(line []string) bool { return within(words, line) }) {
 			out = append(out, strings.TrimSpace(l))
 		}
 	}
 	return out
+}
+
+// withoutHead returns a line without the head of a column, behind which it has a cell's text.
+func withoutHead(d document.Document, line string) string {
+	for t := range tables(d) {
+		for _, c := range t.Columns {
+			if text, ok := strings.CutPrefix(strings.TrimSpace(line)+" ", c.Title()+": "); ok && c.Title() != "" {
+				return text
+			}
+		}
+	}
+	return line
 }
 
 // drawn reports whether a word belongs to the layout.

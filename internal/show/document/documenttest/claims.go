@@ -1,0 +1,305 @@
+package documenttest
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/advise"
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// judged is what the JSON of a run says, as far as its answer is held against it.
+type judged struct {
+	analysis.Measured
+	analysis.Said
+	Advice []advise.Advice `json:"advice"`
+	Steps  []ladder.Step   `json:"steps"`
+}
+
+// Contradictions returns the sentences of a printed answer that claim something else than the verdicts
+// in the JSON of the same document.
+func Contradictions(d document.Document) []string {
+	var r judged
+	b, err := json.Marshal(d.Value)
+	if err != nil || json.Unmarshal(b, &r) != nil || r.Answer == nil {
+		return nil
+	}
+	out := unlike(d)
+	for _, text := range answerOf(d) {
+		for _, sentence := range strings.Split(strings.TrimSuffix(text, "."), ". ") {
+			for _, why := range r.against(sentence) {
+				out = append(out, fmt.Sprintf("%q: %s", sentence, why))
+			}
+		}
+	}
+	return out
+}
+
+// words are what columns call verdicts of differences, which figures of ratios have otherwise.
+var words = map[string]stats.Verdict{string(stats.Better): stats.Gains, string(stats.Worse): stats.Costs, string(stats.Same): stats.Nothing, string(stats.Unclear): stats.Unclear}
+
+// unlike returns the rows whose column of verdicts has another word than all figures of the row.
+func unlike(d document.Document) (out []string) {
+	for t := range tables(d) {
+		at := slices.IndexFunc(t.Columns, func(c document.Column) bool { return c.Title() == "verdict" })
+		if at < 0 {
+			continue
+		}
+		for _, row := range t.Rows {
+			var verdicts []string
+			for _, c := range row.Cells {
+				if c.Number != nil && c.Number.Verdict != "" {
+					verdicts = append(verdicts, c.Number.Verdict)
+				}
+			}
+			for _, word := range strings.Split(row.Cells[at].Text, ", ") {
+				if words[word] != "" && len(verdicts) > 0 && !slices.Contains(verdicts, word) && !slices.Contains(verdicts, string(words[word])) {
+					out = append(out, fmt.Sprintf("%q: the figures are %q", row.Cells[0].Text+": "+word, verdicts))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// answerOf returns the printed sentences of an answer.
+func answerOf(d document.Document) (out []string) {
+	for _, s := range d.Sections {
+		for _, b := range s.Blocks {
+			if l, ok := b.(document.List); ok && l.Topic == document.Answer {
+				out = append(out, l.Items...)
+			}
+		}
+	}
+	return out
+}
+
+// against returns what in the JSON contradicts a sentence.
+func (r judged) against(sentence string) []string {
+	var out []string
+	for _, rule := range []func(judged, string) []string{judged.verdicts, judged.advised, judged.routes, judged.levers, judged.parts, judged.open} {
+		out = append(out, rule(r, sentence)...)
+	}
+	return out
+}
+
+var (
+	parentheses = regexp.MustCompile(` ?\([^()]*\)`)
+	underOne    = regexp.MustCompile(`(?:^|[:;] )(better|worse|same|unclear): ([^;]*)`)
+	verb        = regexp.MustCompile(`(?i)^(?:.*: )?(keep|avoid|not certain yet:) (.*)$`)
+	againstOne  = regexp.MustCompile(`^Against (.+?): (.*)$`)
+	sameAs      = regexp.MustCompile(`^(.*) (?:has|have) the same .* as `)
+	differing   = regexp.MustCompile(`^It is unclear whether (?:the .* over )?(.*) differs? from`)
+	unclearOf   = regexp.MustCompile(`^(\d+) of (\d+) verdicts (?:is|are) unclear`)
+)
+
+// cells returns the cells that a name in a sentence means, the longest label that it begins with.
+func (r judged) cells(name string) (out []analysis.Cell) {
+	longest := ""
+	for _, c := range r.Cells {
+		if l := c.Label(); len(l) > len(longest) && (name == l || strings.HasPrefix(name, l+" ") || strings.HasPrefix(name, l+":")) {
+			longest = l
+		}
+	}
+	for _, c := range r.Cells {
+		if c.Label() == longest && longest != "" {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// has reports whether one of the cells has the verdict, in any of its ratios if of is empty.
+func has(cells []analysis.Cell, of string, v stats.Verdict) bool {
+	return slices.ContainsFunc(cells, func(c analysis.Cell) bool {
+		if c.Verdict() == v {
+			return true
+		}
+		for name, m := range c.Metrics {
+			for _, x := range []*analysis.Ratio{m.Ratio, m.Scaling} {
+				if x != nil && x.Verdict == v && (of == "" || name == of) {
+					return true
+				}
+			}
+		}
+		return false
+	})
+}
+
+// verdicts holds "noun, of Y's: worse: a 80 %; same: b" against the ratios.
+func (r judged) verdicts(sentence string) (out []string) {
+	if !strings.Contains(sentence, ", of ") || r.Steps != nil {
+		return nil
+	}
+	report := &analysis.Report{Measured: r.Measured}
+	for _, m := range underOne.FindAllStringSubmatch(parentheses.ReplaceAllString(sentence, ""), -1) {
+		for _, name := range strings.Split(m[2], ", ") {
+			cells := slices.DeleteFunc(r.cells(name), func(c analysis.Cell) bool {
+				return r.Study == "" && !strings.Contains(strings.ToLower(sentence), strings.ToLower(report.NounOf(c))+", of ") &&
+					!strings.Contains(sentence, report.Plan.SayPin(c.Pin)+", of ")
+			})
+			metric := ""
+			if r.Study == "" && len(cells) > 0 {
+				metric = cells[0].Primary
+			}
+			if !has(cells, metric, stats.Verdict(m[1])) {
+				out = append(out, fmt.Sprintf("no cell of %q is %s", name, m[1]))
+			}
+		}
+	}
+	return out
+}
+
+// dear is the factor from which on a mode is advised against.
+const dear = 1.5
+
+// advised holds "Keep a: …; b", "Avoid c" and "Not certain yet: d" against the verdicts.
+func (r judged) advised(sentence string) (out []string) {
+	m := verb.FindStringSubmatch(sentence)
+	if m == nil || r.Advice != nil {
+		return nil
+	}
+	for _, text := range strings.Split(m[2], "; ") {
+		cells := r.cells(text)
+		if len(cells) == 0 { // what to do instead, or the figures of another placement on CPUs
+			continue
+		}
+		better, worse := has(cells, cells[0].Primary, stats.Better), has(cells, cells[0].Primary, stats.Worse)
+		same, much := has(cells, cells[0].Primary, stats.Same), slices.ContainsFunc(cells, muchWorse)
+		switch strings.ToLower(m[1]) {
+		case "keep":
+			if !better && !worse && !same {
+				out = append(out, text+" is kept, and nothing is certain")
+			}
+		case "avoid":
+			if !much {
+				out = append(out, text+" is avoided, and certainly not much worse")
+			}
+		default:
+			if better || worse || same {
+				out = append(out, text+" is not uncertain")
+			}
+		}
+		if strings.Contains(text, "no difference shown") && (better || worse) {
+			out = append(out, text+": a difference is certain")
+		}
+		if strings.Contains(text, ": the same") && !same {
+			out = append(out, text+": it is not the same")
+		}
+	}
+	return out
+}
+
+// muchWorse reports whether a cell certainly costs so much that it is advised against.
+func muchWorse(c analysis.Cell) bool {
+	x := c.Metrics[c.Primary]
+	if x.Ratio == nil || c.Verdict() != stats.Worse {
+		return false
+	}
+	return c.FillsLink() || x.Higher && 1/x.Ratio.High >= dear || !x.Higher && x.Ratio.Low >= dear
+}
+
+// routes holds what is said of routes to endpoints against their verdicts.
+func (r judged) routes(sentence string) (out []string) {
+	if r.Study != sample.StudyEndpoints {
+		return nil
+	}
+	hold := func(name string, want ...stats.Verdict) {
+		cells := r.cells(name)
+		if len(cells) > 0 && !slices.ContainsFunc(want, func(v stats.Verdict) bool { return has(cells, cells[0].Primary, v) }) {
+			out = append(out, fmt.Sprintf("no verdict of %q is %v", name, want))
+		}
+	}
+	names := func(text string) []string { return strings.Split(strings.ReplaceAll(text, " and ", ", "), ", ") }
+	if m := againstOne.FindStringSubmatch(sentence); m != nil {
+		for _, text := range strings.Split(m[2], "; ") {
+			switch {
+			case strings.Contains(text, " adds "):
+				hold(text, stats.Worse)
+			case strings.Contains(text, " off the "):
+				hold(text, stats.Better)
+			default:
+				hold(text, stats.Better, stats.Worse)
+			}
+		}
+	}
+	if m := sameAs.FindStringSubmatch(sentence); m != nil {
+		for _, name := range names(m[1]) {
+			hold(name, stats.Same)
+		}
+	}
+	if m := differing.FindStringSubmatch(sentence); m != nil {
+		for _, name := range names(m[1]) {
+			hold(name, stats.Unclear)
+		}
+	}
+	return out
+}
+
+// levers holds what is said of levers against their verdicts.
+func (r judged) levers(sentence string) (out []string) {
+	for _, a := range r.Advice {
+		said := strings.TrimPrefix(sentence, a.Mode+": ")
+		if len(r.Advice) > 1 && said == sentence {
+			continue
+		}
+		for _, l := range a.Levers {
+			worse := slices.ContainsFunc(l.Effects(), func(e advise.Effect) bool { return e.Ratio.Verdict == stats.Worse })
+			better := slices.ContainsFunc(l.Effects(), func(e advise.Effect) bool { return e.Ratio.Verdict == stats.Better })
+			switch {
+			case strings.HasPrefix(said, "Nothing that was tried helps") && better && !worse && slices.Contains([]advise.Verdict{advise.Recommended, advise.NotSure, advise.NoGain}, l.Verdict):
+				out = append(out, l.Name+" helps: "+string(l.Verdict))
+			case strings.HasPrefix(said, "Use "+l.Gist+":") && (l.Verdict != advise.Recommended || worse || !better):
+				out = append(out, l.Name+" is "+string(l.Verdict))
+			case strings.HasPrefix(said, "Not "+l.Gist+":") && (l.Verdict != advise.AtAPrice || !worse):
+				out = append(out, l.Name+" is "+string(l.Verdict))
+			}
+		}
+	}
+	return out
+}
+
+// parts holds what is said of the parts of a path against their prices.
+func (r judged) parts(sentence string) (out []string) {
+	for _, s := range r.Steps {
+		for metric, p := range s.Prices {
+			noun := map[string]string{"latency_p50": "Median latency", "throughput": "Throughput"}[metric]
+			if noun == "" || s.Part == "" || !strings.HasPrefix(sentence, noun) {
+				continue
+			}
+			if strings.Contains(sentence, s.Part+" adds ") && p.Verdict != stats.Costs || strings.Contains(sentence, s.Part+" takes ") && p.Verdict != stats.Gains {
+				if !slices.ContainsFunc(r.Steps, func(o ladder.Step) bool { return o.Part == s.Part && o.Prices[metric].Verdict != p.Verdict }) {
+					out = append(out, s.Part+" "+string(p.Verdict))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// open holds the number of unclear verdicts against the cells.
+func (r judged) open(sentence string) []string {
+	m := unclearOf.FindStringSubmatch(sentence)
+	if m == nil || r.Study != "" {
+		return nil
+	}
+	all, open := 0, 0
+	for _, c := range r.Cells {
+		if x := c.Metrics[c.Primary].Ratio; x != nil {
+			if all++; x.Verdict == stats.Unclear {
+				open++
+			}
+		}
+	}
+	if all > 0 && (m[1] != fmt.Sprint(open) || m[2] != fmt.Sprint(all)) {
+		return []string{fmt.Sprintf("%d of %d are", open, all)}
+	}
+	return nil
+}
