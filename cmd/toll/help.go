@@ -9,6 +9,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/show"
 )
 
 // helpWidth is how wide help is at most, in columns.
@@ -101,7 +103,7 @@ func helpOf(c *cobra.Command, columns int, all bool) string {
 	var b strings.Builder
 	b.WriteString(paragraphs(cmp.Or(c.Long, c.Short+"."), columns))
 	if c.Runnable() || c.HasAvailableSubCommands() {
-		section(&b, "Usage", wrap(usageLine(c), "  ", columns))
+		section(&b, "Usage", "  "+strings.Join(show.Wrap(usageLine(c), columns-2), "\n  ")+"\n")
 	}
 	if c.HasExample() {
 		section(&b, "Examples", examples(c.Example, columns))

@@ -95,6 +95,22 @@ func (g *grid) measure() {
 			g.widths[i] = max(g.widths[i], linesWidth(row[i]))
 		}
 	}
+	g.widen()
+}
+
+// widen makes room for heads that stand above several columns, in the last of these.
+func (g *grid) widen() {
+	for i, c := range g.Columns {
+		next := min(i+c.Span, len(g.Columns))
+		if c.Span < 2 {
+			continue
+		}
+		w := g.widths[i]
+		for k := i + 1; k < next; k++ {
+			w += g.gapBefore(k) + g.widths[k]
+		}
+		g.widths[next-1] += max(0, width(c.Head[0])-w)
+	}
 }
 
 // gapBefore is the space before a column.
@@ -211,7 +227,7 @@ func (p *printer) upperHeads(g grid) {
 		}
 		switch {
 		case c.Span > 1:
-			b.WriteString(align(shorten(c.Head[0], w-1), w, false))
+			b.WriteString(align(c.Head[0], w, false))
 		case next < len(g.Columns):
 			own := g.widths[i]
 			b.WriteString(align(c.Head[0], own, c.Right) + strings.Repeat(" ", w-own))

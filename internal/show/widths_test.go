@@ -57,6 +57,10 @@ func TestNarrowTables(t *testing.T) {
 			{Cells: document.Texts("host", "lo", "-", "")},
 		}}
 	d := document.Document{Sections: []document.Section{{Blocks: []document.Block{wide}}}}
+	second := part(wide, 3, 4)
+	if head := second.Columns[1].Head[0]; head != "this machine, at" {
+		t.Errorf("above the first column of a part is %q", head)
+	}
 	for columns, want := range map[int]string{
 		60: `                         this machine, at
   mode       path        127.0.0.1    own
