@@ -50,7 +50,7 @@ func TestManualExitCodes(t *testing.T) {
 		got, means = append(got, m[1]), append(means, strings.ReplaceAll(m[2], "`", ""))
 	}
 	var want []string
-	for _, code := range []int{exitOK, exitFailed, exitUsage, exitNothing, exitCells, exitBadFile, exitWorse, exitUnclear} {
+	for _, code := range []int{exitOK, exitFailed, exitUsage, exitNothing, exitCells, exitBadFile, exitWorse, exitUnclear, exitUnjudged} {
 		want = append(want, fmt.Sprint(code))
 	}
 	want = append(want, fmt.Sprintf("%d, %d, %d", exitSignalled+int(syscall.SIGINT), exitSignalled+int(syscall.SIGTERM), exitSignalled+int(syscall.SIGHUP)))
