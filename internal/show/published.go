@@ -98,7 +98,7 @@ func notes(s published.Result) []document.Section {
 	if len(ours) == 0 {
 		return nil
 	}
-	return []document.Section{{Title: document.Plainly("Notes"), Level: 1, Close: true,
+	return []document.Section{{Title: document.Plainly("Notes"), Level: 1,
 		Blocks: []document.Block{document.List{Topic: document.Notes, Items: ours, Level: 2}}}}
 }
 

@@ -36,7 +36,10 @@ type Value struct {
 func (v Value) Text(by float64) string {
 	const read = 100 // more digits than that nobody reads
 	s := stats.Summary{Median: v.Median * by, Low: v.Low * by, High: v.High * by, N: v.N}
-	decimals := analysis.Decimals(max(s.HalfWidth(), math.Abs(s.Median)/read))
+	decimals := 0
+	if uncertain := max(s.HalfWidth(), math.Abs(s.Median)/read); uncertain > 0 {
+		decimals = analysis.Decimals(uncertain)
+	}
 	text := fmt.Sprintf("%.*f", decimals, s.Median)
 	if v.N < 2 {
 		return text

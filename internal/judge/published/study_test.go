@@ -437,3 +437,21 @@ func TestCompare(t *testing.T) {
 		})
 	}
 }
+
+// A figure has as many digits as its interval lets it have; nothing at all has none.
+func TestValueText(t *testing.T) {
+	for _, tt := range []struct {
+		v    Value
+		by   float64
+		want string
+	}{
+		{Value{41.9e9, 41.6e9, 42.2e9, 9}, 1e-9, "41.9 ±0.3"},
+		{Value{45e9, 34e9, 54e9, 9}, 1e-9, "45 (34–54)"},
+		{Value{0.034, 0.034, 0.034, 1}, 1e3, "34.0"},
+		{Value{0, 0, 0, 9}, 100, "0 ±0"},
+	} {
+		if got := tt.v.Text(tt.by); got != tt.want {
+			t.Errorf("%+v: got %q, want %q", tt.v, got, tt.want)
+		}
+	}
+}
