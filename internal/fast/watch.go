@@ -73,11 +73,11 @@ func (w *Watcher) follow(ctx context.Context) error {
 	}
 	defer func() { _ = api.Close() }()
 	stream := api.Events(ctx, client.EventsListOptions{})
-	// What happened before the stream began is in the list.
+	changes := w.changes(ctx.Done())
+	// What happened before these began is read now.
 	if err := w.update(ctx); err != nil {
 		return err
 	}
-	changes := w.changes(ctx.Done())
 	renew := time.NewTicker(max(w.Lease/3, settle))
 	defer renew.Stop()
 	var soon <-chan time.Time
