@@ -82,6 +82,10 @@ type Follower struct {
 	done   chan struct{}           // closed when the reader has ended
 	tally  Tally
 	rtt    int64 // sum, in µs
+	// last is the cookie of the socket that Stop closed, and told whether the kernel has
+	// reported it: its messages come in order, but may be late.
+	last uint64
+	told bool
 }
 
 // Follow starts counting, in the calling thread's network namespace. The caller calls Stop there.
@@ -126,6 +130,8 @@ func (f *Follower) read() {
 			if m.Header.Type == diagByFamily && len(m.Data) >= messageSize {
 				s := parseSocket("tcp", m.Data)
 				switch {
+				case f.last != 0 && binary.NativeEndian.Uint64(m.Data[cookieOffset:]) == f.last:
+					f.told = true
 				case f.failed(s, m.Data):
 				case f.leadsThere(s):
 					f.note(s, m.Data)
@@ -143,12 +149,16 @@ func (f *Follower) Stop() (t Tally, err error) {
 	if err := f.conn.SetReadDeadline(began); err != nil {
 		return t, err
 	}
-	for <-f.done; ; {
+	<-f.done
+	if f.last, err = closeOne(); err != nil {
+		return t, err
+	}
+	for {
 		if err := f.conn.SetReadDeadline(time.Now().Add(settleTime)); err != nil {
 			return t, err
 		}
 		f.read()
-		untold := false
+		untold := !f.told
 		err := f.dump(waiting, func(_ uint64, s Socket, _ byte, m []byte) {
 			untold = untold || !f.ended[s.Local] && !f.old[s.Local] && len(m) <= messageSize+smallest
 		})
@@ -172,6 +182,16 @@ func (f *Follower) Stop() (t Tally, err error) {
 		f.tally.RTT = f.rtt / n
 	}
 	return f.tally, errors.Join(err, f.ports())
+}
+
+// closeOne opens and closes a socket and returns its cookie.
+func closeOne() (cookie uint64, err error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, fmt.Errorf("follow connections: %w", err)
+	}
+	cookie, err = unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
+	return cookie, errors.Join(err, unix.Close(fd))
 }
 
 // ports counts the local ports that connections to the address have, and how many there are.
