@@ -91,9 +91,14 @@ func (r *running) read(out *io.PipeWriter) {
 }
 
 // pid waits until the daemon has started the process and returns its PID; 0 if the process ended
-// first or the daemon does not say.
+// first or the daemon does not tell in time.
 func (r *running) pid(ctx context.Context) int {
-	const again = 2 * time.Millisecond
+	const (
+		again  = 2 * time.Millisecond
+		moment = 500 * time.Millisecond
+	)
+	ctx, cancel := context.WithTimeout(ctx, moment)
+	defer cancel()
 	for {
 		got, err := r.api.ExecInspect(ctx, r.id, client.ExecInspectOptions{})
 		if err != nil || got.PID > 0 {

@@ -291,11 +291,11 @@ var beside6 = []claim{
 	{where: "A", command: "sysctl net.ipv6.conf.all.forwarding", says: []string{"= 0"}},
 }
 
-var lanServer6 = claim{where: "server", command: "ip -6 -o addr show dev eth0", says: []string{"2001:2:0:18::a/64"}, never: []string{"tentative"}}
+var lanServer6 = claim{where: "server", command: "ip -6 -o addr show dev eth0 scope global", says: []string{"2001:2:0:18::a/64"}, never: []string{"tentative"}}
 
 var onLAN6 = []claim{
 	lanServer6,
-	{where: "A", command: "ip -6 -o addr show dev br1", says: []string{"2001:2:0:18::1/64"}, never: []string{"tentative"}},
+	{where: "A", command: "ip -6 -o addr show dev br1 scope global", says: []string{"2001:2:0:18::1/64"}, never: []string{"tentative"}},
 	{where: "A", command: "ip -6 -o addr show dev eth0", never: []string{"2001:"}},
 }
 
@@ -306,15 +306,15 @@ var ipvlanRouted6 = []claim{
 }
 
 var overlay6 = []claim{
-	{where: "server", command: "ip -6 -o addr show dev eth0", says: []string{"fd54:6f6c:6c:30::2/64"}, never: []string{"tentative"}},
+	{where: "server", command: "ip -6 -o addr show dev eth0 scope global", says: []string{"fd54:6f6c:6c:30::2/64"}, never: []string{"tentative"}},
 	{where: "A", command: "ip -6 -o route", never: []string{"fd54"}},
 }
 
 var network6 = []claim{
-	{where: "A", command: "ip -6 -o addr show dev br-toll", says: []string{"fd54:6f6c:6c:30::1/64"}, never: []string{"tentative"}},
+	{where: "A", command: "ip -6 -o addr show dev br-toll scope global", says: []string{"fd54:6f6c:6c:30::1/64"}, never: []string{"tentative"}},
 	{where: "A", command: "sysctl net.ipv6.conf.all.forwarding", says: []string{"= 1"}},
 	{where: "A", command: "nft list table ip6 raw", says: []string{"ip6 daddr fd54:6f6c:6c:30::2 drop"}},
-	{where: "server", command: "ip -6 -o addr show dev eth0", says: []string{"fd54:6f6c:6c:30::2/64"}, never: []string{"tentative"}},
+	{where: "server", command: "ip -6 -o addr show dev eth0 scope global", says: []string{"fd54:6f6c:6c:30::2/64"}, never: []string{"tentative"}},
 	{where: "server", command: "ip -6 -o route", says: []string{"default via fd54:6f6c:6c:30::1"}},
 }
 

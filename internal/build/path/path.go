@@ -143,7 +143,7 @@ type Command struct {
 
 // Process is a started process.
 type Process struct {
-	PID int // as the machine numbers it
+	PID int // as the machine numbers it (0: not known)
 	In  io.WriteCloser
 	Out io.ReadCloser
 	// Wait waits for the end and returns how the process ended, with the last lines of its standard

@@ -280,7 +280,10 @@ func unchanged(t *testing.T, p *path.Path, f func()) {
 	}
 	before := read()
 	f()
-	if d := path.Differences(before, read()); len(d) > 0 || len(before) == 0 {
+	d := slices.DeleteFunc(path.Differences(before, read()), func(d sample.Difference) bool {
+		return d.What == "BPF links of the machine" // other tests attach programs meanwhile
+	})
+	if len(d) > 0 || len(before) == 0 {
 		t.Errorf("%d settings, of which a path that nobody touched changed %+v", len(before), d)
 	}
 }
