@@ -78,7 +78,7 @@ PLACES = build/swarm build/docker build/lab build/peer build/kubernetes fast
 FAULTS = ^TestFaultAtEachStep$$
 .PHONY: test-places test-faults
 test-places:
-	$(call again,$(PLACES:%=./internal/%),-p 4 -parallel 3 -timeout 30m -skip '$(FAULTS)')
+	$(call again,$(PLACES:%=./internal/%),-p 3 -timeout 30m -skip '$(FAULTS)')
 test-faults: # of the longest, a third that waits for the kernel
 	$(call again,./internal/build/lab,-timeout 30m -run '$(FAULTS)')
 
