@@ -187,10 +187,10 @@ func distantOf(on []string) string {
 	return ""
 }
 
-// listBackends lists them for help.
-func listBackends(last string) string {
+// listBackends lists backends for help.
+func listBackends(all []backend, last string) string {
 	var words []string
-	for _, b := range backends {
+	for _, b := range all {
 		text := b.name
 		if b.words != "" {
 			text += " (" + b.words + ")"

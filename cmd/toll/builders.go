@@ -27,14 +27,26 @@ type builderFlags struct {
 
 // addBuilders adds the flags of commands that measure, which may compare backends.
 func (f *builderFlags) addBuilders(fl *pflag.FlagSet) {
-	fl.StringSliceVar(&f.on, "on", []string{sample.Lab}, "who builds the modes: "+listBackends("")+", or several: "+strings.Join(backendNames()[:2], ","))
+	fl.StringSliceVar(&f.on, "on", []string{sample.Lab}, "who builds the modes: "+listBackends(backends, "")+", or several: "+strings.Join(backendNames()[:2], ","))
 	f.addSettings(fl, comparesRuns)
 }
 
 // addBuilder adds the flags of commands that show what one backend builds.
 func (f *builderFlags) addBuilder(fl *pflag.FlagSet, k commandKind) {
-	fl.StringSliceVar(&f.on, "on", []string{sample.Lab}, "who builds: "+listBackends(" or "))
+	fl.StringSliceVar(&f.on, "on", []string{sample.Lab}, "who builds: "+listBackends(backends, " or "))
 	f.addSettings(fl, k)
+}
+
+// localHelp returns the help of --on for a command that backends with distant ends refuse.
+func localHelp() string {
+	var local []backend
+	var names []string
+	for _, b := range backends {
+		if !b.distant {
+			local, names = append(local, b), append(names, b.name)
+		}
+	}
+	return "who builds the modes: " + listBackends(local, "") + ", or both: " + strings.Join(names, ",")
 }
 
 // addSettings adds the flags of every backend.

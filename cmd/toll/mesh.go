@@ -91,7 +91,7 @@ this one. toll starts itself there by ssh, and the machines dial each other.`,
 		fl.AddFlagSet(own)
 	}
 	fl.StringVar(&m.mode, "mode", string(mode.Host), "the network mode between the nodes, or a mode and host, to compare it with host: "+strings.Join(swarm.Modes(), ", ")+
-		"; of Kubernetes "+strings.Join(kubernetes.Modes(), ", ")+" (default pod,host); of peers always "+strings.Join(peer.Modes(), ", "))
+		" (default host); of Kubernetes "+strings.Join(kubernetes.Modes(), ", ")+" (default pod,host); of peers always "+strings.Join(peer.Modes(), ", "))
 	fl.Var(wholeFlag(&m.atOnce, 0, 0, unlimited[int]()), "at-once", "pairs that are measured at a time, at most (default as many as a round has)")
 	f.addMeshLoads(fl)
 	f.addWindow(fl)

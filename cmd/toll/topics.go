@@ -48,6 +48,10 @@ var environmentHelp = fmt.Sprintf(`toll reads these environment variables:
   TERM=dumb    no colours and no progress line
   CI           if set, no progress line: a line of text every %d s instead
   TOLL_BUSY    if it is yes, as --busy: do not wait for a busy machine
+  TOLL_HISTORY if it is off, as --no-history: keep no run and learn from none
+  XDG_STATE_HOME
+               where the history and journals are kept (default ~/.local/state)
+  KUBECONFIG   the kubeconfig, as kubectl reads it
   DOCKER_HOST, DOCKER_CONTEXT, DOCKER_CONFIG
                the Docker daemon, as the docker command reads them
   PGPASSWORD   the password of toll sql for PostgreSQL (see --password-env)
