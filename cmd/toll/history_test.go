@@ -28,7 +28,7 @@ func TestPriorsOfHistory(t *testing.T) {
 	}
 	set := trend.Setting{From: "host", Work: "rr, 1 byte each way", Slice: 0.004, On: "lab", CPUs: "[0] [1] []"}
 	for k, judged := range []string{version, version, "another"} {
-		summary, err := json.Marshal(trend.Summary{Schema: trend.Schema, Judged: judged, Kernel: env.Kernel, CPU: env.CPUModel,
+		summary, err := json.Marshal(trend.Summary{Schema: trend.Schema, Layout: trend.Layout, Judged: judged, Kernel: env.Kernel, CPU: env.CPUModel,
 			Spreads: []trend.Spread{{Setting: set, Metric: workload.LatencyP50, SD: 0.01}}})
 		if err != nil {
 			t.Fatal(err)

@@ -45,7 +45,7 @@ func TestForKubectl(t *testing.T) {
 			t.Errorf("%s: --on is %s, its default %s, changed: %t", c.Name(), f.Value, f.DefValue, f.Changed)
 		}
 	}
-	if _, out, _ := toll(t, "mesh", "--help"); !strings.Contains(out, "kubectl toll mesh [flags]") {
+	if _, out, _ := toll(t, "mesh", "--help"); !strings.Contains(out, "kubectl toll mesh [[NAME=]MACHINE…] [flags]") {
 		t.Errorf("the help of mesh does not say how it is called:\n%s", out)
 	}
 	if code, _, said := toll(t, "compare", "host", "--on", "lab", "--dry-run"); code != exitOK {

@@ -56,8 +56,9 @@ func study(s published.Result, measured, details bool) []document.Section {
 	}
 	out = append(out, claims(s, measured)...)
 	if details {
-		out = append(append(out, publishedCPUs(s)...), notes(s)...)
+		out = append(out, publishedCPUs(s)...)
 	}
+	out = append(out, notes(s, details)...)
 	return append(out, toMeasure(s, measured)...)
 }
 
@@ -73,9 +74,12 @@ func findingWords(f published.Finding) string {
 	return words
 }
 
-// notes are the data's own, why rows have no cell or no ratio, and what differs from the
-// study's conditions.
-func notes(s published.Result) []document.Section {
+// notes are what differs from the study's conditions; in details also the data's own notes, and
+// why rows have no cell or no ratio.
+func notes(s published.Result, details bool) []document.Section {
+	if !details {
+		return notesList(s.Differs)
+	}
 	var own, ours []string
 	for _, r := range s.Rows {
 		if _, words, ok := strings.Cut(r.Unit, asPrinted); ok {
@@ -95,11 +99,15 @@ func notes(s published.Result) []document.Section {
 	if len(own) > 0 {
 		ours = append([]string{"its own: " + strings.Join(own, "; ")}, ours...)
 	}
-	if len(ours) == 0 {
+	return notesList(ours)
+}
+
+func notesList(items []string) []document.Section {
+	if len(items) == 0 {
 		return nil
 	}
 	return []document.Section{{Title: document.Plainly("Notes"), Level: 1,
-		Blocks: []document.Block{document.List{Topic: document.Notes, Items: ours, Level: 2}}}}
+		Blocks: []document.Block{document.List{Topic: document.Notes, Items: items, Level: 2}}}}
 }
 
 // appendNew appends text if nothing of list says it already.

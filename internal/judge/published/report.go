@@ -50,6 +50,7 @@ type Result struct {
 	Claims   []ClaimResult `json:"claims"`
 	Commands []Needed      `json:"commands"`
 	Notes    []string      `json:"notes"` // what is doubtful in it, and what else differs from it here
+	Differs  []string      `json:"-"`     // those of the notes that are about this machine's runs
 }
 
 // Needed is a command that measures cells of the study.
@@ -221,7 +222,7 @@ func (s Study) result(rows []Row, files []Measured) (Result, error) {
 	}
 	note := func(text string) {
 		if text != "" && !slices.Contains(out.Notes, text) {
-			out.Notes = append(out.Notes, text)
+			out.Notes, out.Differs = append(out.Notes, text), append(out.Differs, text)
 		}
 	}
 	for _, c := range s.compare(es) {

@@ -20,15 +20,15 @@ import (
 // Schema names the version of summaries, lists and trends.
 const Schema = "bridgetoll.history/1"
 
-// layout is raised when summaries have something new. It matters where two programs have the same
+// Layout is raised when summaries have something new. It matters where two programs have the same
 // version, such as "devel".
-const layout = 2
+const Layout = 2
 
 // Summary is what is known of a run without reading it again.
 type Summary struct {
 	Schema   string    `json:"schema"`
 	Judged   string    `json:"judged_by"` // the version of the toll that did
-	Layout   int       `json:"layout"`    // see layout
+	Layout   int       `json:"layout"`    // see the constant
 	Tool     string    `json:"tool"`      // that of the one that measured
 	Kernel   string    `json:"kernel"`
 	Started  time.Time `json:"started"`
@@ -68,7 +68,7 @@ type Row struct {
 
 // Summarize is the summary of a judged run; version is that of the toll that judged it.
 func Summarize(h sample.Header, r *analysis.Report, version string) Summary {
-	s := Summary{Schema: Schema, Layout: layout, Judged: version, Tool: h.Environment.Tool, Kernel: h.Environment.Kernel, Started: h.Started, Study: h.Plan.Study,
+	s := Summary{Schema: Schema, Layout: Layout, Judged: version, Tool: h.Environment.Tool, Kernel: h.Environment.Kernel, Started: h.Started, Study: h.Plan.Study,
 		Baseline: h.Plan.Baseline, Modes: []string{}, Loads: []string{}, On: []string{}, Rounds: r.Plan.Rounds, Elapsed: r.Plan.Elapsed, Rows: []Row{},
 		Command: h.Command, Plan: planKey(h.Plan),
 		CPU: h.Environment.CPUModel, Spreads: spreadsOf(h.Plan, r.Control.Groups)}
@@ -114,7 +114,7 @@ func addNew(list []string, x string) []string {
 func Read(b []byte, version string) (s Summary, ok bool) {
 	err := json.Unmarshal(b, &s)
 	printable.Fields(&s) // a door for text of files
-	return s, err == nil && s.Schema == Schema && s.Judged == version && s.Layout == layout
+	return s, err == nil && s.Schema == Schema && s.Judged == version && s.Layout == Layout
 }
 
 // Entry is a run of the history: @1 is the newest.
