@@ -299,6 +299,9 @@ func paragraphs(text string, columns int) string {
 			end()
 			kept = line
 		default:
+			if kept != "" {
+				end()
+			}
 			open = append(open, line)
 		}
 	}

@@ -107,7 +107,7 @@ func TestWrap(t *testing.T) {
 			t.Errorf("%q at %d: %q, want %q", tt.text, tt.columns, got, tt.want)
 		}
 	}
-	if got := paragraphs("a b\nc\n\n  as is   it\nd", 3); got != "a b\nc\n\n  as is   it\nd\n" {
+	if got := paragraphs("a b\nc\n\n  as is   it\nd", 12); got != "a b c\n\n  as is   it\nd\n" {
 		t.Errorf("%q", got)
 	}
 }
