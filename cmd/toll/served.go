@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 	"github.com/bridgetoll/bridgetoll/internal/ports/collect"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // locateServers finds what of this machine serves endpoints, whether a docker-proxy is in between, and
@@ -38,25 +37,9 @@ func locateServers() endpoint.Locate {
 			s.PID = ports.ProcessAt(facts, dial)
 		}
 		if s.PID != 0 {
-			s.Strain = strain(s.PID)
+			s.Strain = machine.Machine{}.StrainOf(s.PID).Own()
 		}
 		return s
-	}
-}
-
-// strain reads what slows a server down. What its network namespace counts is only its own if that
-// is not the machine's.
-func strain(pid int) func() map[string]int64 {
-	s := machine.Machine{}.StrainOf(pid)
-	apart := s.Apart()
-	return func() map[string]int64 {
-		out := s.Read()
-		if !apart {
-			for _, name := range []string{workload.CountResent, workload.CountSegments, workload.CountDelayedACKs} {
-				delete(out, name)
-			}
-		}
-		return out
 	}
 }
 

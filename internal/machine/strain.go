@@ -25,9 +25,9 @@ func (m Machine) StrainOf(pid int) *Strain {
 	return &Strain{m, process, m.cpuGroups(process), m.groups(process, "memory")}
 }
 
-// Apart reports whether the process is in another network namespace than this one. It is false
+// apart reports whether the process is in another network namespace than this one. It is false
 // if that cannot be read.
-func (s *Strain) Apart() bool {
+func (s *Strain) apart() bool {
 	its, err := os.Readlink(s.m.path("/proc/" + s.process + "/ns/net"))
 	own, errOwn := os.Readlink(s.m.path("/proc/" + self + "/ns/net"))
 	return err == nil && errOwn == nil && its != own
@@ -68,6 +68,26 @@ func (s *Strain) Read() map[string]int64 {
 		}
 	}
 	return out
+}
+
+// ofNamespace lists the counters of a network namespace, whose processes share them.
+var ofNamespace = []string{
+	workload.CountOverflows, workload.CountDelayedACKs, workload.CountResent, workload.CountSegments,
+}
+
+// Own returns a reader like Read that leaves out the counters of the network namespace if the
+// process is in that of this one: there other servers of the machine are counted, too.
+func (s *Strain) Own() func() map[string]int64 {
+	if s.apart() {
+		return s.Read
+	}
+	return func() map[string]int64 {
+		out := s.Read()
+		for _, name := range ofNamespace {
+			delete(out, name)
+		}
+		return out
+	}
 }
 
 // kernelCounters reads /proc/net/snmp and /proc/net/netstat, in which each line of names is followed

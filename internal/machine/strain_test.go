@@ -1,7 +1,10 @@
 package machine
 
 import (
+	"errors"
 	"maps"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -40,5 +43,28 @@ func TestStrain(t *testing.T) {
 	}
 	if got := Since(map[string]int64{"a": 3, "b": 9}, map[string]int64{"a": 10, "b": 1, "c": 5}); !maps.Equal(got, map[string]int64{"a": 7, "b": 0}) {
 		t.Errorf("%v", got)
+	}
+}
+
+// What other processes of the machine's network namespace are counted for is not the server's own.
+func TestOwnStrain(t *testing.T) {
+	files := map[string]string{
+		"/proc/self/mountinfo":      "29 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+		"/proc/7/cgroup":            "0::/a\n",
+		"/sys/fs/cgroup/a/cpu.stat": "nr_periods 20\nnr_throttled 7\n",
+		"/proc/7/net/netstat":       "TcpExt: ListenOverflows DelayedACKs\nTcpExt: 3 41\n",
+		"/proc/7/net/snmp":          "Tcp: RetransSegs OutSegs\nTcp: 5 6000\n",
+	}
+	for its, n := range map[string]int{"net:[1]": 2, "net:[2]": 6} {
+		m := tree(t, files)
+		for process, to := range map[string]string{self: "net:[1]", "7": its} {
+			link := m.path("/proc/" + process + "/ns/net")
+			if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(to, link)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := m.StrainOf(7).Own()(); len(got) != n || got[workload.CountStops] != 7 {
+			t.Errorf("%s: %v", its, got)
+		}
 	}
 }
