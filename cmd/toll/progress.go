@@ -216,8 +216,7 @@ func sayWaiting(w io.Writer) (done func()) {
 		clear = clearLine
 	}
 	return exchange.Tell(func(line string) {
-		fmt.Fprint(w, clear)
-		say(w, "toll: "+line)
+		sayAfter(w, clear, "toll: "+line)
 	})
 }
 

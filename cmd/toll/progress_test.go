@@ -40,3 +40,23 @@ func TestReadingTells(t *testing.T) {
 		t.Error("without a terminal it is told")
 	}
 }
+
+// writes counts the writes to it.
+type writes int
+
+func (n *writes) Write(b []byte) (int, error) {
+	*n++
+	return len(b), nil
+}
+
+// A line that clears the one before it comes in one write: others write to the terminal, too.
+func TestSayAfter(t *testing.T) {
+	var n writes
+	if sayAfter(&n, clearLine, "toll: waiting"); n != 1 {
+		t.Errorf("%d writes", n)
+	}
+	var b bytes.Buffer
+	if sayAfter(&b, clearLine, "toll: waiting"); b.String() != clearLine+"toll: waiting\n" {
+		t.Errorf("%q", &b)
+	}
+}
