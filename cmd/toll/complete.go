@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -117,8 +116,10 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 		return oneOf(measureWords, many)
 	case "recipe":
 		return oneOf(recipeWords, many)
-	case "against", "results", saveFlag:
+	case "against", "results":
 		return results(many)
+	case saveFlag:
+		return newResults
 	}
 	if choice := choices()[f.Name]; choice != nil {
 		return oneOf(func() []string { return choice }, many)
@@ -192,6 +193,11 @@ func results(most int) cobra.CompletionFunc {
 	}
 }
 
+// newResults completes the name of a results file to write, which cannot be a kept run.
+func newResults(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return []cobra.Completion{resultsFile}, cobra.ShellCompDirectiveFilterFileExt
+}
+
 func modeWords() []string {
 	var out []string
 	for _, m := range mode.All() {
@@ -254,20 +260,35 @@ var choices = sync.OnceValue(func() map[string][]string {
 	return out
 })
 
-// atInWords has bash complete @1 as one word: by itself it breaks words at an @.
-const atInWords = "COMP_WORDBREAKS=${COMP_WORDBREAKS//@/}\n"
+// bashWords has bash complete @1 as one word. By itself, it breaks words at an @, but what it replaces
+// begins with the last one.
+var bashWords = strings.NewReplacer(
+	"_completion -n =: ", "_completion -n =:@ ",
+	"    __toll_handle_special_char \"$cur\" =\n", `    __toll_handle_special_char "$cur" =
+    if [[ "${cur##*[:=]}" == *@* && "$COMP_WORDBREAKS" == *@* ]]; then
+        local idx=${#COMPREPLY[*]}
+        while ((--idx >= 0)); do
+            COMPREPLY[idx]=${COMPREPLY[idx]#"${cur%@*}"}
+        done
+    fi
+`)
 
-// keepAtInWords puts atInWords before bash's completion script.
+// keepAtInWords changes bash's completion script by bashWords.
 func keepAtInWords(root *cobra.Command) {
 	c, _, err := root.Find([]string{"completion", "bash"})
 	if err != nil || c.Name() != "bash" {
 		return
 	}
-	write := c.RunE
-	c.RunE = func(c *cobra.Command, args []string) error {
-		if _, err := io.WriteString(c.OutOrStdout(), atInWords); err != nil {
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		bare, err := c.Flags().GetBool("no-descriptions")
+		if err != nil {
 			return err
 		}
-		return write(c, args)
+		var script strings.Builder
+		if err := c.Root().GenBashCompletionV2(&script, !bare); err != nil {
+			return err
+		}
+		_, err = bashWords.WriteString(c.OutOrStdout(), script.String())
+		return err
 	}
 }
