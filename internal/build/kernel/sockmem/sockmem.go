@@ -51,12 +51,9 @@ const (
 )
 
 // Settable returns an *path.UnsupportedError if this process cannot set the limits, and nil if it can.
-// It finds out by writing the value that there is.
+// It writes nothing: another toll's limits could become permanent.
 func Settable() error {
-	now, err := sysctl.Get(Receive)
-	if err == nil {
-		err = sysctl.Set(Receive, now)
-	}
+	err := sysctl.Writable(Receive)
 	if err == nil {
 		return nil
 	}

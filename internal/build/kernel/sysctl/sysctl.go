@@ -69,3 +69,12 @@ func Set(key, value string) error {
 	}
 	return nil
 }
+
+// Writable returns an error if this process may not write key. It opens the file and writes nothing.
+func Writable(key string) error {
+	f, err := os.OpenFile(file(key), os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("set sysctl %s: %w", key, err)
+	}
+	return f.Close()
+}

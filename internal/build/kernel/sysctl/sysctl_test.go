@@ -28,3 +28,13 @@ func TestRead(t *testing.T) {
 		t.Errorf("kernel.ostype is %q, %v", v, err)
 	}
 }
+
+func TestWritable(t *testing.T) {
+	for key, want := range map[string]error{
+		"kernel.ostype": fs.ErrPermission, "net.ipv4.none_such": fs.ErrNotExist,
+	} {
+		if err := Writable(key); !errors.Is(err, want) {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}
