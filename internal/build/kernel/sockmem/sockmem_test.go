@@ -12,6 +12,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
+	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 )
 
 // killedEnv makes the test binary a process that sets the limits and is killed.
@@ -52,7 +53,7 @@ func settable(t *testing.T) (store Store, before string) {
 		if !errors.As(err, new(*path.UnsupportedError)) {
 			t.Errorf("%v has no remedy", err)
 		}
-		t.Skip(err)
+		pathtest.SkipOrFail(t, "%v", err)
 	}
 	return Store(filepath.Join(t.TempDir(), "state")), value(t)
 }
