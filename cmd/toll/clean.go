@@ -85,6 +85,11 @@ func clean(ctx context.Context, e env, d *dockerapi.Clean, k *kubernetes.Clean) 
 		spared(l.What, l.Why)
 	}
 	limits, limitsErr := sockmem.Default.Clean()
+	unclear, hint := sockmem.Unclear(limitsErr)
+	if unclear != "" {
+		say(e.stdout, "left alone: the limits of socket buffers, set by a toll whose process "+
+			"cannot be seen; "+hint)
+	}
 	if sockmem.Busy(limitsErr) { // that toll takes them back
 		limitsErr = nil
 	}
@@ -99,7 +104,8 @@ func clean(ctx context.Context, e env, d *dockerapi.Clean, k *kubernetes.Clean) 
 	if err := errors.Join(err, dockerErr, kubernetesErr, limitsErr, fastErr); err != nil {
 		return err
 	}
-	if !ended && len(limits)+len(killed)+len(ofDocker)+len(d.Left)+len(ofClusters)+len(k.Left) == 0 {
+	done := len(limits) + len(killed) + len(ofDocker) + len(ofClusters)
+	if !ended && unclear == "" && done+len(d.Left)+len(k.Left) == 0 {
 		fmt.Fprintln(e.stdout, "Nothing to clean: no process of an earlier toll is left, and the lab's namespaces")
 		fmt.Fprintln(e.stdout, "have no names: the kernel removes them, and all that is in them, with their processes.")
 	}

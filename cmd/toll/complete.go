@@ -260,8 +260,8 @@ var choices = sync.OnceValue(func() map[string][]string {
 	return out
 })
 
-// bashWords has bash complete @1 as one word. By itself, it breaks words at an @, but what it replaces
-// begins with the last one.
+// bashWords has bash complete @1 as one word. By itself, it breaks words at an @; the text that it
+// replaces begins with the last one.
 var bashWords = strings.NewReplacer(
 	"_completion -n =: ", "_completion -n =:@ ",
 	"    __toll_handle_special_char \"$cur\" =\n", `    __toll_handle_special_char "$cur" =

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strconv"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/build/owner"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
@@ -93,32 +95,50 @@ func (s Store) Set(want map[string]int) (restore func() error, err error) {
 }
 
 // Clean takes back what a process set that is gone, and returns what it restored. It returns an error
-// if that process may still run.
+// if that process still runs or may do so: see Busy and Unclear.
 func (s Store) Clean() (restored []string, err error) {
 	n, err := s.load()
 	if n == nil || err != nil {
 		return nil, err
 	}
-	if owner.Judge(n.Owner) != owner.Gone {
-		return nil, &busyError{s.file()}
+	if state := owner.Judge(n.Owner); state != owner.Gone {
+		return nil, &busyError{s.file(), state == owner.Unclear}
 	}
 	return s.restore(n)
 }
 
 // busyError says that another process has set the limits.
-type busyError struct{ file string }
+type busyError struct {
+	file    string
+	unclear bool // whether it still runs
+}
 
 func (e *busyError) Error() string {
 	return "another toll has set this machine's limits of socket buffers, or may have: " + e.file
 }
 
 // Hint says what to do about it.
-func (*busyError) Hint() string { return "wait until it has ended" }
+func (e *busyError) Hint() string {
+	if e.unclear {
+		return "if it has ended, set the limits as \"before\" in " + e.file + " says, and remove the file"
+	}
+	return "wait until it has ended"
+}
 
 // Busy reports whether an error of Clean says that another process may still need the limits.
 func Busy(err error) bool { return errors.As(err, new(*busyError)) }
 
-// restore takes back what is noted, and drops the note if all is.
+// Unclear returns the file that Clean left alone because it cannot see whether the process still
+// runs, and what to do about it. The file is "" for any other error.
+func Unclear(err error) (file, hint string) {
+	var busy *busyError
+	if !errors.As(err, &busy) || !busy.unclear {
+		return "", ""
+	}
+	return busy.file, busy.Hint()
+}
+
+// restore takes back what is noted, and drops the note if all is, with an empty directory.
 func (s Store) restore(n *note) (restored []string, err error) {
 	var errs []error
 	for _, l := range n.Limits {
@@ -134,7 +154,32 @@ func (s Store) restore(n *note) (restored []string, err error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("restore the limits of socket buffers noted in %s: %w", s.file(), err)
 	}
-	return restored, os.Remove(s.file())
+	return restored, errors.Join(os.Remove(s.file()), s.removeDir())
+}
+
+// removeDir removes the directory if it is empty. If it is locked, whoever locked it does that:
+// see shortcut.Lock.
+func (s Store) removeDir() error {
+	f, err := os.Open(string(s))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil //nolint:nilerr // locked, or on a file system without locks
+	}
+	locked, err := f.Stat()
+	now, errNow := os.Stat(string(s))
+	if err != nil || errNow != nil || !os.SameFile(locked, now) { // another toll removed it
+		return nil //nolint:nilerr // it is not this directory any more
+	}
+	if err := os.Remove(string(s)); !errors.Is(err, unix.ENOTEMPTY) {
+		return err
+	}
+	return nil
 }
 
 func (s Store) file() string { return filepath.Join(string(s), noteFile) }
@@ -177,10 +222,10 @@ func (s Store) save(n *note) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(string(s), onlyRoot); err != nil {
-		return fmt.Errorf("note the limits of socket buffers: %w", err)
+	f, err := s.temporary()
+	if errors.Is(err, fs.ErrNotExist) { // another toll removed the directory, which was empty
+		f, err = s.temporary()
 	}
-	f, err := os.CreateTemp(string(s), noteFile+".*")
 	if err != nil {
 		return fmt.Errorf("note the limits of socket buffers: %w", err)
 	}
@@ -189,7 +234,15 @@ func (s Store) save(n *note) error {
 		err = os.Link(f.Name(), s.file()) // fails if there is one
 	}
 	if errors.Is(err, fs.ErrExist) {
-		err = &busyError{s.file()}
+		err = &busyError{file: s.file()}
 	}
 	return errors.Join(err, os.Remove(f.Name()))
+}
+
+// temporary makes a file in the directory, and that if need be.
+func (s Store) temporary() (*os.File, error) {
+	if err := os.MkdirAll(string(s), onlyRoot); err != nil {
+		return nil, err
+	}
+	return os.CreateTemp(string(s), noteFile+".*")
 }

@@ -2,6 +2,7 @@ package sockmem
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/build/path"
@@ -58,10 +61,11 @@ func settable(t *testing.T) (store Store, before string) {
 	return Store(filepath.Join(t.TempDir(), "state")), value(t)
 }
 
-func empty(t *testing.T, s Store) {
+func gone(t *testing.T, s Store) {
 	t.Helper()
-	if files, err := filepath.Glob(filepath.Join(string(s), "*")); err != nil || len(files) > 0 {
-		t.Errorf("left: %v, %v", files, err)
+	if _, err := os.Stat(string(s)); !errors.Is(err, fs.ErrNotExist) {
+		files, _ := filepath.Glob(filepath.Join(string(s), "*"))
+		t.Errorf("left: %s with %v, %v", s, files, err)
 	}
 }
 
@@ -77,13 +81,14 @@ func TestSet(t *testing.T) {
 	if _, err := s.Set(nearly()); !Busy(err) {
 		t.Errorf("set twice: %v", err)
 	}
-	if _, err := s.Clean(); !Busy(err) {
-		t.Errorf("taken from a process that runs: %v", err)
+	_, err = s.Clean()
+	if file, _ := Unclear(err); !Busy(err) || file != "" {
+		t.Errorf("taken from a process that runs, %s: %v", file, err)
 	}
 	if err := restore(); err != nil || value(t) != before {
 		t.Errorf("%v, %s instead of %s", err, value(t), before)
 	}
-	empty(t, s)
+	gone(t, s)
 	if restored, err := s.Clean(); err != nil || restored != nil {
 		t.Errorf("nothing to clean: %v, %v", restored, err)
 	}
@@ -114,8 +119,48 @@ func TestKilled(t *testing.T) {
 		if err != nil || value(t) != want || (len(restored) == 1) == others {
 			t.Errorf("others %t: %v, %v, %s instead of %s", others, restored, err, value(t), want)
 		}
-		empty(t, s)
+		gone(t, s)
 	}
+}
+
+// A process that cannot be seen may need the limits; what Clean leaves alone for that is told.
+func TestUnclear(t *testing.T) {
+	s := Store(t.TempDir())
+	if err := s.save(&note{Owner: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Clean()
+	if file, hint := Unclear(err); !Busy(err) || file != s.file() || !strings.Contains(hint, file) {
+		t.Errorf("%q, %q, %v", file, hint, err)
+	}
+}
+
+// A directory that another toll has locked, or that holds something else, stays.
+func TestRemoveDir(t *testing.T) {
+	s := Store(filepath.Join(t.TempDir(), "state"))
+	if err := s.removeDir(); err != nil {
+		t.Errorf("there is none: %v", err)
+	}
+	if err := os.MkdirAll(filepath.Join(string(s), "fast"), onlyRoot); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.removeDir(), os.Remove(filepath.Join(string(s), "fast"))); err != nil {
+		t.Error(err)
+	}
+	f, err := os.Open(string(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_EX), s.removeDir()); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(string(s)); err != nil {
+		t.Errorf("removed although locked: %v", err)
+	}
+	if err := errors.Join(f.Close(), s.removeDir()); err != nil {
+		t.Error(err)
+	}
+	gone(t, s)
 }
 
 // A note that is not toll's is left alone.

@@ -70,7 +70,7 @@ func Set(key, value string) error {
 	return nil
 }
 
-// Writable returns an error if this process may not write key. It opens the file and writes nothing.
+// Writable returns an error if this process may not write key. It only opens the key's file.
 func Writable(key string) error {
 	f, err := os.OpenFile(file(key), os.O_WRONLY, 0)
 	if err != nil {
