@@ -186,6 +186,25 @@ func TestAnswerNamesProxies(t *testing.T) {
 	}
 }
 
+// A route behind a docker-proxy is named once, whatever its loads say, and costs nothing only
+// against a route without one.
+func TestAnswerNamesProxyOnce(t *testing.T) {
+	proxied := map[string]string{behindProxy: "172.17.0.2:80"}
+	r, worse := routes([]stats.Verdict{stats.Same}), routes([]stats.Verdict{stats.Worse})
+	r.Cells = append(r.Cells, worse.Cells...)
+	for _, i := range []int{1, 3} {
+		r.Cells[i].Facts, r.Cells[i].Dial = proxied, "127.0.0.1:8080"
+	}
+	if got := proxies(r, nil); len(got) != 1 || !strings.Contains(got[0], "dial the container") {
+		t.Errorf("same under one load and worse under another one: %q", got)
+	}
+	r = routes([]stats.Verdict{stats.Same})
+	r.Cells[0].Facts, r.Cells[1].Facts = proxied, proxied
+	if got := proxies(r, nil); strings.Contains(strings.Join(got, " "), "costs nothing") {
+		t.Errorf("the baseline goes through one, too: %q", got)
+	}
+}
+
 // With two loads it is said of which one each sentence is.
 func TestAnswerOfTwoLoads(t *testing.T) {
 	r := routes([]stats.Verdict{stats.Worse})

@@ -78,8 +78,8 @@ func proxies(r *analysis.Report, culprits []Culprit) (out []string) {
 		if behind == "" {
 			continue
 		}
-		x := c.Metrics[c.Primary].Ratio
-		costs := c.Baseline && better || x != nil && x.Verdict == stats.Worse ||
+		costs, free := costsOf(r.Cells, c.Label())
+		costs = costs || c.Baseline && better ||
 			slices.ContainsFunc(culprits, func(k Culprit) bool { return k.Route == c.Label() && (k.Blame == Network || k.Blame == Both) })
 		text := c.Label() + " goes through docker-proxy"
 		_, port, _ := net.SplitHostPort(c.Dial)
@@ -88,7 +88,7 @@ func proxies(r *analysis.Report, culprits []Culprit) (out []string) {
 			text += fmt.Sprintf(": the container's own address, %s, is another route to it.", behind)
 		case costs:
 			text += fmt.Sprintf(": dial the container, %s, or sudo toll fast on %s.", behind, port)
-		case x != nil && x.Verdict == stats.Same:
+		case free:
 			text += ", which costs nothing that was measured."
 		default:
 			text += "."
@@ -98,6 +98,22 @@ func proxies(r *analysis.Report, culprits []Culprit) (out []string) {
 		}
 	}
 	return out
+}
+
+// costsOf reports whether a route behind a docker-proxy is worse than the baseline under any load,
+// and whether it is the same under all loads while the baseline goes through no docker-proxy.
+func costsOf(cells []analysis.Cell, label string) (costs, free bool) {
+	var verdicts []stats.Verdict
+	through := false // the baseline goes through one
+	for _, c := range cells {
+		through = through || c.Baseline && c.Facts[behindProxy] != ""
+		if x := c.Metrics[c.Primary].Ratio; x != nil && c.Label() == label {
+			verdicts = append(verdicts, x.Verdict)
+		}
+	}
+	differs := func(v stats.Verdict) bool { return v != stats.Same }
+	free = !through && len(verdicts) > 0 && !slices.ContainsFunc(verdicts, differs)
+	return slices.Contains(verdicts, stats.Worse), free
 }
 
 // behindProxy is the fact of a path that leads through a docker-proxy: the container's address.
