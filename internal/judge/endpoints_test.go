@@ -184,8 +184,13 @@ func TestLateFirstToken(t *testing.T) {
 			r.chatted(round, cell, []time.Duration{100, 100, 400}[cell]*ms, 2*ms)
 		}
 	}
-	if said := strings.Join(Judge(r.File).Base().Answer.Text, "\n"); !strings.Contains(said, "The network, over far.") || !strings.Contains(said, "its first token comes 300") {
+	got := Judge(r.File).Base()
+	if said := strings.Join(got.Answer.Text, "\n"); !strings.Contains(said, "The network, over far.") || !strings.Contains(said, "its first token comes 300") {
 		t.Error(said)
+	}
+	f := finding(t, got, "far: the network: its first token comes 300")
+	if !strings.Contains(f, "; its gaps are steady") {
+		t.Errorf("%q", f)
 	}
 }
 

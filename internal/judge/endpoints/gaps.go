@@ -96,6 +96,7 @@ func (j study) blame(i, steadiest int) (c Culprit, why string, ok bool) {
 	}
 	to := analysis.Label(best.Cell)
 	c.Blame, why = byGaps(s, *d, to)
+	gaps := c.Blame // that they alone would have
 	held := heldBeyond(s, best)
 	first := j.Added(i, steadiest, workload.FirstTokenP50)
 	late := first != nil && first.Verdict == stats.Costs
@@ -113,6 +114,9 @@ func (j study) blame(i, steadiest int) (c Culprit, why string, ok bool) {
 	if late {
 		proof = append(proof, fmt.Sprintf("its first token comes %s later", first.Amount()))
 	}
+	if c.Blame != gaps {
+		why = overruled(gaps, why, held, proof)
+	}
 	if d.Verdict == stats.Costs && !held {
 		proof = append(proof, fmt.Sprintf("its slow gaps are %s longer", d.Amount()))
 	}
@@ -125,7 +129,22 @@ func (j study) blame(i, steadiest int) (c Culprit, why string, ok bool) {
 	if c.Blame == Server {
 		c.Proof = fmt.Sprintf("Over every route the slowest tenth of the gaps is at least %s longer than the median gap.", workload.Milliseconds(slowness(best)))
 	}
-	return c, string(c.Blame) + ": " + why + doubts(s, held), true
+	return c, string(c.Blame) + ": " + strings.TrimSpace(why+doubts(s, held)), true
+}
+
+// overruled returns why a route is to blame whose gaps alone would have put the blame on by. It
+// repeats what the gaps say only if that is certain. doubts says that tokens were held back, the
+// first proof.
+func overruled(by Blame, gaps string, held bool, proof []string) string {
+	switch {
+	case held && len(proof) == 1:
+		return ""
+	case held:
+		return proof[1] + "."
+	case by == NotKnown:
+		return strings.Join(proof, "; ") + "."
+	}
+	return strings.Join(proof, "; ") + "; " + gaps
 }
 
 // stalls is a number of them in words.
