@@ -61,7 +61,7 @@ func publishedTable(s published.Result, rows []int, measured bool) document.Tabl
 	for _, i := range rows {
 		r := s.Rows[i]
 		for k, x := range ratioCells(s, i, base, measured) {
-			cells := []document.Cell{{Text: rowName(r), Short: r.Column()}, own(r.Printed, r.Value, shortUnit(r.Unit))}
+			cells := []document.Cell{{Text: rowName(r), Short: r.Column()}, printedCell(r)}
 			here := hereCell(r.Here, unit.By)
 			if k > 0 { // one more ratio of the same row
 				cells, here, r.Here = make([]document.Cell, 2), document.Cell{}, nil
@@ -142,6 +142,14 @@ func publishedStyle(v published.Verdict) document.Style {
 		return document.Doubtful
 	}
 	return document.Plain
+}
+
+// printedCell returns the published figure. A ratio says so, as its table has another unit.
+func printedCell(r published.Line) document.Cell {
+	if unit := shortUnit(r.Unit); unit != statedRatio {
+		return own(r.Printed, r.Value, unit)
+	}
+	return own(r.Printed+" ×", r.Value, analysis.RatioUnit)
 }
 
 // hereCell is a figure of this machine in the study's unit.
@@ -260,6 +268,9 @@ func rowName(r published.Line) string {
 	}
 	return r.Cell.Mode + " from " + r.Cell.From
 }
+
+// statedRatio is the unit of a figure that is a ratio in the study itself.
+const statedRatio = "x"
 
 // asPrinted is where the data says something about a unit.
 const asPrinted = " as printed"
