@@ -95,11 +95,12 @@ func Through(f *Facts, dial netip.AddrPort) (behind netip.AddrPort, ok bool) {
 }
 
 // measureServer returns the command that measures the port's own server over its routes from this
-// machine; "" if there are not two.
+// machine: the first one, if its addresses have several. It returns "" if there are not two routes.
 func (f *Facts) measureServer(rows []Row) string {
 	type route struct{ name, dial string }
 	var routes []route
 	var server Server
+	var target netip.AddrPort
 	add := func(name, dial string) {
 		if !slices.ContainsFunc(routes, func(r route) bool { return r.dial == dial || r.name == name }) {
 			routes = append(routes, route{name, dial})
@@ -111,8 +112,12 @@ func (f *Facts) measureServer(rows []Row) string {
 			if !ok || row.Proto != "tcp" || !p.Answers() || row.Server.Kind != "container" || p.proxy.Rootless || !p.target.IsValid() || f.towards(p.target.Addr()) == "" {
 				continue
 			}
-			if server = row.Server; len(routes) == 0 {
-				add("direct", p.target.String())
+			if len(routes) == 0 {
+				server, target = row.Server, p.target
+				add("direct", target.String())
+			}
+			if p.target != target { // another server
+				continue
 			}
 			add(map[PathKind]string{ByProxy: "proxy", ByNAT: "nat", ByShortcut: "fast"}[p.Kind], p.Dial)
 		}

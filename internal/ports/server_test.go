@@ -96,6 +96,15 @@ func TestMeasureServer(t *testing.T) {
 	}
 }
 
+// A port that leads to two servers, by address, is measured as one of them.
+func TestMeasureServerOfTwo(t *testing.T) {
+	f := twoServers()
+	got := Judge(f, 8080).MeasureServer
+	if !strings.HasSuffix(got, " direct=172.17.0.2:80 proxy=127.0.0.1:8080") {
+		t.Errorf("%q", got)
+	}
+}
+
 // The answer about one port names what blocks it, and what opens it.
 func TestAnswerSaysWhatBlocks(t *testing.T) {
 	user := strings.Replace(withProxy, ":DOCKER - [0:0]\n-A FORWARD", ":DOCKER - [0:0]\n:DOCKER-USER - [0:0]\n-A DOCKER-USER -i eth0 -j DROP\n-A FORWARD -j DOCKER-USER\n-A FORWARD", 1)
@@ -113,4 +122,25 @@ func TestAnswerSaysWhatBlocks(t *testing.T) {
 	if said := strings.Join(Judge(healthy(), 8080).Answer.Text, "\n"); strings.Contains(said, "blocked") {
 		t.Error(said)
 	}
+}
+
+// twoServers are two servers that are published at one port, each at another address.
+func twoServers() *Facts {
+	f := healthy()
+	f.Listeners[1].Addr, f.Proxies[0].Host = addrPort("127.0.0.1:8080"), addrPort("127.0.0.1:8080")
+	f.Containers[0].Published = []Published{{"tcp", 80, addrPort("127.0.0.1:8080")}}
+	const api = "172.17.0.3:80"
+	f.Listeners = append(f.Listeners[:2], Listener{Proto: "tcp", Addr: addrPort("198.18.0.1:8080"),
+		Inode: 4, Owners: []Process{{PID: proxyPID + 1, Name: "docker-proxy"}}})
+	f.Proxies[1] = Proxy{PID: proxyPID + 1, Proto: "tcp", Host: addrPort("198.18.0.1:8080"),
+		Container: addrPort(api)}
+	other := f.Containers[0]
+	other.ID, other.Name = strings.Repeat("b", len(webID)), "api"
+	other.Addrs = []netip.Addr{addrPort(api).Addr()}
+	other.Published = []Published{{"tcp", 80, addrPort("198.18.0.1:8080")}}
+	f.Containers = append(f.Containers, other)
+	rules := strings.NewReplacer("--dport 8080", "-d 198.18.0.1/32 --dport 8080",
+		"--to-destination 172.17.0.2:80", "--to-destination "+api)
+	f.Rules = firewall.ParseSave(rules.Replace(withProxy), false)
+	return f
 }
