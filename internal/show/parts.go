@@ -45,7 +45,8 @@ func Parts(r judge.Report) []Part {
 	var out []Part
 	for _, g := range tableGroups(base) {
 		p := Part{Section: briefly(base, g)}
-		t, _ := p.Section.Blocks[0].(document.Table)
+		last := p.Section.Blocks[len(p.Section.Blocks)-1] // a table of tokens stands before it
+		t, _ := last.(document.Table)
 		for n, c := range g {
 			row := rowOf(base, c)
 			row.take(t, n)
