@@ -175,10 +175,13 @@ func (r *record) here(h *published.Here) {
 	}
 }
 
-// claimRecord is the row of what a study states without figures; its words are among the notes.
+// claimRecord returns the row of what a study states without figures: its words and the direction
+// that it states are in the notes, a bound is the value.
 func claimRecord(s published.Result, x published.ClaimResult) record {
 	var r record
-	r.text(s.Name, s.Year, "", analysis.Label(x.Of), x.Of.From, x.Of.Load, string(x.Want), x.Metric, x.Unit, "", "")
+	r.text(s.Name, s.Year, "", analysis.Label(x.Of), x.Of.From, x.Of.Load, "", x.Metric, x.Unit)
+	r.maybe(end(x.Bound))
+	r.text("")
 	if x.To != nil {
 		r.text(analysis.Label(*x.To), "", "")
 	} else {
@@ -193,7 +196,8 @@ func claimRecord(s published.Result, x published.ClaimResult) record {
 	} else {
 		r.text("", "", "", "", "")
 	}
-	r.text(x.File, string(x.Verdict), strings.TrimSuffix(x.Text+": "+x.Why, ": "))
+	notes := strings.TrimSuffix(x.Text+": "+string(x.Want)+": "+x.Why, ": ")
+	r.text(x.File, string(x.Verdict), notes)
 	r.maybe(x.Extreme)
 	r.text("", "", "", x.Unit, "", "")
 	return r

@@ -2,7 +2,9 @@ package show
 
 import (
 	"bytes"
+	"encoding/csv"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -147,6 +149,34 @@ func TestPublishedIsNarrow(t *testing.T) {
 		}
 		if l != "\n" && strings.TrimSpace(l) == "" {
 			t.Errorf("a line of %d spaces", len(l))
+		}
+	}
+}
+
+// A claim's direction is among its notes, and its bound is the value.
+func TestClaimsInCSV(t *testing.T) {
+	r, err := published.Compare(published.Studies(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := csvFormat.Write(&b, Published(r), Options{}); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&b).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(row []string, column string) string { return row[slices.Index(rows[0], column)] }
+	claimed := slices.IndexFunc(rows, func(row []string) bool {
+		return strings.HasPrefix(at(row, "notes"), "longest pause, port: more")
+	})
+	if claimed < 0 {
+		t.Fatal("no row of the claim")
+	}
+	for column, want := range map[string]string{"shape": "", "value": "0.2", "unit": "s"} {
+		if got := at(rows[claimed], column); got != want {
+			t.Errorf("%s %q, want %q", column, got, want)
 		}
 	}
 }
