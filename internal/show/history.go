@@ -22,9 +22,10 @@ func History(l trend.List) document.Document {
 	command.Cut, command.Least = document.CutEnd, leastCommand
 	what.Cut, what.Least = document.CutEnd, leastRatios
 	t := document.Table{Columns: []document.Column{texts("", "run"), texts("", "when (UTC)"), command, what},
-		Layouts: []document.Layout{{}, {Tight: true}}}
+		Layouts: []document.Layout{{Short: true}, {Short: true, Tight: true}}}
 	for _, e := range l.Runs {
-		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(e.Name(), minute(e.Started), pastCommand(e), pastRows(e))})
+		cells := append(document.Texts(e.Name(), minute(e.Started), pastCommand(e)), pastRows(e))
+		t.Rows = append(t.Rows, document.Row{Cells: cells})
 	}
 	said := fmt.Sprintf("%s in %s", plural(l.Total, "run"), l.Dir)
 	if l.Total > len(l.Runs) {
@@ -49,13 +50,13 @@ func pastCommand(e trend.Entry) string {
 // mostRatios is the number of columns that a run's ratios take at most beside its command line.
 const mostRatios = 36
 
-// pastRows are a run's ratios in a line, by load.
-func pastRows(e trend.Entry) string {
+// pastRows returns a run's ratios in a line, by load, and in short their beginning.
+func pastRows(e trend.Entry) document.Cell {
 	if e.Error != "" {
-		return e.Error
+		return document.Cell{Text: e.Error}
 	}
 	if e.Swept != "" { // a ratio at each point would say little in a line
-		return e.Swept + ": " + strings.Join(e.Modes, ", ")
+		return document.Cell{Text: e.Swept + ": " + strings.Join(e.Modes, ", ")}
 	}
 	var out []string
 	load := ""
@@ -71,9 +72,10 @@ func pastRows(e trend.Entry) string {
 		out = append(out, text)
 	}
 	if len(out) == 0 {
-		return strings.Join(e.Modes, ", ")
+		return document.Cell{Text: strings.Join(e.Modes, ", ")}
 	}
-	return shorten(strings.Join(out, ", "), mostRatios)
+	text := strings.Join(out, ", ")
+	return document.Cell{Text: text, Short: shorten(text, mostRatios)}
 }
 
 // mostDrawn is the number of trends that are drawn each by itself, as a page has space for.
@@ -92,7 +94,9 @@ func Trends(t *trend.Trends, details bool) document.Document {
 		return d
 	}
 	for _, l := range t.Lines {
-		title := fmt.Sprintf("%s from %s, %s: %s", l.Label, placeWords(l.From), l.Load+pinned(l.Pin, pinsOf(t.Lines, func(l trend.Trend) string { return l.Pin })), metricWord(l.Metric))
+		pins := pinsOf(t.Lines, func(l trend.Trend) string { return l.Pin })
+		title := fmt.Sprintf("%s from %s%s, %s: %s", l.Label, placeWords(l.From), trendOn(l, t.Lines),
+			l.Load+pinned(l.Pin, pins), metricWord(l.Metric))
 		better := "lower is better"
 		if l.Higher {
 			better = "higher is better"

@@ -55,6 +55,11 @@ func TestHistory(t *testing.T) {
 		golden(t, fmt.Sprintf("history-%d.txt", width), b.Bytes())
 	}
 	var b bytes.Buffer
+	err := markdownFormat.Write(&b, d, Options{})
+	if err != nil || strings.Contains(b.String(), "…") {
+		t.Errorf("ratios are cut where there is no width: %v\n%s", err, &b)
+	}
+	b.Reset()
 	d = Trends(trend.Of(past(), nil), false)
 	if err := tableFormat.Write(&b, d, Options{Width: 79}); err != nil {
 		t.Fatal(err)
@@ -92,5 +97,26 @@ func TestManyTrends(t *testing.T) {
 	}
 	if n := len(trend.Of(l, []string{"bridge+gro=on"}).Lines); n != 2 {
 		t.Errorf("a variant has %d trends by its name", n)
+	}
+}
+
+// Trends of several backends say which one theirs is of.
+func TestTrendsNameTheirBackend(t *testing.T) {
+	l := past()
+	for _, run := range l.Runs {
+		for i := range run.Rows {
+			run.Rows[i].On = []string{"docker", "compose"}[i]
+		}
+	}
+	for _, details := range []bool{true, false} {
+		for _, s := range Trends(trend.Of(l, nil), details).Sections[:2] {
+			if !strings.Contains(s.Title.String(), "the machine itself on ") {
+				t.Errorf("%q", s.Title)
+			}
+		}
+	}
+	s := trendRows(trend.Of(l, nil).Lines)[0]
+	if !strings.Contains(s.Title.String(), "itself on docker, ") {
+		t.Errorf("%q", s.Title)
 	}
 }

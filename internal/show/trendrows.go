@@ -55,7 +55,16 @@ func trendTitle(l trend.Trend, all []trend.Trend) string {
 		better = "higher is better"
 	}
 	pin := pinned(l.Pin, pinsOf(all, func(l trend.Trend) string { return l.Pin }))
-	return fmt.Sprintf("From %s, %s: %s, ratio to %s, %s", placeWords(l.From), l.Work+pin, metricWord(l.Metric), l.Baseline, better)
+	return fmt.Sprintf("From %s%s, %s: %s, ratio to %s, %s", placeWords(l.From), trendOn(l, all),
+		l.Work+pin, metricWord(l.Metric), l.Baseline, better)
+}
+
+// trendOn names the backend of a trend among others; "" if all have the same.
+func trendOn(l trend.Trend, all []trend.Trend) string {
+	if !slices.ContainsFunc(all, func(other trend.Trend) bool { return other.On != l.On }) {
+		return ""
+	}
+	return " on " + l.On
 }
 
 // trendRow returns the row of a trend that has a point at least.
