@@ -73,7 +73,7 @@ func (s Study) check(c Claim, files []Measured) (ClaimResult, []string) {
 			}
 			continue
 		}
-		notes := s.notes(f.pair, cells...)
+		notes := s.notes(f.pair, cmp.Or(c.Pace, s.Pace), cells...)
 		if n > 0 && cmp.Or(cmp.Compare(len(notes), len(best)), -cmp.Compare(len(m.Rounds), n)) >= 0 {
 			continue
 		}

@@ -89,7 +89,7 @@ func (s Study) here(e Entry, files []Measured) *Here {
 		return nil
 	}
 	var out *Here
-	notes := 0
+	notes, most := 0, 0
 	for _, f := range files {
 		of, stands := e.Figure, ""
 		if _, has := f.pair.Value(of); !has {
@@ -97,36 +97,38 @@ func (s Study) here(e Entry, files []Measured) *Here {
 				stands = e.Cell.Mode
 			}
 		}
-		h := hereIn(f, of, e.Row)
+		h, rounds := hereIn(f, of, e.Row)
 		if h == nil {
 			continue
 		}
 		h.StandsFor = stands
-		n := len(s.notes(f.pair, of.Cell))
-		if out == nil || cmp.Or(cmp.Compare(n, notes), -cmp.Compare(h.N, out.N)) < 0 {
-			out, notes = h, n
+		n := len(s.notes(f.pair, s.Pace, of.Cell))
+		if out == nil || cmp.Or(cmp.Compare(n, notes), -cmp.Compare(rounds, most)) < 0 {
+			out, notes, most = h, n, rounds
 		}
 	}
 	return out
 }
 
-// hereIn returns the row's figure in a file; nil: it has none.
-func hereIn(f Measured, of analysis.Figure, r Row) *Here {
+// hereIn returns the row's figure in a file and the number of rounds that it is of; nil: it has
+// none.
+func hereIn(f Measured, of analysis.Figure, r Row) (h *Here, rounds int) {
 	m, ok := f.pair.Value(of)
 	if !ok {
-		return nil
+		return nil, 0
 	}
-	h := &Here{Value: *valueOf(&m), File: f.Name, Unit: m.Unit}
+	h = &Here{Value: *valueOf(&m), File: f.Name, Unit: m.Unit}
 	if t, ok := f.pair.CPUTime(of.Cell); ok {
 		h.Idle, h.Proxy, h.CPUs = valueOf(t.Idle), valueOf(t.Proxy), t.CPUs
 	}
+	rounds = h.N
 	switch {
 	case r.Metric == cpuIdle && h.Idle == nil:
-		return nil
+		return nil, 0
 	case r.Metric == cpuIdle:
-		h.Value, h.Unit = *h.Idle, "1"
+		h.Value, h.Unit, rounds = *h.Idle, "1", h.Idle.N
 	case r.Metric == spike && m.Merged != nil:
 		h.Value = Value{*m.Merged, *m.Merged, *m.Merged, 1} // the longest of all rounds has no interval
 	}
-	return h
+	return h, rounds
 }

@@ -293,7 +293,7 @@ func (s Study) measure(es []Entry, c Comparison, files []Measured) (Ratio, []str
 			out.Why = cmp.Or(out.Why, f.missing(of.Cell), f.missing(to.Cell))
 			continue
 		}
-		notes := s.notes(f.pair, of.Cell, to.Cell)
+		notes := s.notes(f.pair, s.Pace, of.Cell, to.Cell)
 		if m := out.Measured; m != nil && cmp.Or(cmp.Compare(len(notes), len(best)), -cmp.Compare(x.N, m.N)) >= 0 {
 			continue
 		}
@@ -332,8 +332,9 @@ func (f Measured) missing(c sample.Cell) string {
 	return ""
 }
 
-// notes are how the conditions of the cells differ from the study's.
-func (s Study) notes(p *analysis.Pairing, cells ...sample.Cell) []string {
+// notes returns how the conditions of the cells differ from the study's; pace is the number of
+// tokens a second that it had, or 0 if that is not known.
+func (s Study) notes(p *analysis.Pairing, pace float64, cells ...sample.Cell) []string {
 	var out []string
 	add := func(differs bool, format string, args ...any) {
 		if text := fmt.Sprintf(format, args...); differs && !slices.Contains(out, text) {
@@ -359,7 +360,8 @@ func (s Study) notes(p *analysis.Pairing, cells ...sample.Cell) []string {
 		if o := workload.StreamOf(l); c.Load == workload.Stream && o.Pace > 0 {
 			took := float64(o.Tokens) / o.Pace
 			add(math.Abs(took-s.Response) > alike*s.Response, "responses of %.3g s were measured, published are those of %g s", took, s.Response)
-			add(s.Pace > 0 && !near(o.Pace, s.Pace), "stream was measured at %.3g tokens a second, published at %g", o.Pace, s.Pace)
+			add(pace > 0 && !near(o.Pace, pace),
+				"stream was measured at %.3g tokens a second, published at %g", o.Pace, pace)
 			add(l.Nodelay == "off", "stream was measured with TCP_NODELAY off")
 		}
 		if slices.Contains(path.Hops, string(mode.HopWire)) {

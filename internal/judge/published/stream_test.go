@@ -1,0 +1,79 @@
+package published
+
+import (
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// streamFile is a run of the study's two streams, with the same response time in each round.
+func streamFile(t *testing.T, name string, rounds int, o workload.StreamOptions) Measured {
+	t.Helper()
+	encode := func(d time.Duration) *sample.EncodedHisto {
+		h := sample.NewHistogram()
+		if err := h.RecordValue(int64(d)); err != nil {
+			t.Fatal(err)
+		}
+		e, err := sample.Encode(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	f := &sample.File{Header: sample.Header{Plan: sample.Plan{Baseline: "host", Precision: 0.02,
+		Loads: []sample.Load{{Kind: workload.Stream, Streams: 1, Window: 1, Options: o}}}}}
+	for i, mode := range []string{"host", "host", "publish-default"} {
+		f.Header.Plan.Cells = append(f.Header.Plan.Cells,
+			sample.Cell{Mode: mode, From: "host", To: "loopback", Load: workload.Stream, On: "lab",
+				Control: i == 1})
+	}
+	for r := range rounds {
+		for i := range f.Header.Plan.Cells {
+			f.Visits = append(f.Visits, sample.Visit{Turn: sample.Turn{Round: r, Cell: i},
+				Ends: sample.Ends{Client: sample.Party{Window: 1, Counts: map[string]int64{"tokens": 1000}}},
+				Timings: sample.Timings{Times: map[string]*sample.EncodedHisto{
+					"gap":     encode(20 * time.Millisecond),
+					"overrun": encode(time.Duration(1+10*i) * time.Millisecond)}},
+				Metered: sample.Metered{Elapsed: 1}, Proof: sample.Proof{Witness: sample.Witness{OK: true}}})
+		}
+	}
+	return Measured{Name: name, File: f, pair: analysis.Pair(f)}
+}
+
+// A claim that takes a pace of its own is not noted as measured at another one than the study's.
+func TestClaimHasItsOwnPace(t *testing.T) {
+	s, _ := studyOf("llm-token-streaming-bridge-vs-host")
+	o := workload.StreamOptions{Tokens: 2, Pace: batchPace}
+	files := []Measured{streamFile(t, "batch.jsonl", 9, o)}
+	for _, c := range s.Claims {
+		if c.Pace != batchPace {
+			continue
+		}
+		if x, notes := s.check(c, files); x.File == "" || len(notes) > 0 {
+			t.Errorf("%+v with the notes %q", x, notes)
+		}
+	}
+}
+
+// The longest pause of all rounds is that of the file with the most rounds.
+func TestLongestPauseIsOfTheMostRounds(t *testing.T) {
+	s, es := entries(t, "llm-token-streaming-bridge-vs-host")
+	o := workload.StreamOptions{Tokens: 6, Pace: 50}
+	files := []Measured{streamFile(t, "short.jsonl", 7, o), streamFile(t, "long.jsonl", 20, o)}
+	n := 0
+	for _, e := range es {
+		if e.Metric != spike {
+			continue
+		}
+		n++
+		if h := s.here(e, files); h == nil || h.File != "long.jsonl" || h.N != 1 {
+			t.Errorf("%+v", h)
+		}
+	}
+	if n == 0 {
+		t.Error("no row has a longest pause")
+	}
+}
