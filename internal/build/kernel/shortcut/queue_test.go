@@ -2,6 +2,7 @@ package shortcut
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -60,16 +61,18 @@ func TestQueueOfServer(t *testing.T) {
 	}
 }
 
-// wantTaken holds the count of a shortcut.
+// wantTaken fails the test unless there is a shortcut of dial that want connections took.
 func (m *machine) wantTaken(t *testing.T, dial netip.AddrPort, want uint64) {
 	t.Helper()
 	all, err := m.table.Entries()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range all {
-		if e.Dial == dial && e.Taken != want {
-			t.Errorf("%d took the shortcut of %s, want %d", e.Taken, dial, want)
-		}
+	i := slices.IndexFunc(all, func(e Entry) bool { return e.Dial == dial })
+	if i < 0 {
+		t.Fatalf("no shortcut of %s", dial)
+	}
+	if got := all[i].Taken; got != want {
+		t.Errorf("%d took the shortcut of %s, want %d", got, dial, want)
 	}
 }
