@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"cmp"
+	"maps"
 	"os"
 	"strconv"
 	"strings"
@@ -33,16 +35,25 @@ func (s *Strain) apart() bool {
 	return err == nil && errOwn == nil && its != own
 }
 
+// ofGroup stands between the name of a count and the cgroup that it is of.
+const ofGroup = " of "
+
 // Read returns what was counted since the cgroups and the namespace were made, by the names that
-// visits to endpoints use. What the kernel does not tell is not in it.
+// visits to endpoints use. Each cgroup above the process's own has a CPU limit and periods of its
+// own, under names for Since. What the kernel does not tell is not in it.
 func (s *Strain) Read() map[string]int64 {
 	out := map[string]int64{}
-	if n, ok := s.m.throttled(s.cpu); ok {
-		out[workload.CountStops] = int64(n)
-	}
-	for _, dir := range s.cpu { // each of the groups has its own periods: those of the busiest
-		if n, ok := counted(s.m.read(dir+"/cpu.stat"), "nr_periods"); ok {
-			out[workload.CountPeriods] = max(out[workload.CountPeriods], int64(n))
+	for i, dir := range s.cpu {
+		of := "" // the process's own group
+		if i > 0 {
+			of = ofGroup + dir
+		}
+		stat := s.m.read(dir + "/cpu.stat")
+		keys := map[string]string{"nr_throttled": workload.CountStops, "nr_periods": workload.CountPeriods}
+		for key, count := range keys {
+			if n, ok := counted(stat, key); ok {
+				out[count+of] = int64(n)
+			}
 		}
 	}
 	for _, dir := range s.memory {
@@ -111,14 +122,35 @@ func kernelCounters(text string) map[string]int64 {
 	return out
 }
 
-// Since returns by how much the counters grew from a reading to a later one; one that was not in
-// both is left out.
+// Since returns by how much the counters grew from a reading to a later one, by the names that visits
+// to endpoints use; one that was not in both is left out. The stops by a CPU limit and its periods
+// are those of one cgroup: the one that was stopped most, or of several the one that ran longest.
 func Since(before, after map[string]int64) map[string]int64 {
-	out := map[string]int64{}
+	out, groups := map[string]int64{}, map[string]map[string]int64{}
 	for name, n := range after {
-		if b, ok := before[name]; ok {
-			out[name] = max(0, n-b)
+		b, ok := before[name]
+		if !ok {
+			continue
+		}
+		n = max(0, n-b)
+		count, dir, _ := strings.Cut(name, ofGroup)
+		switch {
+		case count != workload.CountStops && count != workload.CountPeriods:
+			out[name] = n
+		case groups[dir] == nil:
+			groups[dir] = map[string]int64{count: n}
+		default:
+			groups[dir][count] = n
 		}
 	}
+	var most map[string]int64
+	for _, g := range groups {
+		stops, ok := g[workload.CountStops]
+		if ok && (most == nil || cmp.Or(cmp.Compare(stops, most[workload.CountStops]),
+			cmp.Compare(g[workload.CountPeriods], most[workload.CountPeriods])) > 0) {
+			most = g
+		}
+	}
+	maps.Copy(out, most)
 	return out
 }

@@ -10,6 +10,33 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
+// A group that was stopped long ago does not hide the one that is stopped now, and no group is
+// stopped in more periods than it has.
+func TestStopsOfOneGroup(t *testing.T) {
+	read := func(outer, inner string) map[string]int64 {
+		return tree(t, map[string]string{
+			"/proc/self/mountinfo":        "29 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+			"/proc/7/cgroup":              "0::/a/b\n",
+			"/sys/fs/cgroup/a/cpu.stat":   outer,
+			"/sys/fs/cgroup/a/b/cpu.stat": inner,
+		}).StrainOf(7).Read()
+	}
+	before := read("nr_periods 900\nnr_throttled 800\n", "nr_periods 0\nnr_throttled 0\n")
+	for _, tt := range []struct {
+		outer, inner   string
+		stops, periods int64
+	}{
+		{"nr_periods 910\nnr_throttled 800\n", "nr_periods 8\nnr_throttled 7\n", 7, 8},
+		{"nr_periods 910\nnr_throttled 808\n", "nr_periods 9\nnr_throttled 7\n", 8, 10},
+		{"nr_periods 910\nnr_throttled 800\n", "nr_periods 9\nnr_throttled 0\n", 0, 10},
+	} {
+		got := Since(before, read(tt.outer, tt.inner))
+		if got[workload.CountStops] != tt.stops || got[workload.CountPeriods] != tt.periods {
+			t.Errorf("%q, %q: %v, want %d of %d", tt.outer, tt.inner, got, tt.stops, tt.periods)
+		}
+	}
+}
+
 func TestStrain(t *testing.T) {
 	const netstat = "TcpExt: SyncookiesSent ListenOverflows DelayedACKs\nTcpExt: 0 3 41\nIpExt: InOctets\nIpExt: 7\n"
 	const snmp = "Ip: Forwarding\nIp: 1\nTcp: RtoMin MaxConn RetransSegs OutSegs\nTcp: 200 -1 5 6000\n"
@@ -26,7 +53,7 @@ func TestStrain(t *testing.T) {
 			"/sys/fs/cgroup/a/b/memory.events.local": "low 0\nhigh 2\nmax 9\noom 0\n",
 			"/proc/7/net/netstat":                    netstat,
 			"/proc/7/net/snmp":                       snmp,
-		}, map[string]int64{workload.CountStops: 137, workload.CountPeriods: 254, workload.CountMemoryHits: 9,
+		}, map[string]int64{workload.CountStops: 130, workload.CountPeriods: 254, workload.CountMemoryHits: 9,
 			workload.CountOverflows: 3, workload.CountDelayedACKs: 41, workload.CountResent: 5, workload.CountSegments: 6000}},
 		"v1": {map[string]string{
 			"/proc/self/mountinfo": "31 29 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n" +
@@ -37,7 +64,12 @@ func TestStrain(t *testing.T) {
 		}, map[string]int64{workload.CountStops: 8, workload.CountPeriods: 9, workload.CountMemoryHits: 12}},
 		"garbage": {map[string]string{"/proc/7/net/netstat": "TcpExt: A B\nTcpExt: 1\nTcpExt:\n\n", "/proc/7/net/snmp": "Tcp: OutSegs\nTcp: x\n"}, map[string]int64{}},
 	} {
-		if got := tree(t, tt.files).StrainOf(7).Read(); !maps.Equal(got, tt.want) {
+		after := tree(t, tt.files).StrainOf(7).Read()
+		before := map[string]int64{}
+		for name := range after {
+			before[name] = 0
+		}
+		if got := Since(before, after); !maps.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
 	}
