@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -12,6 +13,9 @@ const (
 	sameAs     = 0.03
 	goodEnough = 0.02
 )
+
+// simulations is the number of simulated runs for each line: in 100, a share of a row is known to 1 %.
+var simulations = flag.Int("simulations", 100, "simulated runs for each line: docs/method.md has 250")
 
 func TestEstimateJudge(t *testing.T) {
 	at := func(centre, err float64) Estimate {
@@ -178,10 +182,7 @@ type shares struct {
 }
 
 func (c table) shares(seed uint64) shares {
-	runs := 100 // in which a share of a row is known to 1 %
-	if testing.Verbose() {
-		runs = 250 // for docs/method.md
-	}
+	runs := *simulations
 	rng := rand.New(rand.NewPCG(seed, 9))
 	out := shares{verdicts: map[Verdict]float64{}}
 	for range runs {
