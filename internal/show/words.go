@@ -1,7 +1,6 @@
 package show
 
 import (
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -120,23 +119,9 @@ func hops(word string) []string {
 	return all
 }
 
-// unitsOf are the units that follow a number in a sentence.
-var unitsOf = []string{"%", "ns", "µs", "ms", "s", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "kB/s", "MB/s", "GB/s", "s/GB", "/s", "1000/s", "B", "KiB", "MiB", "GiB",
-	"k", "M", "G", "T", "MB", "GB", "×", "·"}
-
-// together reports whether no line ends between two words: a number keeps its unit, its interval and
-// the sign before it, and what joins facts stays behind the first.
+// together reports whether no line ends between two words, which may be styled.
 func together(before, word string) bool {
-	before, word = ansi.Strip(before), strings.TrimRight(ansi.Strip(word), ".,;:)")
-	last, _ := utf8.DecodeLastRuneInString(before)
-	digit := unicode.IsDigit(last)
-	switch {
-	case before == "±" || strings.HasSuffix(before, " ±") || before == "×" || strings.HasSuffix(before, " ×"), word == hopJoin:
-		return true
-	case strings.HasPrefix(word, "±"), len(word) > 1 && word[0] == '(' && unicode.IsDigit(rune(word[1])):
-		return digit || last == '%'
-	}
-	return digit && slices.Contains(unitsOf, word)
+	return document.Together(ansi.Strip(before), ansi.Strip(word))
 }
 
 // linesWidth returns the columns of the widest line of a text.

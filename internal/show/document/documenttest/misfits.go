@@ -87,14 +87,11 @@ func (v vocabulary) has(word string) bool {
 	return len(hops) > 1 && !slices.ContainsFunc(hops, func(h string) bool { return h != "" && !v.words[h] })
 }
 
-// units are those that follow a number in a sentence.
-var units = []string{"%", "ns", "µs", "ms", "s", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "MB/s", "GB/s", "KiB", "MiB", "GiB", "B"}
-
 // parted reports whether a line ends with a number and the next one begins with the unit that follows
 // it in the document.
 func parted(d document.Document, number, unit string) bool {
 	last, _ := utf8.DecodeLastRuneInString(number)
-	if !unicode.IsDigit(last) || !slices.Contains(units, strings.TrimRight(unit, ".,;:)")) {
+	if !unicode.IsDigit(last) || !slices.Contains(document.Units, strings.TrimRight(unit, ".,;:)")) {
 		return false
 	}
 	for _, l := range lines(d, false) {
