@@ -172,8 +172,8 @@ func modeSection(m modeInfo) document.Section {
 	say := func(text, breaks string) {
 		out.Add(document.Paragraph{Level: 1, Text: document.Plainly(text), Break: breaks})
 	}
-	say(m.Summary, document.Never)
-	say("Docker: "+m.Docker, document.Never)
+	say(m.Summary, document.Words)
+	say("Docker: "+m.Docker, document.Words)
 	say("gives up: "+m.GivesUp, document.Words)
 	routes := document.Table{Level: 1, Columns: []document.Column{{Width: 21}, {Gap: 1}, {}}}
 	for _, p := range joined(m.Paths) {

@@ -46,7 +46,7 @@ func Path(t *Trace) document.Document {
 func witness(v sample.Visit, guards []sample.HopReading) (out document.Section) {
 	out.Add(paragraph(1, fmt.Sprintf("The load moved %d bytes to the server and %d back, in %s on %s.",
 		v.Server.TotalRecv, v.Client.TotalRecv, plural(int(v.Client.TotalSent/max(1, int64(probeSize(v)))), "round trip"),
-		plural(v.Client.Connections, "connection")), document.Never))
+		plural(v.Client.Connections, "connection")), document.Words))
 	text := document.Text{{Text: "Witnessed: every hop counted them.", Style: document.Good}}
 	if !v.Witness.OK {
 		text = document.Text{{Text: "Not witnessed: ", Style: document.Bad}, {Text: v.Witness.Evidence}}
@@ -54,7 +54,7 @@ func witness(v sample.Visit, guards []sample.HopReading) (out document.Section) 
 	out.Add(document.Paragraph{Level: 1, Break: document.Words, Text: text})
 	for _, g := range guards {
 		d := g.After.Sub(g.Before)
-		out.Add(faint(fmt.Sprintf("Not on the path: %s (%s): %s", hopName(g), g.Where, delta(d, v.Witness.OK)), document.Never))
+		out.Add(faint(fmt.Sprintf("Not on the path: %s (%s): %s", hopName(g), g.Where, delta(d, v.Witness.OK)), document.Words))
 	}
 	return out
 }
@@ -66,7 +66,7 @@ func pathFacts(t *Trace) (out document.Section) {
 		out.Add(paragraph(1, fmt.Sprintf("%s: %s", k, p.Facts[k]), document.Words))
 	}
 	for _, l := range p.Links {
-		out.Add(faint(describeLink(l), document.Never))
+		out.Add(faint(describeLink(l), document.Words))
 	}
 	// Small requests fill no segment, so what is between the ends' devices was not tried.
 	all := analysis.SegmentsOf(t.Visit)

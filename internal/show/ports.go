@@ -45,7 +45,7 @@ func Ports(r *ports.Report) document.Document {
 
 // saying is a section of one line.
 func saying(text string) []document.Section {
-	return []document.Section{{Blocks: []document.Block{paragraph(0, text, document.Never)}}}
+	return []document.Section{{Blocks: []document.Block{paragraph(0, text, document.Words)}}}
 }
 
 const portsLegend = "Each route is that of a client that dials the machine, at the address given or at its own; there is none where " +
@@ -77,10 +77,10 @@ func portSections(r *ports.Report) []document.Section {
 	}
 	var below document.Section
 	if len(r.Address) > 0 {
-		below.Add(paragraph(1, "own: "+strings.Join(r.Address, ", "), document.Never))
+		below.Add(paragraph(1, "own: "+strings.Join(r.Address, ", "), document.Words))
 	}
 	if r.Client != "" {
-		below.Add(paragraph(1, "another machine: "+r.Client, document.Never))
+		below.Add(paragraph(1, "another machine: "+r.Client, document.Words))
 	}
 	if x := r.Proxies; x != nil && x.Memory > 0 {
 		below.Add(paragraph(1, fmt.Sprintf("processes of docker-proxy: %d, with %s of memory, %s each, and %s open", x.Number, mebibytes(x.Memory),

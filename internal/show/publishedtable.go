@@ -74,7 +74,7 @@ func publishedTable(s published.Result, rows []int, measured bool) document.Tabl
 			t.Rows = append(t.Rows, document.Row{Cells: cells})
 		}
 	}
-	return dropEmpty(t)
+	return t.WithoutEmpty()
 }
 
 func first(is bool) int {
@@ -180,20 +180,6 @@ func cpuCells(h *published.Here) []document.Cell {
 		}
 	}
 	return out
-}
-
-// dropEmpty leaves out columns without a text in any row.
-func dropEmpty(t document.Table) document.Table {
-	for i := len(t.Columns) - 1; i > 0; i-- {
-		if slices.ContainsFunc(t.Rows, func(r document.Row) bool { return r.Cells[i].Text != "" }) {
-			continue
-		}
-		t.Columns = slices.Delete(slices.Clone(t.Columns), i, i+1)
-		for n, r := range t.Rows {
-			t.Rows[n].Cells = slices.Delete(slices.Clone(r.Cells), i, i+1)
-		}
-	}
-	return t
 }
 
 // claims is a table of what the study states without figures.

@@ -261,7 +261,7 @@ func foot(r *analysis.Report) []document.Section {
 			case f.long:
 				said.Add(paragraph(1, text, document.Words))
 			default:
-				said.Add(faint(text, document.Never))
+				said.Add(faint(text, document.Words))
 			}
 		}
 	}

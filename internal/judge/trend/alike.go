@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -74,22 +72,7 @@ func (s Summary) CommandLine() string {
 	if s.Command == nil {
 		return "toll " + commandWord(s) + " …"
 	}
-	line := "toll"
-	for _, arg := range s.Command {
-		line += " " + quoted(arg)
-	}
-	return line
-}
-
-// quoted returns an argument as a shell reads it.
-func quoted(arg string) string {
-	plain := func(r rune) bool {
-		return strings.ContainsRune("_@%+=:,./-", r) || unicode.IsLetter(r) || unicode.IsDigit(r)
-	}
-	if arg != "" && strings.IndexFunc(arg, func(r rune) bool { return !plain(r) }) < 0 {
-		return arg
-	}
-	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+	return sample.CommandLine(s.Command)
 }
 
 // commandWord returns the command of a run whose arguments are not known.

@@ -89,14 +89,13 @@ func (t Text) String() string {
 const (
 	Words = " "   // between words
 	Facts = " · " // between facts
-	Never = ""    // of one line: between words where the reader has less
 )
 
 // Paragraph is one or several sentences, or a list of facts.
 type Paragraph struct {
 	Text  Text
 	Level int    // of indentation
-	Break string // Words, Facts or Never
+	Break string // Words or Facts; "": Words
 	Style Style  // of the whole
 }
 

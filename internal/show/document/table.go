@@ -128,3 +128,19 @@ func (t Table) Unit(column int) string {
 	}
 	return unit
 }
+
+// WithoutEmpty returns the table without the columns in which no row has a text. The first stays.
+func (t Table) WithoutEmpty() Table {
+	out := t
+	out.Rows = slices.Clone(t.Rows)
+	for i := len(t.Columns) - 1; i > 0; i-- {
+		if slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Cells[i].Text != "" }) {
+			continue
+		}
+		out.Columns = slices.Delete(slices.Clone(out.Columns), i, i+1)
+		for n, r := range out.Rows {
+			out.Rows[n].Cells = slices.Delete(slices.Clone(r.Cells), i, i+1)
+		}
+	}
+	return out
+}

@@ -96,7 +96,7 @@ func changeChart(r *difference.Report, cells []difference.Cell, metric string) (
 	table.Columns[1].Right = false
 	title := metricName(metric, noun) + ": the new run against the old one"
 	return chart{Kind: "interval", Title: title, How: how + spec.cutNote(), Spec: spec,
-		Table: withoutEmpty(table)}, ok
+		Table: table.WithoutEmpty()}, ok
 }
 
 // changeRow returns a cell's row, in the drawing and in the table below it.

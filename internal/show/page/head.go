@@ -2,7 +2,6 @@ package page
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -11,25 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
-
-// plainWord matches what a shell takes as it stands.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./^-]+$`)
-
-// commandLine returns the command line that made the run, quoted for a shell, or otherwise if the
-// results file does not have it.
-func commandLine(args []string, otherwise string) string {
-	if args == nil {
-		return otherwise
-	}
-	out := []string{"toll"}
-	for _, a := range args {
-		if !plainWord.MatchString(a) {
-			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-		out = append(out, a)
-	}
-	return strings.Join(out, " ")
-}
 
 // dateLine returns when and where a run was made, without what the file does not say.
 func dateLine(r *analysis.Report) string {

@@ -22,6 +22,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
@@ -104,7 +105,10 @@ func viewOf(d document.Document) (v view, err error) {
 	}
 	v.Title, v.Command = titles(r)
 	v.Paths, v.Facts = pathsOf(r), factsOf(r)
-	v.Command, v.Lede = commandLine(r.Base().Command, v.Command), dateLine(r.Base())
+	if args := r.Base().Command; args != nil { // else it is not known
+		v.Command = sample.CommandLine(args)
+	}
+	v.Lede = dateLine(r.Base())
 	v.Lead, v.Rest = arranged(d.Sections)
 	return v, nil
 }
@@ -161,6 +165,7 @@ var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"heading": heading,
 	"cell":    tableCell,
 	"spans":   spans,
+	"nobreak": document.Unbroken,
 	"long":    func(l document.List) bool { return l.Topic != document.Answer && len(l.Items) > mostPointsOpen },
 	"unknown": func(b document.Block) (string, error) { return "", fmt.Errorf("no form for %T", b) },
 }).ParseFS(assets, "assets/page.html"))

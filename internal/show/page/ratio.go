@@ -2,11 +2,9 @@ package page
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
-	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
 // ratioChart shows a metric as ratios to the baseline's, beside the figures themselves; ok is false
@@ -45,7 +43,7 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 		"verdict", "adds")
 	table.Columns[1].Right = false
 	return chart{Kind: "interval", Title: name + ", against " + to, How: how + spec.cutNote(),
-		Spec: spec, Table: withoutEmpty(table)}, true
+		Spec: spec, Table: table.WithoutEmpty()}, true
 }
 
 // ratioRow returns the row of a cell, in the drawing and in the table below it. A cell without the
@@ -90,18 +88,4 @@ func dockerWords(c analysis.Cell) string {
 		return text
 	}
 	return ""
-}
-
-// withoutEmpty returns the table without the columns in which no row has anything.
-func withoutEmpty(t document.Table) document.Table {
-	for i := len(t.Columns) - 1; i > 0; i-- {
-		if slices.ContainsFunc(t.Rows, func(r document.Row) bool { return r.Cells[i].Text != "" }) {
-			continue
-		}
-		t.Columns = slices.Delete(t.Columns, i, i+1)
-		for k := range t.Rows {
-			t.Rows[k].Cells = slices.Delete(t.Rows[k].Cells, i, i+1)
-		}
-	}
-	return t
 }
