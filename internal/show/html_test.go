@@ -212,3 +212,16 @@ func TestPageFails(t *testing.T) {
 type closed struct{}
 
 func (closed) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// A browser breaks no line between a number and its unit.
+func TestPageKeepsUnits(t *testing.T) {
+	s := document.Section{Blocks: []document.Block{
+		document.List{Topic: document.Answer, Items: []string{"bridge costs -88 % (80–90)."}},
+		document.Paragraph{Text: document.Plainly("It took 30 s."), Break: document.Words}}}
+	_, got := htmlOf(t, document.Document{Sections: []document.Section{s}})
+	for _, want := range []string{"bridge costs -88\u00a0%\u00a0(80–90).", "It took 30\u00a0s."} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the page does not have %q", want)
+		}
+	}
+}
