@@ -156,14 +156,14 @@ func (r *Report) shut() (out []string) {
 		}
 		text := fmt.Sprintf("%s: %s is blocked, %s.", who, name, p.Why)
 		if p.Remedy != "" {
-			text += " If that is not wanted: " + p.Remedy
+			text += " If that is not wanted: " + p.Remedy + "."
 		}
 		if !slices.Contains(out, text) {
 			out = append(out, text)
 		}
 	}
-	who := map[Client]string{Loopback: "This machine at 127.0.0.1", Loopback6: "This machine at ::1", OwnAddr: "This machine", Neighbour: "Containers of its network",
-		Foreign: "Containers of other networks", Remote: "Other machines"}
+	who := map[Client]string{Loopback: "This machine at 127.0.0.1", Loopback6: "This machine at ::1",
+		OwnAddr: "This machine", Neighbour: "Containers of its network", Remote: "Other machines"}
 	for _, c := range []Client{Remote, Neighbour, OwnAddr, Loopback, Loopback6} {
 		for _, row := range r.Ports {
 			add(who[c], row.name(), row.Paths[c])

@@ -111,12 +111,12 @@ func TestAnswerSaysWhatBlocks(t *testing.T) {
 	f := healthy()
 	f.Rules = firewall.ParseSave(user, false)
 	said := strings.Join(Judge(f, 8080).Answer.Text, "\n")
-	want := "Other machines: 8080/tcp is blocked, DNAT to 172.17.0.2:80, then dropped by filter DOCKER-USER rule 1. If that is not wanted: sudo iptables -I DOCKER-USER 1 -d 172.17.0.2 -p tcp --dport 80 -j RETURN"
+	want := "Other machines: 8080/tcp is blocked, DNAT to 172.17.0.2:80, then dropped by filter DOCKER-USER rule 1. If that is not wanted: sudo iptables -I DOCKER-USER 1 -d 172.17.0.2 -p tcp --dport 80 -j RETURN."
 	if !strings.Contains(said, want) {
 		t.Errorf("%s\nwant %s", said, want)
 	}
 	f.Rules, f.Switches.Forward4 = firewall.ParseSave(withProxy, false), false
-	if said := strings.Join(Judge(f, 8080).Answer.Text, "\n"); !strings.Contains(said, "net.ipv4.ip_forward is 0. If that is not wanted: sudo sysctl -w net.ipv4.ip_forward=1") {
+	if said := strings.Join(Judge(f, 8080).Answer.Text, "\n"); !strings.Contains(said, "net.ipv4.ip_forward is 0. If that is not wanted: sudo sysctl -w net.ipv4.ip_forward=1.") {
 		t.Error(said)
 	}
 	if said := strings.Join(Judge(healthy(), 8080).Answer.Text, "\n"); strings.Contains(said, "blocked") {
