@@ -3,6 +3,7 @@ package endpoints
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -108,6 +109,23 @@ func TestAnswerAccuses(t *testing.T) {
 	}
 }
 
+// A suspect that was counted once is said in the singular.
+func TestAnswerSaysOne(t *testing.T) {
+	one := 1.0
+	for _, s := range workload.Suspects() {
+		if s.Says == "" || s.Unit == "1" || s.Least > 0 {
+			continue
+		}
+		r := routes([]stats.Verdict{stats.Same})
+		r.Cells[len(r.Cells)-1].Metrics[workload.Resent] = analysis.Metric{Merged: new(float64)}
+		r.Cells[len(r.Cells)-1].Metrics[s.Metric] = analysis.Metric{Merged: &one}
+		said := strings.Join(AnswerOf(r, nil).Text, "\n")
+		if !strings.Contains(said, s.One) || regexp.MustCompile(`\b1 \w+s\b`).MatchString(said) {
+			t.Errorf("%s: %s", s.Metric, said)
+		}
+	}
+}
+
 // What else may be slow is named where it was seen, and said to be nothing where it was not.
 func TestAnswerNamesSuspects(t *testing.T) {
 	total := func(n float64) analysis.Metric { return analysis.Metric{Merged: &n} }
@@ -144,7 +162,7 @@ func TestAnswerNamesSuspects(t *testing.T) {
 		"no delayed ACKs": {map[string]analysis.Metric{workload.Resent: total(0), workload.QueryP50: {Median: 0.0402}, workload.RTT: {Median: 1e-3}, workload.DelayedACKs: total(0), workload.ServerStops: total(0)},
 			"No other suspect"},
 		"a loss": {map[string]analysis.Metric{workload.Resent: total(1), workload.QueryP50: {Median: 0.0402}, workload.RTT: {Median: 1e-3}, workload.DelayedACKs: total(300)},
-			"Other suspects: <r0>: 1 segments were sent again."},
+			"Other suspects: <r0>: 1 segment was sent again."},
 	} {
 		r := routes([]stats.Verdict{stats.Same})
 		for m, x := range tt.metrics {

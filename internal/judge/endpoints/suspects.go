@@ -169,6 +169,8 @@ func says(s workload.Suspect, c observed) (text string, known bool) {
 		text = fmt.Sprintf(s.Says, whole(n), whole(of))
 	case s.Of != "" && s.Alone == "": // it cannot be said how much that is
 		return "", true
+	case n == 1 && s.One != "":
+		text = s.One
 	case s.Of != "":
 		text = fmt.Sprintf(s.Alone, whole(n))
 	default:
