@@ -158,9 +158,10 @@ func modesOn(on []string) []mode.Name {
 
 var parseBackend = closed("backend", backendNames()...)
 
-func backendNames() []string {
-	var out []string
-	for _, b := range backends {
+func backendNames() []string { return namesOf(backends) }
+
+func namesOf(all []backend) (out []string) {
+	for _, b := range all {
 		out = append(out, b.name)
 	}
 	return out

@@ -39,14 +39,13 @@ func (f *builderFlags) addBuilder(fl *pflag.FlagSet, k commandKind) {
 
 // localHelp returns the help of --on for a command that backends with distant ends refuse.
 func localHelp() string {
-	var local []backend
-	var names []string
-	for _, b := range backends {
-		if !b.distant {
-			local, names = append(local, b), append(names, b.name)
-		}
-	}
-	return "who builds the modes: " + listBackends(local, "") + ", or both: " + strings.Join(names, ",")
+	return "who builds the modes: " + listBackends(localBackends(), "") + ", or both: " +
+		strings.Join(namesOf(localBackends()), ",")
+}
+
+// localBackends returns the backends whose paths have both ends on this machine.
+func localBackends() []backend {
+	return slices.DeleteFunc(slices.Clone(backends), func(b backend) bool { return b.distant })
 }
 
 // addSettings adds the flags of every backend.
