@@ -12,7 +12,7 @@ import (
 )
 
 // inert is a tune that changes nothing: bulk's path does not care about it in writes of
-// 128 KiB, and rr does it anyway.
+// 128 KiB unless its congestion control paces, and rr does it anyway.
 const inert = "nodelay=on"
 
 const (
@@ -68,6 +68,16 @@ type situation struct {
 	pins string
 }
 
+// runs returns how many runs are made, and their budget. What nobody pins is measured in visits,
+// which need more time.
+func (s situation) runs(aa runs) runs {
+	const longer, fewer = 5, 2
+	if s.pins == sample.PinNone {
+		return runs{max(1, aa.n/fewer), aa.each * longer / 2}
+	}
+	return aa
+}
+
 func (s situation) beside() string {
 	if s.busy {
 		return halfBusy
@@ -79,9 +89,9 @@ func (s situation) beside() string {
 // changes nothing; pinned and not, on an idle machine and beside a half-busy CPU.
 func (t *trial) identical(ctx context.Context) ([]table, error) {
 	out := table{title: "Identical modes",
-		text: fmt.Sprintf("`toll compare bridge --baseline bridge --tune %s --budget %s`, %d times "+
-			"in each situation, each with its own seed. It holds if at most one verdict of %.0f is better or worse, and the 95 %% intervals "+
-			"contain 1 as often as that, but for a chance of %.1f %%.", inert, t.scale.aa.each, t.scale.aa.n, 1/wrongShare, percent*coverageRisk),
+		text: fmt.Sprintf("`toll compare bridge --baseline bridge --tune %s --congestion %s --budget %s`, %d times "+
+			"in each situation, each with its own seed; unpinned half as often, and longer. It holds if at most one verdict of %.0f is better or worse, and the 95 %% intervals "+
+			"contain 1 as often as that, but for a chance of %.1f %%.", inert, t.congestion, t.scale.aa.each, t.scale.aa.n, 1/wrongShare, percent*coverageRisk),
 		head: []string{"beside", "CPUs", "load", "rows", "interval contains 1",
 			"same", "unclear", "better", "worse", "no result", "widest"}}
 	all := tally{by: map[stats.Verdict]int{}}
@@ -107,9 +117,11 @@ func (t *trial) identicalIn(ctx context.Context, s situation, out *table, all *t
 		defer stop()
 	}
 	tallies, order := map[[2]string]*tally{}, [][2]string(nil)
-	for i := range t.scale.aa.n {
+	made := s.runs(t.scale.aa)
+	for i := range made.n {
 		r, err := t.compare(ctx, "bridge", "--baseline", "bridge", "--tune", inert,
-			"--load", bulk+","+rr, "--pin", s.pins, "--budget", t.scale.aa.each.String(),
+			"--load", bulk+","+rr, "--pin", s.pins, "--budget", made.each.String(),
+			"--congestion", t.congestion,
 			"--seed", strconv.FormatUint(t.seed+uint64(i), 10))
 		if err != nil {
 			return err
@@ -120,7 +132,7 @@ func (t *trial) identicalIn(ctx context.Context, s situation, out *table, all *t
 				tallies[key], order = &tally{}, append(order, key)
 			}
 			tallies[key].add(row.verdict, row.ratio)
-			t.say("aa: beside %s, run %d of %d: %s, %s: %s, %s", s.beside(), i+1, t.scale.aa.n,
+			t.say("aa: beside %s, run %d of %d: %s, %s: %s, %s", s.beside(), i+1, made.n,
 				row.load, row.pin, row.ratio, row.verdict)
 		}
 	}

@@ -115,7 +115,7 @@ func parse(stderr io.Writer, args []string) (options, error) {
 	f.BoolVar(&full, "full", false, "as many and as long runs as the numbers of docs/method.md rest on: more than two hours")
 	f.IntVar(&runs, "runs", 0, "so many runs of aa and of each planted difference (default as the scale has it)")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of all orders")
-	f.StringVar(&o.congestion, "congestion", "reno", "congestion `control` of the lab where toll and others are compared; aa and precision take toll as it is")
+	f.StringVar(&o.congestion, "congestion", "reno", "congestion `control` of the lab where toll and others are compared, and of aa; precision takes toll as it is")
 	f.StringVar(&o.toll, "toll", "", "use this toll instead of building one (`file`)")
 	if err := f.Parse(args); err != nil {
 		return o, err

@@ -35,11 +35,12 @@ func (t *trial) unpinned(ctx context.Context) (_ []table, err error) {
 	out := table{title: "Other tools that pin nothing",
 		text: fmt.Sprintf("Each mode by the other tool, which the scheduler places, a second each, "+
 			"and by toll in slices of both placements for %s, %d blocks one after another; on an "+
-			"otherwise idle machine, and beside a process that keeps a CPU half busy. Runs of a tool "+
-			"differ by what the scheduler does. A row holds if %.0f %% of them lie in the range from "+
+			"otherwise idle machine, and beside a process that keeps a CPU half busy. Of bulk, a row holds "+
+			"if the tool's ratio to host and the range of toll's have values in common. Runs of rr "+
+			"differ by what the scheduler does: a row holds if %.0f %% of them lie in the range from "+
 			"far to near, or within %.0f %% of it.", t.scale.peers.each, t.scale.peers.n,
 			percent*mostRuns, percent*beyond),
-		head: []string{"beside", "load", "tool", "figure", "its runs", "toll, far", "near", "in the range"}}
+		head: []string{"beside", "load", "tool", "figure", "by it", "toll, far", "near", "in the range"}}
 	for _, busy := range []bool{false, true} {
 		if err := t.unpinnedBeside(ctx, &out, base, kept, busy); err != nil {
 			return nil, err
@@ -69,7 +70,11 @@ func (t *trial) unpinnedBeside(ctx context.Context, out *table, base sample.Plan
 			out.add(no, beside, r.load, r.name, path.OneLine(err), "", "", "", "")
 			continue
 		}
-		if err := t.withinRange(out, beside, r, theirs, ours); err != nil {
+		rows := t.withinRange
+		if r.load == bulk { // at most one of whose programs a half-busy CPU delays: ratios, by all runs
+			rows = t.ratiosWithin
+		}
+		if err := rows(out, beside, r, theirs, ours); err != nil {
 			t.say("unpinned: %s: %v", r.name, err)
 			out.add(no, beside, r.load, r.name, path.OneLine(err), "", "", "", "")
 		}
@@ -96,6 +101,23 @@ func (t *trial) withinRange(out *table, beside string, r rival, theirs rates, ou
 	}
 	for _, m := range checked {
 		out.within(r, beside, string(m), theirs[m], pins[0][m], pins[1][m])
+	}
+	return nil
+}
+
+// ratiosWithin adds a row for each mode but host: whether the ratio to host by all of the tool's runs
+// may lie in the range of toll's ratios.
+func (t *trial) ratiosWithin(out *table, beside string, r rival, theirs rates, ours map[string]*found) error {
+	for _, m := range checked[1:] {
+		by, few := theirs.ratio(m)
+		far, noFar := ours[sample.PinFar].ratio(m)
+		near, noNear := ours[sample.PinNear].ratio(m)
+		if err := errors.Join(few, noFar, noNear); err != nil {
+			return fmt.Errorf("%s: %w", m, err)
+		}
+		low, high := min(far.log-far.half, near.log-near.half), max(far.log+far.half, near.log+near.half)
+		v := holdsIf(by.log+by.half >= low && by.log-by.half <= high)
+		out.add(v, beside, r.load, r.name, string(m)+" / host", by.String(), far.String(), near.String(), "")
 	}
 	return nil
 }
