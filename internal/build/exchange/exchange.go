@@ -1,5 +1,5 @@
-// Package exchange bounds what toll asks of the outside: how long an answer may take,
-// how long it may be, and how long toll is silent meanwhile.
+// Package exchange limits what toll requests from programs and servers: how long an answer may
+// take, how long it may be, and how long toll stays silent while it waits.
 //
 //	defer exchange.Waiting("the Docker daemon")()
 //	client := &http.Client{Transport: &exchange.Transport{What: "the Docker daemon"}}
@@ -16,17 +16,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// MaxAnswer bounds an answer unless its Limits say otherwise, in bytes. The list of a thousand
-// containers has 4 MB.
+// MaxAnswer limits an answer, in bytes, unless its Limits say otherwise. The list of a thousand
+// containers takes 4 MB.
 const MaxAnswer = 16 << 20
 
-// silence is how long an exchange may take before the user learns of it.
+// silence is how long an exchange may take before the user is notified.
 const silence = 2 * time.Second
 
 // ErrTooLong is returned for an answer that exceeds its limit.
 var ErrTooLong = errors.New("the answer is too long")
 
-// SlowError is returned if an answer does not come in time.
+// SlowError is returned if an answer does not arrive in time.
 type SlowError struct {
 	What  string // what was asked
 	After time.Duration
@@ -47,9 +47,9 @@ var (
 	tell = func(string) {}
 )
 
-// Tell sets what tells the user what toll waits for, and returns a function that restores the
-// previous one. It is called with one printable line, by one goroutine at a time. Until it is
-// set, nothing is told.
+// Tell sets the function that shows the user what toll waits for, and returns a function that
+// restores the previous one. f is called with one printable line, by one goroutine at a time. Until
+// it is set, nothing is shown.
 func Tell(f func(line string)) (restore func()) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -62,8 +62,8 @@ func Tell(f func(line string)) (restore func()) {
 	}
 }
 
-// Waiting tells the user that toll waits for what, unless done is called within two seconds.
-// done may be called more than once.
+// Waiting shows the user that toll waits for what, unless done is called within two seconds. done
+// may be called more than once.
 func Waiting(what string) (done func()) {
 	t := time.AfterFunc(silence, func() {
 		mu.Lock()

@@ -20,7 +20,7 @@ const (
 	patience = time.Minute
 )
 
-// endless writes until the client leaves.
+// endless writes until the client disconnects.
 func endless(w http.ResponseWriter, r *http.Request, text string) {
 	for r.Context().Err() == nil {
 		if _, err := io.WriteString(w, text); err != nil {
@@ -34,7 +34,7 @@ func TestTransport(t *testing.T) {
 		serve  http.HandlerFunc
 		limit  time.Duration
 		stream bool
-		want   error // nil: all of the answer arrives
+		want   error // nil: the whole answer arrives
 	}{
 		"answers":      {serve: func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "yes") }, limit: patience},
 		"silent":       {serve: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, limit: soon, want: new(SlowError)},
@@ -79,7 +79,7 @@ func startThenHang(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// A stream that began in time goes on after its limit.
+// A stream that began in time continues past its limit.
 func TestStreamLasts(t *testing.T) {
 	proceed := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -134,7 +134,7 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// What takes longer than two seconds is told, in one line without control characters.
+// A wait of more than two seconds is shown in one line without control characters.
 func TestWaiting(t *testing.T) {
 	told := make(chan string, 1)
 	var once sync.Once

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Transport bounds the exchanges of another RoundTripper.
+// Transport limits the exchanges of another RoundTripper.
 type Transport struct {
 	Base http.RoundTripper
-	What string // the server, in words
-	// Limit returns how long an answer to the request may take, its body included.
+	What string // the server's name, for messages
+	// Limit returns how long the answer to a request may take, including its body.
 	Limit func(*http.Request) time.Duration
-	// Stream reports whether the answer to the request may go on for any time. Then Limit
-	// bounds the time until it begins, and MaxAnswer each of its lines. Nil means never.
+	// Stream reports whether the answer to the request may last for any time. Limit then applies to
+	// the time until it begins, and MaxAnswer to each of its lines. Nil means never.
 	Stream func(*http.Request) bool
 }
 
-// RoundTrip implements http.RoundTripper. It returns a *SlowError for an answer that is late.
+// RoundTrip implements http.RoundTripper. It returns a *SlowError if the answer is late.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	limit := t.Limit(r)
 	ctx, cancel := context.WithCancelCause(r.Context())
@@ -41,7 +41,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// because returns the *SlowError that ended the exchange, or else err.
+// because returns the *SlowError that ended the exchange, or err if there is none.
 func because(ctx context.Context, err error) error {
 	if slow := new(SlowError); errors.As(context.Cause(ctx), &slow) {
 		return slow
@@ -49,12 +49,12 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// body is the bounded body of an answer.
+// body is an answer's body with its limits.
 type body struct {
 	io.ReadCloser
 	ctx    context.Context
 	end    func()
-	left   int // bytes, of a stream's line
+	left   int // bytes; for a stream, of the current line
 	stream bool
 }
 

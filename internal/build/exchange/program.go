@@ -13,18 +13,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Limits bound a program's run.
+// Limits are the limits of a program's run.
 type Limits struct {
 	Time   time.Duration
 	Output int64 // on its standard output, in bytes; 0: MaxAnswer
 }
 
-// killDelay bounds how long what a killed program started may keep its output open.
+// killDelay is how long the children of a killed program may keep its output open.
 const killDelay = time.Second
 
-// Output starts a program and returns what it prints on its standard output. A program that
-// prints too much or takes too long is killed, and so is what it started if SysProcAttr has
-// Setpgid. If cmd.Stderr is nil, an error ends with the last words of the standard error.
+// Output starts a program and returns its standard output. A program that prints too much or takes
+// too long is killed, together with its children if SysProcAttr has Setpgid. If cmd.Stderr is nil,
+// an error ends with the last words of the standard error.
 func Output(ctx context.Context, cmd *exec.Cmd, l Limits) ([]byte, error) {
 	out := &bounded{most: l.Output}
 	if out.most == 0 {
@@ -64,7 +64,7 @@ func Output(ctx context.Context, cmd *exec.Cmd, l Limits) ([]byte, error) {
 	return out.b, nil
 }
 
-// kill kills the program, and its process group if it has one of its own.
+// kill kills the program, and its process group if it has its own.
 func kill(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr != nil && cmd.SysProcAttr.Setpgid {
 		return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
@@ -72,7 +72,7 @@ func kill(cmd *exec.Cmd) error {
 	return cmd.Process.Kill()
 }
 
-// bounded keeps up to most bytes and calls full when more come.
+// bounded keeps up to most bytes and calls full when more arrive.
 type bounded struct {
 	b    []byte
 	most int64
@@ -90,7 +90,7 @@ func (w *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tail keeps the last bytes that were written to it.
+// tail keeps the last bytes written to it.
 type tail struct{ b []byte }
 
 func (t *tail) Write(p []byte) (int, error) {
