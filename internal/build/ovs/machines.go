@@ -2,12 +2,12 @@ package ovs
 
 import "fmt"
 
-// Machines is the Open vSwitch that the machine runs anyway, reached by its
-// default database. It has bridges of others: commands must name their own.
+// Machines is the Open vSwitch that already runs on the machine, reached by its default database.
+// It also has other programs' bridges, so commands must name their own bridge.
 type Machines struct{}
 
-// Version asks the running ovs-vswitchd, as "3.1.0". An error says that it is not
-// installed (wraps exec.ErrNotFound), does not run, or may not be asked.
+// Version asks the running ovs-vswitchd for its version, such as "3.1.0". It returns an error if
+// Open vSwitch is not installed (wraps exec.ErrNotFound), does not run, or may not be queried.
 func (Machines) Version() (string, error) {
 	// The database alone would accept commands that are never executed.
 	out, err := run("ovs-appctl", "--timeout=5", "-vconsole:off", "--target=ovs-vswitchd", "version")
@@ -20,13 +20,13 @@ func (Machines) Version() (string, error) {
 	return "", fmt.Errorf("ask Open vSwitch's version: %q", out)
 }
 
-// Set runs ovs-vsctl with args, waits until the switch has done it and returns
-// what was printed.
+// Set runs ovs-vsctl with args, waits until the switch has applied the change and returns the
+// output.
 func (Machines) Set(args ...string) (string, error) {
 	return run("ovs-vsctl", append([]string{"--timeout=10", "-vconsole:off", "--no-syslog"}, args...)...)
 }
 
-// Ports reads the counters of a bridge's ports by number.
+// Ports returns the counters of a bridge's ports by port number.
 func (Machines) Ports(bridge string) (map[string]Port, error) {
 	out, err := run("ovs-ofctl", "--timeout=10", "-vconsole:off", "-vsyslog:off", "--no-names", "dump-ports", bridge)
 	if err != nil {

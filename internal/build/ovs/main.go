@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Main runs the daemons until in ends or one of them does. It must be the
-// only program in its mount and process namespaces.
+// Main runs the daemons until in is closed or one of them exits. It must be the only program in its
+// mount and process namespaces.
 func Main(in io.Reader, out io.Writer) error {
 	runtime.LockOSThread() // the daemons die with the thread that started them
 	if err := hide(); err != nil {
@@ -47,8 +47,8 @@ func Main(in io.Reader, out io.Writer) error {
 	return <-ended
 }
 
-// hide puts memory where the daemons keep their files; the machine's own Open
-// vSwitch, if there is one, is out of sight.
+// hide mounts memory over the directories where the daemons keep their files, so that they do not
+// see the machine's own Open vSwitch.
 func hide() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
@@ -67,7 +67,6 @@ func hide() error {
 	return nil
 }
 
-// daemon starts a program in the foreground.
 func daemon(ended chan<- error, program string, args ...string) error {
 	file, err := Find(program)
 	if err != nil {
@@ -85,7 +84,7 @@ func daemon(ended chan<- error, program string, args ...string) error {
 	return nil
 }
 
-// await waits until a process answers at the socket.
+// await waits until a process accepts connections at the socket.
 func await(socket string, ended <-chan error) error {
 	const pause = 2 * time.Millisecond
 	for deadline := time.Now().Add(startTimeout); time.Now().Before(deadline); {

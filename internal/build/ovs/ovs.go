@@ -1,8 +1,7 @@
-// Package ovs runs an Open vSwitch of its own for one machine of the lab: a
-// private ovsdb-server and ovs-vswitchd, whose database, sockets and logs are in
-// memory that only they can see. They are children of one process, Main, which
-// the kernel kills with the lab; they leave nothing on disk. Machines is the
-// other kind: the Open vSwitch that already runs on the machine.
+// Package ovs runs a separate Open vSwitch for one machine of the lab: an ovsdb-server and
+// ovs-vswitchd whose database, sockets and logs are in memory that only they can see. They are
+// children of one process, Main, which the kernel kills with the lab; they leave nothing on disk.
+// Machines is the other kind: the Open vSwitch that already runs on the machine.
 package ovs
 
 import (
@@ -27,7 +26,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/exchange"
 )
 
-// Arg is the argument that makes toll Main.
+// Arg is the argument with which toll runs Main.
 const Arg = "vswitch"
 
 const (
@@ -36,19 +35,19 @@ const (
 
 	readyWord    = "ready"
 	maxReady     = 100              // bytes
-	startTimeout = 30 * time.Second // of a busy machine
+	startTimeout = 30 * time.Second // on a busy machine
 )
 
-// limits bound what a program of Open vSwitch may take and print: a thousand ports are 200 kB.
+// limits are those of Open vSwitch's programs: a thousand ports are 200 kB of output.
 var limits = exchange.Limits{Time: 30 * time.Second, Output: 4 << 20}
 
-// Programs are those of Open vSwitch that the lab needs.
+// Programs returns the names of Open vSwitch's programs that the lab needs.
 func Programs() []string {
 	return []string{"ovsdb-tool", "ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-ofctl"}
 }
 
-// Find returns the program's file; the folders for administrators' programs
-// are searched too. If there is none, the error wraps exec.ErrNotFound.
+// Find returns the path of the program's file. It also searches the directories of administrators'
+// programs. If there is no such program, the error wraps exec.ErrNotFound.
 func Find(program string) (string, error) {
 	file, err := exec.LookPath(program)
 	if err == nil {
@@ -62,7 +61,8 @@ func Find(program string) (string, error) {
 	return "", err
 }
 
-// Version is "3.1.0", or "" if Open vSwitch does not tell. It is asked once.
+// Version returns a version such as "3.1.0", or "" if Open vSwitch does not report one. It asks
+// once.
 var Version = sync.OnceValue(func() string {
 	out, _ := run("ovs-vswitchd", "--version")
 	if m := versionLine.FindStringSubmatch(out); m != nil {
@@ -73,15 +73,15 @@ var Version = sync.OnceValue(func() string {
 
 var versionLine = regexp.MustCompile(`Open vSwitch\) (\S+)`)
 
-// run runs a program of Open vSwitch and returns what it printed, without the spaces around it.
-// The program does not outlive this process: it would go on to change the switch. A terminal's
-// Ctrl-C does not reach it, or nothing could be removed afterwards.
+// run runs a program of Open vSwitch and returns its output without surrounding spaces. The program
+// does not outlive this process, because it would continue to change the switch. Ctrl-C in a
+// terminal does not reach the program; otherwise nothing could be removed afterwards.
 func run(program string, args ...string) (string, error) {
 	file, err := Find(program)
 	if err != nil {
 		return "", err
 	}
-	runtime.LockOSThread() // which the signal is tied to
+	runtime.LockOSThread() // the parent-death signal depends on this thread
 	defer runtime.UnlockOSThread()
 	cmd := exec.Command(file, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
@@ -98,13 +98,13 @@ type Switch struct {
 	in  io.Closer
 }
 
-// Start starts one with cmd, which runs Main, by calling start: in the
-// machine's network namespace. The caller stops it.
+// Start starts a switch. cmd must run Main; start is called to start it in the machine's network
+// namespace. The caller calls Stop.
 func Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Switch, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	// As the first process of a namespace it takes the daemons with it.
+	// Main is the first process of its PID namespace: when it exits, the kernel kills the daemons.
 	cmd.SysProcAttr.Cloneflags = unix.CLONE_NEWNS | unix.CLONE_NEWPID
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -132,37 +132,37 @@ func Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Switch, error) {
 	return s, nil
 }
 
-// Stop stops the daemons and waits for their end.
+// Stop stops the daemons and waits until they have exited.
 func (s *Switch) Stop() error {
 	_ = s.in.Close()
 	err := s.cmd.Process.Kill()
 	if errors.Is(err, os.ErrProcessDone) {
 		err = nil
 	}
-	_ = s.cmd.Wait() // it was killed: how it ended says nothing
+	_ = s.cmd.Wait() // it was killed, so its exit status is meaningless
 	return err
 }
 
-// file is a file of the daemons, as this process sees it.
+// file returns the path of a daemon's file as this process sees it.
 func (s *Switch) file(name string) string {
 	return "/proc/" + strconv.Itoa(s.cmd.Process.Pid) + "/root" + dir + "/" + name
 }
 
-// Set runs ovs-vsctl with args and waits until the switch has done it.
+// Set runs ovs-vsctl with args and waits until the switch has applied the change.
 func (s *Switch) Set(args ...string) error {
 	_, err := run("ovs-vsctl", append([]string{"--db=unix:" + s.file("db.sock"), "--timeout=30", "--no-syslog"}, args...)...)
 	return err
 }
 
-// Port is what the switch counted on one of its ports.
+// Port holds the counters of one of the switch's ports.
 type Port struct {
 	RxPackets, RxBytes, TxPackets, TxBytes uint64
 }
 
-// Local is the number of the port that is the machine itself.
+// Local is the port number of the machine itself.
 const Local = "LOCAL"
 
-// Ports reads the counters of a bridge's ports by number.
+// Ports returns the counters of a bridge's ports by port number.
 func (s *Switch) Ports(bridge string) (map[string]Port, error) {
 	out, err := run("ovs-ofctl", "-vsyslog:off", "--no-names", "dump-ports", "unix:"+s.file(bridge+".mgmt"))
 	if err != nil {
@@ -176,8 +176,8 @@ var (
 	sentLine = regexp.MustCompile(`tx pkts=(\d+), bytes=(\d+)`)
 )
 
-// parsePorts reads what `ovs-ofctl dump-ports` prints. A port whose counters
-// are unknown is an error.
+// parsePorts parses the output of `ovs-ofctl dump-ports`. It returns an error if a port's counters
+// are unknown.
 func parsePorts(text string) (map[string]Port, error) {
 	out := map[string]Port{}
 	name := ""
@@ -201,8 +201,8 @@ func parsePorts(text string) (map[string]Port, error) {
 	return out, nil
 }
 
-// Sent is what some of a bridge's ports, by number, sent together, in the fields
-// of that name.
+// Sent returns what the bridge's ports with the given numbers sent together, in TxPackets and
+// TxBytes.
 func Sent(ports map[string]Port, numbers []string) (sum Port, err error) {
 	for _, n := range numbers {
 		p, ok := ports[n]
@@ -216,6 +216,6 @@ func Sent(ports map[string]Port, numbers []string) (sum Port, err error) {
 }
 
 func number(s string) uint64 {
-	n, _ := strconv.ParseUint(s, 10, 64) // digits only; too many are no counter
+	n, _ := strconv.ParseUint(s, 10, 64) // digits only; an overflow is not a counter
 	return n
 }
