@@ -3,8 +3,8 @@
 //	licenses [-sbom FILE] BINARY DIR
 //
 // It writes each module's licence files to DIR/MODULE and a list of all modules to DIR/README.md.
-// It adds the licences' SPDX identifiers to the components of the CycloneDX file FILE. A module
-// without a licence, or with one that identify does not know, is an error.
+// It adds the licences' SPDX identifiers to the components of the CycloneDX file FILE. It fails if
+// a module has no licence, or one that identify does not recognize.
 package main
 
 import (
@@ -79,10 +79,11 @@ type module struct {
 	Path, Version, Dir string
 
 	files map[string][]byte // by path in the module
-	ids   []string          // SPDX, of the files in the module's root
+	ids   []string          // SPDX identifiers of the files in the module's root
 }
 
-// find returns where the source of modules is, and Go's standard library as one of them.
+// find returns the modules with the directories of their source. Go's standard library is one of
+// them.
 func find(names []string) ([]module, error) {
 	text, err := output(goCommand(), "env", "GOROOT", "GOVERSION")
 	if err != nil {
@@ -122,8 +123,8 @@ var (
 	code        = regexp.MustCompile(`\.(go|json|py|sh|ya?ml)$`)
 )
 
-// read reads the licence files. Of the standard library and of this module those in the root count,
-// of other modules also those of parts that were copied from elsewhere.
+// read reads the licence files. For the standard library and this module it reads those in the
+// root; for other modules also those of parts copied from elsewhere.
 func (m *module) read() error {
 	m.files = map[string][]byte{}
 	err := filepath.WalkDir(m.Dir, func(name string, e fs.DirEntry, err error) error {
@@ -161,7 +162,7 @@ func (m *module) read() error {
 	return nil
 }
 
-// identify returns the SPDX identifiers of the licences in a text.
+// identify returns the SPDX identifiers of the licences in text.
 func identify(text []byte) (ids []string) {
 	words := strings.ToLower(strings.Join(strings.Fields(string(text)), " "))
 	has := func(s string) bool { return strings.Contains(words, s) }
@@ -200,7 +201,7 @@ func (m *module) write(dir string) error {
 	return nil
 }
 
-// index lists the modules.
+// index returns the list of modules in Markdown.
 func index(modules []module) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Licences of what toll contains\n\n" +

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// modulesOf returns the modules of which toll contains packages, on both architectures.
+// modulesOf returns the modules whose packages toll contains, on both architectures.
 func modulesOf(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -25,7 +25,7 @@ func modulesOf(t *testing.T) []string {
 	return slices.Compact(out)
 }
 
-// Each module that toll contains has a licence that is known here, and its text is in the packages.
+// Each module in toll has a licence that identify recognizes, and the packages contain its text.
 func TestModulesHaveLicences(t *testing.T) {
 	names := modulesOf(t)
 	modules, err := find(names)
