@@ -28,9 +28,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// set is what the tests run, in a folder that every user may read.
+// set is what the tests run, in a directory that every user may read.
 type set struct {
-	ctx                context.Context // until Ctrl-C, which must leave nothing behind
+	ctx                context.Context // canceled by Ctrl-C, which must leave nothing behind
 	toll, serve, cache string
 }
 
@@ -74,8 +74,8 @@ func unpack(t *testing.T) set {
 	return s
 }
 
-// command is one that Ctrl-C ends. If the test is killed the kernel ends it, when
-// the thread that started it is gone; so the caller is locked to its thread.
+// command returns a command that ends on Ctrl-C. If the test is killed, the kernel ends the command
+// when the thread that started it exits; so the caller must lock itself to its thread.
 func (s set) command(user *syscall.Credential, name string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(s.ctx, name, args...)
 	c.Env = append(os.Environ(), "XDG_CACHE_HOME="+s.cache)
@@ -102,7 +102,7 @@ func (s set) start(t *testing.T) string {
 	}
 	t.Cleanup(func() {
 		_ = c.Cancel()
-		_ = c.Wait() // it is ended by a signal
+		_ = c.Wait() // a signal ends it
 	})
 	said := ""
 	for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -114,8 +114,8 @@ func (s set) start(t *testing.T) string {
 	return ""
 }
 
-// relay passes connections on to a server and returns its own address. Each tenth
-// piece of what the server sends is late.
+// relay forwards connections to a server and returns its own address. It delays each tenth piece
+// that the server sends.
 func relay(t *testing.T, server string, late time.Duration) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -157,7 +157,7 @@ func relay(t *testing.T, server string, late time.Duration) string {
 	return l.Addr().String()
 }
 
-// report is what toll found out, as far as it matters here.
+// report holds the parts of toll's report that matter here.
 type report struct {
 	Cells []struct {
 		Mode      string
@@ -169,7 +169,7 @@ type report struct {
 	Findings []string
 }
 
-// run runs toll, which must find something in each cell.
+// run runs toll and fails the test unless each cell has a finding.
 func (s set) run(t *testing.T, user *syscall.Credential, cells int, args ...string) report {
 	t.Helper()
 	c := s.command(user, s.toll, append(args, "--format", "json", "--quiet")...)
@@ -187,7 +187,7 @@ func (s set) run(t *testing.T, user *syscall.Credential, cells int, args ...stri
 	return r
 }
 
-// about is the finding that begins with these words; "": there is none.
+// about returns the finding that begins with words, or "" if there is none.
 func (r report) about(words string) string {
 	for _, f := range r.Findings {
 		if strings.HasPrefix(f, words) {
@@ -197,7 +197,7 @@ func (r report) about(words string) string {
 	return ""
 }
 
-// few is fewer tokens than any response should have.
+// few is a number of tokens that every response should exceed.
 const few = 10
 
 func TestRealModel(t *testing.T) {
@@ -216,12 +216,12 @@ func TestRealModel(t *testing.T) {
 		if r.about("Is it the network or the model?") == "" {
 			t.Errorf("no answer in %q", r.Findings)
 		}
-		// On a machine that is busy otherwise it may be unclear.
+		// On an otherwise busy machine the finding may be unclear.
 		if f := r.about("late: "); f == "" || strings.HasPrefix(f, "late: the model") || strings.HasPrefix(f, "late: neither") {
 			t.Errorf("of the late relay it says %q", f)
 		}
 		for _, c := range r.Cells {
-			// Half of it is lenient to a reader that is late itself.
+			// Half of the delay allows for a reader that is late itself.
 			if longest := c.Metrics["gap_max"].Median; c.Mode == "late" && longest < late.Seconds()/2 {
 				t.Errorf("a relay is %s late, and its longest gap %v s", late, longest)
 			}
@@ -231,7 +231,7 @@ func TestRealModel(t *testing.T) {
 		runtime.LockOSThread()
 		const number = `":\s*\{[^}]*?"median":\s*([\d.e-]+)`
 		r := s.run(t, user, 3, "run", "host", "bridge", "publish-proxy", "--to", "loopback", "--rounds", "1", "--timeout", "60s",
-			"--server", s.serve+" run {host} {port}", "--ready", "listening on", // it has its port before its model
+			"--server", s.serve+" run {host} {port}", "--ready", "listening on", // the port opens before the model is loaded
 			"--client", s.toll+" stream http://{addr} --tokens 24 --rounds 1 --format json",
 			"--metric", `first_token:s="first_token_p50`+number, "--metric", `gap:s="gap_p50`+number, "--metric", `tokens="tokens_per_response`+number)
 		for _, c := range r.Cells {

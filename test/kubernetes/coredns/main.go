@@ -1,5 +1,6 @@
-// Coredns is CoreDNS with what a test cluster's names take, and no other plug-in. The cluster has it beside the
-// API server and not in pods: a pod's address is the same wherever the server runs that knows it.
+// Coredns is CoreDNS with only the plug-ins that a test cluster's names require. The cluster runs it
+// next to the API server, not in pods: the pods' addresses that it returns do not depend on where it
+// runs.
 package main
 
 import (

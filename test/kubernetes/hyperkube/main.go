@@ -1,7 +1,7 @@
-// Hyperkube is all of a small Kubernetes cluster in one static binary, for make
-// test-kubernetes: the name that it is called by, or its first argument, says which of
-// the components it is. They are Kubernetes' own commands, unchanged, and share most
-// of their code, so one binary is a fifth of seven.
+// Hyperkube is a small Kubernetes cluster in one static binary, for make test-kubernetes. The name
+// that it is called by, or its first argument, selects the component. The components are
+// Kubernetes' own commands, unchanged. They share most of their code, so one binary is a fifth of
+// the size of seven.
 package main
 
 import (
@@ -27,7 +27,7 @@ import (
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
-// components are those with a command of cobra's; etcd has its own.
+// components are those with a cobra command; etcd has its own.
 var components = map[string]func() *cobra.Command{
 	"kube-apiserver":          apiserver.NewAPIServerCommand,
 	"kube-controller-manager": controllers.NewControllerManagerCommand,

@@ -1,5 +1,5 @@
-// Pause is the first process of the test cluster's pods, and what users' pods of its
-// tests run. It waits for a signal that ends it, and reaps what is left to it.
+// Pause is the first process of the test cluster's pods, and runs in the user pods of its tests. It
+// waits for a signal to end, and reaps orphaned processes.
 //
 //	pause                 waits
 //	pause serve PORT      answers each line that comes over TCP with itself
