@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// conntrackFields are the options of iptables' conntrack match that ask for an
-// address or a port of one of a connection's tuples. Of the ports that the client
-// chose nothing is known.
+// conntrackFields lists the options of iptables' conntrack match that compare an address or a port
+// of one of a connection's tuples. The client's own port is not known, so options on it are
+// missing.
 var conntrackFields = map[string]Field{"--ctorigsrc": OrigSrc, "--ctorigdst": OrigDst, "--ctorigdstport": OrigDstPort,
 	"--ctreplsrc": ReplSrc, "--ctreplsrcport": ReplSrcPort, "--ctrepldst": ReplDst}
 
-// xtStates are the states that --ctstate names (linux/netfilter/xt_conntrack.h).
+// xtStates are the names that --ctstate takes (linux/netfilter/xt_conntrack.h).
 var xtStates = map[string]uint32{"INVALID": stateInvalid, "ESTABLISHED": stateEstablished, "RELATED": 1 << 2, "NEW": stateNew,
 	"SNAT": 1 << 6, "DNAT": xtDNAT, "UNTRACKED": 1 << 8}
 
-// xtStatuses are those of --ctstatus. NONE is no bit, and so matches nothing.
+// xtStatuses are the names that --ctstatus takes. NONE has no bit, and so matches nothing.
 var xtStatuses = map[string]uint32{"NONE": 0, "EXPECTED": 1 << 0, "SEEN_REPLY": statusSeenReply, "ASSURED": statusAssured, "CONFIRMED": statusConfirmed}
 
-// parseConntrack reads an option of iptables' matches conntrack and state.
+// parseConntrack parses an option of iptables' matches conntrack and state.
 func parseConntrack(o saveOption) (Lookup, bool) {
 	switch o.name {
 	case "--ctstate", "--state":
@@ -49,7 +49,7 @@ func parseConntrack(o saveOption) (Lookup, bool) {
 	return Is(f, prefixRange(n), o.not), true
 }
 
-// bitsOf adds up the bits that a list names.
+// bitsOf returns the bits that the comma-separated list names.
 func bitsOf(names map[string]uint32, list string) (bits uint32, ok bool) {
 	for name := range strings.SplitSeq(list, ",") {
 		bit, known := names[name]

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// forward is the verdict on a client's packet that was translated from
-// 198.18.0.1:8080 to 172.17.0.2:80, or was not, where a rule of DOCKER-USER drops.
+// forward returns the verdict on a client's packet to 172.17.0.2:80, translated from
+// 198.18.0.1:8080 or not, where a rule of DOCKER-USER drops what match matches.
 func forward(match string, translated bool) Outcome {
 	rules := ParseSave("*filter\n:FORWARD ACCEPT [0:0]\n:DOCKER-USER - [0:0]\n-A FORWARD -j DOCKER-USER\n-A DOCKER-USER "+match+" -j DROP\n-A DOCKER-USER -j RETURN\nCOMMIT\n", false)
 	p := Packet{Proto: "tcp", Src: at("203.0.113.1"), Dst: at("172.17.0.2"), Port: 80, In: "eth0", Out: "docker0"}
@@ -18,8 +18,7 @@ func forward(match string, translated bool) Outcome {
 	return rules.Walk(Filter, Forward, p)
 }
 
-// What connection tracking knows of a connection's first packet, as xt_conntrack.c
-// compares it.
+// Connection tracking's state of a connection's first packet is compared as xt_conntrack.c does.
 func TestConntrack(t *testing.T) {
 	for match, want := range map[string]Verdict{
 		"-p tcp -m conntrack --ctorigdstport 8080":                  Drop,
@@ -78,7 +77,7 @@ func TestConntrack(t *testing.T) {
 	}
 }
 
-// unknown are matches whose answer is not known, or that toll does not know.
+// unknown lists matches whose result is not known, or that the package does not know.
 var unknown = []string{
 	"-m set --match-set bad src", "-m mark --mark 0x1", "-m limit --limit 3/min", "-m multiport --dports 80,443", "-p tcp -m tcp --sport 5",
 	"-p tcp -m tcp ! --dport 0", "-p tcp -m tcp --tcp-flags SYN SYN", "-m socket", "-m rpfilter", "-m owner --uid-owner 0", "-m physdev --physdev-in p1",
@@ -89,8 +88,8 @@ var unknown = []string{
 	"-i eth0 -i eth+", "-m addrtype ! --dst-type UNICAST --limit-iface-in", "--strange", "! --strange x",
 }
 
-// What is not understood is never taken for no match: where it could decide it is
-// a doubt, in whatever way the rule ends.
+// A match that is not understood never counts as no match: where it could decide, it is listed in
+// Unread, whatever the rule's verdict.
 func TestUnknownIsDoubt(t *testing.T) {
 	p := Packet{Proto: "tcp", Src: at("203.0.113.1"), Dst: at("172.17.0.2"), Port: 80, In: "eth0", Out: "docker0"}
 	for _, match := range unknown {
@@ -100,7 +99,7 @@ func TestUnknownIsDoubt(t *testing.T) {
 				t.Errorf("%s -j %s: %+v", match, verdict, got)
 			}
 		}
-		// Either way it is the same.
+		// The result is the same whether the rule matches or not.
 		for _, rest := range []string{match + " -j ACCEPT", match + " -j LOG", match + " -j C"} {
 			rules := ParseSave("*filter\n:FORWARD ACCEPT [0:0]\n:C - [0:0]\n-A FORWARD "+rest+"\n-A C -j LOG\nCOMMIT\n", false)
 			if got := rules.Walk(Filter, Forward, p); got.Unread != nil || got.Verdict != Accept {
@@ -116,7 +115,7 @@ func TestUnknownIsDoubt(t *testing.T) {
 	}
 }
 
-// Before connection tracking a packet is of no connection.
+// Before connection tracking a packet belongs to no connection.
 func TestUntracked(t *testing.T) {
 	p := Packet{Proto: "tcp", Src: at("203.0.113.1"), Dst: at("198.18.0.1"), Port: 80, In: "eth0", DstLocal: true}
 	for match, want := range map[string]Verdict{"--ctstate NEW": Accept, "! --ctstate NEW": Drop, "--ctdir ORIGINAL": Accept, "! --ctdir REPLY": Accept,
@@ -128,8 +127,8 @@ func TestUntracked(t *testing.T) {
 	}
 }
 
-// Where the source is only an example, rules that decide otherwise for others are
-// named, and no others.
+// With an example source, Depends lists the rules that decide otherwise for other sources, and no
+// others.
 func TestDepends(t *testing.T) {
 	p := Packet{Proto: "tcp", Src: at("203.0.113.1"), Dst: at("172.17.0.2"), Port: 80, In: "eth0", Out: "docker0",
 		Sources: &Sources{Among: netip.MustParsePrefix("0.0.0.0/0"), Except: []netip.Prefix{netip.MustParsePrefix("172.16.0.0/12")}}}
@@ -143,10 +142,10 @@ func TestDepends(t *testing.T) {
 		"-s 10.0.0.0/8 -j RETURN|-j DROP":                          {Drop, 1},
 		"-s 10.0.0.0/8 -j ACCEPT|-s 10.1.0.0/16 -j RETURN|-j DROP": {Drop, 2},
 		"-s 0.0.0.0/0 -j DROP":                                     {Drop, 0},
-		"-s 172.17.0.0/16 -j DROP":                                 {Accept, 0}, // nobody outside has it
+		"-s 172.17.0.0/16 -j DROP":                                 {Accept, 0}, // no outside source has it
 		"! -s 172.17.0.0/16 -j DROP":                               {Drop, 0},
 		"-s 10.0.0.0/8 -p udp -j DROP":                             {Accept, 0},
-		"-s 10.0.0.0/8 -j DROP|-j DROP":                            {Drop, 0}, // so or so
+		"-s 10.0.0.0/8 -j DROP|-j DROP":                            {Drop, 0}, // both rules drop
 		"-s 10.0.0.0/8 -j LOG":                                     {Accept, 0},
 		"-m conntrack --ctorigsrc 10.0.0.0/8 -j DROP":              {Accept, 1},
 		"-m conntrack ! --ctrepldst 10.0.0.0/8 -j DROP":            {Drop, 1},
@@ -168,7 +167,7 @@ func TestDepends(t *testing.T) {
 	}
 }
 
-// The elements of a map of verdicts by address are what others meet.
+// With a map of verdicts by address, other sources meet the map's other elements.
 func TestDependsOnMap(t *testing.T) {
 	of := func(a string, v Verdict) Element { return Element{Key: []Range{Only(at(a).AsSlice())}, Verdict: v} }
 	rules := func(e ...Element) Rules {
@@ -189,8 +188,7 @@ func TestDependsOnMap(t *testing.T) {
 	}
 }
 
-// Rules that may match or not are followed both ways, in no more steps than there
-// are places.
+// Rules that may or may not match are followed both ways, with at most one step for each place.
 func TestManyUnknown(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("*filter\n:FORWARD ACCEPT [0:0]\n:A - [0:0]\n-A A -j LOG\n")
@@ -203,7 +201,7 @@ func TestManyUnknown(t *testing.T) {
 	}
 }
 
-// Chains see a destination before or after it is translated.
+// BeforeDNAT sees the original destination, AfterDNAT the translated one.
 func TestOrder(t *testing.T) {
 	r := ParseSave("*raw\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n*mangle\n:PREROUTING ACCEPT [0:0]\n:X - [0:0]\nCOMMIT\n*filter\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n", false)
 	names := func(r Rules) (out []string) {
@@ -220,7 +218,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// What connection tracking knows of each packet of an exchange with port 80.
+// Connection tracking's state of each packet of an exchange with port 80.
 func TestStages(t *testing.T) {
 	packets := map[Stage]Packet{}
 	for _, s := range []Stage{First, Later} {

@@ -1,12 +1,11 @@
-// Package firewall says what a machine's packet filter does to a packet,
-// without sending one: which rule translates its destination, and whether it
-// is let through. The rules come from nf_tables (internal/build/kernel/nft) or from
-// the text of iptables-save.
+// Package firewall computes what a machine's packet filter does to a packet, without sending one:
+// which rule translates its destination, and whether it is let through. The rules come from
+// nf_tables (internal/build/kernel/nft) or from the output of iptables-save.
 //
-// Be aware: it knows the matches that Docker and common firewalls write. A rule
-// with one that it does not know may match or not: both are followed, and if they
-// end differently Outcome.Unread says so. Outcome.Depends does the same where the
-// packet's source is only an example.
+// The package knows the matches that Docker and common firewalls write. A rule with an unknown
+// match is followed both ways, as if it matched and as if it did not; if the results differ,
+// Outcome.Unread names the match. Outcome.Depends does the same where the packet's source is only
+// an example.
 package firewall
 
 import (
@@ -15,7 +14,7 @@ import (
 	"strings"
 )
 
-// Hook says where the kernel calls a chain.
+// Hook is the place where the kernel calls a chain.
 type Hook string
 
 // The hooks, by their names in nf_tables.
@@ -27,7 +26,7 @@ const (
 	Postrouting Hook = "postrouting"
 )
 
-// Kind is a chain's type.
+// Kind is the type of a chain.
 type Kind string
 
 // The kinds of chains that decide where packets go.
@@ -43,7 +42,7 @@ type Rules struct {
 
 // Chain is a list of rules.
 type Chain struct {
-	V4, V6   bool // the families whose packets it sees
+	V4, V6   bool // the families whose packets the chain sees
 	Table    string
 	Name     string
 	Hook     Hook // "": reached by jumps only
@@ -56,7 +55,7 @@ type Chain struct {
 // Verdict is what a rule does.
 type Verdict string
 
-// Continue is of rules that only count, mark or log.
+// Continue is the verdict of rules that only count, mark or log.
 const (
 	Continue   Verdict = ""
 	Accept     Verdict = "accept"
@@ -67,32 +66,31 @@ const (
 	Goto       Verdict = "goto"
 	DNAT       Verdict = "dnat"
 	Masquerade Verdict = "masquerade"
-	// Other is of rules that do something with the packet that is not understood.
+	// Other is the verdict of rules whose effect on the packet is not understood.
 	Other Verdict = "other"
 )
 
-// Rule is matches and a verdict. A zero match matches all.
+// Rule consists of matches and a verdict. A zero match matches every packet.
 type Rule struct {
 	In, Out  Device
 	Src, Dst Net
 	SrcLocal Local
 	DstLocal Local
 	Proto    string
-	Ports    Ports    // of the destination
+	Ports    Ports    // destination ports
 	Sets     []Lookup // all must match
-	// Map holds the verdict, by the packet; nil: it is Verdict. A packet that is not
-	// in it is not matched.
+	// Map, if not nil, gives the verdict instead of Verdict. A packet that is not in it does not
+	// match.
 	Map *Lookup
-	// Unread names a match that is not understood.
+	// Unread names a match that is not understood, or is "".
 	Unread  string
 	Verdict Verdict
-	Marks   bool           // it sets the packet's mark
-	Chain   string         // of Jump and Goto
-	To      netip.AddrPort // of DNAT; an invalid address or port 0 is left as it was
+	Marks   bool           // the rule sets the packet's mark
+	Chain   string         // the target of Jump and Goto
+	To      netip.AddrPort // of DNAT; an invalid address or port 0 is unchanged
 }
 
-// Device matches a device's name; one that ends in + matches those that begin
-// so.
+// Device matches a device's name. A name that ends in + matches all names with that prefix.
 type Device struct {
 	Name string
 	Not  bool
@@ -110,68 +108,69 @@ type Ports struct {
 	Not       bool
 }
 
-// Local matches addresses by whether they are the machine's own.
+// Local matches an address by whether it is the machine's own.
 type Local string
 
-// The answers.
+// The values of Local.
 const (
 	Any     Local = ""
 	Own     Local = "own"
-	Foreign Local = "foreign"  // one machine's, not this one's
-	NoOnes  Local = "no one's" // of several machines, or of none: broadcast and the like
+	Foreign Local = "foreign"  // another single machine's
+	NoOnes  Local = "no one's" // of several machines or of none, such as broadcast
 )
 
-// Stage says which packet of a connection it is, as connection tracking tells them apart.
+// Stage identifies a packet of a connection as far as connection tracking tells packets apart.
 type Stage int
 
 // The stages. A connection is assured once both ends have answered.
 const (
-	First      Stage = iota // the client's
-	Reply                   // the server's first
-	Later                   // the client's, once it is assured
-	LaterReply              // the server's, once it is assured
+	First      Stage = iota // the client's first packet
+	Reply                   // the server's first packet
+	Later                   // a packet of the client, once the connection is assured
+	LaterReply              // a packet of the server, once the connection is assured
 )
 
 // Back reports whether the server sends the packet.
 func (s Stage) Back() bool { return s == Reply || s == LaterReply }
 
-// Packet is a packet of a connection; the zero Stage is the first, in its original direction.
+// Packet is a packet of a connection. The zero Stage is the first, in the original direction.
 type Packet struct {
 	Stage    Stage
 	Proto    string
 	Src, Dst netip.Addr
-	Port     uint16 // of the destination
-	// High is the last port that it may go to where Port is only the first; 0: there is one.
+	Port     uint16 // destination port
+	// High is the last possible destination port if Port is the first of a range; 0: there is only
+	// Port.
 	High uint16
-	// From is the server's port, of a packet that it sends.
+	// From is the server's port, for a packet that the server sends.
 	From               uint16
 	In, Out            string
 	SrcLocal, DstLocal bool
-	// Orig is what the client dialled, where that was translated since.
+	// Orig is the address that the client dialled, if it was translated since.
 	Orig netip.AddrPort
-	// Sources are the addresses that the client may have; Src is one of them. Nil:
-	// it has Src.
+	// Sources are the possible addresses of the client, of which Src is one. Nil: the client has
+	// Src.
 	Sources *Sources
 
-	untracked bool // connection tracking has not seen it yet
+	untracked bool // connection tracking has not seen the packet yet
 }
 
-// Sources are the addresses of a prefix but for some.
+// Sources are the addresses of a prefix, with exceptions.
 type Sources struct {
 	Among  netip.Prefix
 	Except []netip.Prefix
 }
 
-// Outcome is what the rules at a hook do with a packet.
+// Outcome is the result of the rules at a hook for a packet.
 type Outcome struct {
 	Verdict Verdict // Accept, Drop, Reject, DNAT, Masquerade
 	To      netip.AddrPort
 	Where   string   // table and chain of the rule that decided; "" if none did
-	Rule    int      // its number in that chain, from 1, as iptables counts; 0: the chain's policy, or none
+	Rule    int      // its number in the chain, from 1, as in iptables; 0: the policy, or none
 	Unread  []string // matches that may have decided otherwise
 	Depends []string // rules that decide otherwise for other sources
 	Marks   []string // tables and chains of rules that may set the packet's mark
-	Tried   int      // rules that it was compared with
+	Tried   int      // the number of rules compared with the packet
 }
 
 func (c Chain) sees(p Packet) bool { return p.Dst.Is4() && c.V4 || !p.Dst.Is4() && c.V6 }
@@ -182,18 +181,17 @@ const (
 	dnatPriority      = -100
 )
 
-// BeforeDNAT are the chains that see a packet as it came; AfterDNAT those that see
-// its translated destination.
+// BeforeDNAT returns the rules with only the base chains that see a packet's original destination.
 func (r Rules) BeforeDNAT() Rules {
 	return r.only(func(c Chain) bool { return c.Priority <= dnatPriority })
 }
 
-// AfterDNAT is the rest.
+// AfterDNAT returns the rules with only the base chains that see the translated destination.
 func (r Rules) AfterDNAT() Rules {
 	return r.only(func(c Chain) bool { return c.Priority > dnatPriority })
 }
 
-// only leaves out base chains; what they jump to stays.
+// only returns the rules without the base chains that want rejects. Other chains remain.
 func (r Rules) only(want func(Chain) bool) Rules {
 	var out Rules
 	for _, c := range r.Chains {
@@ -204,7 +202,7 @@ func (r Rules) only(want func(Chain) bool) Rules {
 	return out
 }
 
-// find looks for a chain of the same table and family.
+// find returns a chain of the same table and family as from.
 func (r Rules) find(from *Chain, name string) *Chain {
 	i := slices.IndexFunc(r.Chains, func(c Chain) bool {
 		return c.Table == from.Table && c.V4 == from.V4 && c.V6 == from.V6 && c.Name == name
@@ -234,7 +232,7 @@ func (s Ports) to(p *Packet) answer {
 	return p.to(s.Low, s.High).not(s.Not)
 }
 
-// to reports whether the packet's destination has a port in the range.
+// to reports whether the packet's destination port is in the range.
 func (p *Packet) to(low, high uint16) answer {
 	last := max(p.Port, p.High)
 	all := low <= p.Port && last <= high

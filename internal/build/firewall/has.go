@@ -2,8 +2,7 @@ package firewall
 
 import "net/netip"
 
-// Has reports whether the rule has every match and the verdict that want has. It
-// may have more.
+// Has reports whether the rule has every match and the verdict of want. It may have more.
 func (r Rule) Has(want Rule) bool {
 	return says(want.In, r.In) && says(want.Out, r.Out) && says(want.Src, r.Src) && says(want.Dst, r.Dst) &&
 		says(want.SrcLocal, r.SrcLocal) && says(want.DstLocal, r.DstLocal) && says(want.Proto, r.Proto) &&
@@ -11,7 +10,7 @@ func (r Rule) Has(want Rule) bool {
 		says(want.Verdict, r.Verdict) && says(want.Chain, r.Chain) && says(want.To, r.To)
 }
 
-// says reports whether nothing is wanted, or this.
+// says reports whether want is zero or equals is.
 func says[T interface {
 	comparable
 	Device | Net | Ports | Local | Verdict | string | netip.AddrPort

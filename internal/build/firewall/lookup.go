@@ -6,27 +6,26 @@ import (
 	"slices"
 )
 
-// Field is a part of a packet, or of what connection tracking knows of it.
+// Field is a part of a packet, or of connection tracking's record of it.
 type Field int
 
-// The fields, and what a packet has there. A device's name is padded with zeros
-// to 16 bytes; addresses and ports are in network order, states in the machine's,
-// as in nf_tables.
+// The fields, with the size of their values. A device's name is padded with zeros to 16 bytes. As
+// in nf_tables, addresses and ports are in network order, states in the machine's.
 const (
 	NoField  Field = iota
-	InName         // of the device it came by
-	OutName        // of the device it leaves by
+	InName         // the device of arrival
+	OutName        // the device of departure
 	SrcAddr        // 4 or 16 bytes
 	DstAddr        // 4 or 16 bytes
 	Protocol       // 1 byte
 	DstPort        // 2 bytes
 	Family         // 1 byte: NFPROTO_IPV4 or NFPROTO_IPV6
-	// Those of connection tracking: the original tuple is what the client sent,
-	// that of replies what the server answers.
-	State        // 4 bytes: a first packet's is "new", a later one's "established"
+	// The following are connection tracking's. The original tuple is what the client sent, the
+	// reply tuple what the server answers.
+	State        // 4 bytes: "new" for a first packet, "established" for a later one
 	XtState      // 4 bytes: iptables' --ctstate, with bits for translated addresses
-	Status       // 4 bytes, of which only those of KnownStatus are known
-	Direction    // 1 byte: 0, or 1 of what the server sends
+	Status       // 4 bytes; only the bits of KnownStatus are known
+	Direction    // 1 byte: 0, or 1 for packets of the server
 	ConnProtocol // 1 byte
 	OrigSrc      // 4 or 16 bytes
 	OrigDst      // 4 or 16 bytes
@@ -39,7 +38,7 @@ const (
 // Bits of fields (linux/netfilter/nf_conntrack_common.h, xt_conntrack.h).
 const (
 	stateInvalid     = 1 << 0
-	stateEstablished = 1 << 1 // NF_CT_STATE_BIT(IP_CT_ESTABLISHED), of both directions
+	stateEstablished = 1 << 1 // NF_CT_STATE_BIT(IP_CT_ESTABLISHED), both directions
 	stateNew         = 1 << 3 // NF_CT_STATE_BIT(IP_CT_NEW)
 	xtDNAT           = 1 << 7 // XT_CONNTRACK_STATE_DNAT
 	statusSeenReply  = 1 << 1 // IPS_SEEN_REPLY
@@ -47,55 +46,56 @@ const (
 	statusConfirmed  = 1 << 3 // IPS_CONFIRMED
 	statusDNAT       = 1 << 5 // IPS_DST_NAT
 
-	// KnownStatus are the bits of Status that are known of a packet: whether its
-	// connection was expected, answered, assured, confirmed, translated, or is dying.
+	// KnownStatus are the bits of Status whose value is known: whether the packet's connection was
+	// expected, answered, assured, confirmed, translated, or is dying.
 	KnownStatus = 1<<0 | statusSeenReply | statusAssured | statusConfirmed | 1<<4 | statusDNAT | 1<<9
 )
 
-// tracked reports whether only connection tracking knows the field.
+// tracked reports whether the field comes from connection tracking.
 func (f Field) tracked() bool { return f >= State }
 
-// source reports whether the field is the client's address.
+// source reports whether the field holds the client's address.
 func (f Field) source() bool { return f == SrcAddr || f == OrigSrc || f == ReplDst }
 
-// Lookup matches fields of a packet with the elements of a set, or finds its
-// verdict in a map.
+// Lookup compares fields of a packet with the elements of a set, or finds the packet's verdict in a
+// map.
 type Lookup struct {
 	Fields   []Field
-	Mask     []byte // of a lone field, of which only these bits count; nil: all
+	Mask     []byte // for a single field: compare only these bits; nil: all
 	Elements []Element
-	Not      bool // of a set: matches what is not in it
+	Not      bool // for a set: matches packets that are not in it
 }
 
-// Element is an element of a set, or of a map of verdicts.
+// Element is an element of a set or of a map of verdicts.
 type Element struct {
-	Key     []Range // one for each field
-	Verdict Verdict // of a map
-	Chain   string  // of Jump and Goto
+	Key     []Range // one range for each field
+	Verdict Verdict // for a map
+	Chain   string  // the target of Jump and Goto
 }
 
-// Range is what a field may be, both ends included.
+// Range is a range of values, both ends included.
 type Range struct{ Low, High []byte }
 
-// Only is the range of one value.
+// Only returns the range of one value.
 func Only(b []byte) Range { return Range{b, b} }
 
-// Is is the match of one field with a range.
+// Is returns a Lookup that matches if f is in r, or, with not, if it is not.
 func Is(f Field, r Range, not bool) Lookup {
 	return Lookup{Fields: []Field{f}, Elements: []Element{{Key: []Range{r}}}, Not: not}
 }
 
-// AnyBit is the match of a field in the machine's order that has one of the bits.
+// AnyBit returns a Lookup that matches if f, in the machine's byte order, has any of the bits, or,
+// with not, none.
 func AnyBit(f Field, bits uint32, not bool) Lookup {
 	l := Is(f, Only(make([]byte, 4)), !not)
 	l.Mask = binary.NativeEndian.AppendUint32(nil, bits)
 	return l
 }
 
-// ByAddress reports whether the destination is looked up.
+// ByAddress reports whether the lookup uses the destination address.
 func (l Lookup) ByAddress() bool { return slices.Contains(l.Fields, DstAddr) }
 
-// matches reports whether the packet is in a set.
+// matches reports whether the packet is in the set.
 func (l *Lookup) matches(p *Packet) answer {
 	has, ok := l.of(p)
 	if !ok {
@@ -112,8 +112,8 @@ func (l *Lookup) matches(p *Packet) answer {
 	return out.not(l.Not)
 }
 
-// find is the packet's element of a map, and those that it may be for other
-// sources; the elements of a map exclude each other.
+// find returns the packet's element of a map, and those that packets of other sources may have. The
+// elements of a map exclude each other.
 func (l *Lookup) find(p *Packet) (now *Element, others []*Element, open bool) {
 	has, ok := l.of(p)
 	if !ok {
@@ -132,8 +132,8 @@ func (l *Lookup) find(p *Packet) (now *Element, others []*Element, open bool) {
 	return now, others, open
 }
 
-// of is what the packet has in the fields; nothing matches a field that it lacks,
-// negated or not.
+// of returns the packet's values of the fields; ok is false if it lacks one. A field that the
+// packet lacks matches nothing, negated or not.
 func (l *Lookup) of(p *Packet) (has [][]byte, ok bool) {
 	for _, f := range l.Fields {
 		b := f.of(p)
@@ -172,11 +172,11 @@ func (l *Lookup) match(e *Element, has [][]byte, p *Packet) answer {
 	return out
 }
 
-// Numbers of protocols (IANA), as packets carry them.
+// numbers are the protocol numbers of IANA, as packets carry them.
 var numbers = map[string]byte{"icmp": 1, "igmp": 2, "tcp": 6, "udp": 17, "dccp": 33, "gre": 47, "esp": 50, "ah": 51,
 	"icmpv6": 58, "ipv6-icmp": 58, "sctp": 132, "udplite": 136}
 
-// of is what the packet has in the field; nil if it has nothing there.
+// of returns the packet's value of the field, or nil if it has none.
 func (f Field) of(p *Packet) []byte {
 	const (
 		nameSize = 16    // IFNAMSIZ
@@ -209,7 +209,7 @@ func (f Field) of(p *Packet) []byte {
 	return nil
 }
 
-// ofConnection returns what connection tracking knows of a packet's connection.
+// ofConnection returns the field's value from connection tracking's record of the packet.
 func (f Field) ofConnection(p *Packet) []byte {
 	if p.untracked {
 		if f == State || f == XtState {
@@ -249,8 +249,8 @@ func (f Field) ofConnection(p *Packet) []byte {
 	return nil
 }
 
-// bits returns those of the packet's connection. A first packet that comes by lo has left
-// this machine before, which confirmed it.
+// bits returns the state bits of the packet's connection. A first packet that arrives by lo has
+// left this machine before, which confirmed its connection.
 func (f Field) bits(p *Packet, translated bool) (out uint32) {
 	first := p.Stage == First
 	switch {

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// Ranges hold both their ends, of each field of a concatenation.
+// Ranges include both ends, for each field of a concatenation.
 func TestLookup(t *testing.T) {
 	net := func(low, high string) Range { return Range{at(low).AsSlice(), at(high).AsSlice()} }
 	port := func(low, high byte) Range { return Range{[]byte{0, low}, []byte{0, high}} }
 	l := Lookup{Fields: []Field{DstAddr, DstPort}, Elements: []Element{
 		{Key: []Range{net("192.0.2.0", "192.0.2.127"), port(80, 90)}},
 		{Key: []Range{net("192.0.2.200", "192.0.2.200"), Only([]byte{0, 22})}},
-		{Key: []Range{port(1, 255)}}, // of another kind: it never matches
+		{Key: []Range{port(1, 255)}}, // a value of another size never matches
 	}}
 	for _, c := range []struct {
 		to   string

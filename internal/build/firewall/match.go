@@ -5,13 +5,13 @@ import (
 	"net/netip"
 )
 
-// answer is whether something matches. Where the source or the port is only an example, it
-// may be otherwise for others: it is open.
+// answer is the result of a match. It is open if the source or the port is only an example and
+// others may get another result.
 type answer struct{ yes, open bool }
 
 func sure(yes bool) answer { return answer{yes: yes} }
 
-// and is whether both match: a sure no decides.
+// and combines two answers. A definite no decides.
 func (a answer) and(b answer) answer {
 	switch {
 	case !a.yes && !a.open || !b.yes && !b.open:
@@ -25,7 +25,7 @@ func (a answer) not(not bool) answer {
 	return a
 }
 
-// matches compares all but the rule's map, and what is unread.
+// matches compares the packet with all matches of the rule except Map and Unread.
 func (r *Rule) matches(p *Packet) answer {
 	out := sure(r.In.matches(p.In) && r.Out.matches(p.Out) && r.Dst.matches(p.Dst) &&
 		r.SrcLocal.matches(p.SrcLocal) && r.DstLocal.matches(p.DstLocal) &&
@@ -36,7 +36,7 @@ func (r *Rule) matches(p *Packet) answer {
 	return out
 }
 
-// from is whether the packet's source matches.
+// from reports whether the packet's source matches.
 func (n Net) from(p *Packet) answer {
 	if !n.Prefix.IsValid() {
 		return sure(true)
@@ -44,7 +44,7 @@ func (n Net) from(p *Packet) answer {
 	return p.from(prefixRange(n.Prefix)).not(n.Not)
 }
 
-// from is whether the packet's source is in the range.
+// from reports whether the packet's source is in the range.
 func (p *Packet) from(r Range) answer {
 	now := r.has(addrBytes(p.Src))
 	if p.Sources == nil {
@@ -54,7 +54,7 @@ func (p *Packet) from(r Range) answer {
 	return answer{yes: now && can || must, open: can && !must}
 }
 
-// in is whether some of the sources are in the range, and whether all are.
+// in reports whether any of the sources can be in the range, and whether all must be.
 func (s *Sources) in(r Range) (can, must bool) {
 	all := prefixRange(s.Among)
 	if len(r.Low) != len(all.Low) || bytes.Compare(r.High, all.Low) < 0 || bytes.Compare(r.Low, all.High) > 0 {
@@ -77,7 +77,7 @@ func prefixRange(p netip.Prefix) Range {
 	return Range{low, high}
 }
 
-// has reports whether b, of the same kind, is in the range.
+// has reports whether b has the range's size and is in it.
 func (r Range) has(b []byte) bool {
 	return len(b) == len(r.Low) && len(b) == len(r.High) && bytes.Compare(b, r.Low) >= 0 && bytes.Compare(b, r.High) <= 0
 }

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// ParseSave reads what iptables-save (or ip6tables-save, if six) printed. Lines
-// that it does not know are left out.
+// ParseSave parses the output of iptables-save, or of ip6tables-save if six. It skips lines that it
+// does not know.
 func ParseSave(text string, six bool) Rules {
 	var out Rules
 	table := ""
-	at := map[string]int{} // chain -> index in out, of this table
+	at := map[string]int{} // chain -> index in out, for this table
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		switch {
@@ -38,7 +38,7 @@ func ParseSave(text string, six bool) Rules {
 	return out
 }
 
-// priorities are those that iptables gives its tables.
+// priorities are the ones that iptables gives its tables.
 var priorities = map[string]int{"raw": -300, "mangle": -150, "nat": -100, "filter": 0, "security": 50}
 
 func savedChain(table, name, policy string, six bool) Chain {
@@ -52,8 +52,8 @@ func savedChain(table, name, policy string, six bool) Chain {
 	return c
 }
 
-// saveWords splits a line at spaces, but not within quotes, where a backslash makes
-// the next character one like others.
+// saveWords splits a line at spaces outside quotes. Within quotes, a backslash escapes the next
+// character.
 func saveWords(line string) []string {
 	var out []string
 	for line = strings.TrimSpace(line); line != ""; line = strings.TrimLeft(line, " ") {
@@ -68,7 +68,7 @@ func saveWords(line string) []string {
 	return out
 }
 
-// quoted is the text up to the closing quote, and what is behind it.
+// quoted returns the text before the closing quote, and the rest after it.
 func quoted(s string) (text, rest string) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -83,12 +83,12 @@ func quoted(s string) (text, rest string) {
 	return b.String(), ""
 }
 
-// harmless options have no say in what is matched here; their values, if they have
-// one, are whatever the administrator wrote.
+// harmless lists options that do not affect what a rule matches, and whether they take a value.
+// Administrators may have written any value.
 var harmless = map[string]bool{"--comment": true, "--reject-with": true, "--set-mark": true, "--set-xmark": true,
 	"--log-prefix": true, "--log-level": true, "--to-source": true, "--persistent": false, "--random": false, "--random-fully": false}
 
-// modules are the matches that do nothing but by their options.
+// modules lists the matches that have no effect without their options.
 var modules = map[string]bool{"tcp": true, "udp": true, "sctp": true, "conntrack": true, "state": true, "addrtype": true, "comment": true,
 	"set": true, "multiport": true, "mark": true, "connmark": true, "limit": true, "iprange": true}
 
@@ -98,7 +98,7 @@ type saveOption struct {
 	not         bool
 }
 
-// ParseRule reads a rule's words as iptables-save prints them behind the chain.
+// ParseRule parses a rule's words as iptables-save prints them after the chain.
 func ParseRule(words []string) Rule {
 	var r Rule
 	seen := map[string]bool{}
@@ -114,7 +114,7 @@ func ParseRule(words []string) Rule {
 		if _, nothing := harmless[o.name]; nothing {
 			continue
 		}
-		// Only one match of a kind can be held; the last of two would hide the first.
+		// A Rule can hold only one match of each kind; the second would replace the first.
 		sets := len(r.Sets)
 		known := r.option(o)
 		twice := seen[o.name] && o.name != "-m" && sets == len(r.Sets)
@@ -126,8 +126,8 @@ func ParseRule(words []string) Rule {
 	return r
 }
 
-// option puts an option on the rule; false: it is not known, and then it must not
-// have narrowed what the rule matches.
+// option applies an option to the rule. It returns false, and leaves the rule's matches unchanged,
+// if it does not know the option.
 func (r *Rule) option(o saveOption) (known bool) {
 	switch o.name {
 	case "-m":
@@ -156,7 +156,7 @@ func (r *Rule) option(o saveOption) (known bool) {
 	case "--dst-type":
 		r.DstLocal, known = typeOf(o)
 		return known
-	case "--limit-iface-in", "--limit-iface-out": // the types are then those at one device
+	case "--limit-iface-in", "--limit-iface-out": // the address type is then compared at one device
 		r.SrcLocal, r.DstLocal = Any, Any
 		return false
 	case "-j":
@@ -180,7 +180,7 @@ func (r *Rule) option(o saveOption) (known bool) {
 	return true
 }
 
-// protocol is a name, or the number of one that has none.
+// protocol sets the protocol from a name or a number.
 func (r *Rule) protocol(o saveOption) (known bool) {
 	n, known := protocolNumber(o.value)
 	switch {
@@ -209,8 +209,8 @@ func protocolNumber(s string) (byte, bool) {
 	return byte(n), err == nil
 }
 
-// typeOf is what a type of addresses says of the machine's own and of others: those
-// of several machines are neither's.
+// typeOf returns what an address type implies for the machine's own addresses. Types of several
+// machines are neither Own nor Foreign.
 func typeOf(o saveOption) (Local, bool) {
 	is := map[string][2]Local{"LOCAL": {Own, Foreign}, "UNICAST": {Foreign, Own},
 		"BROADCAST": {NoOnes, Any}, "MULTICAST": {NoOnes, Any}, "ANYCAST": {NoOnes, Any}}
@@ -228,12 +228,12 @@ func (r *Rule) target(name string) {
 	switch v, ok := known[name]; {
 	case ok:
 		r.Verdict = v
-	case !PassesOn(name): // another chain or, if there is none, another target
+	case !PassesOn(name): // another chain or, if it does not exist, another target
 		r.Verdict, r.Chain = Jump, name
 	}
 }
 
-// PassesOn reports whether a target of iptables does nothing to where packets go.
+// PassesOn reports whether a target of iptables leaves a packet's destination and verdict alone.
 func PassesOn(target string) bool {
 	return slices.Contains([]string{"LOG", "NFLOG", "ULOG", "AUDIT", "TRACE", "MARK", "CONNMARK", "SECMARK", "CONNSECMARK", "CLASSIFY", "CHECKSUM",
 		"TCPMSS", "TCPOPTSTRIP", "DSCP", "TOS", "ECN", "TTL", "HL", "SET", "RATEEST", "IDLETIMER", "LED"}, target)
@@ -253,7 +253,7 @@ func parseNet(s string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a, a.BitLen()), true
 }
 
-// parsePorts reads 80 or 80:90.
+// parsePorts parses "80" or "80:90".
 func parsePorts(s string) (Ports, bool) {
 	low, high, isRange := strings.Cut(s, ":")
 	if !isRange {
@@ -267,8 +267,8 @@ func parsePorts(s string) (Ports, bool) {
 	return Ports{Low: uint16(a), High: uint16(b)}, true
 }
 
-// parseTo reads where DNAT leads: 172.17.0.2:80, [fd00::2]:80 or an address. A
-// range of addresses or ports is not understood.
+// parseTo parses DNAT's destination: 172.17.0.2:80, [fd00::2]:80 or an address. It rejects ranges
+// of addresses or ports.
 func parseTo(s string) (netip.AddrPort, bool) {
 	if to, err := netip.ParseAddrPort(s); err == nil {
 		return to, true

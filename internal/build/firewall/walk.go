@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// maxDepth is the kernel's own limit of jumps.
+	// maxDepth is the kernel's own limit of nested jumps.
 	maxDepth = 16
-	// maxSteps bounds a walk through rules that no kernel would take.
+	// maxSteps limits a walk through rules that no kernel would accept.
 	maxSteps = 1 << 20
 )
 
-// Walk sends p through the chains of that kind at a hook, in the kernel's order.
+// Walk sends p through the chains of a kind at a hook, in the kernel's order.
 //
-// A rule that may match or not is followed both ways. What the packet meets after
-// it does not depend on how it got there, so each such place is left once.
+// It follows both outcomes of a rule that may or may not match. Later matches do not depend on how
+// the packet reached a place, so the walk forks only once at each.
 func (r Rules) Walk(kind Kind, hook Hook, p Packet) Outcome {
 	w := walk{rules: r, hook: hook, p: p, left: map[string]bool{}}
 	for i := range r.Chains {
@@ -51,7 +51,7 @@ func (r Rules) Walk(kind Kind, hook Hook, p Packet) Outcome {
 	return out
 }
 
-// ends reports whether two ends are the same for the packet.
+// ends reports whether two outcomes are the same for the packet.
 func (o Outcome) ends(b Outcome) bool {
 	lost := func(v Verdict) bool { return v == Drop || v == Reject }
 	return o.To == b.To && (o.Verdict == b.Verdict || lost(o.Verdict) && lost(b.Verdict))
@@ -62,22 +62,22 @@ type walk struct {
 	hook   Hook
 	p      Packet
 	bases  []*Chain
-	later  []branch        // to be followed yet
-	left   map[string]bool // places where the walk forked
+	later  []branch        // not followed yet
+	left   map[string]bool // places where the walk has forked
 	unread []string
 	marks  []string // tables and chains
 	steps  int
 }
 
-// branch is a way through the rules: where it is, and what it supposes.
+// branch is one possible walk through the rules: its position and its assumptions.
 type branch struct {
 	base            int
 	stack           []frame
-	first           Rule // what it does first
+	first           Rule // the rule to apply first
 	unread, depends []string
 }
 
-// frame is a chain and its next rule.
+// frame is a chain and the index of its next rule.
 type frame struct {
 	chain *Chain
 	next  int
@@ -90,8 +90,7 @@ func (w *walk) doubt(s string) {
 	}
 }
 
-// follow goes on to the branch's end; the verdict is "" if that is the end of
-// another one.
+// follow walks to the branch's end. The verdict is "" if another branch already covers the rest.
 func (w *walk) follow(b *branch) Outcome {
 	if b.first.Verdict != Continue {
 		if end, ok := w.apply(b, b.first); ok {
@@ -128,7 +127,7 @@ func (w *walk) follow(b *branch) Outcome {
 	}
 }
 
-// next begins the next chain of the hook.
+// next starts the next chain of the hook. It returns false after the last.
 func (w *walk) next(b *branch) bool {
 	if b.base++; b.base == len(w.bases) {
 		return false
@@ -138,12 +137,12 @@ func (w *walk) next(b *branch) bool {
 	return true
 }
 
-// choose takes the next rule, and says what it does to the packet. Where that may
-// be something else, the branch forks; known is false where it did so before.
+// choose takes the next rule and returns its effect on the packet. It forks the branch if the
+// effect may differ; known is false if it already forked here.
 func (w *walk) choose(b *branch, f *frame) (does Rule, known bool) {
 	r := &f.chain.Rules[f.next]
 	f.next++
-	// What comes by lo was tracked when it left.
+	// A packet that arrives by lo was tracked when it left.
 	w.p.untracked = w.bases[b.base].Priority < conntrackPriority && (w.hook == Prerouting && w.p.In != "lo" || w.hook == Output)
 	now, others := r.may(&w.p)
 	if m := r.matches(&w.p); r.Marks && (m.yes || m.open) {
@@ -170,8 +169,8 @@ func (w *walk) choose(b *branch, f *frame) (does Rule, known bool) {
 	return now, true
 }
 
-// may is what a rule does to the packet, as far as is known, and what else it may
-// do. A rule that does nothing is the zero rule.
+// may returns the rule's effect on the packet, as far as known, and its other possible effects. No
+// effect is the zero rule.
 func (r *Rule) may(p *Packet) (now Rule, others []Rule) {
 	m := r.matches(p)
 	if !m.yes && !m.open {
@@ -198,7 +197,7 @@ func (r *Rule) may(p *Packet) (now Rule, others []Rule) {
 	return now, others
 }
 
-// leave notes that the way forks here; false: it has done so before.
+// leave records that the branch forks at its position. It returns false if a branch did so before.
 func (w *walk) leave(b *branch) bool {
 	key := binary.AppendUvarint(nil, uint64(b.base))
 	for _, f := range b.stack {
@@ -212,7 +211,7 @@ func (w *walk) leave(b *branch) bool {
 	return true
 }
 
-// apply does what a rule does; ok: that ends the branch.
+// apply carries out a rule. ok reports that the branch ends with it.
 func (w *walk) apply(b *branch, r Rule) (end Outcome, ok bool) {
 	top := b.stack[len(b.stack)-1]
 	where := top.chain.Table + " " + top.chain.Name
@@ -245,7 +244,7 @@ func (w *walk) apply(b *branch, r Rule) (end Outcome, ok bool) {
 	return end, false
 }
 
-// to is where a DNAT rule sends the packet.
+// to returns the destination after a DNAT rule.
 func (w *walk) to(r Rule) netip.AddrPort {
 	if r.Verdict != DNAT {
 		return netip.AddrPort{}
@@ -260,7 +259,7 @@ func (w *walk) to(r Rule) netip.AddrPort {
 	return netip.AddrPortFrom(addr, port)
 }
 
-// asks says what the rule asks for of the client's address or port.
+// asks describes the rule's condition on the client's address or port, for Outcome.Depends.
 func (r *Rule) asks(p *Packet) string {
 	switch {
 	case p.High != 0 && r.Ports.High != 0:

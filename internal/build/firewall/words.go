@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// String is the rule in the words of iptables, as far as it is understood. The
-// elements of sets and maps are left out.
+// String returns the rule in iptables' words, as far as it is understood. It leaves out the
+// elements of sets and maps.
 func (r Rule) String() string {
 	var out []string
 	word := func(option, value string, not bool) {
