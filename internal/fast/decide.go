@@ -1,8 +1,8 @@
-// Package fast leads clients on this machine straight to the containers that publish a
-// port on a loopback address, past docker-proxy: toll fast. What is published it learns
-// from the engine, what decides about a port from the machine (internal/ports/collect);
-// decideRoutes says which ports may have a shortcut, and Fast puts them into the kernel
-// (internal/build/kernel/shortcut) and takes them away.
+// Package fast redirects clients on this machine past docker-proxy, straight to the containers that
+// publish a port on a loopback address: toll fast. It reads the published ports from the engine and
+// what else matters for a port from the machine (internal/ports/collect). decideRoutes decides
+// which ports may have a shortcut; Fast puts the shortcuts into the kernel
+// (internal/build/kernel/shortcut) and removes them.
 package fast
 
 import (
@@ -19,14 +19,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
-// Choice is which ports the user asked for, and which parts of fast.
+// Choice holds the ports and parts that the user asked for.
 type Choice struct {
 	Ports []uint16
 	All   bool
-	Parts []Part // none: Connect
+	Parts []Part // empty: Connect
 }
 
-// Part is a part of fast, which is turned on by itself.
+// Part is a part of fast that is turned on separately.
 type Part string
 
 // The parts.
@@ -35,10 +35,10 @@ const (
 	Links   Part = "links"   // BIG TCP on the host's side of containers' links
 )
 
-// Parts are all parts.
+// Parts returns all parts.
 func Parts() []Part { return []Part{Connect, Links} }
 
-// With reports whether a part was asked for.
+// With reports whether the choice includes a part.
 func (c Choice) With(p Part) bool {
 	return slices.Contains(c.Parts, p) || len(c.Parts) == 0 && p == Connect
 }
@@ -51,31 +51,31 @@ type Route struct {
 	ContainerID string         `json:"container_id"`
 	Dial        netip.AddrPort `json:"dial"`
 	Target      netip.AddrPort `json:"target"`
-	Taken       uint64         `json:"taken"` // connections
+	Taken       uint64         `json:"taken"` // number of connections
 
 	listener shortcut.Listener
 	server   int // a process in the container
 }
 
-// Refusal is a published port that gets no shortcut, and why.
+// Refusal is a published port that gets no shortcut, with the reason.
 type Refusal struct {
 	Container string         `json:"container,omitempty"`
 	Proto     string         `json:"proto"`
-	Host      netip.AddrPort `json:"host"` // what it is published on; with port only: nothing publishes it
+	Host      netip.AddrPort `json:"host"` // published address; only a port if nothing publishes it
 	Why       string         `json:"why"`
 	Remedy    string         `json:"remedy,omitempty"`
 }
 
-// loopbacks are the addresses by which a client on this machine reaches docker-proxy.
+// loopbacks are the addresses at which a client on this machine reaches docker-proxy.
 var loopbacks = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
 
-// decideRoutes says which of the published ports that were asked for may have a shortcut.
-// It changes nothing.
+// decideRoutes decides which of the requested published ports may have a shortcut. It changes
+// nothing.
 func decideRoutes(f *ports.Facts, want Choice) (routes []Route, left []Refusal) {
 	found := map[uint16]bool{}
 	for _, c := range f.Containers {
 		if c.Measuring {
-			continue // its way is what is measured
+			continue // toll measures its normal path
 		}
 		for _, p := range c.Published {
 			if !want.has(p.Host.Port()) {
@@ -100,7 +100,7 @@ func decideRoutes(f *ports.Facts, want Choice) (routes []Route, left []Refusal) 
 	return routes, left
 }
 
-// decide takes one published port. Why is empty if it may have a shortcut.
+// decide decides about one published port. why is empty if it may have a shortcut.
 func decide(f *ports.Facts, c ports.Container, p ports.Published) (r Route, why, remedy string) {
 	switch {
 	case p.Proto != "tcp":
@@ -135,7 +135,7 @@ func decide(f *ports.Facts, c ports.Container, p ports.Published) (r Route, why,
 		listener: shortcut.Listener{PID: px.PID, Inode: l.Inode, Command: px.Command}, server: c.PID}, "", ""
 }
 
-// dials is the loopback address at which a published one is reached.
+// dials returns the loopback address at which a published address is reached.
 func dials(host netip.AddrPort) (netip.AddrPort, bool) {
 	for _, a := range loopbacks {
 		if host.Addr() == a || host.Addr().IsUnspecified() && host.Addr().Is4() == a.Is4() {
@@ -145,7 +145,7 @@ func dials(host netip.AddrPort) (netip.AddrPort, bool) {
 	return host, host.Addr().IsLoopback()
 }
 
-// proxyOf is the docker-proxy of a published port, and its socket.
+// proxyOf returns the docker-proxy of a published port and its socket.
 func proxyOf(f *ports.Facts, p ports.Published) (ports.Proxy, ports.Listener, bool) {
 	for _, px := range f.Proxies {
 		if px.Rootless || px.Proto != p.Proto || px.Host != p.Host || filepath.Base(strings.Join(px.Command[:min(1, len(px.Command))], "")) != "docker-proxy" {
@@ -160,9 +160,10 @@ func proxyOf(f *ports.Facts, p ports.Published) (ports.Proxy, ports.Listener, bo
 	return ports.Proxy{}, ports.Listener{}, false
 }
 
-// walk sends the packets of an exchange through the rules, there and back, as they go now and
-// as they would go, and says why the port must stay as it is. Rules that ask who sends would
-// judge the client instead of docker-proxy; they are among those that toll does not read.
+// walk sends the packets of an exchange through the rules, in both directions, on their present
+// path and on the shortcut, and returns why the port must stay unchanged. Rules on a packet's
+// sender would see the client instead of docker-proxy; they are among those that toll does not
+// read.
 func walk(f *ports.Facts, dial, target netip.AddrPort) (why string) {
 	switch {
 	case !f.Known.Rules:
@@ -177,7 +178,7 @@ func walk(f *ports.Facts, dial, target netip.AddrPort) (why string) {
 	for _, s := range exchange(f, dial, target, bridge, gateway) {
 		for _, kind := range []firewall.Kind{firewall.Filter, firewall.NAT} {
 			if kind == firewall.NAT && (s.packet.Stage != firewall.First || s.hook == firewall.Prerouting) {
-				continue // a connection's first packet decides, at this machine's output if it sent it
+				continue // the first packet decides, in this machine's output if it sent it
 			}
 			o := f.Rules.Walk(kind, s.hook, s.packet)
 			switch {
@@ -187,7 +188,7 @@ func walk(f *ports.Facts, dial, target netip.AddrPort) (why string) {
 				return "a rule that toll cannot read may decide about " + s.what + ": " + o.Unread[0]
 			case len(o.Depends) > 0:
 				return "a rule decides about " + s.what + " by the client's address or port: " + o.Depends[0]
-			case o.Verdict == firewall.Masquerade && s.hook == firewall.Postrouting && s.packet.Out == bridge: // to the bridge's address, which it has
+			case o.Verdict == firewall.Masquerade && s.hook == firewall.Postrouting && s.packet.Out == bridge: // to the address of the bridge, which it already has
 			case o.Verdict != firewall.Accept:
 				return fmt.Sprintf("%s meets %s in %s", s.what, o.Verdict, o.Where)
 			}
@@ -196,8 +197,8 @@ func walk(f *ports.Facts, dial, target netip.AddrPort) (why string) {
 	return ""
 }
 
-// attached names what may drop or change packets on the devices of either way: lo, the bridge
-// and the container's port of it.
+// attached names what may drop or change packets on the devices of both paths: lo, the bridge and
+// the container's port of the bridge.
 func attached(f *ports.Facts, c ports.Container, target netip.Addr) (why string) {
 	switch {
 	case !f.Known.Attached:
@@ -215,7 +216,7 @@ func attached(f *ports.Facts, c ports.Container, target netip.Addr) (why string)
 	return ""
 }
 
-// step is a packet at one of the hooks that it passes.
+// step is a packet at one of the hooks on its path.
 type step struct {
 	hook   firewall.Hook
 	packet firewall.Packet
@@ -223,7 +224,7 @@ type step struct {
 }
 
 // exchange returns the steps of a whole exchange: to docker-proxy over lo and back, and to the
-// container over the bridge and back. The client's port is any that the kernel may give it.
+// container over the bridge and back. The client's port is any that the kernel may choose.
 func exchange(f *ports.Facts, dial, target netip.AddrPort, bridge string, gateway netip.Addr) (out []step) {
 	low, high := f.Switches.ClientPorts[0], f.Switches.ClientPorts[1]
 	if high == 0 {
@@ -255,7 +256,7 @@ func exchange(f *ports.Facts, dial, target netip.AddrPort, bridge string, gatewa
 	return out
 }
 
-// towards is the bridge of Docker's that leads to a container, with its address.
+// towards returns Docker's bridge that leads to a container, and the bridge's own address.
 func towards(f *ports.Facts, a netip.Addr) (bridge string, own netip.Addr, ok bool) {
 	bits := -1
 	for _, d := range f.Devices {

@@ -19,33 +19,33 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports/collect"
 )
 
-// Lease is how long shortcuts last if nobody renews them.
+// Lease is the time that shortcuts last unless they are renewed.
 const Lease = 30 * time.Second
 
-// Fast is toll fast on this machine.
+// Fast controls toll fast on this machine.
 type Fast struct {
 	// Read reads the machine; nil: collect.Published.
 	Read func(context.Context) (*ports.Facts, error)
 
 	mu      sync.Mutex      // guards table against suspend, and changes
-	table   *shortcut.Table // nil: the part is off
-	changes int             // of the rules, that suspend was told of
+	table   *shortcut.Table // nil: the part Connect is off
+	changes int             // changes to the rules that suspend was called for
 
-	put map[netip.AddrPort]string // containers' ids of the shortcuts that Apply put
+	put map[netip.AddrPort]string // container ids of the shortcuts that Apply set
 
 	store  bigtcp.Store // "": the machine's
-	links  int          // that are noted
-	wanted []int        // indexes of links that are to be raised
-	kept   []string     // links that others changed, and that were left so
+	links  int          // the number of links in the note
+	wanted []int        // indexes of links to be raised
+	kept   []string     // links that others changed, and that were left unchanged
 }
 
-// Status is how it is.
+// Status describes toll fast on this machine.
 type Status struct {
 	State     string                     `json:"state"`         // "on", "off", or "expired": the lease ran out
-	Lease     float64                    `json:"lease_seconds"` // that it will last if nobody renews it
+	Lease     float64                    `json:"lease_seconds"` // left, unless it is renewed
 	All       bool                       `json:"all"`
-	Ports     []uint16                   `json:"ports"` // that were asked for, if not all
-	Parts     []Part                     `json:"parts"` // that are on
+	Ports     []uint16                   `json:"ports"` // the requested ports; empty if All
+	Parts     []Part                     `json:"parts"` // the parts that are on
 	Shortcuts []Route                    `json:"shortcuts"`
 	Left      []Refusal                  `json:"left_alone"`
 	Why       map[shortcut.Reason]uint64 `json:"connections_left_alone"`
@@ -54,32 +54,32 @@ type Status struct {
 	Notes     []string                   `json:"notes"`
 }
 
-// States.
+// The values of Status.State.
 const (
 	On      = "on"
 	Off     = "off"
 	Expired = "expired"
 )
 
-// What is left alone anyway.
+// Notes on what toll fast never changes.
 const (
 	connectNote = "not affected: clients in containers and on other machines, UDP, and clients that dial the machine's own address"
 	linkNote    = "links: packets that containers send, to each other too, leave through the containers' own ends, which are not changed"
 )
 
-// ErrOff says that it is not on.
+// ErrOff is returned if toll fast is off.
 var ErrOff = &offError{}
 
 type offError struct{}
 
 func (*offError) Error() string { return "fast is off" }
 
-// Hint is what a user can do about it.
+// Hint returns the command that turns toll fast on.
 func (*offError) Hint() string { return "sudo toll fast on" }
 
-// TurnOn makes ready the parts that are asked for, unless they are on, notes the choice, and
-// turns the other parts off. Nothing takes a shortcut and no link is raised before Update. The
-// caller closes the Fast.
+// TurnOn prepares the requested parts unless they are on, notes the choice, and turns the other
+// parts off. Until Update, nothing takes a shortcut and no link is raised. The caller closes the
+// Fast.
 func TurnOn(c Choice) (f *Fast, err error) {
 	lock, err := lockSoon()
 	if err != nil {
@@ -108,7 +108,7 @@ func (f *Fast) turnOn(c Choice) (err error) {
 	}
 	f.table, err = shortcut.Open()
 	if errors.Is(err, shortcut.ErrNone) {
-		if err = shortcut.Unpin(); err == nil { // what a killed toll left
+		if err = shortcut.Unpin(); err == nil { // left by a killed toll
 			f.table, err = start()
 		}
 	}
@@ -135,7 +135,7 @@ func start() (*shortcut.Table, error) {
 	return t, nil
 }
 
-// Open opens what is on; ErrOff if nothing is.
+// Open opens the parts that are on. It returns ErrOff if none is.
 func Open() (*Fast, error) {
 	f := &Fast{}
 	if err := f.open(); err != nil {
@@ -144,7 +144,8 @@ func Open() (*Fast, error) {
 	return f, nil
 }
 
-// open opens what is on now, which may be other parts than before; ErrOff if nothing is.
+// open opens the parts that are on now, which may differ from those before. It returns ErrOff if
+// none is.
 func (f *Fast) open() error {
 	if f.table != nil && !f.table.Current() {
 		if err := f.Close(); err != nil {
@@ -174,7 +175,7 @@ func (f *Fast) open() error {
 	return nil
 }
 
-// here refuses shortcuts that are another network namespace's.
+// here returns an error if the shortcuts belong to another network namespace.
 func (f *Fast) here() error {
 	s, err := f.table.State()
 	if err != nil {
@@ -194,7 +195,7 @@ func (f *Fast) choose(c Choice) error {
 	return f.table.Choose(c.Ports)
 }
 
-// Close lets go of it. It stays as it is.
+// Close releases the Fast. Shortcuts and links stay as they are.
 func (f *Fast) Close() error {
 	if f.table == nil {
 		return nil
@@ -210,8 +211,8 @@ func (f *Fast) hold(t *shortcut.Table) {
 	f.table = t
 }
 
-// suspend switches shortcuts off until an Update that began later has read the rules. It may
-// be called while another method runs.
+// suspend switches shortcuts off until an Update that starts later has read the rules. It may be
+// called while another method runs.
 func (f *Fast) suspend() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -238,9 +239,9 @@ func (f *Fast) renew(changes int, lease time.Duration) error {
 	return f.table.Renew(lease)
 }
 
-// TurnOff takes everything away, also what a killed toll left. Connections stay, on the
-// way that they have. Links are as they were before, but for those that are returned:
-// somebody else changed them since.
+// TurnOff removes everything, including what a killed toll left. Open connections stay on their
+// path. Links get their earlier sizes back, except those returned in kept, which others changed
+// since.
 func TurnOff() (kept []string, err error) {
 	lock, err := lockSoon()
 	if err != nil {
@@ -251,7 +252,7 @@ func TurnOff() (kept []string, err error) {
 	return out.Kept, errors.Join(err, shortcut.Unpin())
 }
 
-// Abandoned reports whether there is what nobody renews: what a killed toll left.
+// Abandoned reports whether toll fast is on without a lease, as a killed toll leaves it.
 func Abandoned() bool {
 	if st, err := (&Fast{}).noted(); err == nil && st != nil && st.Lease() == 0 {
 		return true
@@ -265,13 +266,13 @@ func Abandoned() bool {
 	return err == nil && s.Lease == 0
 }
 
-// IsOn reports whether there is anything, and TurnOff something to do.
+// IsOn reports whether any part is on, so that TurnOff has something to remove.
 func IsOn() bool {
 	_, err := bigtcp.Default.Load()
 	return shortcut.Pinned() || !errors.Is(err, bigtcp.ErrNone)
 }
 
-// Choice is what was asked for.
+// Choice returns the noted ports and parts.
 func (f *Fast) Choice() (c Choice, err error) {
 	st, err := f.noted()
 	if err != nil {
@@ -293,14 +294,14 @@ func (f *Fast) Choice() (c Choice, err error) {
 	return c, nil
 }
 
-// Left is what has no part in it, and why.
+// Left lists the ports and links that toll fast leaves alone, with the reasons.
 type Left struct {
 	Ports []Refusal
 	Links []LinkRefusal
 }
 
-// Update reads the machine, has the shortcuts and links be what decideRoutes and decideLinks say,
-// and renews the lease. An error of any kind leaves the lease to run out.
+// Update reads the machine, sets the shortcuts and links that decideRoutes and decideLinks allow,
+// and renews the lease. If it returns an error, the lease is not renewed and runs out.
 func (f *Fast) Update(ctx context.Context, lease time.Duration) (left Left, err error) {
 	changes := f.changed()
 	want, err := f.Choice()
@@ -312,7 +313,7 @@ func (f *Fast) Update(ctx context.Context, lease time.Duration) (left Left, err 
 		return left, err
 	}
 	if want.With(Links) {
-		if err := f.keepLease(lease); err != nil { // before anything is raised
+		if err := f.keepLease(lease); err != nil { // before any link is raised
 			return left, err
 		}
 		if left.Links, err = f.updateLinks(facts, want, lease); err != nil {
@@ -334,17 +335,17 @@ func (f *Fast) Update(ctx context.Context, lease time.Duration) (left Left, err 
 	return left, f.renew(changes, lease)
 }
 
-// namesOfContainers is what is missing where the engine does not list its containers.
+// namesOfContainers is the Missing.What of an engine that does not list its containers.
 const namesOfContainers = "names of containers"
 
-// read reads the machine, and refuses to do with less than is needed.
+// read reads the machine. It returns an error if the engine's list of containers is missing.
 func (f *Fast) read(ctx context.Context) (*ports.Facts, error) {
 	read := f.Read
 	if read == nil {
 		read = collect.Published
 	}
 	facts, err := read(ctx)
-	if err = errors.Join(err, ctx.Err()); err != nil { // what was asked last may be missing
+	if err = errors.Join(err, ctx.Err()); err != nil { // the last answers may be missing
 		return nil, err
 	}
 	list := facts.Docker != ""
@@ -363,7 +364,7 @@ func (f *Fast) read(ctx context.Context) (*ports.Facts, error) {
 	return facts, nil
 }
 
-// apply has the table hold these routes and no others: first what goes, then what comes.
+// apply makes routes the only entries of the table. It removes entries before it adds any.
 func (f *Fast) apply(routes []Route) (left []Refusal, err error) {
 	have, err := f.table.Entries()
 	if err != nil {
@@ -392,9 +393,9 @@ func (f *Fast) apply(routes []Route) (left []Refusal, err error) {
 	return left, nil
 }
 
-// abortStranded ends connections that took a shortcut and wait for the answer of a container
-// whose docker-proxy is gone, as docker-proxy's end would have ended them. Where the kernel
-// cannot, they wait until they time out: nobody else's answer reaches them.
+// abortStranded ends connections that took a shortcut and wait for the answer of a container whose
+// docker-proxy is gone. The end of docker-proxy would have ended them too. Where the kernel cannot
+// abort them, they wait until they time out: no other server's answer reaches them.
 func (f *Fast) abortStranded(facts *ports.Facts) error {
 	_, err := f.table.Abort(func(e shortcut.Entry) bool {
 		return slices.ContainsFunc(facts.Proxies, func(p ports.Proxy) bool { return p.Container == e.Target && p.Host.Port() == e.Dial.Port() })
@@ -405,7 +406,7 @@ func (f *Fast) abortStranded(facts *ports.Facts) error {
 	return err
 }
 
-// Preview is what Update would come to, without changing anything.
+// Preview returns what Update would set and leave alone, without changing anything.
 func Preview(ctx context.Context, want Choice) (routes []Route, links []Link, left Left, err error) {
 	facts, err := (&Fast{}).read(ctx)
 	if err != nil {
@@ -420,10 +421,10 @@ func Preview(ctx context.Context, want Choice) (routes []Route, links []Link, le
 	return routes, links, left, nil
 }
 
-// Drop takes a container's shortcuts away at once; "": all of them.
+// Drop removes a container's shortcuts at once, or all of them if containerID is "".
 func (f *Fast) Drop(containerID string) error {
 	if f.table == nil {
-		return nil // links go with their container
+		return nil // links disappear with their container
 	}
 	if containerID == "" {
 		all, err := f.table.Entries()
@@ -441,8 +442,8 @@ func (f *Fast) Drop(containerID string) error {
 	return err
 }
 
-// Look says how it is, without changing anything. Names of containers need the engine;
-// without it there are none.
+// Look returns the status without changing anything. Container names are empty if the engine does
+// not answer.
 func Look(ctx context.Context) (*Status, error) {
 	out := &Status{State: Off, Shortcuts: []Route{}, Left: []Refusal{}, Ports: []uint16{}, Parts: []Part{}, Why: map[shortcut.Reason]uint64{},
 		Links: []Link{}, LinksLeft: []LinkRefusal{}, Notes: []string{}}

@@ -16,17 +16,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/owner"
 )
 
-// Shortcuts end with their lease because the programs read the clock. Links have nobody in the
-// kernel who would, so a process waits for the end of theirs: toll fast expire, which every
-// toll that raises links starts unless there is one.
+// Shortcuts end with their lease because the BPF programs read the clock. Nothing in the kernel
+// ends the lease of links, so a process waits for its end: toll fast expire, which every toll that
+// raises links starts unless one runs.
 
 const (
-	look     = time.Second      // between two looks at the note
-	lockWait = 10 * time.Second // for another toll that changes it
-	starting = 30 * time.Second // of a process, on a busy machine
+	look     = time.Second      // between two reads of the note
+	lockWait = 10 * time.Second // for another toll that holds the lock
+	starting = 30 * time.Second // for the start of a process on a busy machine
 )
 
-// lockSoon waits for the lock that keeps tolls apart.
+// lockSoon waits for the lock that serializes changes by several tolls.
 func lockSoon() (l io.Closer, err error) {
 	for end := time.Now().Add(lockWait); ; time.Sleep(20 * time.Millisecond) {
 		if l, err = shortcut.Lock(); err == nil || !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(end) {
@@ -35,8 +35,8 @@ func lockSoon() (l io.Closer, err error) {
 	}
 }
 
-// keepLease renews the lease of links, and starts a process that takes them back when it
-// ends, unless one runs.
+// keepLease renews the lease of links and, unless one runs, starts a process that takes the links
+// back when it ends.
 func (f *Fast) keepLease(lease time.Duration) error {
 	st, err := f.renewNote(lease)
 	if err != nil || st == nil || owner.Judge(st.Keeper) == owner.Alive {
@@ -55,7 +55,7 @@ func (f *Fast) keepLease(lease time.Duration) error {
 	go func() {
 		_, err := io.ReadFull(out, make([]byte, len(ready)))
 		said <- err
-		_ = cmd.Wait() // so that it is no zombie of toll fast watch
+		_ = cmd.Wait() // so that it does not stay a zombie of toll fast watch
 	}()
 	select {
 	case err = <-said:
@@ -83,8 +83,9 @@ func (f *Fast) renewNote(lease time.Duration) (st *bigtcp.State, err error) {
 
 const ready = "ready\n"
 
-// Expire waits until the lease of links has run out, and takes them back; the choice stays
-// noted. It returns when there is nothing to wait for. It says on out when it waits.
+// Expire waits until the lease of links has run out, and takes the links back; the choice stays
+// noted. It writes to out once it waits. It returns at once if another process waits, and when the
+// part is turned off.
 func Expire(ctx context.Context, out io.WriteCloser) error {
 	f := &Fast{}
 	first, err := f.register()
@@ -114,7 +115,7 @@ func Expire(ctx context.Context, out io.WriteCloser) error {
 	return nil
 }
 
-// register notes this process as the one that waits; false if another does.
+// register notes this process as the one that waits. It returns false if another one does.
 func (f *Fast) register() (ok bool, err error) {
 	lock, err := lockSoon()
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
-// Link is a bridge of chosen containers, or one of its ports, with the largest packets that
-// it carries.
+// Link is a bridge of chosen containers, or one of its ports, with the sizes of the largest packets
+// that it carries.
 type Link struct {
 	Name       string   `json:"name"`
 	Bridge     string   `json:"bridge"`
-	Containers []string `json:"containers"` // chosen ones on that bridge
+	Containers []string `json:"containers"` // the chosen ones on that bridge
 	Before     Sizes    `json:"before"`
 	Now        Sizes    `json:"now"`
 	State      string   `json:"state"`
@@ -27,7 +27,7 @@ type Link struct {
 	index int
 }
 
-// States of a link.
+// The values of Link's state.
 const (
 	Raised    = "raised"
 	AsBefore  = "as before"
@@ -35,7 +35,7 @@ const (
 	ChangedBy = "changed by others"
 )
 
-// Sizes are a link's, in bytes.
+// Sizes are the largest packet sizes of a link, in bytes.
 type Sizes struct {
 	GSO  uint32 `json:"gso_max_size"`
 	GRO  uint32 `json:"gro_max_size"`
@@ -45,7 +45,7 @@ type Sizes struct {
 
 func sizesOf(s link.Sizes) Sizes { return Sizes{s[0], s[1], s[2], s[3]} }
 
-// String is the size; all four where they differ.
+// String returns the size, or all four if they differ.
 func (s Sizes) String() string {
 	if s.GRO == s.GSO && s.GSO4 == s.GSO && s.GRO4 == s.GSO {
 		return fmt.Sprint(s.GSO)
@@ -53,17 +53,17 @@ func (s Sizes) String() string {
 	return fmt.Sprintf("%d/%d, IPv4 %d/%d", s.GSO, s.GRO, s.GSO4, s.GRO4)
 }
 
-// LinkRefusal is what keeps its packets, and why.
+// LinkRefusal names what keeps its packet sizes, and why.
 type LinkRefusal struct {
 	What   string `json:"what"` // a container, a bridge or a link
 	Why    string `json:"why"`
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// decideLinks says which links carry what the chosen containers get from this machine: the
-// bridges that they are on, and those bridges' ports. All ports of a bridge are raised
-// together, because the machine sends to all of them over the bridge, and a port with a
-// smaller size would have its packets cut in software. It changes nothing.
+// decideLinks returns the links that carry packets from this machine to the chosen containers:
+// their bridges, and all ports of those. All ports of a bridge are raised together, because the
+// machine sends to all of them over the bridge, and packets for a port with a smaller size would be
+// split in software. It changes nothing.
 func decideLinks(f *ports.Facts, want Choice) (links []Link, left []LinkRefusal) {
 	found := map[uint16]bool{}
 	on := map[string][]string{} // containers by bridge
@@ -115,7 +115,7 @@ func bit(b bool) int {
 	return 0
 }
 
-// bridgesOf are the bridges of Docker's that a container is on; why is empty if it is on any.
+// bridgesOf returns Docker's bridges that a container is on. If there is none, why says so.
 func bridgesOf(f *ports.Facts, c ports.Container) (out []string, why string) {
 	switch {
 	case c.Rootless:
@@ -136,7 +136,7 @@ func bridgesOf(f *ports.Facts, c ports.Container) (out []string, why string) {
 	return out, ""
 }
 
-// membersOf are a bridge and its ports; why is not empty if it must be left alone.
+// membersOf returns a bridge and its ports. If why is not empty, the bridge must be left alone.
 func membersOf(f *ports.Facts, bridge string) (out []ports.Device, why string) {
 	for _, d := range f.Devices {
 		switch {
@@ -151,10 +151,10 @@ func membersOf(f *ports.Facts, bridge string) (out []ports.Device, why string) {
 	return out, ""
 }
 
-// note is where links are noted; tests have another place.
+// note returns the store where links are noted; tests use another.
 func (f *Fast) note() bigtcp.Store { return cmp.Or(f.store, bigtcp.Default) }
 
-// noted reads the note of links in this network namespace; nil if there is none.
+// noted reads the note of links in this network namespace. It returns nil if there is none.
 func (f *Fast) noted() (*bigtcp.State, error) {
 	st, err := f.note().Load()
 	if errors.Is(err, bigtcp.ErrNone) {
@@ -171,7 +171,7 @@ func (f *Fast) noted() (*bigtcp.State, error) {
 
 var errElsewhere = &path.UnsupportedError{Missing: "fast is on in another network namespace than this one", Remedy: "toll fast off there, or here"}
 
-// chooseLinks notes the choice, for Update to act on; without one, links are taken back.
+// chooseLinks notes the choice for Update. If it lacks the part Links, it takes the links back.
 func (f *Fast) chooseLinks(c Choice) error {
 	st, err := f.noted()
 	switch {
@@ -193,7 +193,7 @@ func (f *Fast) chooseLinks(c Choice) error {
 	return f.note().Save(st)
 }
 
-// takeBack has all links be as they were, and forgets them. The caller holds the lock.
+// takeBack restores the earlier sizes of all links and deletes the note. The caller holds the lock.
 func (f *Fast) takeBack() (out bigtcp.Outcome, err error) {
 	st, err := f.noted()
 	if err != nil {
@@ -210,8 +210,7 @@ func (f *Fast) takeBack() (out bigtcp.Outcome, err error) {
 	return out, f.note().Drop()
 }
 
-// updateLinks raises the links that carry to chosen containers, takes back others, and
-// renews the lease.
+// updateLinks raises the links to chosen containers, takes back others, and renews the lease.
 func (f *Fast) updateLinks(facts *ports.Facts, want Choice, lease time.Duration) (left []LinkRefusal, err error) {
 	lock, err := lockSoon()
 	if err != nil {
@@ -235,8 +234,8 @@ func (f *Fast) updateLinks(facts *ports.Facts, want Choice, lease time.Duration)
 	return left, err
 }
 
-// setLinks raises these links, takes all others back, and renews the lease; on is false if
-// the part is off. The caller holds the lock.
+// setLinks raises the given links, takes all others back, and renews the lease. on is false if the
+// part is off. The caller holds the lock.
 func (f *Fast) setLinks(indexes []int, lease time.Duration) (out bigtcp.Outcome, on bool, err error) {
 	st, err := f.noted()
 	if err != nil || st == nil {
@@ -251,7 +250,7 @@ func (f *Fast) setLinks(indexes []int, lease time.Duration) (out bigtcp.Outcome,
 	return out, true, f.note().Save(st)
 }
 
-// lookLinks is how the links are.
+// lookLinks returns the links with their present sizes and states.
 func (f *Fast) lookLinks(st *bigtcp.State, facts *ports.Facts, want Choice) (out []Link, left []LinkRefusal, err error) {
 	all, err := link.AllSizes()
 	if err != nil {
@@ -291,5 +290,5 @@ func (f *Fast) lookLinks(st *bigtcp.State, facts *ports.Facts, want Choice) (out
 	return out, left, nil
 }
 
-// chosenFor is the choice that is noted for links.
+// chosenFor returns the choice noted for links.
 func chosenFor(st *bigtcp.State) Choice { return Choice{Ports: st.Ports, All: len(st.Ports) == 0} }

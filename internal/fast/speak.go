@@ -19,37 +19,37 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// A speech is what a port is asked, and what must come back. Nothing that it asks changes
-// what the server holds, except what the user named.
+// A speech defines a request to a port and the expected answer. No request changes the server's
+// data, except what the user named.
 type speech struct {
 	name string
-	// open is said first on a connection; nil: nothing.
+	// open starts a connection; nil: there is nothing to send.
 	open func(*bufio.ReadWriter) error
-	// ask is one request; nil: a connection has none, and open is all.
+	// ask sends one request and reads its answer; nil: open is the whole exchange.
 	ask func(*bufio.ReadWriter) (bytes int64, err error)
-	// bulk says that ask moves so much that its rate is what counts.
+	// bulk reports that ask transfers so much that only its rate counts.
 	bulk bool
 }
 
 const (
 	bulkBytes = 1 << 20          // a large request
-	answering = 10 * time.Second // the most that an answer takes
-	hearing   = 2 * time.Second  // the same of a server that may not understand
+	answering = 10 * time.Second // the longest time for an answer
+	hearing   = 2 * time.Second  // the same for a server that may not understand
 	speaking  = 300 * time.Millisecond
 	mostReply = 64 << 20
 )
 
-// Speeches are the words of --measure.
+// Speeches lists the values of --measure.
 func Speeches() []string {
 	return []string{"auto", "http", "http:/PATH", "post:/PATH", "redis", "redis-bulk", "postgres", "greeting"}
 }
 
-// errSpeech says that a word of --measure is none.
+// errSpeech reports an unknown value of --measure.
 type errSpeech struct{ word string }
 
 func (e *errSpeech) Error() string { return fmt.Sprintf("--measure=%.80s: no such load", e.word) }
 
-// ParseSpeech reads a word of --measure.
+// ParseSpeech checks a value of --measure.
 func ParseSpeech(word string) error {
 	if word == auto {
 		return nil
@@ -88,7 +88,7 @@ func speechOf(word, host string) (speech, error) {
 	return speech{}, &errSpeech{word}
 }
 
-// httpSpeech asks for a page over a kept connection. Any answer but a server's fault is one.
+// httpSpeech requests a page over a kept connection. Any answer but a server error is valid.
 func httpSpeech(method, target, host string, body int) speech {
 	head := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: toll\r\nAccept: */*\r\n", method, target, host)
 	if body > 0 {
@@ -120,11 +120,11 @@ func httpSpeech(method, target, host string, body int) speech {
 	}}
 }
 
-// errLast says that a connection takes no more requests.
+// errLast reports that a connection takes no more requests.
 var errLast = errors.New("the server ends the connection")
 
-// redisSpeech pings, with a payload that comes back. A server that wants a password answers
-// with an error, which is an answer.
+// redisSpeech sends PING with a payload that the server returns. An error of a server that requires
+// a password counts as an answer.
 func redisSpeech(payload int) speech {
 	request := []byte("PING\r\n")
 	name := "redis"
@@ -152,7 +152,8 @@ func redisSpeech(payload int) speech {
 	}}
 }
 
-// postgresSpeech asks whether the server would encrypt, which it answers before it knows who asks.
+// postgresSpeech asks whether the server supports encryption, which it answers before
+// authentication.
 var postgresSpeech = speech{name: "postgres", open: func(c *bufio.ReadWriter) error {
 	const sslRequest = 80877103 // of PostgreSQL's protocol, "SSLRequest"
 	if err := send(c, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 8), sslRequest)); err != nil {
@@ -176,7 +177,7 @@ func send(c *bufio.ReadWriter, b []byte) error {
 	return errors.Join(err, c.Flush())
 }
 
-// dialTo connects, and has a server that is asked for too much time out.
+// dialTo connects to a port. The connection times out after patience.
 func dialTo(ctx context.Context, at string, patience time.Duration) (net.Conn, *bufio.ReadWriter, error) {
 	d := net.Dialer{Timeout: answering}
 	c, err := d.DialContext(ctx, "tcp", at)
@@ -187,8 +188,8 @@ func dialTo(ctx context.Context, at string, patience time.Duration) (net.Conn, *
 	return c, bufio.NewReadWriter(bufio.NewReaderSize(c, 64<<10), bufio.NewWriterSize(c, 64<<10)), nil
 }
 
-// recognize finds out what a port speaks. What servers of the container's port usually speak
-// is tried first, because others may log what they do not understand.
+// recognize finds out which protocol a port speaks. It first tries the usual one of the container's
+// port, because a server may log requests that it does not understand.
 func recognize(ctx context.Context, at string, containerPort uint16) (speech, error) {
 	order := []string{"http", "redis", "postgres"}
 	if usual := map[uint16]string{6379: "redis", 5432: "postgres"}[containerPort]; usual != "" {
@@ -228,10 +229,10 @@ func try(ctx context.Context, at string, s speech, patience time.Duration) error
 	return err
 }
 
-// spoken says what the figures of speeches are of.
+// spoken explains the figures of speeches.
 const spoken = "connecting: a new connection and its first answer; request: over a kept one; throughput: of requests that move much"
 
-// load asks a port by the speech.
+// load returns the speech as a Load of a port.
 func (s speech) load(at string) *Load {
 	return &Load{Name: s.name, Note: spoken, Metrics: []Metric{{Connecting, "s", false}, {Asking, "s", false}, {Moving, "bit/s", true}},
 		Visit: func(ctx context.Context, long time.Duration) (map[string]float64, error) {
@@ -239,11 +240,11 @@ func (s speech) load(at string) *Load {
 		}}
 }
 
-// bulkReply is an answer, in bytes, whose rate counts rather than its time.
+// bulkReply is the size in bytes from which an answer's rate counts rather than its time.
 const bulkReply = 64 << 10
 
-// visit asks a port for so long: the median time of a new connection, and of a request over
-// a kept one, in s, or what requests move, in bit/s.
+// visit sends requests to a port for the time long. It returns the median times of a new connection
+// and of a request over a kept one, in s, or the rate of requests, in bit/s.
 func (s speech) visit(ctx context.Context, at string, long time.Duration) (map[string]float64, error) {
 	var connecting, asking []float64
 	var moved, first int64 // over kept connections, and by first requests

@@ -13,61 +13,61 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// Trial measures ports with fast and without it, in turns, and keeps it only if that helped.
+// Trial measures ports with and without fast, in turns, and keeps fast only if it helped.
 type Trial struct {
 	Want   Choice
-	Speaks string // a word of Speeches; "" with a Load
-	// Load is what each port is asked instead, at the address that it is dialled by; nil: what
+	Speaks string // one of Speeches; "" with a Load
+	// Load returns the load of a port, given the address that clients dial; nil: the load is what
 	// Speaks says.
 	Load   func(dial netip.AddrPort) (*Load, error)
 	Budget time.Duration // for all rounds
-	Lease  time.Duration // of what is kept
-	// Say is told what goes on, in a line each; nil: nobody.
+	Lease  time.Duration // the lease if fast is kept
+	// Say is called with one line for each event; nil: nothing is reported.
 	Say func(string)
 }
 
-// Load is what a port is asked, visit by visit.
+// Load is a series of requests to a port, divided into visits.
 type Load struct {
-	Name    string   // as it is shown: no secrets
-	Note    string   // what its metrics are of, in one clause
-	Metrics []Metric // in the order in which they are shown
-	// Visit asks for about so long, and not much longer than the context lasts. It returns a
-	// figure of each metric that it found, in the metric's unit. Every visit begins with
-	// connections of its own: those that are open stay on the way that they have.
+	Name    string   // the name to show, without secrets
+	Note    string   // what its metrics measure, in one clause
+	Metrics []Metric // in the order of display
+	// Visit sends requests for about the time long, and not much longer than the context lasts. It
+	// returns a value for each metric that it measured, in the metric's unit. Every visit must open
+	// its own connections: open ones stay on their path when fast is turned on or off.
 	Visit func(ctx context.Context, long time.Duration) (map[string]float64, error)
-	Close func() error // when nothing is asked any more; nil: nothing is to be done
+	Close func() error // called after the last visit; nil: there is nothing to close
 }
 
-// Metric is one thing that visits of a load measure.
+// Metric is a quantity that the visits of a load measure.
 type Metric struct {
 	What   string
-	Unit   string // base unit; "": of a number
-	Higher bool   // is better
+	Unit   string // base unit; "": a plain number
+	Higher bool   // whether higher is better
 }
 
-// Tried is what came of a trial.
+// Tried is the result of a trial.
 type Tried struct {
 	Kept   bool        `json:"kept"`
 	Why    string      `json:"why"`
 	Rounds int         `json:"rounds"`
 	Ports  []TriedPort `json:"ports"`
-	// Notes say what the figures are of.
+	// Notes explain the figures.
 	Notes []string `json:"notes"`
 }
 
-// TriedPort is a port that was measured.
+// TriedPort is the result of one measured port.
 type TriedPort struct {
 	Dial    netip.AddrPort `json:"dial"`
 	Speaks  string         `json:"speaks"`
 	Figures []Figure       `json:"figures"`
-	// Taken is how many connections to the port took a shortcut meanwhile, other clients'
-	// included; nil if the part connect was not measured.
+	// Taken is the number of connections to the port that took a shortcut during the trial,
+	// including other clients'; nil if the part connect was not measured.
 	Taken *uint64 `json:"taken,omitempty"`
 }
 
-// Figure is one thing that was measured with fast and without it. Before and After are
-// medians over rounds, in the unit; Ratio is the median of the rounds' own ratios, with its
-// 95 % interval; Floor is how far the state before differs from itself.
+// Figure is one metric, measured with and without fast. Before and After are medians over the
+// rounds, in Unit. Ratio is the median of the rounds' ratios, with its 95 % interval. Floor is the
+// difference between two measurements without fast.
 type Figure struct {
 	What    string        `json:"what"`
 	Unit    string        `json:"unit"`
@@ -80,28 +80,28 @@ type Figure struct {
 	Verdict stats.Verdict `json:"verdict"`
 }
 
-// What a figure of a speech is of.
+// The metrics of a speech.
 const (
 	Connecting = "connecting" // a new connection with its first answer
-	Asking     = "request"    // over a kept connection
-	Moving     = "throughput" // of requests that move much
+	Asking     = "request"    // a request over a kept connection
+	Moving     = "throughput" // the rate of large requests
 )
 
-// Bounds of a trial.
+// The limits of a trial.
 const (
-	slice     = 100 * time.Millisecond // of one port in one state
+	slice     = 100 * time.Millisecond // the time for one port in one state
 	greetings = 3                      // new connections in a slice, before requests
-	unrenewed = 10 * time.Second       // what ends a trial that is killed
-	same      = 0.02                   // what is no difference
+	unrenewed = 10 * time.Second       // the lease after which a killed trial has no effect
+	same      = 0.02                   // differences up to this count as none
 )
 
-// renewed is how often a visit's state is renewed. A var, so that tests need not wait.
+// renewed is the interval at which a visit's state is renewed. Tests shorten it.
 var renewed = unrenewed / 3
 
-// TrialBudget is how long a trial takes unless it is told.
+// TrialBudget is the default duration of a trial.
 const TrialBudget = 20 * time.Second
 
-// The states of a round; before is measured twice, which shows what differs by chance.
+// The states of a round. The state before is measured twice, to show the differences by chance.
 const (
 	before = iota
 	beforeAgain
@@ -109,22 +109,22 @@ const (
 	states
 )
 
-// ErrOn says that a trial needs to begin with fast off.
+// ErrOn is returned if fast is on when a trial starts.
 var ErrOn = &path.UnsupportedError{Missing: "fast is on already: there is no state without it to compare with", Remedy: "sudo toll fast off"}
 
-// switches is what a trial turns on and off, for clients that come from then on.
+// switches is what a trial turns on and off, for clients that connect afterwards.
 type switches interface {
 	toggle(on bool) error
-	// refresh has what is turned on be what the machine now has.
+	// refresh updates what is turned on to the machine's present state.
 	refresh(ctx context.Context) error
-	// keep has a state last while a visit goes on.
+	// keep maintains a state while a visit lasts.
 	keep(ctx context.Context, on bool) error
-	// taken counts the connections that took shortcuts, by port; nil if there are to be none.
+	// taken returns the number of connections that took shortcuts, by port; nil without shortcuts.
 	taken() (map[uint16]uint64, error)
 }
 
-// Run measures, and leaves fast on if it was better somewhere and worse nowhere. In any other
-// case, an error and the end of the context among them, all is as it was.
+// Run measures, and leaves fast on if some metric was better and none was worse. Otherwise, and
+// after an error or the end of ctx, it restores the state before.
 func (t *Trial) Run(ctx context.Context) (out *Tried, err error) {
 	if IsOn() {
 		return nil, ErrOn
@@ -141,7 +141,7 @@ func (t *Trial) Run(ctx context.Context) (out *Tried, err error) {
 	}
 	defer func() {
 		err = errors.Join(err, f.Close())
-		if errors.Is(err, ErrOff) { // by somebody else, and what is on now, if anything is, is theirs
+		if errors.Is(err, ErrOff) { // somebody else turned it off; what is on now, if anything, is theirs
 			return
 		}
 		if err != nil || !out.Kept {
@@ -156,7 +156,7 @@ func (t *Trial) Run(ctx context.Context) (out *Tried, err error) {
 	return out, err
 }
 
-// announce says what is about to be measured, and if that takes longer than was asked for.
+// announce reports what is about to be measured, and whether that takes longer than the budget.
 func (t *Trial) announce(targets []target) {
 	var round time.Duration
 	for _, x := range targets {
@@ -175,11 +175,11 @@ func (t *Trial) say(text string) {
 	}
 }
 
-// target is a port that is asked.
+// target is a port to measure.
 type target struct {
 	dial netip.AddrPort
 	load *Load
-	took time.Duration // by a first visit, which counted for nothing
+	took time.Duration // the duration of a first visit, whose results do not count
 }
 
 func closeAll(targets []target) (err error) {
@@ -191,8 +191,8 @@ func closeAll(targets []target) (err error) {
 	return err
 }
 
-// targets are the ports that are asked, each of which answered once. The caller closes them,
-// also after an error.
+// targets returns the ports to measure. Each has answered once. The caller closes them, even after
+// an error.
 func (t *Trial) targets(ctx context.Context) (out []target, err error) {
 	facts, err := (&Fast{}).read(ctx)
 	if err != nil {
@@ -226,7 +226,7 @@ func (t *Trial) targets(ctx context.Context) (out []target, err error) {
 	return out, nil
 }
 
-// loadOf is what a port is asked.
+// loadOf returns the load of a port.
 func (t *Trial) loadOf(ctx context.Context, dial netip.AddrPort, containerPort uint16) (*Load, error) {
 	if t.Load != nil {
 		return t.Load(dial)
@@ -249,8 +249,8 @@ func (t *Trial) loadOf(ctx context.Context, dial netip.AddrPort, containerPort u
 	return s.load(at), nil
 }
 
-// toggle turns on or off what the last Update put, for less time than a trial that is killed
-// should matter. It reads nothing of the machine, which would disturb what is measured next.
+// toggle turns on or off what the last Update set, with a lease so short that a killed trial does
+// no harm. It does not read the machine, which would disturb the measurement that follows.
 func (f *Fast) toggle(on bool) error {
 	if err := f.still(); err != nil {
 		return err
@@ -265,7 +265,7 @@ func (f *Fast) toggle(on bool) error {
 	return errors.Join(err, f.toggleLinks(on))
 }
 
-// still is ErrOff if somebody turned it off meanwhile, who is to be obeyed at once.
+// still returns ErrOff if somebody turned fast off meanwhile; the trial must obey at once.
 func (f *Fast) still() error {
 	gone := f.table != nil && !f.table.Current()
 	if len(f.wanted) > 0 {
@@ -281,7 +281,8 @@ func (f *Fast) still() error {
 	return nil
 }
 
-// refresh puts what decideRoutes and decideLinks say; a trial without anything to turn on is none.
+// refresh sets what decideRoutes and decideLinks allow. It returns an error if that is nothing,
+// because a trial then has nothing to measure.
 func (f *Fast) refresh(ctx context.Context) error {
 	if err := f.still(); err != nil {
 		return err
@@ -299,9 +300,9 @@ func (f *Fast) refresh(ctx context.Context) error {
 	return &path.UnsupportedError{Missing: "there is nothing to turn on: " + why, Remedy: "toll fast on without --measure says more"}
 }
 
-// keep renews the lease before it runs out, and looks at the machine as watch does: rules that
-// came meanwhile hold for a long visit, too. Without fast as much is read, so that both states
-// are disturbed alike; of links the note is renewed.
+// keep renews the lease before it runs out, and watches the machine as watch does, so that rules
+// that change during a long visit take effect. Without fast it reads as much, so that both states
+// are disturbed equally; for links it renews the note.
 func (f *Fast) keep(ctx context.Context, on bool) error {
 	if on {
 		return f.refresh(ctx)
@@ -341,10 +342,10 @@ func (f *Fast) toggleLinks(on bool) (err error) {
 	return err
 }
 
-// series are figures by state, what and round.
+// series holds values by state, metric and round.
 type series [states]map[string]map[int]float64
 
-// measure takes turns until the budget is spent.
+// measure takes turns until the budget is used up.
 func (t *Trial) measure(ctx context.Context, targets []target, to switches) (*Tried, error) {
 	out := &Tried{Notes: []string{}}
 	var all []*series // by target
@@ -402,7 +403,7 @@ func (t *Trial) measure(ctx context.Context, targets []target, to switches) (*Tr
 	return out, nil
 }
 
-// visit asks a port once in a state, which lasts as long as the visit.
+// visit visits a port once in a state, and keeps the state until the visit ends.
 func (x target) visit(ctx context.Context, to switches, on bool) (figures map[string]float64, err error) {
 	if err := to.toggle(on); err != nil {
 		return nil, err
@@ -420,12 +421,12 @@ func (x target) visit(ctx context.Context, to switches, on bool) (figures map[st
 			case <-renew.C:
 			}
 			if err := to.keep(during, on); err != nil {
-				cancel(err) // of a visit that is over, nil was first
+				cancel(err) // does not matter if the visit is over: nil came first
 			}
 		}
 	}()
 	figures, err = x.load.Visit(during, slice)
-	stopped := context.Cause(during) // by the caller, or because the state did not last
+	stopped := context.Cause(during) // by the caller, or because the state could not be kept
 	cancel(nil)
 	<-kept
 	switch {
@@ -451,7 +452,7 @@ func figure(m Metric, s *series) (f Figure, ok bool) {
 		return f, false
 	}
 	ratio, control := stats.Summarize(stats.Ratios(now, was)), stats.Summarize(stats.Ratios(again, was))
-	if ratio.N == 0 || control.N == 0 { // all are 0: there is nothing to compare
+	if ratio.N == 0 || control.N == 0 { // all values are 0: there is no ratio
 		return f, false
 	}
 	f = Figure{What: m.What, Unit: m.Unit, Before: stats.Median(values(was)), After: stats.Median(values(now)),
@@ -460,8 +461,8 @@ func figure(m Metric, s *series) (f Figure, ok bool) {
 	return f, true
 }
 
-// judge decides: better somewhere, worse nowhere. Without links only what took a shortcut can
-// have been better.
+// judge decides to keep fast if some metric was better and none was worse. Without links it decides
+// against fast if no connection took a shortcut.
 func (t *Tried) judge(links bool) {
 	better, worse, unclear := 0, 0, 0
 	none := !links

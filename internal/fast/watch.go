@@ -17,31 +17,31 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/kernel/nft"
 )
 
-// Watcher keeps shortcuts what they should be, and renews their lease.
+// Watcher keeps shortcuts and links up to date and renews their lease.
 type Watcher struct {
-	Lease time.Duration // of which a third passes between two renewals
-	// Say is told what happens, in a line each; nil: nobody.
+	Lease time.Duration // renewed each time a third of it has passed
+	// Say is called with one line for each event; nil: nothing is reported.
 	Say func(string)
 
 	fast  *Fast
-	said  string // the last error, so that it is said once
+	said  string // the last error, so that it is reported once
 	count string
-	took  time.Duration // by the last reading of the machine
-	ended time.Time     // when that was
+	took  time.Duration // the duration of the last read of the machine
+	ended time.Time     // the end of that read
 }
 
-// How long after an event the machine is read again, so that one reading serves several;
-// and after which time an engine that went away is asked again.
+// The time from an event to the next read of the machine, so that one read covers several events,
+// and the time after which an engine that went away is tried again.
 const (
 	settle = 100 * time.Millisecond
 	again  = time.Second
-	// calm is how many times as long as a reading took passes after it before changes to rules
-	// and devices cause the next one, so that these cannot keep a CPU busy.
+	// calm is the pause after a read, as a multiple of its duration, before changes of rules and
+	// devices cause another one, so that they cannot keep a CPU busy.
 	calm = 20
 )
 
-// Run watches until the context ends, or until somebody turned fast off: then it returns
-// ErrOff. Whatever else fails is said, and tried again; the lease runs out meanwhile.
+// Run watches until the context ends, or until somebody turns fast off: then it returns ErrOff. It
+// reports all other errors and retries; the lease runs out meanwhile.
 func (w *Watcher) Run(ctx context.Context, f *Fast) error {
 	w.fast = f
 	if err := w.update(ctx); err != nil {
@@ -59,7 +59,7 @@ func (w *Watcher) Run(ctx context.Context, f *Fast) error {
 	return nil
 }
 
-// follow follows the engine's events until that ends.
+// follow handles the engine's events until the stream ends.
 func (w *Watcher) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -74,7 +74,7 @@ func (w *Watcher) follow(ctx context.Context) error {
 	defer func() { _ = api.Close() }()
 	stream := api.Events(ctx, client.EventsListOptions{})
 	changes := w.changes(ctx.Done())
-	// What happened before these began is read now.
+	// This covers what happened before the events began.
 	if err := w.update(ctx); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (w *Watcher) follow(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case err := <-stream.Err: // the engine went away; docker-proxies go with it
+		case err := <-stream.Err: // the engine went away, and its docker-proxies with it
 			if ctx.Err() == nil {
 				w.say(fmt.Sprintf("the engine's events ended: %v", err))
 			}
@@ -114,9 +114,9 @@ func (w *Watcher) follow(ctx context.Context) error {
 	}
 }
 
-// changes tells of changes to the machine's devices, of which containers' links are some,
-// and to its rules, which suspend shortcuts at once: until the rules have been read, every
-// client takes docker-proxy. Where the kernel tells nothing, the next renewal sees them.
+// changes signals changes to the machine's devices, including containers' links, and to its rules.
+// Changed rules suspend shortcuts at once: until the rules have been read, every client takes
+// docker-proxy. Where the kernel sends no notifications, the next renewal finds the changes.
 func (w *Watcher) changes(done <-chan struct{}) <-chan struct{} {
 	out := make(chan struct{}, 1)
 	for _, source := range []struct {
@@ -144,8 +144,8 @@ func (w *Watcher) changes(done <-chan struct{}) <-chan struct{} {
 	return out
 }
 
-// concerns reports whether an event may change what is published. What merely looks at
-// containers does not.
+// concerns reports whether an event may change what is published. Events that only inspect
+// containers do not.
 func (w *Watcher) concerns(m events.Message) bool {
 	switch m.Type {
 	case events.ContainerEventType:
@@ -156,7 +156,7 @@ func (w *Watcher) concerns(m events.Message) bool {
 	return false
 }
 
-// ends reports whether a container's address may soon be another's.
+// ends reports whether another container may soon get the container's address.
 func ends(m events.Message) bool {
 	switch m.Type {
 	case events.ContainerEventType:
@@ -167,21 +167,21 @@ func ends(m events.Message) bool {
 	return false
 }
 
-// drop takes away at once what an event makes doubtful.
+// drop removes at once the shortcuts that an event makes doubtful.
 func (w *Watcher) drop(m events.Message) {
 	if !ends(m) {
 		return
 	}
 	id := m.Actor.ID
 	if m.Type == events.NetworkEventType {
-		id = m.Actor.Attributes["container"] // "": all
+		id = m.Actor.Attributes["container"] // "": all shortcuts
 	}
 	if err := w.fast.Drop(id); err != nil {
 		w.say(err.Error())
 	}
 }
 
-// update reads all anew. Only that it was turned off ends watching.
+// update reads the machine and updates everything. It returns an error only if fast was turned off.
 func (w *Watcher) update(ctx context.Context) error {
 	began := time.Now()
 	err := w.fast.open()
@@ -215,7 +215,7 @@ func (w *Watcher) update(ctx context.Context) error {
 	return nil
 }
 
-// count says how much there is.
+// count describes how many shortcuts and links there are.
 func (f *Fast) count() string {
 	var out []string
 	if f.table != nil {
