@@ -24,7 +24,7 @@ import (
 
 const patience = 60 * time.Second
 
-// turnOn turns it on for everything, for as long as the test lasts.
+// turnOn turns fast on for all ports until the test ends.
 func turnOn(t *testing.T) *Fast {
 	t.Helper()
 	f, err := TurnOn(Choice{All: true})
@@ -45,7 +45,7 @@ func update(t *testing.T, f *Fast) []Refusal {
 	return left.Ports
 }
 
-// turnOff is TurnOff, which leaves no link as others have it.
+// turnOff calls TurnOff and returns an error if others changed a link.
 func turnOff() error {
 	kept, err := TurnOff()
 	if len(kept) > 0 {
@@ -54,7 +54,7 @@ func turnOff() error {
 	return err
 }
 
-// taken is how many connections took shortcuts.
+// taken returns the number of connections that took shortcuts.
 func taken(t *testing.T) (n uint64) {
 	t.Helper()
 	s, err := Look(context.Background())
@@ -67,23 +67,23 @@ func taken(t *testing.T) (n uint64) {
 	return n
 }
 
-// proxied counts the connections of docker-proxies.
+// proxied returns the number of connections of docker-proxies.
 func proxied(t *testing.T) (n int) {
 	t.Helper()
-	out, _ := exec.Command("pidof", "docker-proxy").Output() // none: it fails
+	out, _ := exec.Command("pidof", "docker-proxy").Output() // fails if there is none
 	for _, pid := range strings.Fields(string(out)) {
 		id, err := strconv.Atoi(pid)
 		if err != nil {
 			t.Fatal(err)
 		}
-		conns, _ := sock.Of(id) // none: it ended
+		conns, _ := sock.Of(id) // none if it exited
 		n += len(conns)
 	}
 	return n
 }
 
-// Clients reach the same server, which sees the same client as before, and docker-proxy
-// has nothing of it; who is left alone is so; and nothing is left after it.
+// Clients reach the same server, which sees the same client as before, and docker-proxy takes no
+// part. Clients that are left alone take docker-proxy. Afterwards nothing is left.
 func TestBesideShortcut(t *testing.T) {
 	withEngine(t)
 	container(t, "web", "-p 8080:80 -p 127.0.0.1:8081:80 -p 9000:90/udp")
@@ -127,8 +127,8 @@ func TestBesideShortcut(t *testing.T) {
 	if got := run(t, "docker exec mate /self dial 127.0.0.1:8080 || true"); !strings.Contains(got, "refused") {
 		t.Errorf("a container's own loopback address: %s", got)
 	}
-	// The server sees the address that the client dialled, which a client that is led on would have
-	// to be bound to: docs/fastpath.md says why it is not.
+	// The server sees the address that the client dialled. A redirected client would have to be
+	// bound to it: docs/fastpath.md says why it is not.
 	run(t, "ip addr add 198.18.9.9/32 dev lo")
 	if got := dial("198.18.9.9:8080"); got != "web for 198.18.9.9" {
 		t.Errorf("another address of the machine's: %s", got)
@@ -171,8 +171,8 @@ func TestBesideShortcut(t *testing.T) {
 	}
 }
 
-// Rules that are added while a watcher runs end the shortcuts that they concern, long before
-// the lease is renewed.
+// Rules added while a watcher runs end the shortcuts that they concern, long before the lease is
+// renewed.
 func TestBesideLaterRules(t *testing.T) {
 	withEngine(t)
 	container(t, "web", "-p 8080:80")
@@ -204,8 +204,8 @@ func TestBesideLaterRules(t *testing.T) {
 	}
 }
 
-// A server that accepts nobody for a while fills its queue: clients take docker-proxy before it
-// is full, none waits to connect, and all are served in the end.
+// A server that accepts no connections for a while fills its queue. Clients take docker-proxy
+// before it is full, none waits to connect, and all are served in the end.
 func TestBesideQueue(t *testing.T) {
 	withEngine(t)
 	const queue, clients = 3, 8
@@ -241,7 +241,7 @@ func TestBesideQueue(t *testing.T) {
 	}
 }
 
-// Transfers both ways while it is switched on and off: each is whole, whatever way it has.
+// Transfers in both directions stay whole while fast is switched on and off, on either path.
 func TestBesideTransfers(t *testing.T) {
 	withEngine(t)
 	container(t, "web", "-p 8080:80")
@@ -268,7 +268,7 @@ func TestBesideTransfers(t *testing.T) {
 			}
 		})
 	}
-	// Switched by the word, by the lease, by the entries and by loading anew.
+	// Switched by state, by lease, by entries and by loading again.
 	for round := range 4 {
 		for _, change := range []func() error{
 			f.table.Stop,
@@ -305,7 +305,7 @@ func TestBesideTransfers(t *testing.T) {
 	_ = f.Close()
 }
 
-// echoed sends data, and returns the checksum of what comes back.
+// echoed sends data, and returns the checksum of the answer.
 func echoed(at string, data []byte) (sum [sha256.Size]byte, err error) {
 	c, err := net.DialTimeout("tcp", at, patience)
 	if err != nil {
@@ -331,8 +331,8 @@ func echoed(at string, data []byte) (sum [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(h.Sum(nil)), <-sent
 }
 
-// Containers come and go, and take each other's address, while clients ask for both all
-// the time: nobody ever reaches the other one. The watcher follows.
+// Containers start and stop, and take each other's address, while clients connect to both all the
+// time. No client ever reaches the wrong container. A watcher runs.
 func TestBesideChurn(t *testing.T) {
 	e := withEngine(t)
 	cycles := 6
@@ -390,7 +390,7 @@ func TestBesideChurn(t *testing.T) {
 	if shortcuts != cycles {
 		t.Errorf("in %d of %d cycles there were shortcuts, and they were taken", shortcuts, cycles)
 	}
-	// The engine itself goes and comes again.
+	// The engine itself stops and starts again.
 	launch(t, "even", "--network churn --ip 172.30.5.9 -p 8080:80 --restart always")
 	_ = e.cmd.Process.Signal(os.Interrupt)
 	_ = e.cmd.Wait()
@@ -406,7 +406,7 @@ func TestBesideChurn(t *testing.T) {
 	t.Logf("%d cycles: %d connections reached the right container, %d the other one, %d none", cycles, right.Load(), wrong.Load(), refused.Load())
 }
 
-// A watcher that is killed changes nothing, and the lease ends what it kept.
+// After a watcher is killed the lease runs out: open connections stay, new ones take docker-proxy.
 func TestBesideKilledWatcher(t *testing.T) {
 	withEngine(t)
 	container(t, "web", "-p 8080:80")

@@ -25,10 +25,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// clientsEnv asks for the tests with other people's programs: make test-fast-clients.
+// clientsEnv enables the tests with third-party programs: make test-fast-clients.
 const clientsEnv = "BRIDGETOLL_TEST_FAST_CLIENTS"
 
-// serveHTTP answers on port 80: what it is sent, or, asked for nothing else, who asks.
+// serveHTTP answers PUT on port 80 with the request's body, and other methods with the client's
+// address.
 func serveHTTP() {
 	err := http.ListenAndServe(":80", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut {
@@ -42,7 +43,7 @@ func serveHTTP() {
 	os.Exit(1)
 }
 
-// serveLLM is a language model's server on port 80, whose tokens are 3 ms apart.
+// serveLLM serves a language model on port 80, with 3 ms between tokens.
 func serveLLM() {
 	err := http.ListenAndServe(":80", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
@@ -62,7 +63,7 @@ func serveLLM() {
 	os.Exit(1)
 }
 
-// serveUDP sends datagrams back on port 80.
+// serveUDP echoes datagrams on port 80.
 func serveUDP() {
 	c, err := net.ListenPacket("udp", ":80")
 	if err != nil {
@@ -79,30 +80,30 @@ func serveUDP() {
 	}
 }
 
-// ofMachine lets a container run the machine's own programs.
+// ofMachine are options that let a container run the machine's programs.
 const ofMachine = "-v /usr:/usr:ro -v /lib:/lib:ro -v /lib64:/lib64:ro -v /bin:/bin:ro -v /etc:/etc:ro --tmpfs /tmp:exec --tmpfs /run --tmpfs /var "
 
-// python is a client of Python's. It prints what answered, and its own and its peer's
-// address without the port that the kernel chose.
+// python is a client in Python. It prints the answer, its own address and its peer's, without the
+// port that the kernel chose.
 const python = `import socket, sys
 s = socket.socket(socket.AF_INET6, socket.SOCK_STREAM) if sys.argv[3:] else None
 if s: s.connect((sys.argv[1], int(sys.argv[2])))
 else: s = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=60)
 print(s.makefile().readline().strip(), "own", s.getsockname()[0], "peer", s.getpeername()[:2])`
 
-// java is the same in Java.
+// java is the same client in Java.
 const java = `import java.io.*; import java.net.*;
 public class Client { public static void main(String[] a) throws Exception { try (Socket s = new Socket(a[0], Integer.parseInt(a[1]))) {
 String line = new BufferedReader(new InputStreamReader(s.getInputStream())).readLine();
 System.out.println(line + " own " + s.getLocalAddress().getHostAddress() + " peer " + s.getRemoteSocketAddress()); } } }`
 
-// connectedUDP prints what came back to a connected socket, and its peer.
+// connectedUDP prints the answer on a connected socket, and its peer.
 const connectedUDP = `import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(20); s.connect(("127.0.0.1", 8085)); s.send(b"there")
 print(s.recv(100).decode(), s.getpeername(), s.getsockname()[0])`
 
-// Real programs say the same with fast and without, and their connections took shortcuts; but
-// for those that are to be left alone.
+// Real programs print the same with and without fast, and their connections take shortcuts, except
+// those that fast leaves alone.
 func TestBesideClients(t *testing.T) {
 	if os.Getenv(clientsEnv) == "" {
 		t.Skip(clientsEnv + " is not set: make test-fast-clients")
@@ -120,7 +121,7 @@ func TestBesideClients(t *testing.T) {
 	launchAs(t, "http", "-p 8081:80", "/self serve-http")
 	launchAs(t, "cache", ofMachine+"-p 8082:6379", "/usr/bin/redis-server --protected-mode no --save ''")
 	pg := strings.TrimSpace(run(t, "ls -d /usr/lib/postgresql/*/bin | tail -1"))
-	user := strings.TrimSpace(run(t, "id -u postgres")) // the engine looks for a name in the image
+	user := strings.TrimSpace(run(t, "id -u postgres")) // the engine looks up names in the image
 	launchAs(t, "base", ofMachine+"-p 8083:5432 -u "+user+" -e PGDATA=/tmp/d --entrypoint /bin/sh", "-c '"+pg+"/initdb -A trust >/dev/null && echo host all all all trust >>/tmp/d/pg_hba.conf && "+
 		"exec "+pg+"/postgres -k /tmp -c listen_addresses=*'")
 	launchAs(t, "echo", "-p 8085:80/udp", "/self serve-udp")
@@ -132,8 +133,8 @@ func TestBesideClients(t *testing.T) {
 
 	programs := []struct {
 		name, command string
-		want          string // a regular expression of what it prints
-		alone         bool   // it is to be left alone
+		want          string // a regular expression for its output
+		alone         bool   // fast leaves it alone
 	}{
 		{"curl", "curl -s http://127.0.0.1:8081/ -w '%{remote_ip} %{remote_port} %{local_ip}'", `^http for 172\.17\.0\.1 127\.0\.0\.1 8081 127\.0\.0\.1$`, false},
 		{"curl-localhost", "curl -s http://localhost:8081/", `^http for 172\.17\.0\.1$`, false},
@@ -186,8 +187,8 @@ func TestBesideClients(t *testing.T) {
 	t.Run("parallel", func(t *testing.T) { crowd(t, 1000, 1000, true) })
 }
 
-// What toll stream, sql and run ask is measured of real servers by toll itself. Whatever it finds,
-// connections took the shortcut, no secret is shown, and fast is on if and only if it says so.
+// toll measures real servers with the requests of toll stream, sql and run. Whatever the result,
+// connections took the shortcut, no secret is shown, and fast is on exactly if the output says so.
 func TestBesideLoads(t *testing.T) {
 	if os.Getenv(clientsEnv) == "" {
 		t.Skip(clientsEnv + " is not set: make test-fast-clients")
@@ -221,12 +222,12 @@ func TestBesideLoads(t *testing.T) {
 			var got struct {
 				Trial Tried `json:"trial"`
 			}
-			if !testwait.Met(patience, func() bool { // the server may not have begun
+			if !testwait.Met(patience, func() bool { // the server may not be ready
 				out.Reset()
 				errOut.Reset()
 				cmd := exec.Command("sh", "-c", line)
 				cmd.Stdout, cmd.Stderr = &out, &errOut
-				_ = cmd.Run() // 4: it was taken back
+				_ = cmd.Run() // 4: fast was turned off again
 				return json.Unmarshal(out.Bytes(), &got) == nil
 			}) {
 				t.Fatalf("%s: %s%s", line, out.String(), errOut.String())
@@ -255,8 +256,8 @@ func TestBesideLoads(t *testing.T) {
 
 const psql = "psql -h 127.0.0.1 -p 8083 -U postgres -At "
 
-// crowd makes connections, so many at once, each of which is answered and sends something back and
-// forth, and all of which take the shortcut. Together: all are open at the same time.
+// crowd makes connections, with atOnce at the same time. Each exchanges data both ways and takes
+// the shortcut. With together, none sends before all are open.
 func crowd(t *testing.T, connections, atOnce int, together bool) {
 	t.Helper()
 	n := taken(t)
@@ -309,7 +310,7 @@ func crowd(t *testing.T, connections, atOnce int, together bool) {
 	}
 }
 
-// launchAs starts a container that runs a command.
+// launchAs starts a container that runs command.
 func launchAs(t *testing.T, name, options, command string) {
 	t.Helper()
 	run(t, fmt.Sprintf("docker run -d --stop-timeout 0 --name %s %s %s %s", name, options, image, command))

@@ -9,8 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
-// facts are those of a machine with a container that publishes 8080 on 0.0.0.0, ::, and
-// 8081 on 127.0.0.1, with Docker's own rules.
+// facts returns a machine with a container that publishes 8080 on 0.0.0.0 and ::, and 8081 on
+// 127.0.0.1, with Docker's own rules.
 func facts() *ports.Facts {
 	at := netip.MustParseAddrPort
 	web := at("172.17.0.2:80")
@@ -78,7 +78,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// What keeps a port from a shortcut, and what is said of it. Each changes the machine above.
+// Each case changes the machine above so that a port gets no shortcut, and checks the reason.
 func TestDecideRefuses(t *testing.T) {
 	rule := func(table, text string) func(*ports.Facts) {
 		return func(f *ports.Facts) {
@@ -189,7 +189,7 @@ func TestDecideWithFirewall(t *testing.T) {
 	}
 }
 
-// Marks that no policy rule asks for, and marks of other packets, are no matter.
+// Marks that no policy rule asks for, and marks of other packets, do not matter.
 func TestDecideWithMarks(t *testing.T) {
 	for _, c := range []struct{ rule, routed string }{
 		{"-A OUTPUT -j MARK --set-xmark 0x7/0xffffffff", ""},
@@ -205,7 +205,7 @@ func TestDecideWithMarks(t *testing.T) {
 	}
 }
 
-// What toll itself measures stays as it is, unmentioned.
+// Ports that toll itself measures get no shortcut and are not listed.
 func TestDecideLeavesMeasured(t *testing.T) {
 	f := facts()
 	f.Containers[0].Measuring = true

@@ -21,12 +21,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// The tests beside a daemon run in this program again, in namespaces of network, mounts
-// and PIDs of their own with a dockerd; containers run this program, too.
+// The tests with a daemon run in this program again, in new network, mount and PID namespaces with
+// a dockerd. Containers run this program, too.
 const (
-	homeEnv  = "BRIDGETOLL_TEST_FAST"       // where that dockerd keeps everything
-	flagsEnv = "BRIDGETOLL_TEST_FAST_FLAGS" // of dockerd
-	onlyEnv  = "BRIDGETOLL_TEST_FAST_ONLY"  // regexp of what follows TestBeside in the names of tests to run; "": all
+	homeEnv  = "BRIDGETOLL_TEST_FAST"       // the dockerd's directory
+	flagsEnv = "BRIDGETOLL_TEST_FAST_FLAGS" // dockerd's flags
+	onlyEnv  = "BRIDGETOLL_TEST_FAST_ONLY"  // regexp of the names of the tests to run, without TestBeside; "": all
 	image    = "fast-test"
 
 	nativeFlag = "--firewall-backend=nftables"
@@ -63,8 +63,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve answers on port 80, in a container: its name and who asks, and then what it is
-// sent, until that ends.
+// serve answers on port 80 in a container: with its name and the client's address, and then with
+// what it receives, until the client ends the connection.
 func serve(name string) {
 	l, err := net.Listen("tcp", ":80")
 	if err != nil {
@@ -85,7 +85,7 @@ func serve(name string) {
 	}
 }
 
-// dial returns what answered, in a line.
+// dial returns the first line of the answer at the address, or the text of the error.
 func dial(at string) string {
 	c, err := net.DialTimeout("tcp", at, 10*time.Second)
 	if err != nil {
@@ -104,7 +104,7 @@ func greeting(c net.Conn) string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// keep is toll fast watch with a short lease.
+// keep runs toll fast watch with a short lease.
 func keep() {
 	f, err := Open()
 	if err != nil {
@@ -117,7 +117,7 @@ func keep() {
 	os.Exit(0)
 }
 
-// machine makes what dockerd needs; a fresh /sys shows this namespace's devices.
+// machine sets up what dockerd needs. A new /sys shows this namespace's devices.
 const machine = `set -e
 mount -t tmpfs tmpfs /run
 mkdir -p /run/lock /run/netns /run/s
@@ -128,7 +128,7 @@ ip link set lo up
 case "$` + flagsEnv + `" in *nftables*) sysctl -qw net.ipv4.ip_forward=1;; esac # which dockerd then leaves to others
 exec "$@"`
 
-// TestEngines runs the tests beside each daemon.
+// TestEngines runs the tests with each installed daemon.
 func TestEngines(t *testing.T) {
 	if os.Getenv(homeEnv) != "" {
 		t.Skip("it is what runs this")
@@ -137,7 +137,7 @@ func TestEngines(t *testing.T) {
 	self := pathtest.StaticSelf(t)
 	beside := func(e pathtest.Engine, flags string) func(*testing.T) {
 		return func(t *testing.T) {
-			home, err := os.MkdirTemp("", "toll-fast") // short: sockets are in it
+			home, err := os.MkdirTemp("", "toll-fast") // short, because it holds sockets
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +146,7 @@ func TestEngines(t *testing.T) {
 			if testing.Verbose() {
 				args = append(args, "-test.v")
 			}
-			runtime.LockOSThread() // the parent-death signal is tied to the thread
+			runtime.LockOSThread() // the parent-death signal depends on this thread
 			cmd := exec.Command("unshare", args...)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 			cmd.Env = append(os.Environ(), homeEnv+"="+home, flagsEnv+"="+flags, "DOCKER_HOST=unix://"+home+"/sock")
@@ -160,19 +160,18 @@ func TestEngines(t *testing.T) {
 	}
 	for _, e := range pathtest.Engines(t) {
 		t.Run(e.Name, beside(e, ""))
-		if flag, _, _ := strings.Cut(nativeFlag, "="); strings.Contains(e.Says("--help"), flag) { // it can do without iptables
+		if flag, _, _ := strings.Cut(nativeFlag, "="); strings.Contains(e.Says("--help"), flag) { // it can run without iptables
 			t.Run(e.Name+"/nftables", beside(e, nativeFlag))
 		}
 	}
 }
 
-// engine is the daemon of this process.
 type engine struct {
 	home string
 	cmd  *exec.Cmd
 }
 
-// withEngine starts a daemon for a test that runs beside one.
+// withEngine starts a daemon for a test.
 func withEngine(t *testing.T) *engine {
 	t.Helper()
 	e := &engine{home: os.Getenv(homeEnv)}
@@ -208,14 +207,14 @@ func (e *engine) start(t *testing.T) {
 	}
 }
 
-// stop ends the daemon after its containers.
+// stop stops the containers, then the daemon.
 func (e *engine) stop() {
 	_ = exec.Command("sh", "-c", "docker ps -aq | xargs -r docker rm -f").Run()
 	_ = e.cmd.Process.Signal(syscall.SIGTERM)
 	_ = e.cmd.Wait()
 }
 
-// load makes the image: this program.
+// load builds the image, which contains this program.
 func (e *engine) load(t *testing.T) {
 	t.Helper()
 	self, err := os.ReadFile("/proc/self/exe")
@@ -240,7 +239,7 @@ func (e *engine) load(t *testing.T) {
 	}
 }
 
-// run runs a command, which must succeed, and returns what it prints.
+// run runs a command and returns its output. The test fails if the command does.
 func run(t *testing.T, command string) string {
 	t.Helper()
 	out, err := exec.Command("sh", "-ec", command).CombinedOutput()
@@ -250,8 +249,8 @@ func run(t *testing.T, command string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// container starts one that serves, and waits until it does. In a container that has only
-// just been started nobody may listen yet, although docker-proxy does.
+// container starts a container that serves, and waits until it answers. After the start
+// docker-proxy may listen before the container does.
 func container(t *testing.T, name, options string) {
 	t.Helper()
 	launch(t, name, options)

@@ -86,7 +86,7 @@ func TestDecideLinks(t *testing.T) {
 	}
 }
 
-// sizes are those of all links but for those that come and go with containers.
+// sizes returns the sizes of all links except those of containers.
 func sizes(t *testing.T) map[string]link.Sizes {
 	t.Helper()
 	all, err := link.AllSizes()
@@ -100,7 +100,7 @@ func sizes(t *testing.T) map[string]link.Sizes {
 	return out
 }
 
-// raised lists links that are not as small as the kernel makes them.
+// raised lists the links whose sizes exceed the kernel's defaults.
 func raised(t *testing.T) (out []string) {
 	t.Helper()
 	for name, s := range sizes(t) {
@@ -112,8 +112,8 @@ func raised(t *testing.T) (out []string) {
 	return out
 }
 
-// Links of chosen containers' networks carry large packets, as these containers come and go;
-// all others, and what was before, stay as they are.
+// Links of chosen containers' networks carry large packets while the containers start and stop. All
+// other links keep their sizes, and afterwards every link has its earlier sizes.
 func TestBesideLinks(t *testing.T) {
 	if err := bigtcp.Supported(); err != nil {
 		t.Skip(err)
@@ -136,7 +136,7 @@ func TestBesideLinks(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	watched := make(chan error, 1)
-	w := Watcher{Lease: time.Hour} // so that only events can be what it follows
+	w := Watcher{Lease: time.Hour} // so long that the watcher acts on events only
 	go func() { watched <- w.Run(ctx, f) }()
 	on := func(bridge string) (out []string) {
 		for name := range strings.FieldsSeq(run(t, "ls /sys/class/net/"+bridge+"/brif")) {
@@ -160,7 +160,7 @@ func TestBesideLinks(t *testing.T) {
 	if got, err := echoed("127.0.0.1:8080", data); err != nil || got != sha256.Sum256(data) {
 		t.Errorf("a transfer: %v", err)
 	}
-	// Somebody else's change is theirs.
+	// A later change by somebody else stays.
 	own := on("br-one")[1]
 	index := 0
 	all, _ := link.AllSizes()
@@ -192,7 +192,7 @@ func TestBesideLinks(t *testing.T) {
 	}
 }
 
-// endsWithLease: nobody renews, and the process that waits for that takes links back; another
+// endsWithLease checks that links are taken back when nobody renews the lease, and that another
 // update raises them again.
 func endsWithLease(t *testing.T, before map[string]link.Sizes) {
 	t.Helper()

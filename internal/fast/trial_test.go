@@ -21,7 +21,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// serving answers connections on a port of its own until the test ends.
+// serving answers connections on a new port until the test ends.
 func serving(t *testing.T, answer func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -44,7 +44,7 @@ func serving(t *testing.T, answer func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// likeRedis answers pings as Redis does, with a payload or without; wants a password if says so.
+// likeRedis answers PING with a payload as Redis does, and PING without one with says.
 func likeRedis(says string) func(net.Conn) {
 	return func(c net.Conn) {
 		r := bufio.NewReader(c)
@@ -142,7 +142,7 @@ func TestRecognize(t *testing.T) {
 	}
 }
 
-// onOff counts what a trial turns.
+// onOff counts how often a trial turns fast on and off.
 type onOff struct {
 	on                atomic.Bool
 	ons, offs, reread int
@@ -166,7 +166,7 @@ func (o *onOff) keep(context.Context, bool) error { o.kept.Add(1); return o.laps
 
 func (o *onOff) taken() (map[uint16]uint64, error) { return o.through, nil }
 
-// A trial takes turns, each state in each round, and ends with what it asks.
+// A trial takes turns, with each state in each round. It fails if ctx ends or a port is gone.
 func TestTrialTakesTurns(t *testing.T) {
 	ask := func(word string) target {
 		at := serving(t, likeRedis("+PONG\r\n"))
@@ -204,8 +204,8 @@ func TestTrialTakesTurns(t *testing.T) {
 	}
 }
 
-// A load of others is asked like a speech: its visits may be long, and their state is kept
-// until they end; one that cannot be kept ends them.
+// A given load is measured like a speech. Its visits may be long, and their state is kept until
+// they end; if it cannot be kept, the visit ends.
 func TestTrialOfLoad(t *testing.T) {
 	was := renewed
 	renewed = time.Millisecond
@@ -249,9 +249,9 @@ func TestTrialOfLoad(t *testing.T) {
 	}
 }
 
-// Only what was better somewhere and worse nowhere is kept.
+// Fast is kept only if some metric was better and none was worse.
 func TestTrialKeeps(t *testing.T) {
-	// figures of rounds that differ by noise, and by a factor with fast.
+	// tried returns the figure of rounds that differ by noise, and by factor with fast.
 	tried := func(what string, factor float64) (f Figure) {
 		var s series
 		for state := range s {
@@ -291,7 +291,7 @@ func TestTrialKeeps(t *testing.T) {
 	}
 }
 
-// A trial beside an engine leaves it off or on, as it says; interrupted, off.
+// A trial with an engine leaves fast on or off, as it reports; after an interrupt, off.
 func TestBesideTrial(t *testing.T) {
 	if err := bigtcp.Supported(); err != nil {
 		t.Skip(err)
@@ -300,7 +300,7 @@ func TestBesideTrial(t *testing.T) {
 	container(t, "web", "-p 8080:80")
 	links := sizes(t)
 	tr := &Trial{Want: Choice{Ports: []uint16{8080}, Parts: []Part{Connect, Links}}, Speaks: "auto", Budget: 500 * time.Millisecond, Lease: time.Hour}
-	// Interrupted in the middle of a long visit with fast, which does not end by itself.
+	// Interrupted in the middle of a long visit with fast, which only the interrupt ends.
 	ctx, cancel := context.WithCancel(context.Background())
 	closed := false
 	slow := *tr
@@ -320,7 +320,7 @@ func TestBesideTrial(t *testing.T) {
 	if _, err := slow.Run(ctx); !errors.Is(err, context.Canceled) || !closed {
 		t.Errorf("it was interrupted: %v, closed: %t", err, closed)
 	}
-	// Turned off by somebody else in the middle of it.
+	// Turned off by somebody else in the middle of a visit.
 	off := slow
 	off.Load = func(netip.AddrPort) (*Load, error) {
 		return &Load{Name: "off", Visit: func(ctx context.Context, _ time.Duration) (map[string]float64, error) {

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// systemd understands the unit that packages ship.
+// systemd accepts the unit that the packages contain.
 func TestUnit(t *testing.T) {
 	b, err := os.ReadFile("../../packaging/toll-fast.service")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const ended = "SuccessExitStatus=143" // by SIGTERM, which is how systemd stops it
+	const ended = "SuccessExitStatus=143" // after SIGTERM, which systemd sends to stop it
 	if !strings.Contains(string(b), "\n"+ended+"\n") {
 		t.Errorf("without %s a unit that is stopped has failed", ended)
 	}
