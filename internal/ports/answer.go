@@ -9,10 +9,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Reach is from where a port is reached.
+// Reach is the widest place from which a port is reached.
 type Reach string
 
-// From the widest on: who is reached by other machines is reached by this one as well.
+// The places, widest first. A port that other machines reach is also reached by this one.
 const (
 	FromMachines   Reach = "other machines"
 	FromContainers Reach = "containers"
@@ -20,17 +20,17 @@ const (
 	FromNowhere    Reach = "nobody"
 )
 
-// Exposed is a port with the widest place from where it is reached.
+// Exposed is a port with the widest place from which it is reached.
 type Exposed struct {
 	Port   uint16   `json:"port"`
 	Proto  string   `json:"protocol"`
 	Server string   `json:"server"` // in a few words
 	Reach  Reach    `json:"reach"`
-	Sure   bool     `json:"sure"` // false: something that decides it was not read, or it depends on the client's address
-	Dial   []string `json:"dial"` // what clients of that place dial
+	Sure   bool     `json:"sure"` // false: a deciding fact was not read, or it depends on the client
+	Dial   []string `json:"dial"` // the addresses that clients of that place dial
 }
 
-// exposure is every port once for each server, from the most exposed on.
+// exposure returns every port once for each server, the most exposed first.
 func (r *Report) exposure() []Exposed {
 	out := []Exposed{}
 	add := func(x Exposed) {
@@ -66,7 +66,7 @@ func rank(r Reach) int {
 	return slices.Index([]Reach{FromMachines, FromContainers, FromHere, FromNowhere}, r)
 }
 
-// take finds the widest of the places whose clients get an answer.
+// take sets the widest of the places whose clients get an answer.
 func (x *Exposed) take(paths map[Client]Path, machines, containers, here []Client) {
 	x.Reach, x.Sure, x.Dial = FromNowhere, true, []string{}
 	for i, of := range [][]Client{machines, containers, here} {
@@ -89,16 +89,16 @@ func (x *Exposed) take(paths map[Client]Path, machines, containers, here []Clien
 	}
 }
 
-// fewNamed is how many ports a sentence names.
+// fewNamed is the number of ports that a sentence names.
 const fewNamed = 8
 
-// answer says what is reached from where; nil if no port is known.
+// answer summarizes which ports are reached from where. It returns nil if no port is known.
 func (r *Report) answer() *analysis.Answer {
 	if len(r.Exposure) == 0 {
 		return nil
 	}
 	a := &analysis.Answer{Question: "What is reached from where?", Text: []string{}}
-	more := "" // than what was named before
+	more := "" // after the ports named before
 	for _, x := range []struct {
 		reach     Reach
 		one, many string
@@ -148,7 +148,7 @@ func (r *Report) answer() *analysis.Answer {
 	return a
 }
 
-// shut says for whom the one port is blocked, by what, and what opens it.
+// shut returns for whom the one port is blocked, by what, and what unblocks it.
 func (r *Report) shut() (out []string) {
 	add := func(who, name string, p Path) {
 		if p.Kind != Blocked {
@@ -172,7 +172,7 @@ func (r *Report) shut() (out []string) {
 	return out
 }
 
-// few names the first of many.
+// few joins the first names, and the number of the others.
 func few(names []string) string {
 	if len(names) <= fewNamed {
 		return printable.List(names)
@@ -180,7 +180,7 @@ func few(names []string) string {
 	return strings.Join(names[:fewNamed], ", ") + fmt.Sprintf(" and %d more", len(names)-fewNamed)
 }
 
-// brief is the server in a word or two.
+// brief returns the server in a word or two.
 func (s Server) brief() string {
 	switch {
 	case s.Kind == "container" && s.Network == "" && s.Port != 0:

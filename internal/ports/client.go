@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
 
-// packet is the client's first packet.
+// packet returns the client's first packet. It returns false if there is no such client.
 func (f *Facts) packet(r *Row, c Client) (firewall.Packet, bool) {
 	six := c == Loopback6 || r.Family == "ipv6"
 	own, uplink := f.address(six)
@@ -39,8 +39,8 @@ func (f *Facts) packet(r *Row, c Client) (firewall.Packet, bool) {
 	return p, p.Dst.IsValid() && r.concerns(p.Dst)
 }
 
-// anyone is an example of another machine's address, and all that it may be: not
-// what is this machine's or in a network behind another device of its.
+// anyone returns an example of another machine's address, and all possible ones: those that are
+// neither this machine's nor in a network behind another of its devices.
 func (f *Facts) anyone(uplink string, six bool) (netip.Addr, *firewall.Sources) {
 	example, all := netip.MustParseAddr("203.0.113.1"), netip.PrefixFrom(netip.IPv4Unspecified(), 0) // RFC 5737: unassigned
 	if six {
@@ -60,7 +60,7 @@ func (f *Facts) anyone(uplink string, six bool) (netip.Addr, *firewall.Sources) 
 
 func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
-// CheckClient says why an address cannot be another machine's.
+// CheckClient returns an error if a cannot be another machine's address.
 func (f *Facts) CheckClient(a netip.Addr) error {
 	switch d := f.device(f.towards(a)); {
 	case f.own(a):
@@ -71,7 +71,7 @@ func (f *Facts) CheckClient(a netip.Addr) error {
 	return nil
 }
 
-// concerns reports whether who dials a means this row.
+// concerns reports whether the row takes clients that dial a.
 func (r *Row) concerns(a netip.Addr) bool {
 	switch r.Family {
 	case "both":
@@ -82,7 +82,8 @@ func (r *Row) concerns(a netip.Addr) bool {
 	return a.Is6()
 }
 
-// neighbour is the bridge of a container near the server, with its address there.
+// neighbour returns the bridge of the server's network, or of another Docker network if that is not
+// known, and its address.
 func (f *Facts) neighbour(r *Row, six bool) (string, netip.Prefix) {
 	if r.Holder.Kind == Rootlesskit {
 		return "", netip.Prefix{} // its neighbours are in the engine's network
@@ -111,7 +112,7 @@ func (f *Facts) neighbour(r *Row, six bool) (string, netip.Prefix) {
 	return "", netip.Prefix{}
 }
 
-// unused is an address of the network that none of the known containers has.
+// unused returns an address of the network that no known container has.
 func (f *Facts) unused(p netip.Prefix) netip.Addr {
 	a := p.Addr().Next()
 	for p.Contains(a) {

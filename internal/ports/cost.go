@@ -6,10 +6,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 )
 
-// cell is where a results file has the price of a path.
+// cell identifies a path's cell in a results file.
 type cell struct{ mode, from, to string }
 
-// cellOf is the cell that a client's route corresponds to; "" where none does.
+// cellOf returns the cell of a client's path, or the zero cell if there is none.
 func cellOf(c Client, w PathKind) cell {
 	from := map[Client]string{Loopback: "host", Loopback6: "host", OwnAddr: "host", Neighbour: "container", Remote: "remote"}[c]
 	to := map[Client]string{Loopback: "loopback", Loopback6: "loopback6", OwnAddr: "address"}[c]
@@ -26,7 +26,7 @@ func cellOf(c Client, w PathKind) cell {
 	return cell{}
 }
 
-// Price puts on each path what its kind cost in a judged results file.
+// Price adds to each path the costs of its kind in a judged results file.
 func (r *Report) Price(file string, judged *analysis.Report) {
 	r.Costs = &Costs{File: file, Baseline: judged.Plan.Baseline}
 	for i := range r.Ports {
@@ -45,7 +45,7 @@ func (r *Report) Price(file string, judged *analysis.Report) {
 	}
 }
 
-// costs are the ratios of the cells of a route, one for each load.
+// costs returns the ratios of a path's cells, one for each load.
 func costs(want cell, judged *analysis.Report) []Cost {
 	var out []Cost
 	for _, c := range judged.Cells {

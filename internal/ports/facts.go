@@ -1,6 +1,6 @@
-// Package ports finds who answers each port of this machine, by which route a
-// client gets there from five places, and which traps are on that route. It is
-// pure: Facts go in, a Report comes out; internal/ports/collect reads the facts.
+// Package ports finds the server of each port of this machine, the route to it from five kinds of
+// clients, and the traps on that route. It does not touch the machine: it takes Facts, which
+// internal/ports/collect reads, and returns a Report.
 package ports
 
 import (
@@ -10,60 +10,60 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
 
-// Facts are what was found on the machine.
+// Facts holds what was found on the machine.
 type Facts struct {
 	Listeners   []Listener
 	Connections []Connection
 	Flows       []Flow // connections whose destination was translated
 	Proxies     []Proxy
-	Shortcuts   []Shortcut // that toll fast has in the kernel, and that work now
+	Shortcuts   []Shortcut // toll fast's shortcuts that are in effect
 	Containers  []Container
 	Devices     []Device
 	Rules       firewall.Rules
 	// Programs are BPF programs in a packet filter, of any network namespace.
 	Programs   []string
 	Switches   Switches
-	Tracked    int // conntrack's entries, and how many it takes; 0: not known
+	Tracked    int // conntrack's present and largest number of entries; 0: not known
 	TrackedMax int
-	Docker     string // the engine's version; "" if it was not asked
-	// Client is the other machine that the routes are of; invalid: any.
+	Docker     string // the engine's version; "" if it did not answer
+	// Client is the other machine whose routes are reported; invalid: any machine.
 	Client  netip.Addr
 	Ingress Ingress
 	Known   Known
 	Missing []Missing
 }
 
-// Known says what could be read.
+// Known reports what could be read.
 type Known struct {
-	Rules bool // nft's or iptables'
-	// OldRules says that iptables' old tables, if there are any, are among them.
+	Rules bool // those of nft or iptables
+	// OldRules reports that the rules include those of iptables' old tables, if there are any.
 	OldRules bool
 	Attached bool // Device.Attached and Programs
 	Owners   bool // of all sockets
 	Flows    bool
 }
 
-// Missing is what could not be read, and what that takes.
+// Missing is a fact that could not be read, with the reason and the remedy.
 type Missing struct {
 	What   string `json:"what"`
 	Why    string `json:"why"`
 	Remedy string `json:"remedy"`
 }
 
-// Listener is a socket that listens.
+// Listener is a listening socket.
 type Listener struct {
 	Proto  string
 	Addr   netip.AddrPort
 	V6Only bool // an IPv6 wildcard that takes no IPv4
 	Inode  uint32
-	Owners []Process // several if they share it; none if not known
+	Owners []Process // several if they share it; empty if not known
 }
 
-// Process is who has a socket.
+// Process is a process that owns a socket.
 type Process struct {
 	PID       int
 	Name      string
-	Container string // id, if it runs in one
+	Container string // the container's id, if it runs in one
 }
 
 // Connection is an established TCP connection.
@@ -77,27 +77,27 @@ type Connection struct {
 type Flow struct {
 	Proto string
 	From  netip.Addr
-	To    netip.AddrPort // what the client dialled
+	To    netip.AddrPort // the address that the client dialled
 	Now   netip.AddrPort
 }
 
-// Proxy is a docker-proxy, or a rootlesskit, which takes the ports of a rootless
-// engine and passes them on into the engine's own network.
+// Proxy is a docker-proxy, or a rootlesskit, which accepts connections to the ports of a rootless
+// engine and forwards them into the engine's own network.
 type Proxy struct {
 	PID       int
 	Proto     string
 	Host      netip.AddrPort
 	Container netip.AddrPort
 	Command   []string
-	Rootless  bool    // it is a rootlesskit
-	CPU       float64 // cores that it uses now
-	Memory    int64   // bytes, with its share of what proxies have in common; 0: not known
+	Rootless  bool    // whether it is a rootlesskit
+	CPU       float64 // present CPU use, in cores
+	Memory    int64   // bytes, with its share of pages common to proxies; 0: not known
 }
 
-// Shortcut leads clients of a loopback address past docker-proxy.
+// Shortcut redirects clients of a loopback address past docker-proxy.
 type Shortcut struct{ Dial, Target netip.AddrPort }
 
-// Name is the program's.
+// Name returns the program's name.
 func (p Proxy) Name() string {
 	if p.Rootless {
 		return Rootlesskit
@@ -105,7 +105,7 @@ func (p Proxy) Name() string {
 	return "docker-proxy"
 }
 
-// Rootlesskit is the program that holds the ports of a rootless engine.
+// Rootlesskit is the name of the program that holds the ports of a rootless engine.
 const Rootlesskit = "rootlesskit"
 
 // Container is a container that runs, or that should.
@@ -114,24 +114,24 @@ type Container struct {
 	PID             int    // 0: it does not run
 	State           string // Docker's: "running", "paused", "restarting", "exited", …
 	Restarts        int
-	Measuring       bool          // toll made it, to measure it
+	Measuring       bool          // toll started it to measure it
 	Up              time.Duration // since it was last started
 	Rootless        bool          // its engine's network is not the machine's
-	Host            bool          // it has the machine's network
-	Shares          string        // the name of the container whose network it has
+	Host            bool          // it uses the machine's network
+	Shares          string        // the name of the container whose network it uses
 	Networks        []string      // names
-	Internal        bool          // all of them are: Docker publishes nothing there
-	Asked           []Published   // what -p asked for, published or not
+	Internal        bool          // all its networks are internal: Docker publishes nothing there
+	Asked           []Published   // the ports of -p, published or not
 	Addrs           []netip.Addr
 	Published       []Published
-	Exposed         []Published // not published: Host is empty
+	Exposed         []Published // not published; Host is zero
 	Listeners       []Listener
 	ListenersKnown  bool
 	Devices         []Device // empty if not known
-	LastLog         string   `printable:"text"` // of one that ended by a fault
+	LastLog         string   `printable:"text"` // of a container that ended with a fault
 }
 
-// Published is a port of a container, and the machine's that leads to it.
+// Published is a port of a container, and the machine's port that leads to it.
 type Published struct {
 	Proto string
 	Port  uint16
@@ -149,25 +149,26 @@ type Device struct {
 	Peer   int
 	Addrs  []netip.Prefix
 	Uplink bool
-	// Docker says that it is a bridge of a Docker network.
+	// Docker reports that the device is a bridge of a Docker network.
 	Docker bool
-	// Attached is what may drop or change its packets besides rules of IP's own hooks:
+	// Attached names what may drop or change the device's packets besides rules at IP's own hooks:
 	// programs, filters, queues, chains. Only collect.Published reads it.
 	Attached []string
 }
 
-// Switches are the settings of the kernel that decide paths.
+// Switches are the kernel's settings that decide paths.
 type Switches struct {
 	Forward4, Forward6 bool
 	BridgeNF           bool            // bridged frames cross iptables
-	RouteLocalnet      map[string]bool // by device; "all" counts for each
-	// RoutedBySocket is a policy rule, or why one is feared, that asks for a socket's user,
-	// port, protocol or type of service, or refuses packets: two programs' packets may take
-	// different routes, or none. "": there is none.
+	RouteLocalnet      map[string]bool // by device; "all" applies to each
+	// RoutedBySocket is a policy rule that tests a socket's user, port, protocol or type of
+	// service, or refuses packets, so that packets of two programs may take different routes, or
+	// none. It may also say why such a rule is suspected. "": there is none.
 	RoutedBySocket string
-	// RoutedByMark is a policy rule that asks for a packet's mark, or why one is feared; "": there is none.
+	// RoutedByMark is a policy rule that tests a packet's mark, or the reason why one is suspected;
+	// "": there is none.
 	RoutedByMark string
-	// ClientPorts are the first and the last port that the kernel gives to clients; 0: not known.
+	// ClientPorts are the first and the last port that the kernel assigns to clients; 0: not known.
 	ClientPorts [2]uint16
 }
 
@@ -176,7 +177,7 @@ func (s Switches) localnet(device string) bool {
 	return s.RouteLocalnet["all"] || s.RouteLocalnet[device]
 }
 
-// own reports whether the address is the machine's.
+// own reports whether the address is this machine's.
 func (f *Facts) own(a netip.Addr) bool {
 	if a.IsLoopback() {
 		return true
@@ -191,8 +192,8 @@ func (f *Facts) own(a netip.Addr) bool {
 	return false
 }
 
-// address is the machine's own address, of IPv4 or IPv6, that others dial: that
-// of the device with the default route, else of any card.
+// address returns the machine's own IPv4 or IPv6 address that other machines dial, and its device:
+// the one with the default route, else any network card.
 func (f *Facts) address(six bool) (netip.Addr, string) {
 	var best netip.Addr
 	device := ""
@@ -216,7 +217,7 @@ func (f *Facts) address(six bool) (netip.Addr, string) {
 	return best, device
 }
 
-// towards is the device that leads to a container's address.
+// towards returns the device that leads to a container's address, or "".
 func (f *Facts) towards(a netip.Addr) string {
 	device, bits := "", -1
 	for _, d := range f.Devices {
@@ -229,11 +230,11 @@ func (f *Facts) towards(a netip.Addr) string {
 	return device
 }
 
-// at is the container that has the address in its own network.
+// at returns the container that has the address in its own network.
 func (f *Facts) at(a netip.Addr) (Container, bool) { return f.find(a, false) }
 
-// behind is the container that a proxy dials. A rootless engine's may have the
-// same address as one of this machine's networks.
+// behind returns the container that a proxy dials. A container of a rootless engine may have the
+// same address as one in a network of this machine.
 func (f *Facts) behind(p Proxy) (Container, bool) { return f.find(p.Container.Addr(), p.Rootless) }
 
 func (f *Facts) find(a netip.Addr, rootless bool) (Container, bool) {
@@ -250,7 +251,7 @@ func (f *Facts) find(a netip.Addr, rootless bool) (Container, bool) {
 	return Container{}, false
 }
 
-// sharing are the containers that have c's network, c first.
+// sharing returns the containers that use c's network, c first.
 func (f *Facts) sharing(c Container) []Container {
 	out := []Container{c}
 	for _, o := range f.Containers {
@@ -270,15 +271,15 @@ func (f *Facts) byID(id string) (Container, bool) {
 	return Container{}, false
 }
 
-// proxyOf is the docker-proxy behind a listening socket.
+// proxyOf returns the docker-proxy behind a listening socket.
 func (f *Facts) proxyOf(l Listener) (Proxy, bool) {
 	for _, p := range f.Proxies {
 		if p.Proto == l.Proto && p.Host == l.Addr && (len(l.Owners) == 0 || l.Owners[0].PID == p.PID) {
 			return p, true
 		}
 	}
-	// With -use-listen-fd, one proxy's arguments may differ from its socket in how
-	// the wildcard is written; the process is then the proof.
+	// With -use-listen-fd, a proxy's arguments may write the wildcard differently from its socket.
+	// The process then decides.
 	for _, p := range f.Proxies {
 		if len(l.Owners) > 0 && l.Owners[0].PID == p.PID && p.Proto == l.Proto && p.Host.Port() == l.Addr.Port() {
 			return p, true
@@ -287,8 +288,8 @@ func (f *Facts) proxyOf(l Listener) (Proxy, bool) {
 	return Proxy{}, false
 }
 
-// listens finds the socket that takes what is sent to an address, as the kernel
-// does: the address itself before a wildcard.
+// listens returns the socket that receives what is sent to an address. Like the kernel, it prefers
+// the address itself to a wildcard.
 func listens(all []Listener, proto string, to netip.AddrPort) (Listener, bool) {
 	best, rank := Listener{}, 0
 	for _, l := range all {

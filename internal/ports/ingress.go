@@ -9,23 +9,23 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
 
-// Ingress is a swarm's: the network by which every node takes the published ports
-// of services, whichever nodes their tasks are on.
+// Ingress is a swarm's ingress network: every node accepts connections to the published ports of
+// services there, whichever nodes the tasks are on.
 type Ingress struct {
-	// Addr is where rules or a proxy lead such ports to: a namespace without
-	// processes, in which IPVS deals connections out. Invalid: there is none here.
+	// Addr is the address to which rules or a proxy forward these ports: a namespace without
+	// processes, in which IPVS distributes connections. Invalid: there is none here.
 	Addr     netip.Addr
-	Services []Service // only a manager knows them
-	NoIPVS   bool      // the kernel has none
+	Services []Service // known to managers only
+	NoIPVS   bool      // the kernel lacks IPVS
 }
 
-// Service is a service's port that the ingress publishes.
+// Service is a port of a service that the ingress publishes.
 type Service struct {
 	Name, Proto  string
-	Port, Target uint16 // the nodes', the tasks'
+	Port, Target uint16 // the nodes' port, the tasks' port
 }
 
-// service finds whose port it is.
+// service returns the service that publishes a port.
 func (in Ingress) service(proto string, port uint16) (Service, bool) {
 	i := slices.IndexFunc(in.Services, func(s Service) bool { return s.Proto == proto && s.Port == port })
 	if i < 0 {
@@ -34,15 +34,15 @@ func (in Ingress) service(proto string, port uint16) (Service, bool) {
 	return in.Services[i], true
 }
 
-// server is who serves a port that leads to the ingress, which keeps its number
-// up to the tasks.
+// server returns the service behind a port that leads to the ingress. The ingress keeps the port
+// number up to the tasks.
 func (in Ingress) server(proto string, port uint16) Server {
 	s, _ := in.service(proto, port)
 	return Server{Kind: "service", Name: cmp.Or(s.Name, "a swarm's service"), Port: cmp.Or(s.Target, port)}
 }
 
-// ingressPort reports whether the swarm's ingress takes a port: a service says so,
-// or a rule leads there.
+// ingressPort reports whether the swarm's ingress takes a port: a service publishes it, or a rule
+// leads there.
 func (f *Facts) ingressPort(proto string, port uint16) bool {
 	if _, ok := f.Ingress.service(proto, port); ok {
 		return true
@@ -54,7 +54,7 @@ func (f *Facts) ingressPort(proto string, port uint16) bool {
 	})
 }
 
-// unserved: a service's port that this node should take and that leads nowhere.
+// unserved finds services' ports that this node should serve and that lead nowhere.
 func (f *Facts) unserved(rows []Row) []Trap {
 	var out []Trap
 	for _, s := range f.Ingress.Services {

@@ -8,21 +8,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
 
-// Foreign is a client in a container of another network. Like Neighbour and Remote it dials
-// the server's own address; OwnAddr is then this machine itself.
+// Foreign is a client in a container of another network. Like Neighbour and Remote it dials the
+// container's own address; for these ports, OwnAddr is this machine itself.
 const Foreign Client = "network"
 
 var inside = []Client{OwnAddr, Neighbour, Foreign, Remote}
 
-// Insiders lists the clients of ports that are not published.
+// Insiders returns the clients of ports that are not published.
 func Insiders() []Client { return slices.Clone(inside) }
 
-// ephemeral is from where a UDP socket is more likely a client's than a server's
+// ephemeral is the first port at which a UDP socket is more likely a client's than a server's
 // (net.ipv4.ip_local_port_range).
 const ephemeral = 32768
 
-// Inside is a port that listens in a container and is not published: clients dial the
-// container's own address.
+// Inside is a port that listens in a container and is not published. Clients dial the container's
+// own address.
 type Inside struct {
 	Port     uint16          `json:"port"`
 	Proto    string          `json:"protocol"`
@@ -32,7 +32,7 @@ type Inside struct {
 	Paths    map[Client]Path `json:"paths"`
 }
 
-// insides are the ports in containers that nobody publishes; 0 is every port.
+// insides returns the unpublished ports in containers; port 0 selects every port.
 func (f *Facts) insides(port uint16) []Inside {
 	out := []Inside{}
 	for _, c := range f.Containers {
@@ -62,8 +62,8 @@ func (f *Facts) insides(port uint16) []Inside {
 	return out
 }
 
-// reached is the address at which others reach a container's socket; ok is false if it is
-// its own loopback's, or a client's.
+// reached returns the address at which other containers and machines reach a container's socket. ok
+// is false if the socket is on the container's loopback, or likely a client's.
 func (c Container) reached(l Listener) (to netip.AddrPort, ok bool) {
 	at := l.Addr.Addr().Unmap()
 	if at.IsLoopback() || l.Proto == "udp" && l.Addr.Port() >= ephemeral {
@@ -81,11 +81,11 @@ func (c Container) publishes(l Listener) bool {
 	return slices.ContainsFunc(c.Published, func(p Published) bool { return p.Proto == l.Proto && p.Port == l.Addr.Port() })
 }
 
-// into is the path of a client that dials a container's own address; ok is false if there
-// is no such client here.
+// into returns the path of a client that dials a container's own address. ok is false if there is
+// no such client on this machine.
 func (f *Facts) into(from Client, proto string, to netip.AddrPort) (Path, bool) {
 	bridge := f.towards(to.Addr())
-	if bridge == "" { // not a network of this machine's: macvlan, or one that it has no address in
+	if bridge == "" { // not this machine's network: macvlan, or it has no address there
 		return Path{}, false
 	}
 	row := Row{Port: to.Port(), Proto: proto, addr: to.Addr()}
@@ -133,7 +133,7 @@ func (f *Facts) into(from Client, proto string, to netip.AddrPort) (Path, bool) 
 	return j.out, true
 }
 
-// enter goes on to a container that is dialled by its own address.
+// enter follows the packet into a container dialled at its own address.
 func (j *journey) enter(to netip.AddrPort) {
 	if !j.f.Known.Rules {
 		j.doubt("the rules cannot be read: a firewall may block this")
@@ -143,7 +143,7 @@ func (j *journey) enter(to netip.AddrPort) {
 		if j.drops(j.f.Rules, firewall.Output, j.p, "") {
 			return
 		}
-	case j.p.In == j.p.Out && !j.f.Switches.BridgeNF: // bridged, and no rule sees it
+	case j.p.In == j.p.Out && !j.f.Switches.BridgeNF: // bridged, so no rule applies
 	default:
 		if j.p.In != j.p.Out && j.unforwarded(to.Addr()) {
 			return
@@ -160,7 +160,7 @@ func (j *journey) enter(to netip.AddrPort) {
 	}
 }
 
-// addressOn is this machine's address on a device.
+// addressOn returns this machine's address on a device.
 func (f *Facts) addressOn(device string, six bool) netip.Addr {
 	p, _ := f.prefixOn(device, six)
 	return p.Addr()
@@ -175,7 +175,7 @@ func (f *Facts) prefixOn(device string, six bool) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// otherBridge is the bridge of another Docker network.
+// otherBridge returns the bridge of another Docker network, and its address.
 func (f *Facts) otherBridge(bridge string, six bool) (string, netip.Prefix, bool) {
 	for _, d := range f.Devices {
 		if !d.Docker || d.Name == bridge {
@@ -188,32 +188,32 @@ func (f *Facts) otherBridge(bridge string, six bool) (string, netip.Prefix, bool
 	return "", netip.Prefix{}, false
 }
 
-// Home is where a container is attached.
+// Home describes where a container is attached.
 type Home struct {
 	Name     string   `json:"name"`
 	Image    string   `json:"image,omitempty"`
 	ID       string   `json:"id,omitempty"`
 	State    string   `json:"state"`
 	Networks []string `json:"networks"`
-	// Network is whose network it has, if not one of its own: "host" or "container:NAME".
+	// Network is "host" or "container:NAME" if the container shares a network, else "".
 	Network   string     `json:"network,omitempty"`
 	Addresses []string   `json:"addresses"`
 	Devices   []Attached `json:"devices"` // empty if they could not be read
 }
 
-// Attached is a device in a container.
+// Attached is a network device in a container.
 type Attached struct {
 	Name      string   `json:"name"`
 	Kind      string   `json:"kind"`
 	MTU       int      `json:"mtu"`
 	Addresses []string `json:"addresses"`
-	// Peer is the other end's name on this machine, Master the bridge that this is a port of;
-	// "" if it has none here.
+	// Peer is the name of the other end on this machine, and Master the bridge of that end; "" if
+	// there is none here.
 	Peer   string `json:"peer,omitempty"`
 	Master string `json:"master,omitempty"`
 }
 
-// homes are the containers that run, by name.
+// homes returns the running containers, sorted by name.
 func (f *Facts) homes() []Home {
 	out := []Home{}
 	for _, c := range f.Containers {
@@ -254,8 +254,8 @@ func (f *Facts) attached(d Device) Attached {
 	return a
 }
 
-// peerOf is the end on this machine of a container's veth: each names the other's index.
-// Numbers are of a namespace, so one alone proves nothing.
+// peerOf returns the end on this machine of a container's veth. Each end must name the other's
+// index: an index is unique only in its namespace, so one alone proves nothing.
 func (f *Facts) peerOf(d Device) (Device, bool) {
 	for _, p := range f.Devices {
 		if d.Kind == "veth" && d.Peer != 0 && p.Kind == "veth" && p.Index == d.Peer && p.Peer == d.Index {

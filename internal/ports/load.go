@@ -11,13 +11,13 @@ import (
 // anybody is an unassigned address (RFC 5737).
 var anybody = netip.MustParseAddr("192.0.2.1")
 
-// Bounds from which a trap is one.
+// The thresholds of traps.
 const (
 	fullShare      = 0.8      // of conntrack's table
-	proxyBytes     = 64 << 20 // through one proxy, on connections that are open
+	proxyBytes     = 64 << 20 // through one proxy, on open connections
 	proxyConns     = 64       // open through one proxy
-	proxyCores     = 0.1      // that one proxy uses
-	leastLocalOnly = 1        // connections that make a doubt
+	proxyCores     = 0.1      // CPU used by one proxy, in cores
+	leastLocalOnly = 1        // connections that raise a doubt
 )
 
 func (f *Facts) conntrack([]Row) []Trap {
@@ -30,11 +30,11 @@ func (f *Facts) conntrack([]Row) []Trap {
 		Remedy:   fmt.Sprintf("sysctl -w net.netfilter.nf_conntrack_max=%d, and see who opens them: conntrack -L", 2*f.TrackedMax)}}
 }
 
-// proxyLoad: a proxy through which much goes.
+// proxyLoad finds proxies with much traffic.
 func (f *Facts) proxyLoad([]Row) []Trap {
 	var out []Trap
 	for _, p := range f.Proxies {
-		if p.Rootless { // without it there is none
+		if p.Rootless { // a rootless engine cannot do without it
 			continue
 		}
 		bytes, n := f.carried(p)
@@ -61,7 +61,7 @@ func (f *Facts) proxyLoad([]Row) []Trap {
 	return out
 }
 
-// carried is what goes through a proxy on the connections that are open: the clients' legs.
+// carried returns the bytes and the number of open connections of a proxy's clients.
 func (f *Facts) carried(p Proxy) (bytes uint64, connections int) {
 	for _, c := range f.Connections {
 		if c.PID == p.PID && c.Local.Port() == p.Host.Port() {
@@ -71,7 +71,7 @@ func (f *Facts) carried(p Proxy) (bytes uint64, connections int) {
 	return bytes, connections
 }
 
-// allProxies are the docker-proxies, of one port or of all (0).
+// allProxies adds up the docker-proxies of a port, or of all ports if port is 0.
 func (f *Facts) allProxies(port uint16) *Proxies {
 	var out Proxies
 	for _, p := range f.Proxies {
@@ -94,10 +94,10 @@ func connections(n int) string {
 	return fmt.Sprintf("%d connections", n)
 }
 
-// localOnly doubts that a port has to be open to everybody.
+// localOnly finds ports that are open to every machine but used only by this one.
 func (f *Facts) localOnly(rows []Row) []Trap {
 	if !f.Known.Flows {
-		return nil // other machines' connections by NAT are seen there only
+		return nil // NAT connections of other machines appear only there
 	}
 	var out []Trap
 	for _, r := range rows {
@@ -116,8 +116,8 @@ func (f *Facts) localOnly(rows []Row) []Trap {
 	return out
 }
 
-// clientsOf counts the connections to a port of this machine by whether they
-// come from the machine itself.
+// clientsOf counts the connections to a port of this machine: local ones from this machine, and
+// others.
 func (f *Facts) clientsOf(port uint16) (local, others int) {
 	for _, c := range f.Connections {
 		switch {
@@ -135,8 +135,8 @@ func (f *Facts) clientsOf(port uint16) (local, others int) {
 	return local, others
 }
 
-// unpublished finds ports that an image says are for others and that listen, but that are open at the
-// container's own address only.
+// unpublished finds ports that an image exposes and that listen, but that are only open at the
+// container's own address.
 func (f *Facts) unpublished([]Row) []Trap {
 	var out []Trap
 	for _, c := range f.Containers {
@@ -169,7 +169,7 @@ func (f *Facts) unpublished([]Row) []Trap {
 	return out
 }
 
-// mtus compares what lies between a container and the uplink.
+// mtus compares the MTUs of the devices between each container and the uplink.
 func (f *Facts) mtus([]Row) []Trap {
 	_, up := f.address(false)
 	uplink := f.device(up)
@@ -213,8 +213,8 @@ func (f *Facts) device(name string) Device {
 	return Device{}
 }
 
-// mtuPath goes from a container's device to the uplink; narrow says that it
-// gets smaller on the way.
+// mtuPath lists the MTUs from a container's device to the uplink. narrow reports that a later one
+// is smaller than the container's.
 func (f *Facts) mtuPath(d, uplink Device) (said string, differ, narrow bool) {
 	devices := []Device{{Name: "the container's " + d.Name, MTU: d.MTU}}
 	for _, port := range f.Devices {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Measure is the command that measures routes like those of a port.
+// Measure is a command that measures routes of the same kinds as a port's.
 type Measure struct {
 	Clients []Client `json:"clients"`
 	Command string   `json:"command"`
@@ -16,8 +16,8 @@ type Measure struct {
 	modes, targets []string
 }
 
-// measures are the commands for the routes that were found, one for each place: what
-// was found is in it beside what a published port could be instead.
+// measures returns the commands for the routes that were found, one for each place. A command also
+// includes the alternatives for a published port.
 func measures(rows []Row) []Measure {
 	var out []Measure
 	for _, c := range clients {
@@ -57,8 +57,8 @@ func once[T comparable](have []T, x T) []T {
 	return append(have, x)
 }
 
-// command names the modes by which the targets can be reached: rules do not take
-// ::1, and a proxy's client does not dial the machine's address (internal/record/mode).
+// command returns the command with the modes by which its targets can be reached: rules do not
+// translate ::1, and a proxy's client does not dial the machine's address (internal/record/mode).
 func (m *Measure) command() string {
 	modes := m.modes
 	only := func(target string) bool { return slices.Equal(m.targets, []string{target}) }
@@ -79,8 +79,8 @@ func (m *Measure) command() string {
 	return strings.Join(words, " ")
 }
 
-// Through returns the container's address behind the docker-proxy that a client of this machine goes
-// through when it dials a TCP address; ok is false if it goes through none, or that is not known.
+// Through returns the container's address behind the docker-proxy that a client on this machine
+// uses when it dials a TCP address. ok is false if it uses none, or if that is not known.
 func Through(f *Facts, dial netip.AddrPort) (behind netip.AddrPort, ok bool) {
 	dial = netip.AddrPortFrom(dial.Addr().Unmap(), dial.Port())
 	for _, row := range Judge(f, dial.Port()).Ports {
@@ -95,7 +95,8 @@ func Through(f *Facts, dial netip.AddrPort) (behind netip.AddrPort, ok bool) {
 }
 
 // measureServer returns the command that measures the port's own server over its routes from this
-// machine: the first one, if its addresses have several. It returns "" if there are not two routes.
+// machine. If its addresses have several servers, it takes the first one. It returns "" if there
+// are fewer than two routes.
 func (f *Facts) measureServer(rows []Row) string {
 	type route struct{ name, dial string }
 	var routes []route
@@ -136,7 +137,7 @@ func (f *Facts) measureServer(rows []Row) string {
 	return command
 }
 
-// processIn names the process that listens in a container; "" if it is not known.
+// processIn returns the name of the process that listens in a container, or "" if it is not known.
 func (f *Facts) processIn(s Server) string {
 	c, ok := f.byID(s.ID)
 	if !ok {
@@ -150,8 +151,8 @@ func (f *Facts) processIn(s Server) string {
 	return ""
 }
 
-// knownClients are what measures well-known servers, by a word in the name of the container, its image
-// or its process: a command, and an address as it takes it.
+// knownClients lists commands that measure well-known servers, with their form of an address. A
+// word must occur in the name of the container, its image or its process.
 var knownClients = []struct{ words, command, address string }{
 	{"redis valkey", "toll run --recipe redis", "%s"},
 	{"postgres", "toll sql", "postgres://postgres@%s/postgres"},
@@ -160,7 +161,8 @@ var knownClients = []struct{ words, command, address string }{
 	{"nginx httpd apache caddy traefik haproxy", "toll run --recipe wrk", "%s"},
 }
 
-// clientFor returns the command that measures a server of which these names are known.
+// clientFor returns the command that measures the server with these names, and its form of an
+// address.
 func clientFor(names string) (command, address string) {
 	names = strings.ToLower(names)
 	for _, k := range knownClients {

@@ -7,29 +7,28 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 )
 
-// schema names the version of the report's JSON form, which docs/results.md
-// documents.
+// schema is the version of the report's JSON format, documented in docs/results.md.
 const schema = "bridgetoll.ports/1"
 
-// Report is what `toll ports` prints.
+// Report is the output of `toll ports`.
 type Report struct {
 	Schema  string   `json:"schema"`
-	Port    uint16   `json:"port,omitempty"` // the one that was asked for
+	Port    uint16   `json:"port,omitempty"` // the requested one
 	Docker  string   `json:"docker,omitempty"`
-	Address []string `json:"own_addresses"`    // that "own" stands for
-	Client  string   `json:"client,omitempty"` // the other machine that was asked for
+	Address []string `json:"own_addresses"`    // the addresses that "own" stands for
+	Client  string   `json:"client,omitempty"` // the requested other machine
 	Ports   []Row    `json:"ports"`
-	Inside  []Inside `json:"inside"` // in containers, not published
-	// Exposure is the ports of both by who reaches them, Answer the same in sentences; nil if
-	// there are none.
+	Inside  []Inside `json:"inside"` // unpublished ports in containers
+	// Exposure lists the ports of Ports and Inside by who reaches them; Answer gives the same in
+	// sentences, nil if there are no ports.
 	Exposure   []Exposed        `json:"exposure"`
 	Answer     *analysis.Answer `json:"answer,omitempty"`
-	Containers []Home           `json:"containers,omitempty"` // of all ports: who runs, and its addresses
+	Containers []Home           `json:"containers,omitempty"` // on all ports: the running ones
 	Proxies    *Proxies         `json:"proxies,omitempty"`    // nil: no docker-proxy runs
 	Traps      []Trap           `json:"traps"`
 	Checks     []Check          `json:"checks,omitempty"`
 	Costs      *Costs           `json:"costs,omitempty"`
-	Measure    []Measure        `json:"measure,omitempty"` // of one port
+	Measure    []Measure        `json:"measure,omitempty"` // in a report on one port
 	// MeasureServer is the command that measures the one port's own server over each of its routes;
 	// "": there is only one route, or the server is not known.
 	MeasureServer string    `json:"measure_server,omitempty"`
@@ -48,7 +47,7 @@ type Row struct {
 	addr    netip.Addr
 }
 
-// Server is who really serves the port.
+// Server is the program that serves the port in the end.
 type Server struct {
 	Kind  string `json:"kind"` // "process", "container", "service" (a swarm's, by its ingress) or "unknown"
 	Name  string `json:"name,omitempty"`
@@ -56,29 +55,28 @@ type Server struct {
 	Image string `json:"image,omitempty"`
 	ID    string `json:"id,omitempty"`
 	Port  uint16 `json:"port,omitempty"` // the container's
-	// Network says that a container has the machine's network or another
-	// container's.
+	// Network is set if the container uses the machine's network ("host") or another container's.
 	Network string `json:"network,omitempty"`
-	State   string `json:"state,omitempty"` // of a container: "paused"
+	State   string `json:"state,omitempty"` // a container's: "paused"
 }
 
-// Holder is who has the listening socket.
+// Holder is the program that holds the listening socket.
 type Holder struct {
 	Kind string `json:"kind"` // "server", "docker-proxy", "rootlesskit", "dockerd", "rules" (no socket) or "unknown"
 	PID  int    `json:"pid,omitempty"`
-	// Memory is a proxy's, in bytes; Connections are its clients' that are open.
+	// Memory is a proxy's, in bytes. Connections is the number of its clients' open connections.
 	Memory      int64 `json:"memory_bytes,omitempty"`
 	Connections int   `json:"connections,omitempty"`
 }
 
-// Proxies are the docker-proxies together.
+// Proxies sums up the docker-proxies.
 type Proxies struct {
 	Number      int   `json:"number"`
 	Memory      int64 `json:"memory_bytes"`
 	Connections int   `json:"connections"`
 }
 
-// Client is where a client is and what it dials.
+// Client is a client's place and the address that it dials.
 type Client string
 
 // The clients, in the order of the table's columns.
@@ -92,10 +90,10 @@ const (
 
 var clients = []Client{Loopback, Loopback6, OwnAddr, Neighbour, Remote}
 
-// Clients lists them.
+// Clients returns the clients in the order of the table's columns.
 func Clients() []Client { return slices.Clone(clients) }
 
-// PathKind is what a path is in one word.
+// PathKind is the kind of a path, in one word.
 type PathKind string
 
 // The kinds of paths.
@@ -110,22 +108,22 @@ const (
 	Nothing    PathKind = "nothing"  // refused: nothing listens
 )
 
-// Path is how a client gets to the server, or why not.
+// Path describes how a client gets to the server, or why it does not.
 type Path struct {
 	Kind PathKind `json:"way"`
 	Dial string   `json:"dial"`
-	// Masqueraded says that the server does not see the client's address.
+	// Masqueraded reports that the server does not see the client's address.
 	Masqueraded bool     `json:"masqueraded,omitempty"`
 	Hops        []Hop    `json:"hops"`
-	Why         string   `json:"why,omitempty"`     // it ends where it does
-	Remedy      string   `json:"remedy,omitempty"`  // what lets it through, if it is blocked; "": not known
-	Doubt       []string `json:"doubt,omitempty"`   // what was not known
-	Depends     []string `json:"depends,omitempty"` // rules that are otherwise for other clients of that place
+	Why         string   `json:"why,omitempty"`     // why the path ends where it does
+	Remedy      string   `json:"remedy,omitempty"`  // the change that unblocks it; "": not known
+	Doubt       []string `json:"doubt,omitempty"`   // facts that could not be read
+	Depends     []string `json:"depends,omitempty"` // rules that treat other clients there differently
 	Cost        []Cost   `json:"cost,omitempty"`
 
 	target    netip.AddrPort // in the container's network
 	elsewhere bool           // another row's socket takes it
-	proxy     Proxy          // of ByProxy and ByShortcut
+	proxy     Proxy          // for ByProxy and ByShortcut
 	nobody    string         // the container in which nothing listens
 	localnet  string         // the device that does not carry 127.0.0.1
 }
@@ -135,14 +133,14 @@ func (p Path) Answers() bool {
 	return p.Kind == Direct || p.Kind == ByProxy || p.Kind == ByShortcut || p.Kind == ByNAT || p.Kind == Hairpin
 }
 
-// inside reports whether an exposed port is one that nobody publishes.
+// inside reports whether an exposed port is in Inside, and so not published.
 func (r *Report) inside(x Exposed) bool {
 	return slices.ContainsFunc(r.Inside, func(i Inside) bool {
 		return i.Port == x.Port && i.Proto == x.Proto && i.Server.brief() == x.Server
 	})
 }
 
-// Hop is one thing on a path.
+// Hop is one station of a path.
 type Hop struct {
 	Kind string `json:"kind"` // lo, wire, DNAT, MASQ, proxy, bridge, veth, socket, server
 	Text string `json:"text"`
@@ -156,16 +154,15 @@ type Trap struct {
 	Evidence string   `json:"evidence"`
 	Remedy   string   `json:"remedy"`
 
-	container string   // of PortConflict, by its id
-	seen      []string // the evidence of each port, where it is one of many
+	container string   // for PortConflict: the container's id
+	seen      []string // the evidence for each port, if there are several
 }
 
-// Check is a TCP connection that was tried.
+// Check is the result of one TCP connection attempt.
 type Check struct {
 	Client Client `json:"client"`
 	Dial   string `json:"dial"`
-	// Got is "connected", "refused", "timeout", "closed" (accepted and closed at
-	// once) or "error".
+	// Got is "connected", "refused", "timeout", "closed" (accepted and closed at once) or "error".
 	Got      string   `json:"got"`
 	Detail   string   `json:"detail,omitempty"`
 	Elapsed  float64  `json:"elapsed_s"`
@@ -173,25 +170,25 @@ type Check struct {
 	Agrees   bool     `json:"agrees"`
 }
 
-// Cost is a path's measured price: a ratio to the results file's baseline.
+// Cost is the measured cost of a path, as a ratio to the results file's baseline.
 type Cost struct {
 	Mode    string  `json:"mode"`
 	Load    string  `json:"load"`
 	Metric  string  `json:"metric"`
 	Ratio   float64 `json:"ratio"`
-	Text    string  `json:"text"` // with its interval
+	Text    string  `json:"text"` // the ratio with its interval
 	Verdict string  `json:"verdict"`
 }
 
-// Costs says where the costs come from.
+// Costs names the source of the costs.
 type Costs struct {
 	File     string   `json:"file"`
 	Baseline string   `json:"baseline"`
-	Lacks    []string `json:"lacks,omitempty"` // modes that the file has no result for
+	Lacks    []string `json:"lacks,omitempty"` // modes without a result in the file
 }
 
-// Served reports whether any client gets an answer at any of the ports. A check
-// that was refused counts more than what was inferred.
+// Served reports whether any client gets an answer at any of the ports. A refused check overrides
+// what was inferred.
 func (r *Report) Served() bool {
 	for _, row := range r.Ports {
 		for c, p := range row.Paths {

@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// A container that was started so often and so short a time ago does not stay up.
+// A container with at least this number of restarts, the last within this time, does not stay up.
 const (
 	manyRestarts = 2
 	shortUp      = time.Minute
 )
 
-// stopped are containers that should serve their ports and do not run, or not for
-// long.
+// stopped finds containers that should serve their ports and are paused or do not stay up.
 func (f *Facts) stopped(rows []Row) []Trap {
 	conflicts := f.conflicts(rows)
 	var out []Trap
@@ -32,7 +31,7 @@ func (f *Facts) stopped(rows []Row) []Trap {
 				Text:     fmt.Sprintf("Container %s is paused: the kernel accepts connections to it, but it does not answer", c.Name),
 				Evidence: "Docker says so", Remedy: "docker unpause " + c.Name})
 		case len(ports) == 0 || c.State != "restarting" && (c.PID == 0 || c.Restarts < manyRestarts || c.Up > shortUp),
-			slices.ContainsFunc(conflicts, func(t Trap) bool { return t.container == c.ID }): // which says more
+			slices.ContainsFunc(conflicts, func(t Trap) bool { return t.container == c.ID }): // reported as a conflict
 		default:
 			t := Trap{Code: Restarting, Ports: ports,
 				Text:     fmt.Sprintf("Container %s (%s) does not stay up: %s is only served intermittently", c.Name, c.State, strings.Join(ports, ", ")),
@@ -54,7 +53,7 @@ func lastLine(log string) string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// portNames are the machine's ports that were asked for, each once.
+// portNames returns the machine's ports in asked, each once.
 func portNames(asked []Published) []string {
 	var out []string
 	for _, p := range asked {
@@ -66,8 +65,7 @@ func portNames(asked []Published) []string {
 	return out
 }
 
-// internal: ports that Docker was asked to publish, of containers that have only
-// internal networks.
+// internal finds ports that Docker was asked to publish for containers with internal networks only.
 func (f *Facts) internal([]Row) []Trap {
 	var out []Trap
 	for _, c := range f.Containers {
@@ -87,8 +85,8 @@ func (f *Facts) internal([]Row) []Trap {
 	return out
 }
 
-// udpSource: what answers from a wildcard's UDP socket lets the kernel choose the
-// source, which is the address nearest to the client, not the one that it asked.
+// udpSource finds UDP services on all addresses. The kernel chooses the source of their answers:
+// the address nearest to the client, not the one that it dialled.
 func (f *Facts) udpSource(rows []Row) []Trap {
 	t := Trap{Code: UDPSource, Text: "A UDP service on all addresses may answer from another one than a client asked, and many clients then drop the answer",
 		Remedy: "let it listen on the address that clients ask; or they ask the one nearest to them"}
@@ -120,8 +118,8 @@ func (f *Facts) udpSource(rows []Row) []Trap {
 	return []Trap{t}
 }
 
-// otherSource finds clients that would be answered from another address. Those that
-// rules lead on are not: connection tracking puts the address back.
+// otherSource describes the clients that get answers from another address. Clients behind NAT rules
+// are not affected: connection tracking restores the address.
 func (f *Facts) otherSource(r *Row) string {
 	six := r.Family == "ipv6"
 	asked, uplink := f.address(six)
@@ -149,8 +147,8 @@ func (f *Facts) otherSource(r *Row) string {
 	return fmt.Sprintf("asked at %s by a client behind %s, it answers from %s", asked, strings.Join(behind, ", "), strings.Join(from, ", "))
 }
 
-// ownSource is the first major version of Docker Engine whose docker-proxy answers
-// from the address that was asked.
+// ownSource is the first major version of Docker Engine whose docker-proxy answers from the address
+// that the client dialled.
 const ownSource = 28
 
 func udpHolder(r *Row) string {

@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
 
-// Judge makes the report; port 0 is every port.
+// Judge returns the report on a port, or on every port if port is 0.
 func Judge(f *Facts, port uint16) *Report {
 	r := &Report{Schema: schema, Port: port, Docker: f.Docker, Ports: []Row{}, Traps: []Trap{}, Missing: append([]Missing{}, f.Missing...), Address: []string{}}
 	if f.Client.IsValid() {
@@ -54,8 +54,8 @@ func Judge(f *Facts, port uint16) *Report {
 	return r
 }
 
-// settle corrects who serves where the rules know better than the socket:
-// dockerd only keeps published ports taken.
+// settle corrects the server of a row where the rules are more precise than the socket: dockerd
+// only reserves published ports.
 func (f *Facts) settle(r *Row) {
 	if r.Server.Kind == "container" || r.Server.Kind == "service" || r.Holder.Kind == "docker-proxy" || r.Holder.Kind == Rootlesskit {
 		return
@@ -73,15 +73,14 @@ func (f *Facts) settle(r *Row) {
 	}
 }
 
-// about reports whether the trap is about a port; those of the whole machine are
-// about each.
+// about reports whether the trap concerns a port. Traps of the whole machine concern each.
 func (t Trap) about(port uint16) bool {
 	return len(t.Ports) == 0 || slices.ContainsFunc(t.Ports, func(s string) bool {
 		return s == strconv.Itoa(int(port))+"/tcp" || s == strconv.Itoa(int(port))+"/udp"
 	})
 }
 
-// rows are the sockets that listen, and the ports that only rules lead to.
+// rows returns the listening sockets, and the ports that only rules lead to.
 func (f *Facts) rows() []Row {
 	var out []Row
 	for _, l := range f.Listeners {
@@ -122,7 +121,7 @@ func newRow(proto string, at netip.AddrPort) Row {
 
 func (r Row) same(o Row) bool { return r.Port == o.Port && r.Proto == o.Proto && r.addr == o.addr }
 
-// ruled are the ports that DNAT rules lead on and that have no row yet.
+// ruled returns the ports that DNAT rules translate and that have no row yet.
 func (f *Facts) ruled(have []Row) []Row {
 	var out []Row
 	for _, c := range f.Rules.Chains {
@@ -154,12 +153,12 @@ func (f *Facts) ruled(have []Row) []Row {
 	return out
 }
 
-// covered reports whether a row of the same port takes r's address too.
+// covered reports whether o, a row of the same port, also takes r's address.
 func (r Row) covered(o Row) bool {
 	return r.Port == o.Port && r.Proto == o.Proto && r.concerns(o.addr) && (o.addr.IsUnspecified() || o.Address == "*")
 }
 
-// serverOf is who serves a socket's clients in the end.
+// serverOf returns the server that a socket's clients reach in the end.
 func (f *Facts) serverOf(l Listener) Server {
 	if p, ok := f.proxyOf(l); ok {
 		if c, ok := f.behind(p); ok {
@@ -186,15 +185,15 @@ func (f *Facts) serverOf(l Listener) Server {
 	if known && c.Host {
 		return Server{Kind: "container", Name: c.Name, Image: c.Image, ID: c.ID, PID: o.PID, Port: l.Addr.Port(), Network: "host", State: c.state()}
 	}
-	// A process of a container that has a network of its own left it, or has this
-	// socket from elsewhere: it is not the container that answers here.
+	// The owner's container has its own network. The process left that network, or got this socket
+	// from elsewhere; so the container is not the server.
 	if o.Container != "" && !known {
 		return Server{Kind: "container", Name: short(o.Container), ID: o.Container, PID: o.PID, Port: l.Addr.Port(), Network: "host"}
 	}
 	return Server{Kind: "process", Name: o.Name, PID: o.PID}
 }
 
-// serverAt is who has an address that a port leads to.
+// serverAt returns the server at an address that a port leads to.
 func (f *Facts) serverAt(proto string, to netip.AddrPort) Server {
 	if c, ok := f.at(to.Addr()); ok {
 		return f.containerServer(c, to.Port())
@@ -208,7 +207,7 @@ func (f *Facts) serverAt(proto string, to netip.AddrPort) Server {
 	return Server{Kind: "unknown", Name: to.String()}
 }
 
-// publisher is the container whose published port a socket keeps taken.
+// publisher returns the container whose published port a socket reserves.
 func (f *Facts) publisher(l Listener) (Container, Published, bool) {
 	for _, c := range f.Containers {
 		for _, p := range c.Published {
@@ -220,8 +219,8 @@ func (f *Facts) publisher(l Listener) (Container, Published, bool) {
 	return Container{}, Published{}, false
 }
 
-// containerServer is a container's port; "nobody" if nothing listens there. A
-// port of a shared network is that container's whose process listens.
+// containerServer returns the server on a container's port. In a shared network it is the container
+// whose process listens.
 func (f *Facts) containerServer(c Container, port uint16) Server {
 	s := Server{Kind: "container", Name: c.Name, Image: c.Image, ID: c.ID, PID: c.PID, Port: port, State: c.state()}
 	for _, l := range c.Listeners {
@@ -241,7 +240,7 @@ func (f *Facts) containerServer(c Container, port uint16) Server {
 // statePaused is Docker's word for a container whose processes are stopped.
 const statePaused = "paused"
 
-// state is what hinders a container to answer; "" if nothing does.
+// state returns what prevents a container from answering, or "".
 func (c Container) state() string {
 	if c.State == statePaused {
 		return c.State
@@ -263,10 +262,10 @@ func (f *Facts) holderOf(l Listener) Holder {
 	return Holder{Kind: "server", PID: l.Owners[0].PID}
 }
 
-// short is an id as Docker prints it.
+// short returns an id as Docker prints it.
 func short(id string) string { return id[:min(len(id), 12)] }
 
-// describe is the server as text.
+// describe returns a description of the server.
 func (s Server) describe() string {
 	switch s.Kind {
 	case "container":

@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
 
-// Codes of traps. They are part of the report's format.
+// The codes of traps. They are part of the report's format.
 const (
 	Loopback6Proxy4  = "loopback6-proxy4"
 	Loopback6Nothing = "loopback6-nothing"
@@ -31,11 +31,11 @@ const (
 	UDPSource        = "udp-source"
 )
 
-// codes lists them in the order of the report.
+// codes lists the codes in the order of the report.
 var codes = []string{PortConflict, Paused, Restarting, ReuseportTwins, PublishedNobody, InternalNetwork, IngressNothing, RouteLocalnet, Loopback6Nothing,
 	Loopback6Proxy4, UDPSource, ProxyLoad, PublicLocalOnly, Unpublished, BridgeNFDrop, MTUDiffers, ConntrackFull}
 
-// traps applies each rule.
+// traps returns the traps that the rules below find.
 func (f *Facts) traps(rows []Row) []Trap {
 	var out []Trap
 	for _, rule := range []func([]Row) []Trap{f.conflicts, f.stopped, f.twins, f.nobody, f.internal, f.unserved, f.localnet, f.loopback6, f.udpSource, f.proxyLoad,
@@ -48,7 +48,7 @@ func (f *Facts) traps(rows []Row) []Trap {
 
 func (r Row) name() string { return fmt.Sprintf("%d/%s", r.Port, r.Proto) }
 
-// taken is what programs and Docker say when a port is.
+// Patterns of the messages of programs and Docker about a port in use.
 var (
 	taken   = regexp.MustCompile(`(?i)address (is )?already in use|EADDRINUSE|port is already allocated|only one usage of each socket address`)
 	hasPort = regexp.MustCompile(`[:\s]([0-9]{2,5})\b`)
@@ -86,8 +86,7 @@ func (f *Facts) conflicts(rows []Row) []Trap {
 	return out
 }
 
-// twins are programs that share a port by SO_REUSEPORT without being one
-// another's workers.
+// twins finds different programs that share a port by SO_REUSEPORT.
 func (f *Facts) twins([]Row) []Trap {
 	var out []Trap
 	for i, a := range f.Listeners {
@@ -109,7 +108,7 @@ func (f *Facts) twins([]Row) []Trap {
 	return out
 }
 
-// nobody: published, but nothing listens in the container.
+// nobody finds published ports on which nothing listens in the container.
 func (f *Facts) nobody(rows []Row) []Trap {
 	var out []Trap
 	seen := map[string]bool{}
@@ -169,8 +168,8 @@ func (f *Facts) localnet(rows []Row) []Trap {
 	return []Trap{t}
 }
 
-// loopback6 is about ports of containers: a program for the machine alone may
-// well listen on 127.0.0.1 only.
+// loopback6 finds ports of containers that clients of ::1 do not reach as they reach 127.0.0.1. A
+// program on this machine may well listen on 127.0.0.1 only.
 func (f *Facts) loopback6(rows []Row) []Trap {
 	proxied := Trap{Code: Loopback6Proxy4, Text: "::1 goes through a proxy that dials the container by IPv4",
 		Remedy: "where localhost may resolve to ::1, dial 127.0.0.1 or, by NAT, the machine's own address; or give the container's network IPv6"}
@@ -198,16 +197,16 @@ func (f *Facts) loopback6(rows []Row) []Trap {
 	return slices.DeleteFunc([]Trap{nothing, proxied}, func(t Trap) bool { return len(t.Ports) == 0 })
 }
 
-// add puts one more port into a trap.
+// add adds a port to the trap.
 func (t *Trap) add(r Row, evidence string) {
 	t.Ports = append(t.Ports, r.name())
 	t.seen = append(t.seen, evidence)
 }
 
-// fewSeen is of how many ports a trap of many shows the evidence.
+// fewSeen is the number of ports whose evidence a trap of many ports shows.
 const fewSeen = 3
 
-// of is the trap as it concerns one port; 0: all, with the evidence of a few.
+// of returns the trap for one port, or for all if port is 0, with the evidence of a few.
 func (t Trap) of(port uint16) Trap {
 	if len(t.seen) == 0 {
 		return t
@@ -231,8 +230,8 @@ func (t Trap) of(port uint16) Trap {
 	return t
 }
 
-// letThrough is how what crosses a bridge gets past a chain. Docker leaves others a
-// chain for that where it writes iptables.
+// letThrough returns how to let packets that cross a bridge past a chain. Where Docker writes
+// iptables, it leaves DOCKER-USER for such rules.
 func (f *Facts) letThrough(bridge, chain string) string {
 	if slices.ContainsFunc(f.Rules.Chains, func(c firewall.Chain) bool { return c.Name == "DOCKER-USER" }) {
 		return fmt.Sprintf("iptables -I DOCKER-USER -i %s -o %s -j ACCEPT", bridge, bridge)
@@ -240,8 +239,7 @@ func (f *Facts) letThrough(bridge, chain string) string {
 	return fmt.Sprintf("a rule before %s that accepts what comes from %s and goes to %s", chain, bridge, bridge)
 }
 
-// bridgeNF: bridged frames cross iptables, whose FORWARD policy is for routed
-// ones.
+// bridgeNF finds bridged frames that cross iptables, whose FORWARD policy is meant for routed ones.
 func (f *Facts) bridgeNF([]Row) []Trap {
 	if !f.Switches.BridgeNF || !f.Known.Rules {
 		return nil
