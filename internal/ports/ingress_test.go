@@ -7,8 +7,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
 
-// ingressRules are what Docker before 29 writes for a service that publishes 8091 by
-// the ingress, whose end on this node is 172.18.0.2, after moby/libnetwork#2395 and
+// ingressRules are the rules that Docker before 29 writes for a service that publishes 8091 by the
+// ingress, whose address on this node is 172.18.0.2, after moby/libnetwork#2395 and
 // moby/moby#26930.
 const ingressRules = `*nat
 :PREROUTING ACCEPT [0:0]
@@ -23,8 +23,8 @@ const ingressRules = `*nat
 COMMIT
 `
 
-// A port of a service is its own, not dockerd's and not of an unknown container;
-// whether a task answers is not known here.
+// A service's port belongs to the service, not to dockerd or an unknown container. Whether a task
+// answers is not known here.
 func TestIngress(t *testing.T) {
 	swarm := func(services ...Service) *Facts {
 		f := healthy()
@@ -53,7 +53,7 @@ func TestIngress(t *testing.T) {
 			t.Errorf("%s: %+v %+v %s %+v", c.name, row.Server, row.Holder, routes(row), r.Traps)
 		}
 	}
-	f := swarm(shop) // Docker 29: a published port like others, by docker-proxy too
+	f := swarm(shop) // Docker 29: published like other ports, also by docker-proxy
 	f.Listeners[len(f.Listeners)-1].Owners = []Process{{PID: 900, Name: "docker-proxy"}}
 	f.Proxies = append(f.Proxies, Proxy{PID: 900, Proto: "tcp", Host: addrPort("[::]:8091"), Container: addrPort("172.18.0.2:8091")})
 	if row := find(t, Judge(f, 8091), "*", 8091); row.Server.Name != "shop" || row.Holder.Kind != "docker-proxy" {

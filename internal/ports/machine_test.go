@@ -59,8 +59,8 @@ const (
 	webID                       = "4c357c4cf6ba95a34db253871e120158ca5e105d1a084c3353e392c400fa0975"
 )
 
-// healthy is a machine without traps: sshd, and container web published by proxy
-// and NAT over IPv4, and over IPv6 in its own right.
+// healthy returns a machine without traps: sshd, and the container web, published by proxy and NAT
+// over IPv4 and separately over IPv6.
 func healthy() *Facts {
 	lan6 := addr("fd00::2")
 	return &Facts{
@@ -93,7 +93,7 @@ func healthy() *Facts {
 	}
 }
 
-// routes are a row's, in the order of clients; "" where there is none.
+// routes returns a row's routes, in the order of clients; a missing one is "".
 func routes(r Row) string {
 	var out []string
 	for _, c := range clients {
@@ -140,11 +140,11 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// Each change to the machine changes the routes as it should.
+// Each case changes the machine, and so the routes.
 func TestRoutes(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Facts)
-		want   string // of 0.0.0.0:8080
+		want   string // the routes of 0.0.0.0:8080
 	}{
 		"proxy off": {proxyOff, "DNAT  DNAT hairpin DNAT"},
 		"proxy off, no br_netfilter": {func(f *Facts) { proxyOff(f); f.Switches.BridgeNF = false },
@@ -181,7 +181,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// proxyOff is "userland-proxy": false: dockerd keeps the port taken.
+// proxyOff sets "userland-proxy": false, where dockerd reserves the port.
 func proxyOff(f *Facts) {
 	f.Proxies = nil
 	f.Listeners[1].Owners = []Process{{PID: 1, Name: "dockerd"}}
@@ -192,7 +192,7 @@ func proxyOff(f *Facts) {
 	f.Switches.BridgeNF = true
 }
 
-// NAT takes ::1 nowhere, whatever route_localnet is.
+// NAT does not translate ::1, whatever route_localnet is.
 func TestLoopback6ByNAT(t *testing.T) {
 	f := healthy()
 	f.Proxies = f.Proxies[:1]
@@ -208,7 +208,7 @@ func TestLoopback6ByNAT(t *testing.T) {
 	}
 }
 
-// Without a socket and without Docker's word, the rules alone make a row.
+// Without a socket and without Docker's answer, the rules alone make a row.
 func TestRulesOnly(t *testing.T) {
 	f := healthy()
 	proxyOff(f)
@@ -225,8 +225,7 @@ func TestRulesOnly(t *testing.T) {
 	}
 }
 
-// Dockerd's own ports are its own; where nobody asked Docker, others are in
-// doubt.
+// dockerd's own ports belong to dockerd. If Docker was not asked, its other ports are in doubt.
 func TestDockerdItself(t *testing.T) {
 	f := healthy()
 	f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Addr: addrPort("0.0.0.0:2375"), Inode: 7, Owners: []Process{{PID: 1, Name: "dockerd"}}},
@@ -242,7 +241,7 @@ func TestDockerdItself(t *testing.T) {
 	}
 }
 
-// A socket at one address takes what is sent there from the wildcard's.
+// A socket at one address takes that address from the wildcard's socket.
 func TestExactAddressWins(t *testing.T) {
 	f := healthy()
 	f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Addr: addrPort("127.0.0.1:22"), Inode: 7, Owners: []Process{{PID: 7, Name: "tunnel"}}})
@@ -255,8 +254,7 @@ func TestExactAddressWins(t *testing.T) {
 	}
 }
 
-// traps are planted one by one in the healthy machine: each is found, and
-// nothing else is.
+// Each trap, planted alone in the healthy machine, is found, and no other.
 func TestTraps(t *testing.T) {
 	for _, c := range planted {
 		t.Run(c.code, func(t *testing.T) {
@@ -279,7 +277,7 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// A proxy's memory and connections are its row's, and all proxies' together the report's.
+// A proxy's memory and connections are in its row, and the sums of all proxies in the report.
 func TestProxyMemory(t *testing.T) {
 	f := healthy()
 	f.Proxies[0].Memory, f.Proxies[1].Memory = 4<<20, 3<<20
@@ -298,8 +296,8 @@ func TestProxyMemory(t *testing.T) {
 	}
 }
 
-// isolation is what Docker Engine 28 writes besides: nothing from outside to a container's own
-// address, and nothing from one of its networks to another.
+// isolation is what Docker Engine 28 writes in addition: no packets from outside to a container's
+// own address, and none from one of its networks to another.
 const isolation = `*raw
 :PREROUTING ACCEPT [0:0]
 -A PREROUTING -d 172.17.0.2/32 ! -i docker0 -j DROP
@@ -310,8 +308,8 @@ COMMIT
 COMMIT
 `
 
-// What listens in a container and is not published has a row, with routes to the container's
-// own address.
+// An unpublished port that listens in a container has a row, with routes to the container's own
+// address.
 func TestInside(t *testing.T) {
 	quiet := func(f *Facts, at string) *Facts {
 		f.Containers[0].Listeners = append(f.Containers[0].Listeners, Listener{Proto: "tcp", Addr: addrPort(at), Inode: 10, Owners: []Process{{PID: webPID, Name: "nginx", Container: webID}}})
@@ -321,7 +319,7 @@ func TestInside(t *testing.T) {
 	for name, c := range map[string]struct {
 		at     string
 		change func(*Facts)
-		want   string // of this machine, its network, another network, another machine; "": no row
+		want   string // for this machine, its network, another network, another machine; "": no row
 	}{
 		"routed":         {"0.0.0.0:9000", func(f *Facts) { f.Rules = firewall.Rules{} }, "direct direct direct direct?"},
 		"isolated":       {"0.0.0.0:9000", func(f *Facts) { f.Rules = firewall.ParseSave(isolation, false) }, "direct direct blocked blocked"},
@@ -362,7 +360,7 @@ func TestInside(t *testing.T) {
 	}
 }
 
-// Each port counts once, from the widest place that reaches it.
+// Each port counts once, for the widest place that reaches it.
 func TestExposure(t *testing.T) {
 	f := healthy()
 	f.Rules = firewall.ParseSave(withProxy, false)
@@ -389,7 +387,7 @@ func TestExposure(t *testing.T) {
 	}
 }
 
-// A container's device is named with its other end, which both ends must say.
+// A container's device is named with its other end, if both ends name each other.
 func TestHomes(t *testing.T) {
 	f := healthy()
 	f.Containers[0].Devices[0].Addrs = []netip.Prefix{netip.MustParsePrefix("172.17.0.2/16")}

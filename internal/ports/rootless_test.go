@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A rootless engine's container may have the address of one of the machine's own;
-// its ports lead there all the same, by rootlesskit and never by rules.
+// A rootless engine's container may have the same address as one of the machine's engine. Its ports
+// still lead to it, by rootlesskit and never by rules.
 func TestRootless(t *testing.T) {
 	const kit = 700
 	machine := func(c ...Container) *Facts {
@@ -37,7 +37,7 @@ func TestRootless(t *testing.T) {
 		}
 	}
 	f := machine(shop)
-	f.Known.Rules = false // an ordinary user's
+	f.Known.Rules = false // as for an ordinary user
 	if p := find(t, Judge(f, 8090), "0.0.0.0", 8090).Paths[OwnAddr]; p.Kind != ByProxy {
 		t.Errorf("%+v", p)
 	}

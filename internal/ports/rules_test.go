@@ -9,12 +9,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
 )
 
-// dropping is Docker's rule set with one more rule at the beginning of a chain.
+// dropping returns Docker's rules with one more rule at the beginning of a chain.
 func dropping(chain, rule string) firewall.Rules {
 	return firewall.ParseSave(strings.Replace(withProxy, ":DOCKER - [0:0]", ":OUTPUT ACCEPT [0:0]\n:DOCKER - [0:0]\n-A "+chain+" "+rule, 1), false)
 }
 
-// What administrators write into DOCKER-USER, and elsewhere.
+// Rules that administrators write into DOCKER-USER and other chains.
 func TestAdministratorsRules(t *testing.T) {
 	for _, c := range []struct{ chain, rule, want string }{
 		{"FORWARD", "-p tcp -m conntrack --ctorigdstport 8080 -j DROP", "proxy  DNAT proxy blocked"},
@@ -28,7 +28,7 @@ func TestAdministratorsRules(t *testing.T) {
 		{"FORWARD", "-m conntrack --ctexpire 5 -j DROP", "proxy  DNAT proxy DNAT?"},
 		{"FORWARD", "-s 198.51.100.0/24 -j DROP", "proxy  DNAT proxy DNAT*"},
 		{"FORWARD", "-i eth0 ! -s 198.51.100.0/24 -j DROP", "proxy  DNAT proxy blocked*"},
-		{"FORWARD", "-s 172.17.0.0/16 -o docker0 -j DROP", "proxy  DNAT proxy DNAT"}, // nobody outside has it
+		{"FORWARD", "-s 172.17.0.0/16 -o docker0 -j DROP", "proxy  DNAT proxy DNAT"}, // no outside source has it
 		{"INPUT", "-s 172.17.0.9 -j DROP", "proxy  DNAT proxy* DNAT"},
 		{"INPUT", "-i lo -p tcp --dport 8080 -j DROP", "blocked  DNAT proxy DNAT"},
 		{"INPUT", "-i lo -m conntrack --ctstatus CONFIRMED -j DROP", "blocked  DNAT proxy DNAT"},
@@ -50,12 +50,12 @@ func TestAdministratorsRules(t *testing.T) {
 	}
 }
 
-// Chains see the destination that is there at their priority.
+// Chains see the destination at their priority: before or after DNAT.
 func TestRulesBeforeAndAfterDNAT(t *testing.T) {
 	const raw = "*raw\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p tcp -m tcp --dport 8080 -j DROP\nCOMMIT\n"
 	f := healthy()
 	f.Rules.Chains = append(f.Rules.Chains, firewall.ParseSave(raw, false).Chains...)
-	if got := routes(find(t, Judge(f, 8080), "0.0.0.0", 8080)); got != "blocked  DNAT blocked blocked" { // lo's packets come by it too
+	if got := routes(find(t, Judge(f, 8080), "0.0.0.0", 8080)); got != "blocked  DNAT blocked blocked" { // packets on lo pass it too
 		t.Errorf("%q", got)
 	}
 	f = healthy()
@@ -67,7 +67,7 @@ func TestRulesBeforeAndAfterDNAT(t *testing.T) {
 	}
 }
 
-// A port may lead to another one of this machine.
+// A port may be redirected to another one of this machine.
 func TestRedirect(t *testing.T) {
 	f := healthy()
 	f.Rules = firewall.ParseSave("*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p tcp -m tcp --dport 23 -j REDIRECT --to-ports 22\nCOMMIT\n", false)
@@ -77,7 +77,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// One client is certain, and is checked to be another machine.
+// With a given client the result is certain; the client must be another machine.
 func TestClient(t *testing.T) {
 	f := healthy()
 	f.Rules = dropping("FORWARD", "-s 198.51.100.0/24 -j DROP")
@@ -100,7 +100,7 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// The commands measure what was found.
+// The commands measure the routes that were found.
 func TestMeasure(t *testing.T) {
 	commands := func(r *Report) string {
 		var out []string

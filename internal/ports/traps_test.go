@@ -36,7 +36,7 @@ var planted = []plant{
 		f.Ingress = Ingress{Addr: addr("172.18.0.2"), NoIPVS: true, Services: []Service{{"shop", "tcp", 8091, 80}}}
 	}, "CONFIG_IP_VS"},
 	{Unpublished, func(f *Facts) {
-		f.Containers[0].Exposed = []Published{{Proto: "tcp", Port: 81}, {Proto: "tcp", Port: 9}} // 9 does not listen
+		f.Containers[0].Exposed = []Published{{Proto: "tcp", Port: 81}, {Proto: "tcp", Port: 9}} // nothing listens on 9
 		f.Containers[0].Listeners = append(f.Containers[0].Listeners, Listener{Proto: "tcp", Addr: addrPort("0.0.0.0:81")})
 	}, "[81/tcp]"},
 	{PortConflict, func(f *Facts) {
@@ -81,7 +81,7 @@ var planted = []plant{
 	}, "it is 0: net.ipv4.conf.docker0.route_localnet"},
 }
 
-// What looks like a trap and is none.
+// Each case resembles a trap but is not one.
 func TestNoTraps(t *testing.T) {
 	for name, change := range map[string]func(*Facts){
 		"another machine is connected by the proxy": func(f *Facts) {
@@ -135,7 +135,7 @@ func TestNoTraps(t *testing.T) {
 	}
 }
 
-// A docker-proxy of Docker Engine 28 answers UDP from the address that was asked.
+// A docker-proxy of Docker Engine 28 answers UDP from the address that the client dialled.
 func TestUDPSourceOfProxy(t *testing.T) {
 	for docker, want := range map[string]int{"20.10.24": 1, "26.1.5+dfsg1": 1, "28.5.2": 0, "": 1} {
 		f := healthy()
@@ -155,7 +155,7 @@ func TestUDPSourceOfProxy(t *testing.T) {
 	}
 }
 
-// Of many ports a trap shows the evidence of a few, and for one port that port's.
+// A trap of many ports shows the evidence of a few; for one port it shows that port's.
 func TestTrapOfMany(t *testing.T) {
 	f := healthy()
 	for i := range 9 {
@@ -172,7 +172,7 @@ func TestTrapOfMany(t *testing.T) {
 	}
 }
 
-// What is paused accepts and does not answer, by whichever way.
+// A paused server accepts connections and does not answer, on any route.
 func TestPaused(t *testing.T) {
 	f := healthy()
 	f.Containers[0].State = "paused"
@@ -188,8 +188,8 @@ func TestPaused(t *testing.T) {
 	}
 }
 
-// A process of a container that has its own network is not the container, where it
-// has a socket of this machine.
+// A container with its own network is not the server of a socket of this machine that one of its
+// processes holds.
 func TestStray(t *testing.T) {
 	f := healthy()
 	f.Listeners[0].Owners[0].Container = webID

@@ -20,7 +20,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
-// What may drop packets on the way to a docker-proxy or a container is found, by name.
+// Whatever may drop packets to a docker-proxy or a container is found, by name.
 func TestAttached(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "network namespaces need root")
@@ -125,7 +125,7 @@ iptables-legacy -A INPUT -i lo -j users`, nil)
 	}
 }
 
-// published reads a new namespace after commands and attach, which is undone.
+// published reads a new namespace after commands and attach; attach is undone.
 func published(t *testing.T, commands string, attach func() (link.Link, error)) *ports.Facts {
 	t.Helper()
 	ns, err := netns.New()

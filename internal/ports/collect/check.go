@@ -13,12 +13,12 @@ import (
 
 const (
 	connectTimeout = time.Second
-	// closedWithin is how soon a proxy closes what it cannot pass on.
+	// closedWithin is the time in which a proxy closes a connection that it cannot forward.
 	closedWithin = 150 * time.Millisecond
 )
 
-// Check tries the report's paths from this machine by connecting, without
-// sending anything. UDP is not tried: a server need not answer.
+// Check tries the report's paths from this machine by connecting, without sending data. It does not
+// try UDP, because a server need not answer.
 func Check(ctx context.Context, r *ports.Report) {
 	tried := map[string]bool{}
 	for _, row := range r.Ports {
@@ -58,8 +58,8 @@ func connect(ctx context.Context, dial string) ports.Check {
 	return k
 }
 
-// agrees reports whether what was seen is what the path says. A server that
-// closes at once is a server still; a proxy without one closes too.
+// agrees reports whether the result matches the path. A server that closes at once is still a
+// server, but a proxy without a server closes too.
 func agrees(w ports.PathKind, got string) bool {
 	switch w {
 	case ports.Nothing:

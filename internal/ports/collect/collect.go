@@ -1,7 +1,6 @@
-// Package collect reads from the running machine what internal/ports judges:
-// sockets and their processes, rules, devices and settings of this network
-// namespace, and Docker's containers. It changes nothing. It lists in
-// Facts.Missing what it may not read, and goes on.
+// Package collect reads from the running machine the facts that internal/ports needs: sockets and
+// their processes, rules, devices and settings of this network namespace, and Docker's containers.
+// It changes nothing. It lists in Facts.Missing what it cannot read, and continues.
 package collect
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Facts reads the machine. Only what is needed at all can fail: the sockets.
+// Facts reads the machine. It returns an error only if it cannot read the sockets.
 func Facts(ctx context.Context) (*ports.Facts, error) {
 	c := &collector{f: &ports.Facts{}, root: os.Geteuid() == 0}
 	c.processes()
@@ -34,13 +33,13 @@ func Facts(ctx context.Context) (*ports.Facts, error) {
 	c.spaces()
 	used()
 	for _, p := range []any{&c.f.Listeners, &c.f.Containers, &c.f.Devices, &c.f.Docker, &c.f.Ingress, &c.f.Missing} {
-		printable.Fields(p) // the door for names of processes, devices and containers
+		printable.Fields(p) // makes names of processes, devices and containers printable
 	}
 	return c.f, nil
 }
 
-// Published reads only what decides about ports that running containers publish: no
-// namespaces of theirs, no CPU clocks, no logs.
+// Published reads only the facts about ports that running containers publish: no container
+// namespaces, CPU clocks or logs.
 func Published(ctx context.Context) (*ports.Facts, error) {
 	c := &collector{f: &ports.Facts{}, root: os.Geteuid() == 0, brief: true}
 	c.processes()
@@ -56,7 +55,7 @@ func Published(ctx context.Context) (*ports.Facts, error) {
 	return c.f, nil
 }
 
-// shortcuts reads those of toll fast, which only root sees.
+// shortcuts reads toll fast's shortcuts, which only root can see.
 func (c *collector) shortcuts() {
 	t, err := shortcut.Open()
 	if err != nil {
@@ -80,8 +79,8 @@ func (c *collector) shortcuts() {
 	}
 }
 
-// attached reads what may drop or change packets on their way to docker-proxies and to
-// containers, besides the rules of IP's own hooks.
+// attached reads what may drop or change packets to docker-proxies and containers, besides the
+// rules of IP's own hooks.
 func (c *collector) attached() {
 	if err := c.readAttached(); err != nil {
 		c.missing("programs, filters and queues of devices", err.Error(), "")
@@ -105,7 +104,7 @@ func (c *collector) readAttached() (err error) {
 	if c.f.Programs, err = bpf.Netfilter(); err != nil {
 		return err
 	}
-	ports := false // of a bridge have something attached
+	ports := false // whether a port of a bridge has something attached
 	for i := range c.f.Devices {
 		d := &c.f.Devices[i]
 		d.Attached = byDevice[d.Name]
@@ -117,17 +116,17 @@ func (c *collector) readAttached() (err error) {
 		ports = ports || d.Master != "" && len(d.Attached) > 0
 	}
 	for i := range c.f.Containers {
-		// Which port is a container's matters only then.
+		// The container's own port matters only then.
 		if x := &c.f.Containers[i]; ports && x.PID != 0 && !x.Rootless && !x.Host && x.Shares == "" {
 			if x.Devices, err = devicesIn(x.PID); err != nil {
-				x.Devices = nil // it ended, or any port may be its
+				x.Devices = nil // it ended, or any port may be its own
 			}
 		}
 	}
 	return nil
 }
 
-// unrouted returns why packets to a loopback address are not delivered here; "" if they are.
+// unrouted returns why packets to a loopback address are not delivered here, or "" if they are.
 func (c *collector) unrouted() string {
 	for _, a := range []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
 		here := slices.ContainsFunc(c.f.Devices, func(d ports.Device) bool {
@@ -146,14 +145,14 @@ func (c *collector) unrouted() string {
 type collector struct {
 	f      *ports.Facts
 	root   bool
-	brief  bool                       // only what Published reads
-	owners map[uint32][]ports.Process // by inode of their sockets
+	brief  bool                       // read only what Published needs
+	owners map[uint32][]ports.Process // by the inode of their sockets
 	procs  []process
 	space  map[int]string // by PID: its network namespace
 	hidden bool           // some processes' files cannot be read
 }
 
-// missing notes what could not be read.
+// missing notes a fact that could not be read.
 func (c *collector) missing(what, why, remedy string) {
 	c.f.Missing = append(c.f.Missing, ports.Missing{What: what, Why: why, Remedy: remedy})
 }

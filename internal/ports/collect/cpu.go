@@ -6,12 +6,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 )
 
-// cpuInterval is between two readings of the proxies' CPU clocks.
+// cpuInterval is the time between two readings of the proxies' CPU clocks.
 const cpuInterval = 200 * time.Millisecond
 
-// proxyCPU reads the proxies' clocks, and returns what reads them again, once the
-// interval is over, and notes how much they used. What else is read meanwhile costs
-// no time.
+// proxyCPU reads the proxies' CPU clocks and memory. The returned function waits until the interval
+// is over, reads the clocks again and notes the CPU use. The caller reads other facts in between,
+// so the interval costs no time.
 func (c *collector) proxyCPU() (again func()) {
 	before, start := map[int]time.Duration{}, time.Now()
 	for _, p := range c.f.Proxies {

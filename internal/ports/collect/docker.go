@@ -25,10 +25,10 @@ const (
 	dockerTimeout = 5 * time.Second
 	logLines      = "20"
 	logBytes      = 64 << 10
-	maxStopped    = 50 // stopped containers whose last words are read
+	maxStopped    = 50 // the number of stopped containers whose last output is read
 )
 
-// docker asks the engine about its containers and networks.
+// docker reads containers and networks from the engine.
 func (c *collector) docker(ctx context.Context) {
 	host, file, err := dockerHost()
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *collector) docker(ctx context.Context) {
 		}
 		in, err := api.ContainerInspect(ctx, s.ID, client.ContainerInspectOptions{})
 		if err != nil || in.Container.State == nil || in.Container.Config == nil {
-			continue // removed since
+			continue // removed meanwhile
 		}
 		x := describe(in.Container)
 		x.Image, x.Rootless = s.Image, rootless
@@ -86,8 +86,8 @@ func (c *collector) docker(ctx context.Context) {
 	c.ingress(ctx, api)
 }
 
-// dockerHost is the engine's address and its socket: only an engine of this
-// machine can say anything about its ports.
+// dockerHost returns the engine's address and the path of its socket. It returns an error for an
+// engine on another machine, which knows nothing about this machine's ports.
 func dockerHost() (host, file string, err error) {
 	if host, err = dockerapi.FindHost(os.Getenv); err == nil {
 		file, err = dockerapi.Socket(host)
@@ -95,7 +95,7 @@ func dockerHost() (host, file string, err error) {
 	return host, file, err
 }
 
-// noDocker says why the engine did not answer; that there is none is no fault.
+// noDocker notes why the engine did not answer. A machine without Docker is not a fault.
 func (c *collector) noDocker(path string, err error) {
 	if _, errStat := os.Stat(path); os.IsNotExist(errStat) {
 		if len(c.f.Proxies) > 0 || os.Getenv("DOCKER_HOST") != "" {
@@ -114,7 +114,7 @@ func running(s container.ContainerState) bool {
 	return s == container.StateRunning || s == container.StatePaused || s == container.StateRestarting
 }
 
-// describe takes from an inspection what is needed.
+// describe returns the container of an inspection.
 func describe(in container.InspectResponse) ports.Container {
 	x := ports.Container{Measuring: in.Config.Labels[dockerapi.RunLabel] != "", ID: in.ID, Name: strings.TrimPrefix(in.Name, "/"), PID: in.State.Pid, State: string(in.State.Status), Restarts: in.RestartCount}
 	if at, err := time.Parse(time.RFC3339Nano, in.State.StartedAt); err == nil {
@@ -153,8 +153,8 @@ func describe(in container.InspectResponse) ports.Container {
 	return x
 }
 
-// describeNetworks adds a container's networks, addresses and published ports, and
-// returns which of its ports are published.
+// describeNetworks adds a container's networks, addresses and published ports to x, and returns
+// which of its ports are published.
 func describeNetworks(x *ports.Container, s *container.NetworkSettings) (published map[string]bool) {
 	for name, n := range s.Networks {
 		x.Networks = append(x.Networks, name)
@@ -185,8 +185,7 @@ func describeNetworks(x *ports.Container, s *container.NetworkSettings) (publish
 	return published
 }
 
-// lastWords are the last lines of a container's log; "" where its driver keeps
-// none.
+// lastWords returns the last lines of a container's log, or "" if its log driver keeps none.
 func lastWords(ctx context.Context, api *client.Client, in container.InspectResponse) string {
 	r, err := api.ContainerLogs(ctx, in.ID, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: logLines})
 	if err != nil {
@@ -198,12 +197,12 @@ func lastWords(ctx context.Context, api *client.Client, in container.InspectResp
 	if in.Config.Tty {
 		_, _ = io.Copy(&out, limited)
 	} else {
-		_, _ = stdcopy.StdCopy(&out, &out, limited) // what came before a fault is of use too
+		_, _ = stdcopy.StdCopy(&out, &out, limited) // output before a fault is useful too
 	}
 	return out.String()
 }
 
-// shares turns ids of containers whose network others have into names.
+// shares replaces the ids of containers whose network others use by names.
 func (c *collector) shares() {
 	for i := range c.f.Containers {
 		x := &c.f.Containers[i]

@@ -10,13 +10,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
-// ingress asks where a swarm's node accepts ports of services, and of which
-// services. A node without a swarm has no such network, and one that is no
-// manager no list.
+// ingress reads where a swarm's node accepts services' ports, and for which services. A node
+// without a swarm has no such network; one that is not a manager has no list of services.
 func (c *collector) ingress(ctx context.Context, api *client.Client) {
 	const (
 		gateway = "docker_gwbridge"
-		sandbox = "ingress-sbox" // as it is called among the network's containers
+		sandbox = "ingress-sbox" // its name among the network's containers
 	)
 	n, err := api.NetworkInspect(ctx, gateway, client.NetworkInspectOptions{})
 	if err != nil {

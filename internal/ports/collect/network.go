@@ -46,7 +46,7 @@ func (c *collector) network() {
 	c.rules()
 	flows, err := conntrack.Translated()
 	if err != nil {
-		if c.root { // else the rules' sentence says it
+		if c.root { // otherwise the error about the rules says it
 			c.missing("connections through NAT", err.Error(), "")
 		}
 		return
@@ -62,7 +62,7 @@ func on(key string) bool {
 	return err == nil && v != "0"
 }
 
-// clientPorts returns net.ipv4.ip_local_port_range, which is IPv6's, too.
+// clientPorts returns net.ipv4.ip_local_port_range, which applies to IPv6 too.
 func clientPorts() (out [2]uint16) {
 	text, err := sysctl.Get("net.ipv4.ip_local_port_range")
 	if err != nil {
@@ -91,13 +91,13 @@ func convert(devices []link.Device) []ports.Device {
 	return out
 }
 
-// dockers reports whether a bridge's name is one that Docker gives.
+// dockers reports whether a bridge's name is one that Docker assigns.
 func dockers(name string) bool {
 	id, own := strings.CutPrefix(name, "br-")
 	return name == "docker0" || name == "docker_gwbridge" || own && len(id) == 12 && strings.Trim(id, "0123456789abcdef") == ""
 }
 
-// rules come from nf_tables and, where iptables writes the old tables, from
+// rules reads the rules from nf_tables and, where iptables writes the old tables, from
 // iptables-legacy-save.
 func (c *collector) rules() {
 	rules, err := nft.Read()
@@ -128,16 +128,16 @@ func (c *collector) rules() {
 			continue
 		}
 		for _, chain := range firewall.ParseSave(text, old.six).Chains {
-			chain.Table = "iptables-legacy " + chain.Table // nf_tables may have one of the same name, with chains of the same names
+			chain.Table = "iptables-legacy " + chain.Table // nf_tables may have a table and chains of the same names
 			c.f.Rules.Chains = append(c.f.Rules.Chains, chain)
 		}
 	}
 }
 
 const (
-	// saveTimeout is for a lock that another iptables holds.
+	// saveTimeout allows for another iptables that holds the lock.
 	saveTimeout = 5 * time.Second
-	// maxRules bounds the rules' text, in bytes: some hundred thousand rules.
+	// maxRules limits the text of the rules, in bytes: some hundred thousand rules.
 	maxRules = 64 << 20
 )
 
@@ -146,8 +146,8 @@ func save(program string) (string, error) {
 	return string(out), err
 }
 
-// spaces reads what is in other network namespaces: containers' devices, and the
-// containers of engines that were not asked.
+// spaces reads other network namespaces: the devices of containers, and the containers of engines
+// that were not asked.
 func (c *collector) spaces() {
 	here, err := netns.ID(os.Getpid())
 	if err != nil {
@@ -182,13 +182,13 @@ func (c *collector) spaces() {
 			continue
 		}
 		known[p.space] = true
-		if named[p.Container] { // a process of it went into a network of its own
+		if named[p.Container] { // one of its processes entered a new network namespace
 			p.Container = ""
 		}
 		named[p.Container] = p.Container != ""
 		devices, err := devicesIn(p.PID)
 		if err != nil {
-			continue // ended since
+			continue // ended meanwhile
 		}
 		x := ports.Container{ID: p.Container, Name: p.Container[:min(len(p.Container), 12)], PID: p.PID, State: "running", Devices: devices, Addrs: addresses(devices)}
 		if x.ID == "" {
@@ -205,15 +205,14 @@ func (c *collector) spaces() {
 	}
 }
 
-// near reports whether an address is in a network of a bridge of this machine.
+// near reports whether an address is in the network of one of this machine's bridges.
 func (c *collector) near(a netip.Addr) bool {
 	return slices.ContainsFunc(c.f.Devices, func(d ports.Device) bool {
 		return d.Kind == "bridge" && slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() != a && p.Masked().Contains(a) })
 	})
 }
 
-// listenersIn reads what listens in a container's namespace, which is also
-// possible without privilege.
+// listenersIn reads the listening sockets in a container's namespace. It needs no privileges.
 func (c *collector) listenersIn(x *ports.Container) {
 	all, err := sock.ListenersOf(x.PID)
 	if err != nil {
@@ -235,7 +234,7 @@ func devicesIn(pid int) (out []ports.Device, err error) {
 	return out, err
 }
 
-// addresses are those of devices that other machines or containers can reach.
+// addresses returns the addresses of devices that other machines or containers can reach.
 func addresses(devices []ports.Device) (out []netip.Addr) {
 	for _, d := range devices {
 		for _, a := range d.Addrs {

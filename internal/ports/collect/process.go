@@ -22,10 +22,10 @@ import (
 // process is a process of this machine.
 type process struct {
 	ports.Process
-	space string // its network namespace; "" if that may not be known
+	space string // its network namespace; "" if it may not be read
 }
 
-// processes reads who has which socket, and finds docker-proxies.
+// processes reads which process owns which socket, and finds docker-proxies.
 func (c *collector) processes() {
 	c.owners, c.space = map[uint32][]ports.Process{}, map[int]string{}
 	all, err := procfs.AllProcs()
@@ -37,7 +37,7 @@ func (c *collector) processes() {
 		pid := proc.PID
 		args, err := proc.CmdLine()
 		if err != nil {
-			continue // ended since
+			continue // ended meanwhile
 		}
 		p := process{Process: ports.Process{PID: pid, Name: name(proc), Container: containerID(proc)}}
 		p.space, _ = netns.ID(pid)
@@ -71,8 +71,8 @@ func name(p procfs.Proc) string {
 
 var id64 = regexp.MustCompile(`[0-9a-f]{64}`)
 
-// containerID finds the id in a process's cgroups: …/docker/ID,
-// docker-ID.scope, libpod-ID.scope, cri-containerd-ID.scope.
+// containerID finds the container's id in a process's cgroups: …/docker/ID, docker-ID.scope,
+// libpod-ID.scope, cri-containerd-ID.scope.
 func containerID(p procfs.Proc) string {
 	all, _ := p.Cgroups() // none: it ended
 	for _, g := range all {
@@ -83,8 +83,8 @@ func containerID(p procfs.Proc) string {
 	return ""
 }
 
-// proxyArgs reads the command line of a docker-proxy. Engines before 28 give the
-// host's address and port; those since give a socket besides (-use-listen-fd).
+// proxyArgs parses the command line of a docker-proxy. It contains the host's address and port;
+// engines since 28 also pass a socket (-use-listen-fd).
 func proxyArgs(args []string) (p ports.Proxy, ok bool) {
 	if len(args) == 0 || !strings.HasSuffix(args[0], "docker-proxy") {
 		return p, false
@@ -114,10 +114,10 @@ func addrPort(ip, port string) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(a, uint16(n)), errA == nil && errN == nil && n > 0
 }
 
-// sockets reads what listens and what is connected in this namespace.
+// sockets reads the listening sockets and connections of this namespace.
 func (c *collector) sockets() error {
 	all, err := sock.Table()
-	if err != nil { // a kernel without inet_diag
+	if err != nil { // the kernel lacks inet_diag
 		var errProc error
 		if all, errProc = sock.ListenersOf(os.Getpid()); errProc != nil {
 			return fmt.Errorf("%w; %w", err, errProc)
@@ -156,8 +156,8 @@ func (c *collector) sockets() error {
 	return nil
 }
 
-// ownersOf are the processes that have a socket of a namespace: first those in it,
-// because one that inherited the socket may have gone into another since.
+// ownersOf returns the processes that own a socket of a namespace. Those in the namespace come
+// first, because one that inherited the socket may have moved to another.
 func (c *collector) ownersOf(inode uint32, space string) []ports.Process {
 	out := slices.Clone(c.owners[inode])
 	slices.SortStableFunc(out, func(a, b ports.Process) int {
@@ -173,8 +173,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// elsewhere reports whether a proxy is in another network namespace: no socket
-// here is its.
+// elsewhere reports whether a proxy is in another network namespace: it owns no socket here.
 func (c *collector) elsewhere(p ports.Proxy) bool {
 	return !slices.ContainsFunc(c.f.Listeners, func(l ports.Listener) bool {
 		if l.Proto != p.Proto || l.Addr.Port() != p.Host.Port() {
