@@ -107,7 +107,7 @@ func find(names []string) ([]module, error) {
 	return out, nil
 }
 
-// goCommand is the go command that packaging/build uses.
+// goCommand returns the go command that packaging/build uses.
 func goCommand() string { return cmp.Or(os.Getenv("GO"), "go") }
 
 func output(name string, args ...string) ([]byte, error) {
