@@ -31,7 +31,7 @@ type Fast struct {
 	table   *shortcut.Table // nil: the part Connect is off
 	changes int             // changes to the rules that suspend was called for
 
-	put map[netip.AddrPort]string // container ids of the shortcuts that Apply set
+	put map[netip.AddrPort]string // container ids of the shortcuts that apply set
 
 	store  bigtcp.Store // "": the machine's
 	links  int          // the number of links in the note
@@ -252,7 +252,7 @@ func TurnOff() (kept []string, err error) {
 	return out.Kept, errors.Join(err, shortcut.Unpin())
 }
 
-// Abandoned reports whether toll fast is on without a lease, as a killed toll leaves it.
+// Abandoned reports whether anything is on that nobody renews, such as what a killed toll left.
 func Abandoned() bool {
 	if st, err := (&Fast{}).noted(); err == nil && st != nil && st.Lease() == 0 {
 		return true
@@ -301,7 +301,7 @@ type Left struct {
 }
 
 // Update reads the machine, sets the shortcuts and links that decideRoutes and decideLinks allow,
-// and renews the lease. If it returns an error, the lease is not renewed and runs out.
+// and renews the lease. If it returns an error, the lease is left to run out.
 func (f *Fast) Update(ctx context.Context, lease time.Duration) (left Left, err error) {
 	changes := f.changed()
 	want, err := f.Choice()

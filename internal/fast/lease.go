@@ -36,7 +36,7 @@ func lockSoon() (l io.Closer, err error) {
 }
 
 // keepLease renews the lease of links and, unless one runs, starts a process that takes the links
-// back when it ends.
+// back when the lease ends.
 func (f *Fast) keepLease(lease time.Duration) error {
 	st, err := f.renewNote(lease)
 	if err != nil || st == nil || owner.Judge(st.Keeper) == owner.Alive {
@@ -84,8 +84,8 @@ func (f *Fast) renewNote(lease time.Duration) (st *bigtcp.State, err error) {
 const ready = "ready\n"
 
 // Expire waits until the lease of links has run out, and takes the links back; the choice stays
-// noted. It writes to out once it waits. It returns at once if another process waits, and when the
-// part is turned off.
+// noted. It writes to out, and closes it, once a process waits. It returns at once if that is
+// another process, and when the part is turned off.
 func Expire(ctx context.Context, out io.WriteCloser) error {
 	f := &Fast{}
 	first, err := f.register()
@@ -115,7 +115,8 @@ func Expire(ctx context.Context, out io.WriteCloser) error {
 	return nil
 }
 
-// register notes this process as the one that waits. It returns false if another one does.
+// register notes this process as the one that waits. It returns false if another one does, or if
+// the part is off.
 func (f *Fast) register() (ok bool, err error) {
 	lock, err := lockSoon()
 	if err != nil {

@@ -92,7 +92,7 @@ const (
 	slice     = 100 * time.Millisecond // the time for one port in one state
 	greetings = 3                      // new connections in a slice, before requests
 	unrenewed = 10 * time.Second       // the lease after which a killed trial has no effect
-	same      = 0.02                   // differences up to this count as none
+	same      = 0.02                   // relative differences up to this count as none
 )
 
 // renewed is the interval at which a visit's state is renewed. Tests shorten it.

@@ -185,8 +185,8 @@ func (f *Facts) serverOf(l Listener) Server {
 	if known && c.Host {
 		return Server{Kind: "container", Name: c.Name, Image: c.Image, ID: c.ID, PID: o.PID, Port: l.Addr.Port(), Network: "host", State: c.state()}
 	}
-	// The owner's container has its own network. The process left that network, or got this socket
-	// from elsewhere; so the container is not the server.
+	// A process of a known container with its own network left that network, or got this socket
+	// from elsewhere: the container is not the server.
 	if o.Container != "" && !known {
 		return Server{Kind: "container", Name: short(o.Container), ID: o.Container, PID: o.PID, Port: l.Addr.Port(), Network: "host"}
 	}
