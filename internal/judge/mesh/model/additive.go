@@ -7,30 +7,30 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// additive is a robust fit of y = group + time + noise to the visits: Huber's M-estimate with
-// his proposal 2 for the scale (Robust Statistics, 1981, chapter 6). A group is a link. Times
-// need not have visits to the same links: each is levelled on those that it has.
+// additive is a robust fit of y = group + time + noise to the visits: Huber's M-estimate with his
+// proposal 2 for the scale (Robust Statistics, 1981, chapter 6). A group is a link. Two times may
+// have visits to different links; each level rests on the links that its time visited.
 type additive struct {
 	y           []float64
 	group, time []int32
 	weights     []float64
-	rest        []float64 // what the fit leaves of y
+	rest        []float64 // residuals of the fit
 	centres     []float64 // by group
-	levels      []float64 // by time; their mean is 0 in each part of the visits that hangs together
-	free        int       // degrees of freedom that the groups and times leave
+	levels      []float64 // by time; their mean is 0 in each connected part of the visits
+	free        int       // degrees of freedom left by the groups and times
 	scale       float64   // standard deviation of the noise, NaN without degrees of freedom
 }
 
 const (
 	// bend is where Huber's function turns from squares to absolute values, in standard deviations.
 	bend = 1.5
-	// bent is the mean of its square over a normal distribution.
+	// bent is the mean of the square of Huber's function over a normal distribution.
 	bent = 0.7784
-	// steps is how often the weights are found anew, at most.
+	// steps is the largest number of reweighting iterations.
 	steps = 30
 )
 
-// newAdditive fits groups, and levels of the times if there are several.
+// newAdditive fits groups and, if there are several times, their levels.
 func newAdditive(y []float64, group, time []int32, groups, times int) *additive {
 	a := &additive{y: y, group: group, time: time, weights: make([]float64, len(y)), rest: make([]float64, len(y)),
 		centres: make([]float64, groups), levels: make([]float64, times), scale: math.NaN()}
@@ -54,8 +54,8 @@ func newAdditive(y []float64, group, time []int32, groups, times int) *additive 
 	return a
 }
 
-// rank returns the number of parameters that can be told apart: of groups and times, less one
-// for each part of the visits that no group or time connects with the others.
+// rank returns the number of independent parameters: groups plus times, less one for each connected
+// part of the visits.
 func (a *additive) rank() int {
 	groups := len(a.centres)
 	parent := make([]int32, groups+len(a.levels))
@@ -79,8 +79,8 @@ func (a *additive) rank() int {
 	return joined
 }
 
-// start weighs the first solution by how far visits are from the median of their group once
-// their time's median is off, so that no single visit decides it.
+// start weighs the first solution by the distance of visits from the median of their group, after
+// the median of their time is subtracted, so that no single visit decides it.
 func (a *additive) start() {
 	none := make([]float64, len(a.levels))
 	a.levels = medians(a.y, a.time, len(a.levels), none, a.time)
@@ -100,11 +100,11 @@ func (a *additive) start() {
 	}
 }
 
-// rankedBelow returns how many residuals the parameters may have made 0.
+// rankedBelow returns the number of residuals that the parameters may have made 0.
 func (a *additive) rankedBelow() int { return min(len(a.y)-a.free, len(a.y)-1) }
 
 // solve finds the weighted least squares: the levels by conjugate gradients, with the groups'
-// centres eliminated. Few different patterns of visits take few steps.
+// centres eliminated. It takes few steps if there are few different patterns of visits.
 func (a *additive) solve() {
 	inGroup := make([]float64, len(a.centres))
 	for i, w := range a.weights {
@@ -152,8 +152,8 @@ func (a *additive) level(inGroup []float64) {
 	}
 }
 
-// means finds the weighted mean of y, less what off says of its time, in each group: 0 in one
-// without weight. A nil y is 0.
+// means stores the weighted mean of y - off[time] of each group in means, and 0 for a group without
+// weight. A nil y counts as 0.
 func (a *additive) means(means, inGroup, y, off []float64) {
 	clear(means)
 	for i, w := range a.weights {
@@ -189,7 +189,7 @@ func (a *additive) rescale() {
 			sum += r * r
 		}
 		if math.IsInf(most, 1) {
-			sum *= bent // nothing is bent yet
+			sum *= bent // no residual is bent yet
 		}
 		scale := math.Sqrt(sum / (bent * float64(a.free)))
 		const settled = 1e-4
@@ -209,7 +209,7 @@ func dot(a, b []float64) float64 {
 	return sum
 }
 
-// medians returns the median of each group's values, less what off says of their time.
+// medians returns the median of each group's values after off[time] is subtracted.
 func medians(y []float64, group []int32, groups int, off []float64, time []int32) []float64 {
 	first := make([]int, groups+1) // of each group's values
 	for _, g := range group {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// allowed is how many links that only chance made slow are named on average, at
-// most: few in a run, or a few among a million.
+// allowed returns the largest average number of links that may be named although only chance made
+// them slow: few in a run, or a few among a million.
 func allowed(pairs float64) float64 {
 	const (
 		inRun  = 0.05
@@ -15,7 +15,7 @@ func allowed(pairs float64) float64 {
 	return max(inRun, inLink*pairs)
 }
 
-// ways is in how many directions a fit has each pair.
+// ways returns the number of directions in which a fit holds each pair.
 func (f *Fit) ways() int {
 	if f.Directed {
 		return 2
@@ -23,13 +23,13 @@ func (f *Fit) ways() int {
 	return 1
 }
 
-// suspect is a pair that looks slow to some fits.
+// suspect is a pair that looks slow in some fits.
 type suspect struct {
-	slow   int     // fits and ways that show it
-	chance float64 // that they all do so by chance
+	slow   int     // fits and directions that show it
+	chance float64 // probability that all of them do so by chance
 }
 
-// slowLinks are the faults of links by fit, and how many are doubtful.
+// slowLinks returns the link faults of each fit, and the number of links that only look slow.
 func slowLinks(fits []*Fit) (by [][]Fault, doubtful int) {
 	by = make([][]Fault, len(fits))
 	suspects := make([][]Fault, len(fits))
@@ -72,12 +72,12 @@ func slowLinks(fits []*Fit) (by [][]Fault, doubtful int) {
 	return by, len(pairs) - len(kept)
 }
 
-// chances are the probabilities that so many visits of each suspect are slow by
-// chance alone: visits to other links tell how often one is, whatever the noise
-// is like.
+// chances returns, for each suspect, the probability that as many of its visits are slow by chance
+// alone. The visits to other links tell how often a visit is slow, whatever the distribution of the
+// noise.
 func (f *Fit) chances(suspects []Fault) []float64 {
-	// Other suspects are left out, because faults tell nothing of chance. In a
-	// single sweep that would leave out all that chance has done.
+	// Other suspects are left out because faults say nothing about chance. In a single sweep that
+	// would leave out everything that chance has done.
 	suspected := make([]bool, f.Nodes*f.Nodes) // by link
 	if f.Sweeps > 1 {
 		for _, s := range suspects {
@@ -87,7 +87,7 @@ func (f *Fit) chances(suspects []Fault) []float64 {
 			}
 		}
 	}
-	var tail []float64 // by how much visits are slow, those that are at all
+	var tail []float64 // how much slower the slow visits are
 	n := 0
 	for _, v := range f.visits {
 		if suspected[v.link] {
@@ -102,9 +102,10 @@ func (f *Fit) chances(suspects []Fault) []float64 {
 	out := make([]float64, len(suspects))
 	for i, s := range suspects {
 		at, _ := slices.BinarySearch(tail, math.Log(s.Factor)/2)
-		// Half a visit more, of one more: what none has shown may still be.
+		// Add half a visit to the slow ones and one to all: what has not been seen may still
+		// happen.
 		slow, all := float64(len(tail)-at)+0.5, float64(n+1)
-		if f.Sweeps == 1 { // its own
+		if f.Sweeps == 1 { // leave its own visit out
 			own := 1.0
 			if s.Kind == Link {
 				own = float64(f.ways())
@@ -116,7 +117,7 @@ func (f *Fit) chances(suspects []Fault) []float64 {
 	return out
 }
 
-// linkOf is the number of a link.
+// linkOf returns the number of a link.
 func (f *Fit) linkOf(from, to int) int32 {
 	if !f.Directed {
 		from, to = min(from, to), max(from, to)
@@ -124,7 +125,7 @@ func (f *Fit) linkOf(from, to int) int32 {
 	return int32(from*f.Nodes + to)
 }
 
-// binomial is the probability of at least k of n, each at rate p.
+// binomial returns the probability of at least k successes in n trials at rate p.
 func binomial(k, n int, p float64) float64 {
 	sum := 0.0
 	for i := k; i <= n; i++ {
@@ -133,7 +134,7 @@ func binomial(k, n int, p float64) float64 {
 	return min(1, sum)
 }
 
-// choose is in how many ways k of n can be chosen.
+// choose returns the number of ways to choose k of n.
 func choose(n, k int) float64 {
 	a, _ := math.Lgamma(float64(n + 1))
 	b, _ := math.Lgamma(float64(k + 1))

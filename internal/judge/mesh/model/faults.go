@@ -6,52 +6,51 @@ import (
 	"slices"
 )
 
-// Kind is what a fault is of.
+// Kind says what is at fault.
 type Kind string
 
 // The kinds.
 const (
-	Node      Kind = "node"      // most of its links are slow, both ways where that was measured
-	Direction Kind = "direction" // of a node: only sending or only receiving is slow
-	Link      Kind = "link"      // both ways where that was measured, between nodes that are well elsewhere
+	Node      Kind = "node"      // most links of the node are slow, both ways if both were measured
+	Direction Kind = "direction" // only sending or only receiving of a node is slow
+	Link      Kind = "link"      // a link between otherwise healthy nodes, both ways if both were measured
 	LinkWay   Kind = "link-way"  // one way of a link
 	Apart     Kind = "group"     // nodes that are healthy among themselves and slow to the others
 )
 
-// Fault is something that is slow: by enough to matter and beyond the noise.
+// Fault is something that is slower by more than Least and beyond the noise.
 type Fault struct {
 	Kind Kind
-	// Nodes is the node, the two of a link (from, to) or the group.
+	// Nodes holds the node, the two nodes of a link (from, to) or those of the group.
 	Nodes []int
-	// Out and In say which of a node's sides are slow; of a link from, to and back.
+	// Out and In say which side of a node is slow; for a link, from-to and back.
 	Out, In   bool
-	Factor    float64 // times slower than what is typical of its nodes; the worse side
-	Low, High float64 // 95 % interval of that
-	Slow, Of  int     // links that are slow (of a link: visits), and all
+	Factor    float64 // times slower than is typical for its nodes; of two sides the worse one
+	Low, High float64 // 95 % interval of Factor
+	Slow, Of  int     // slow links and all links; for a link, its visits
 }
 
-// falseAlarms is how many nodes, and how many links, a run without any fault
-// names on average, if its noise is normal.
+// falseAlarms is the average number of nodes, and of links, that are named in a run without any
+// fault, if its noise is normal.
 const falseAlarms = 0.01
 
-// outlying is by how many robust standard deviations of all nodes a node must
-// stand out, where there are enough to know: machines of different kinds are not
-// faults.
+// outlying is the number of robust standard deviations of all nodes by which a node must stand out,
+// if there are enough nodes to know them: machines of different kinds are not faults.
 const (
 	outlying = 3.5
 	several  = 8
 )
 
-// Known reports whether there is enough to tell faults from noise: several
-// sweeps, or links enough in one.
+// Known reports whether faults can be told from noise. That takes several sweeps, or enough links
+// in one.
 func (f *Fit) Known() bool { return !math.IsNaN(f.Noise) }
 
-// LeastLink is the factor from which on a link can be told from the noise; NaN
-// if that is not known.
+// LeastLink returns the smallest factor at which a link can be told from the noise, or NaN if the
+// noise is not known.
 func (f *Fit) LeastLink() float64 { return math.Exp(max(f.least, f.linkBeyond())) }
 
-// LeastNode returns the factor from which on every node that has links to others would be
-// named; NaN if that is not known.
+// LeastNode returns the smallest factor at which every node with links to others would be named, or
+// NaN if it is not known.
 func (f *Fit) LeastNode() float64 {
 	least := math.NaN()
 	for _, sides := range [][]side{f.out, f.in} {
@@ -70,12 +69,11 @@ func (f *Fit) linkBeyond() float64 { return f.linkQuantile() * f.Noise }
 
 func (f *Fit) linkQuantile() float64 { return student(1-falseAlarms/f.pairs(), f.df) }
 
-// Faults names what is slow by fits of the same sweeps, such as of round trips
-// and of throughput: groups first, then nodes, then links, each from the worst on.
-// A link is named if more of its visits are slow than chance would make so in a
-// mesh of this size, those of its other way and of the other fits included, and
-// never by a single one, which anything may have disturbed. The links that only
-// look slow are counted.
+// Faults returns the faults of each fit, and the number of links that only look slow (doubtful).
+// The fits are of the same sweeps, such as of round trips and of throughput. Groups come first,
+// then nodes, then links, each sorted from the worst on. A link is named if more of its visits are
+// slow than chance explains in a mesh of this size, counting those of its other direction and of
+// the other fits. A single visit never names a link, because anything may have disturbed it.
 func Faults(fits ...*Fit) (by [][]Fault, doubtful int) {
 	by = make([][]Fault, len(fits))
 	links, doubtful := slowLinks(fits)
@@ -92,7 +90,7 @@ func Faults(fits ...*Fit) (by [][]Fault, doubtful int) {
 	return by, doubtful
 }
 
-// pairs is how many links there are.
+// pairs returns the number of links.
 func (f *Fit) pairs() float64 {
 	n := f.Nodes * (f.Nodes - 1)
 	if !f.Directed {
@@ -131,7 +129,7 @@ func (f *Fit) slowSides(sides []side, effects []Effect) []bool {
 	return out
 }
 
-// sidesFrom returns from which effect on each node is slow.
+// sidesFrom returns the effect from which on each node counts as slow.
 func (f *Fit) sidesFrom(sides []side) []float64 {
 	var all []float64
 	for _, s := range sides {
@@ -151,8 +149,8 @@ func (f *Fit) sidesFrom(sides []side) []float64 {
 	return out
 }
 
-// suspects are the links that are slower than their nodes make them, by enough
-// and beyond the noise.
+// suspects returns the links that are slower than their nodes explain, by enough and beyond the
+// noise.
 func (f *Fit) suspects() []Fault {
 	if !f.Known() {
 		return nil
@@ -161,7 +159,7 @@ func (f *Fit) suspects() []Fault {
 	over := func(a, b int) float64 {
 		x := f.row(a, b) - f.level
 		whole := x - f.out[a].effect - f.in[b].effect
-		// A node that is faster than typical cannot make its links so.
+		// A node that is faster than typical cannot make its links faster.
 		slow := x - max(0, f.out[a].effect) - max(0, f.in[b].effect)
 		if slow >= f.least && whole >= quantile*f.linkNoise(f.linkOf(a, b)) {
 			return slow
@@ -194,7 +192,7 @@ func (f *Fit) suspects() []Fault {
 	return out
 }
 
-// link is the fault of a link, slower by that much.
+// link returns the fault of a link whose logarithm is higher by the given amount.
 func (f *Fit) link(k Kind, from, to int, by float64, back bool) Fault {
 	l := f.linkOf(from, to)
 	half := student(upper, f.df) * f.linkNoise(l)
@@ -209,7 +207,7 @@ func (f *Fit) link(k Kind, from, to int, by float64, back bool) Fault {
 	return out
 }
 
-// sortFaults puts groups first, then nodes, then links, each from the worst on.
+// sortFaults sorts groups first, then nodes, then links, each from the worst on.
 func sortFaults(fs []Fault) {
 	rank := map[Kind]int{Apart: 0, Node: 1, Direction: 1, Link: 2, LinkWay: 2}
 	slices.SortStableFunc(fs, func(a, b Fault) int {

@@ -8,16 +8,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// Group is nodes that are well among themselves, while their links to the others
-// are slow: a rack behind a slow trunk, or machines on one host.
+// Group holds nodes that are healthy among themselves, while their links to the others are slow: a
+// rack behind a slow trunk, or machines on one host.
 type Group struct {
 	Nodes     []int
-	Factor    float64 // of the links to the others, against links inside
+	Factor    float64 // of the links to the others, relative to links inside
 	Low, High float64 // 95 % interval
-	Slow, Of  int     // links to the others
+	Slow, Of  int     // slow links and all links to the others
 }
 
-// group looks for groups and takes what lies between them off the links.
+// group finds groups and subtracts from the links what lies between the groups.
 func (f *Fit) group() {
 	if f.Nodes < 4 { // two groups of two at least
 		return
@@ -37,7 +37,7 @@ func (f *Fit) group() {
 	f.noise()
 }
 
-// both is the mean of a link's directions; NaN if one is missing.
+// both returns the mean of each link's directions, or NaN if one is missing.
 func (f *Fit) both() []float64 {
 	if !f.Directed {
 		return f.links
@@ -52,9 +52,9 @@ func (f *Fit) both() []float64 {
 	return out
 }
 
-// leaders puts nodes together that are fast among themselves: each node that has
-// no group yet gathers those that are fast with it, and then those that are fast
-// with most of these. A node that finds no other is left out.
+// leaders groups nodes that are fast among themselves: each node without a group gathers the nodes
+// that are fast with it, and then those that are fast with most of these. A node that finds no
+// other is left out.
 func leaders(nodes []int, fast func(i, j int) bool) [][]int {
 	var out [][]int
 	taken := map[int]bool{}
@@ -92,11 +92,11 @@ func leaders(nodes []int, fast func(i, j int) bool) [][]int {
 	return out
 }
 
-// sure is how many standard errors a group must be apart from the others.
+// sure is the number of standard errors by which a group must be apart from the others.
 const sure = 4
 
-// behind finds smaller groups: nodes that look slow, but not to each other. The
-// label of all others is 0; nil if there is no group.
+// behind finds small groups: nodes that look slow, but not to each other. It returns a label for
+// each node, 0 for all others, or nil if there is no group.
 func (f *Fit) behind(x []float64) []int {
 	effect := func(i int) float64 { return (f.out[i].effect + f.in[i].effect) / 2 }
 	var slow []int
@@ -135,13 +135,12 @@ func (f *Fit) behind(x []float64) []int {
 	return label
 }
 
-// pure is the share of the links inside groups that must be fast, and of those
-// between them that must be slow.
+// pure is the least share of fast links inside groups, and of slow links between them.
 const pure = 0.9
 
-// split finds groups that nearly all nodes are in, with many links in them and
-// many between them: which of these are typical need not be known. The label of
-// the largest is 0; nil if there are no such groups.
+// split finds groups that together hold nearly all nodes, with many links inside and many between
+// them, so that it need not know which links are typical. It returns a label for each node, 0 in
+// the largest group, or nil if there are no such groups.
 func (f *Fit) split(x []float64) []int {
 	n := f.Nodes
 	var all []float64
@@ -189,11 +188,11 @@ func (f *Fit) split(x []float64) []int {
 	return label
 }
 
-// nobodys is the label of a node that no group wants.
+// nobodys labels a node that fits into no group.
 const nobodys = -1
 
-// apart reports whether groups are what they should be: links inside fast, links
-// between them slow, by enough and beyond the noise.
+// apart reports whether the links inside the groups are fast and those between them slow, by enough
+// and beyond the noise.
 func (f *Fit) apart(x []float64, label []int, fast func(i, j int) bool) bool {
 	var inside, outside []float64
 	fastIn, slowOut := 0, 0
@@ -218,7 +217,7 @@ func (f *Fit) apart(x []float64, label []int, fast func(i, j int) bool) bool {
 	if float64(fastIn) < pure*float64(len(inside)) || float64(slowOut) < pure*float64(len(outside)) || len(outside) == 0 {
 		return false
 	}
-	// What the model left has the groups in it.
+	// The residuals of the model have the groups in them.
 	sigma := f.visitNoise * linkError(f.typicalInfo())
 	far := lowMedian(outside)
 	gap := far - lowMedian(inside)
@@ -228,8 +227,8 @@ func (f *Fit) apart(x []float64, label []int, fast func(i, j int) bool) bool {
 	return gap >= f.least && gap >= sure*sigma*medianError/math.Sqrt(float64(len(inside)))
 }
 
-// blocks is by how much the links between each two groups are slower than those
-// inside the groups.
+// blocks returns by how much the links between each two groups are slower than those inside the
+// groups.
 func (f *Fit) blocks(x []float64) [][]float64 {
 	n, k := f.Nodes, slices.Max(f.label)+1
 	between := make([][][]float64, k)
@@ -266,7 +265,7 @@ func (f *Fit) blocks(x []float64) [][]float64 {
 	return out
 }
 
-// describeGroups lists the groups but the main one.
+// describeGroups lists all groups but the main one.
 func (f *Fit) describeGroups() {
 	if f.block == nil {
 		return

@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// leave leaves out the visits to a node from a sweep on.
+// leave removes the visits to a node from the given sweep on.
 func leave(visits []Visit, node, sweep int) []Visit {
 	return slices.DeleteFunc(visits, func(v Visit) bool {
 		return v.Sweep >= sweep && (v.Pair[0] == node || v.Pair[1] == node)
 	})
 }
 
-// A healthy mesh blames nobody in 99 of 100 runs, whoever leaves it, and 95 of 100 intervals hold
-// the truth, with few nodes and sweeps as with many, with normal noise and with heavy tails.
+// A healthy mesh must blame nobody in 99 of 100 runs, whoever leaves it, and 95 of 100 intervals
+// must hold the truth: with few and many nodes and sweeps, with normal noise and heavy tails.
 func TestHealthyMesh(t *testing.T) {
 	t.Parallel()
 	const seeds = 200
@@ -62,7 +62,7 @@ func TestHealthyMesh(t *testing.T) {
 							if blamed > most {
 								t.Errorf("%d of %d healthy runs blame something", blamed, seeds)
 							}
-							// Tails to one side shift all that is not held against others.
+							// One-sided tails shift everything that is not compared with others.
 							least := 0.91
 							if tails {
 								least = 0.88
@@ -78,7 +78,7 @@ func TestHealthyMesh(t *testing.T) {
 	}
 }
 
-// coverage counts intervals, and those that hold the truth.
+// coverage counts the intervals that hold the truth (in), and all (of).
 type coverage struct{ in, of int }
 
 func (c *coverage) add(low, truth, high float64) {

@@ -42,7 +42,7 @@ func (f *Fit) sort(visits []Visit) {
 	f.Sweeps, f.rounds = len(sweeps.all), len(rounds.all)
 }
 
-// numbers numbers keys from 0 on. Visits come in the order of time, so that most have the key
+// numbers assigns numbers from 0 on to keys. Visits come in the order of time, so most have the key
 // of the one before.
 type numbers[K comparable] struct {
 	all    map[K]int32
@@ -66,12 +66,12 @@ func (n *numbers[K]) of(k K) int32 {
 	return number
 }
 
-// manyInRound is how many visits a round must have for a level of its own: of
-// few, the median depends on which nodes happen to meet.
+// manyInRound is the number of visits that a round needs for a level of its own: the median of
+// fewer depends on which nodes happen to meet.
 const manyInRound = 32
 
-// times is the time of each visit, for which a level is taken off: its sweep or,
-// if rounds are large enough, its round.
+// times returns the time of each visit, whose level is subtracted: its sweep or, if rounds is set
+// and its round is large enough, its round.
 func (f *Fit) times(rounds bool) []int32 {
 	out := make([]int32, len(f.visits))
 	if !rounds {
@@ -84,7 +84,7 @@ func (f *Fit) times(rounds bool) []int32 {
 	for _, v := range f.visits {
 		count[v.round]++
 	}
-	ids := make([]int32, f.rounds+f.Sweeps) // of rounds and of what is left of sweeps, plus 1; 0: none yet
+	ids := make([]int32, f.rounds+f.Sweeps) // of rounds and of the rest of sweeps, plus 1; 0: no number yet
 	last := int32(0)
 	for i, v := range f.visits {
 		t := v.round
@@ -100,8 +100,8 @@ func (f *Fit) times(rounds bool) []int32 {
 	return out
 }
 
-// takeRounds takes off each visit the median of what the visits of its time have more than
-// is expected of their links.
+// takeRounds subtracts from each visit the median by which the visits of its time exceed what is
+// expected of their links.
 func (f *Fit) takeRounds(times []int32) {
 	count := f.count(times)
 	rest := make([][]float64, len(count))
@@ -118,7 +118,7 @@ func (f *Fit) takeRounds(times []int32) {
 	f.takeOff(times, levels)
 }
 
-// takeOff takes off each visit the level of its time, relative to what levels are typically.
+// takeOff subtracts from each visit the level of its time, relative to the typical level.
 func (f *Fit) takeOff(times []int32, levels []float64) {
 	typical := lowMedian(slices.Clone(levels))
 	for i := range f.visits {

@@ -6,7 +6,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Sent is what a visit sent from a node to another, in TCP's segments.
+// Sent is the number of TCP segments that a visit sent from one node to another.
 type Sent struct {
 	Pair         sample.Pair // from, to
 	Sweep, Round int
@@ -15,24 +15,23 @@ type Sent struct {
 }
 
 const (
-	// harmless is the rate of retransmission that is added to each, so that of two
-	// next to none neither is many times the other: it takes more to cost anything.
+	// harmless is the retransmission rate that is added to each rate. It keeps two rates near zero
+	// from being many times each other: loss that small costs nothing.
 	harmless = 0.0005
-	// leastLoss is how many times a rate, what is harmless added to both, must be
-	// another to be a fault: on a network that loses nothing 0.1 %.
+	// leastLoss is the ratio of two rates, with harmless added to both, from which on the higher
+	// one is a fault: 0.1 % on a network that loses nothing.
 	leastLoss = 3
-	// fewAgain is how many retransmissions in a visit are taken for none: of so few, a
-	// rate says nothing.
+	// fewAgain is the number of retransmissions in a visit below which they count as none, because
+	// a rate of so few says nothing.
 	fewAgain = 10
 )
 
-// Loss fits the model to how much of what was sent had to be sent again. TCP does
-// that without a fault of the network, too: a stream that fills a queue loses what
-// does not fit. All others do so on such a network, so a link is held against
-// them, and never against none.
+// Loss fits the model to the share of segments that were retransmitted. TCP retransmits on a
+// healthy network, too: a stream that fills a queue loses what does not fit. All streams of such a
+// network do, so a link is compared with the others and never with zero.
 //
-// Be aware: slownesses of such a fit, its factors and its level are of rates to
-// which what is harmless was added; Rate takes it off.
+// Be aware: the slownesses, factors and level of such a fit are of rates with harmless added; Rate
+// subtracts it.
 func Loss(nodes int, sent []Sent) *Fit {
 	visits := make([]Visit, 0, len(sent))
 	for _, s := range sent {
@@ -43,7 +42,7 @@ func Loss(nodes int, sent []Sent) *Fit {
 	return newFit(nodes, true, leastLoss, visits)
 }
 
-// rate is the share of what was sent that was sent again.
+// rate returns the share of the segments that were retransmitted, 0 to 1.
 func (s Sent) rate() float64 {
 	if s.Again < fewAgain {
 		return 0
@@ -51,7 +50,7 @@ func (s Sent) rate() float64 {
 	return float64(s.Again) / float64(s.Again+s.Segments)
 }
 
-// Rate is the rate of retransmission of a slowness of a fit of Loss.
+// Rate returns the retransmission rate, 0 to 1, of a slowness of a fit of Loss.
 func Rate(slowness float64) float64 {
 	const rounded = 1e-9 // logarithms do not give back what was added
 	if rate := slowness - harmless; !(rate < rounded) {
@@ -60,8 +59,8 @@ func Rate(slowness float64) float64 {
 	return 0
 }
 
-// LeastRate is the rate from which on a link can be named, where all else is as
-// typical; NaN if that is not known.
+// LeastRate returns the smallest rate at which a link can be named if all else is typical, or NaN
+// if it is not known.
 func (f *Fit) LeastRate() float64 {
 	if !f.Known() {
 		return math.NaN()

@@ -9,11 +9,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 )
 
-// lossy is a simulated cluster, of which parts lose some of what is sent.
+// lossy is a simulated cluster with parts that lose some of what is sent.
 type lossy struct {
 	nodes int
-	// usual is the rate at which all links retransmit, whose logarithm differs by
-	// spread from visit to visit; bursts is the share of visits that lose burst besides.
+	// usual is the rate at which all links retransmit; its logarithm differs by spread from visit
+	// to visit. bursts is the share of visits that lose burst besides.
 	usual, spread, bursts, burst float64
 	segments                     float64 // of a visit
 	rate                         func(a, b int) float64
@@ -39,7 +39,7 @@ func (c lossy) run(sweeps int) []Sent {
 					}
 					n := c.segments * (0.5 + rng.Float64())
 					mean := min(0.9, rate) * n
-					again := max(0, mean+math.Sqrt(mean)*rng.NormFloat64()) // as Poisson's
+					again := max(0, mean+math.Sqrt(mean)*rng.NormFloat64()) // Poisson noise
 					out = append(out, Sent{p, s, r, int64(n - again), int64(again)})
 				}
 			}
@@ -57,7 +57,7 @@ var sound = map[string]lossy{
 	"slow":   {segments: 300, usual: 0.005, spread: 0.5},
 }
 
-// What loses is told from what does not, by what it is: link, way, node, side or group.
+// A loss is named by its place: link, direction, node, side or group.
 func TestLoss(t *testing.T) {
 	where := func(x float64, is func(a, b int) bool) func(a, b int) float64 {
 		return func(a, b int) float64 {
@@ -81,7 +81,7 @@ func TestLoss(t *testing.T) {
 		{"nothing-queues-12", "queues", 12, 4, nil, nil},
 		{"nothing-bursts-20", "bursts", 20, 3, nil, nil},
 		{"nothing-slow-12", "slow", 12, 5, nil, nil},
-		// What all have is what is typical.
+		// What all links lose is typical.
 		{"all-lose", "clean", 6, 5, where(0.02, func(int, int) bool { return true }), nil},
 		{"harmless", "clean", 6, 5, where(0.0004, func(a, b int) bool { return a+b == 3 }), nil},
 		{"way-of-2", "clean", 2, 6, where(0.01, func(a, _ int) bool { return a == 1 }), []Fault{{Kind: LinkWay, Nodes: []int{1, 0}, Out: true}}},
@@ -104,7 +104,7 @@ func TestLoss(t *testing.T) {
 				by, _ := Faults(Loss(c.nodes, c.run(tt.sweeps)))
 				same := func(a, b Fault) bool {
 					if a.Kind == Link {
-						slices.Sort(a.Nodes) // the worse way is first
+						slices.Sort(a.Nodes) // the worse direction is first
 					}
 					return a.Kind == b.Kind && slices.Equal(a.Nodes, b.Nodes) && a.Out == b.Out && a.In == b.In
 				}
@@ -113,14 +113,14 @@ func TestLoss(t *testing.T) {
 					t.Logf("seed %d: %+v", seed, by[0])
 				}
 			}
-			if wrong > 1 { // chance has its share
+			if wrong > 1 { // chance may add one
 				t.Errorf("%d of %d runs are misjudged", wrong, seeds)
 			}
 		})
 	}
 }
 
-// The rate that is told of a fault is that at which it loses.
+// The reported rate of a fault is the planted one.
 func TestLossRate(t *testing.T) {
 	c := sound["clean"]
 	c.nodes, c.rate = 5, func(a, b int) float64 {
@@ -137,16 +137,16 @@ func TestLossRate(t *testing.T) {
 	if rate := Rate(f.Slowness(3, 4)); math.Abs(rate-0.01) > 0.001 || Rate(f.Level) > 1e-6 || math.Abs(f.LeastRate()-0.001) > 1e-4 {
 		t.Errorf("rate %v, typical %v, named from %v", rate, Rate(f.Level), f.LeastRate())
 	}
-	// Visits that do not tell how much they sent say nothing of what was lost of it.
+	// Visits with an unknown number of sent segments say nothing about loss.
 	if f := Loss(3, []Sent{{Again: 1000}}); f.Visits != 0 || f.Known() || !math.IsNaN(f.LeastRate()) {
 		t.Errorf("of unknown numbers: %+v", f)
 	}
 }
 
-// Of a thousand nodes, the links that lose are found, and next to no others.
+// In a thousand nodes, the links that lose are found, and next to no others.
 func TestLossOfThousandNodes(t *testing.T) {
 	t.Parallel()
-	// The largest mesh once; the fit of others takes time.
+	// Only the cheapest case has the largest size; the fits of the others take time.
 	sizes := map[string]int{"clean": 1000, "queues": 500, "bursts": 500}
 	for _, on := range []string{"clean", "queues", "bursts"} {
 		t.Run(on, func(t *testing.T) {

@@ -1,21 +1,20 @@
 // Package model finds the slow nodes and links of a cluster from what was
 // measured. It is pure: numbers in, numbers out.
 //
-// A slow machine makes all of its links slow, a bad cable one. The model is of
-// logarithms, because what is slow is so by a factor:
+// A slow machine makes all of its links slow, a bad cable only one. The model is of logarithms,
+// because slowness is a factor:
 //
 //	slowness of a link = level + effect of one node + effect of the other + its own
 //
-// Nearly all that a link has of its own is noise, and most nodes have no effect
-// worth naming; medians find both where up to about a third of the nodes are
-// slow, as in Tukey's median polish (Exploratory Data Analysis, 1977, chapter
-// 11), of which this is the first step. Further steps would take the effects of
-// slow nodes off their partners' links; but two slow nodes do not make a link
-// slow twice over where the slower one decides, and then the polish would call
-// their partners fast.
+// Nearly all that a link has of its own is noise, and most nodes have no effect worth naming.
+// Medians find both if up to about a third of the nodes are slow, as in Tukey's median polish
+// (Exploratory Data Analysis, 1977, chapter 11), of which this is the first step. Further steps
+// would subtract the effects of slow nodes from their partners' links. But where the slower of two
+// nodes decides, two slow nodes do not make a link slow twice over, and the polish would call their
+// partners fast.
 //
-// Be aware: what all nodes share is the level, and no fault. Of two nodes only
-// the link between them can be named.
+// Be aware: what all nodes share is the level, and no fault. With two nodes only the link between
+// them can be named.
 package model
 
 import (
@@ -25,93 +24,93 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Visit is what a visit found.
+// Visit is the result of one visit to a pair of nodes.
 type Visit struct {
 	Pair         sample.Pair // from, to
 	Sweep, Round int
-	// Slowness is in any unit where more is slower, such as seconds of a round trip
-	// or seconds a bit, and more than 0.
+	// Slowness is more than 0, in any unit where more is slower, such as seconds of a round trip or
+	// seconds a bit.
 	Slowness float64
 }
 
-// Effect is by how much a node is slower than is typical.
+// Effect says by how much a node is slower than is typical.
 type Effect struct {
 	Factor float64 // 1: as typical; the median over its links
 	// Low and High bound the 95 % interval; they are NaN if the noise is not known.
 	Low, High float64
-	// Slow is how many of its links are slow: by half of that at least, in
-	// logarithms, or if the node is not by what a link is named from.
+	// Slow counts the slow links: those that are off by at least half of Factor, in logarithms, or,
+	// if the node is not slow, by enough to be named. Of counts all links.
 	Slow, Of int
 }
 
-// Fit is the model of what was measured.
+// Fit is the model of the measured visits.
 type Fit struct {
 	Nodes    int
-	Directed bool // a link from a to b is another than that from b to a
-	Sweeps   int  // that have visits
+	Directed bool // the link from a to b is not the one from b to a
+	Sweeps   int  // number of sweeps that have visits
 	Visits   int
-	Level    float64 // slowness of a link that is typical
-	// Noise is the standard deviation of a link's logarithm, robustly, over all
-	// sweeps together; NaN if there is too little to know it.
+	Level    float64 // slowness of a typical link
+	// Noise is the robust standard deviation of a link's logarithm, over all sweeps together; NaN
+	// if there is too little data to know it.
 	Noise float64
-	// Out and In are the effects of sending and receiving by node; they are the same
-	// slice if the fit is not directed.
+	// Out and In hold the effects of sending and receiving by node; they are the same slice if the
+	// fit is not directed.
 	Out, In []Effect
 	Groups  []Group
-	// Alone says that only one pair has visits: nothing can be held against its round trips,
-	// and against each direction only the other.
+	// Alone says that only one pair has visits: its round trips have nothing to be compared with,
+	// and each direction only the other.
 	Alone bool
 
-	least float64 // what a fault is at least, as a logarithm
+	least float64 // smallest fault, as a logarithm
 	df    float64 // degrees of freedom behind Noise
 
-	// Of a visit: its standard deviation, NaN if not known, and the degrees of freedom of that.
+	// The standard deviation of a visit, NaN if not known, and its degrees of freedom.
 	visitNoise, visitFree float64
-	beside                float64   // what links differ by more than their visits explain
-	info                  []float64 // how many visits of each link can be held against others
-	// Of what all visits of a sweep have in common: the mean, its standard error, NaN if not
-	// known, and the degrees of freedom of that.
+	beside                float64   // how much links differ beyond what their visits explain
+	info                  []float64 // number of visits of each link that can be compared with others
+	// What all visits of a sweep have in common: the mean, its standard error, NaN if not known,
+	// and its degrees of freedom.
 	centre, drift, driftFree float64
 	visitT, driftT           float64   // Student's quantiles of 95 % intervals with visitFree and driftFree
-	centres                  []float64 // what each link came to by itself
+	centres                  []float64 // value of each link by itself
 
-	rounds  int     // that have visits, of all sweeps
+	rounds  int     // number of rounds that have visits, of all sweeps
 	visits  []visit // by link
-	first   []int32 // index of a link's first visit; one more than links
+	first   []int32 // index of a link's first visit; one entry more than links
 	links   []float64
 	out, in []side
 	level   float64
 	label   []int       // a node's group; 0: the main one
-	block   [][]float64 // what a link between two groups has more
+	block   [][]float64 // what a link between two groups has in addition
 }
 
-// visit is a visit on its way through the model.
+// visit is a visit while it is fitted.
 type visit struct {
 	link         int32
 	sweep, round int32   // numbered from 0; rounds over all sweeps
 	y            float64 // logarithm of the slowness, later without its time's level
 }
 
-// side is one side of the node effects: rows (sending) or columns (receiving).
+// side is one side of a node's effect: rows (sending) or columns (receiving).
 type side struct {
-	effect, own float64 // own: robust standard deviation of its links
+	effect, own float64 // own: robust standard deviation of the node's links
 	unit        float64 // standard error of one of its links, in that of a visit
 	n           int     // links
 }
 
-// upper is the probability of what is not above a 95 % interval.
+// upper is the probability of a value below the upper end of a 95 % interval.
 const upper = 1 - (1-stats.Confidence)/2
 
-// Least is what a fault is at least, as a factor: less is not worth a screwdriver.
+// Least is the smallest factor that is a fault: less is not worth a screwdriver.
 const Least = 1.25
 
-// New fits the model to visits between nodes that are numbered from 0. Visits
-// without a slowness are left out.
+// New fits the model to visits between nodes that are numbered from 0. Visits without a slowness
+// are left out.
 func New(nodes int, directed bool, visits []Visit) *Fit {
 	return newFit(nodes, directed, Least, visits)
 }
 
-// newFit is New for faults that are at least so many times slower.
+// newFit does what New does, for faults that are at least the given number of times slower.
 func newFit(nodes int, directed bool, least float64, visits []Visit) *Fit {
 	f := &Fit{Nodes: nodes, Directed: directed, least: math.Log(least), Noise: math.NaN(), label: make([]int, nodes)}
 	f.sort(visits)
@@ -134,7 +133,7 @@ func newFit(nodes int, directed bool, least float64, visits []Visit) *Fit {
 	return f
 }
 
-// summarize makes one value of each link's visits: the low median, so that of two
+// summarize reduces the visits of each link to one value: the low median, so that of two visits
 // both must be slow.
 func (f *Fit) summarize() {
 	n := f.Nodes
@@ -155,7 +154,7 @@ func (f *Fit) summarize() {
 	}
 }
 
-// between is what a link between the groups of two nodes has more.
+// between returns what the group boundary between two nodes adds to their link.
 func (f *Fit) between(a, b int) float64 {
 	if f.block == nil {
 		return 0
@@ -166,13 +165,13 @@ func (f *Fit) between(a, b int) float64 {
 func (f *Fit) row(i, j int) float64    { return f.links[i*f.Nodes+j] }
 func (f *Fit) column(i, j int) float64 { return f.links[j*f.Nodes+i] }
 
-// minLinks is how many links a node must have to have an effect: of one it would
+// minLinks is the number of links that a node needs to have an effect: with one, the effect would
 // be the link's.
 const minLinks = 2
 
-// effects finds level and effects: first over all links of each node, then over
-// those to nodes that do not look slow. With a third of the nodes slow, one slow
-// link more would else be the majority.
+// effects finds the level and the effects: first over all links of each node, then over the links
+// to nodes that do not look slow. With a third of the nodes slow, one more slow link would
+// otherwise make slow links the majority.
 func (f *Fit) effects() {
 	all := make([]bool, f.Nodes)
 	f.sides(all, all)
@@ -186,8 +185,8 @@ func (f *Fit) effects() {
 	f.sides(slow(f.in), slow(f.out))
 }
 
-// sides finds level and effects, of sending over links to nodes that are not
-// slowIn, of receiving over links from nodes that are not slowOut.
+// sides finds the level and the effects: of sending over links to nodes that are not slowIn, and of
+// receiving over links from nodes that are not slowOut.
 func (f *Fit) sides(slowIn, slowOut []bool) {
 	f.out = f.side(f.row, func(i, j int) int32 { return f.linkOf(i, j) }, slowIn)
 	f.in = f.out
@@ -222,8 +221,8 @@ func (f *Fit) sides(slowIn, slowOut []bool) {
 	}
 }
 
-// side is the median of each node's links but those to slow nodes, if enough are
-// left, and how far they are spread.
+// side returns the median and the spread of each node's links. It leaves out links to slow nodes if
+// enough others remain.
 func (f *Fit) side(at func(i, j int) float64, link func(i, j int) int32, slow []bool) []side {
 	out := make([]side, f.Nodes)
 	var xs, well []float64
@@ -236,7 +235,7 @@ func (f *Fit) side(at func(i, j int) float64, link func(i, j int) int32, slow []
 				continue
 			}
 			info := f.info[link(i, j)]
-			if info == 0 { // nothing could be held against it
+			if info == 0 { // its visits have nothing to be compared with
 				continue
 			}
 			xs = append(xs, x)
@@ -255,13 +254,13 @@ func (f *Fit) side(at func(i, j int) float64, link func(i, j int) int32, slow []
 	return out
 }
 
-// expected is what the model says of a link.
+// expected returns what the model expects of a link.
 func (f *Fit) expected(link int32) float64 {
 	a, b := int(link)/f.Nodes, int(link)%f.Nodes
 	return f.level + f.out[a].effect + f.in[b].effect + f.between(a, b)
 }
 
-// describe is the effects as a report has them.
+// describe converts effects to those of the report.
 func (f *Fit) describe(sides []side, at func(i, j int) float64) []Effect {
 	out := make([]Effect, len(sides))
 	t, beyond := student(upper, f.df), max(f.least, f.linkBeyond())
@@ -288,8 +287,7 @@ func (f *Fit) describe(sides []side, at func(i, j int) float64) []Effect {
 	return out
 }
 
-// other is by how much node j slows its links down on the side that is not of
-// sides.
+// other returns by how much node j slows its links down on the opposite side of sides.
 func (f *Fit) other(sides []side, j int) float64 {
 	if f.Directed && &sides[0] == &f.out[0] {
 		return max(0, f.in[j].effect)
@@ -297,7 +295,7 @@ func (f *Fit) other(sides []side, j int) float64 {
 	return max(0, f.out[j].effect)
 }
 
-// Slowness is what a link's visits came to; NaN if it has none.
+// Slowness returns the slowness of a link over its visits, or NaN if it has none.
 func (f *Fit) Slowness(from, to int) float64 {
 	return math.Exp(f.row(from, to) + f.between(from, to))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// noisy is a cluster without a fault, as noisy as machines are.
+// noisy returns a cluster without a fault, as noisy as real machines.
 func noisy(nodes int) cluster {
 	return cluster{nodes: nodes, noise: 0.1, kinds: 0.03, spikes: 0.01, spike: 0.7, drift: 0.1}
 }
@@ -38,7 +38,7 @@ func (c cluster) racks(trunk float64, of func(i int) int) cluster {
 	return c
 }
 
-// below are the numbers below n.
+// below returns the numbers from 0 to n-1.
 func below(n int) (out []int) {
 	for i := range n {
 		out = append(out, i)
@@ -46,7 +46,6 @@ func below(n int) (out []int) {
 	return out
 }
 
-// Faults of all kinds are named, and nothing else is.
 func TestFaults(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -61,7 +60,7 @@ func TestFaults(t *testing.T) {
 		{"nothing-7", noisy(7), 5, nil, nil, 0},
 		{"nothing-40", noisy(40), 3, nil, nil, 0},
 		{"of-two-nodes-none-can-be-named", noisy(2).slow(1), 6, nil, nil, 0},
-		// Two of three pairs are slow: it is the node that they share.
+		// Two of three pairs are slow: the node they share is at fault.
 		{"node-of-3", noisy(3).slow(2), 6, []int{2}, nil, 0},
 		{"link-of-3", noisy(3).slowLink(4, 0, 2), 6, nil, [][2]int{{0, 2}}, 0},
 		{"node-of-4", noisy(4).slow(0), 5, []int{0}, nil, 0},
@@ -78,7 +77,7 @@ func TestFaults(t *testing.T) {
 		{"racks-60-20-20", noisy(20).racks(3, func(i int) int { return max(0, i-8) / 4 }), 3, nil, nil, 2},
 		{"racks-and-a-slow-node", noisy(20).racks(2, func(i int) int { return i / 10 }).slow(3), 3, []int{3}, nil, 1},
 		{"racks-and-a-slow-link", noisy(20).racks(2, func(i int) int { return i / 10 }).slowLink(5, 2, 4), 3, nil, [][2]int{{2, 4}}, 1},
-		// Most links lead from rack to rack: that is what is typical.
+		// Most links lead from rack to rack, so they are typical.
 		{"ten-racks", noisy(40).racks(2, func(i int) int { return i / 4 }), 3, nil, nil, 0},
 	} {
 		for _, directed := range []bool{false, true} {
@@ -95,7 +94,7 @@ func TestFaults(t *testing.T) {
 						t.Logf("seed %d: nodes %v, links %v, groups %v", seed, nodes, links, groups)
 					}
 				}
-				if wrong > 1 { // chance has its share
+				if wrong > 1 { // chance may add one
 					t.Errorf("%d of %d runs are misjudged; want nodes %v, links %v, %d groups", wrong, seeds, tt.nodes, tt.links, tt.groups)
 				}
 			})
@@ -103,7 +102,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// What only one side of a node or one way of a link does is told apart.
+// A fault of one side of a node, or of one direction of a link, is named as such.
 func TestDirections(t *testing.T) {
 	c := noisy(6)
 	c.seed = 4
@@ -126,7 +125,7 @@ func TestDirections(t *testing.T) {
 	}
 }
 
-// Of two nodes, one direction can be held against the other.
+// With two nodes, one direction can be compared with the other.
 func TestTwoNodes(t *testing.T) {
 	c := noisy(2)
 	c.spikes = 0
@@ -152,7 +151,7 @@ func TestKindsAreNoFaults(t *testing.T) {
 	}
 }
 
-// A node that left, or never answered, takes nobody with it.
+// A node that left, or never answered, gets no other node named.
 func TestNodesThatLeft(t *testing.T) {
 	c := noisy(8).slow(3).slowLink(5, 0, 1)
 	c.gone = map[int]bool{6: true}
@@ -165,7 +164,7 @@ func TestNodesThatLeft(t *testing.T) {
 		t.Errorf("of the node that left: %+v", e)
 	}
 
-	// With one link, it is the link's.
+	// With one link left, the link is named and not the node.
 	c = noisy(3).slowLink(5, 0, 1)
 	visits := slices.DeleteFunc(c.run(6, false), func(v Visit) bool { return v.Pair[0]+v.Pair[1] == 3 })
 	by, _ = Faults(New(3, false, visits))
@@ -174,7 +173,7 @@ func TestNodesThatLeft(t *testing.T) {
 	}
 }
 
-// With one sweep of three nodes nothing is known of the noise.
+// One sweep of three nodes is too little to know the noise.
 func TestNoiseUnknown(t *testing.T) {
 	f := New(3, false, noisy(3).slow(1).run(1, false))
 	by, _ := Faults(f)
@@ -191,7 +190,7 @@ func TestNoiseUnknown(t *testing.T) {
 	}
 }
 
-// What is said of a slow node is true.
+// The reported factor and interval of a slow node are the planted ones.
 func TestEffects(t *testing.T) {
 	c := cluster{nodes: 6, noise: 0.02, seed: 1, send: map[int]float64{2: 3}, recv: map[int]float64{2: 3}}
 	lat, thr := New(6, false, c.run(5, false)), New(6, true, c.run(5, true))
@@ -210,8 +209,8 @@ func TestEffects(t *testing.T) {
 	}
 }
 
-// A thousand nodes, of which each pair has three visits in each sweep:
-// what was planted is found, and next to nothing else.
+// In a thousand nodes with three visits per pair in each sweep, the planted faults are found, and
+// next to nothing else.
 func TestThousandNodes(t *testing.T) {
 	t.Parallel()
 	const n = 1000
@@ -257,7 +256,7 @@ func TestThousandNodes(t *testing.T) {
 	}
 }
 
-// Racks of a thousand nodes behind slow trunks accuse nobody.
+// Racks of a thousand nodes behind slow trunks are no faults.
 func TestThousandNodesInRacks(t *testing.T) {
 	t.Parallel()
 	c := noisy(1000).racks(2, func(i int) int { return max(0, i-500) / 100 })

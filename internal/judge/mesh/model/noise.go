@@ -7,23 +7,23 @@ import (
 )
 
 const (
-	// normal is the standard deviation of a normal distribution whose median
-	// absolute deviation is 1.
+	// normal is the standard deviation of a normal distribution whose median absolute deviation is
+	// 1.
 	normal = 1.4826
-	// efficiency is that of the median absolute deviation against the standard
-	// deviation, of normal values: what each is worth in degrees of freedom.
+	// efficiency is the degrees of freedom that a normal value adds to the median absolute
+	// deviation, where it adds 1 to the standard deviation.
 	efficiency = 0.37
-	// bentEfficiency is the same of the scale of Huber's proposal 2.
+	// bentEfficiency is the same for the scale of Huber's proposal 2.
 	bentEfficiency = 0.75
-	// medianError is the standard error of a median against that of a mean.
+	// medianError is the standard error of a median relative to that of a mean.
 	medianError = 1.2533
-	// quiet is the least noise that is believed.
+	// quiet is the smallest noise that is believed.
 	quiet = 0.005
 )
 
-// takeLevels takes off each visit what all visits of its sweep have in common, because the
-// machine drifts by tens of per cent within minutes, and finds the noise of the visits. A sweep
-// of few links is levelled on these links in the other sweeps.
+// takeLevels subtracts from each visit what all visits of its sweep have in common, because
+// machines drift by tens of per cent within minutes, and finds the noise of the visits. The level
+// of a sweep with few links rests on the same links in the other sweeps.
 func (f *Fit) takeLevels() {
 	times := f.times(false)
 	a := f.additive(times)
@@ -43,8 +43,8 @@ func (f *Fit) takeLevels() {
 	}
 }
 
-// takeRoundLevels does the same by rounds, if some are large enough for a level of their own:
-// now that the nodes' effects are known, it can be told from which of them a round has.
+// takeRoundLevels does the same by rounds, if some are large enough for a level of their own. The
+// effects of the nodes must be known, so that a round's level does not depend on its nodes.
 func (f *Fit) takeRoundLevels() {
 	sweeps, rounds := f.times(false), f.times(true)
 	more := len(f.count(rounds)) - len(f.count(sweeps))
@@ -71,12 +71,12 @@ func (f *Fit) additive(times []int32) *additive {
 	return newAdditive(y, group, times, int(groups+1), len(f.count(times)))
 }
 
-// freedom returns what degrees of freedom of a bent scale are worth; one is one.
+// freedom returns the degrees of freedom that a bent scale is worth; 1 stays 1.
 func freedom(free int) float64 { return max(min(1, float64(free)), bentEfficiency*float64(free)) }
 
-// informed finds how many visits of each link can be held against those of other pairs in
-// their sweep: none in a sweep of one pair. The visits of a single pair are held against those
-// of its other direction.
+// informed counts, for each link, the visits that can be compared with those of other pairs in
+// their sweep: none in a sweep of one pair. The visits of a single pair are compared with those of
+// its other direction.
 func (f *Fit) informed(times []int32) {
 	all := f.count(times)
 	pairs := 0
@@ -107,8 +107,8 @@ func (f *Fit) informed(times []int32) {
 	}
 }
 
-// pair returns the visits from a node to another and back; those of a fit without directions
-// are all in the first.
+// pair returns the visits from a to b and back. In a fit without directions, there holds all of
+// them.
 func (f *Fit) pair(a, b int) (there, back []visit) {
 	l := f.linkOf(a, b)
 	there = f.visits[f.first[l]:f.first[l+1]]
@@ -119,8 +119,8 @@ func (f *Fit) pair(a, b int) (there, back []visit) {
 	return there, back
 }
 
-// noise finds what the values of links are uncertain by: by the noise of their visits, and by
-// how far they are spread about the model, if that is more.
+// noise finds the uncertainty of the links' values: the noise of their visits, or their spread
+// about the model if that is larger.
 func (f *Fit) noise() {
 	f.Noise, f.df, f.beside = f.visitNoise*linkError(f.typicalInfo()), f.visitFree, 0
 	const enough = 4 // degrees of freedom: with fewer, the visits' own spread says more
@@ -138,7 +138,7 @@ func (f *Fit) noise() {
 	}
 }
 
-// typicalInfo returns the median of what is known of links.
+// typicalInfo returns the median number of comparable visits of the links.
 func (f *Fit) typicalInfo() float64 {
 	var all []float64
 	for _, n := range f.info {
@@ -149,13 +149,13 @@ func (f *Fit) typicalInfo() float64 {
 	return lowMedian(all)
 }
 
-// linkError returns the standard error of the median of n visits, in that of one.
+// linkError returns the standard error of the median of n visits, in units of that of one visit.
 func linkError(n float64) float64 {
 	return max(1/math.Sqrt(n), min(1, medianError/math.Sqrt(n)))
 }
 
-// linkNoise returns the standard error of a link's value; infinite if nothing can be held
-// against it.
+// linkNoise returns the standard error of a link's value, or +Inf if it cannot be compared with any
+// other.
 func (f *Fit) linkNoise(l int32) float64 {
 	if math.IsNaN(f.visitNoise) {
 		return f.Noise
@@ -163,8 +163,8 @@ func (f *Fit) linkNoise(l int32) float64 {
 	return math.Hypot(f.visitNoise*linkError(f.info[l]), f.beside)
 }
 
-// residual is the noise by what the model leaves of the links; NaN if there are
-// too few.
+// residual returns the noise and its degrees of freedom, estimated from the links' residuals, or
+// NaN if there are too few links.
 func (f *Fit) residual() (sigma, df float64) {
 	rest := make([]float64, 0, f.Nodes*f.Nodes)
 	for l := range f.Nodes * f.Nodes {
@@ -184,7 +184,7 @@ func (f *Fit) residual() (sigma, df float64) {
 	return spread(rest, lowMedian(rest)) * math.Sqrt(float64(len(rest))/left), efficiency * left
 }
 
-// error is the standard error of a side's effect.
+// error returns the standard error of a side's effect.
 func (f *Fit) error(s side) float64 {
 	const enough = 5 // links, for a spread of their own
 	sigma := f.Noise
@@ -197,9 +197,9 @@ func (f *Fit) error(s side) float64 {
 	return sigma * min(1, medianError/math.Sqrt(float64(s.n)))
 }
 
-// student returns the quantile p > 0.5 of Student's distribution, NaN for less than one degree
-// of freedom. For many it is an expansion about the normal one (Abramowitz & Stegun 26.7.5),
-// because the exact one does not converge for those of large meshes.
+// student returns the quantile p > 0.5 of Student's distribution, or NaN for less than one degree
+// of freedom. With many it expands about the normal quantile (Abramowitz & Stegun 26.7.5), because
+// the exact computation does not converge for those of large meshes.
 func student(p, df float64) float64 {
 	const many = 50
 	switch {
@@ -213,9 +213,9 @@ func student(p, df float64) float64 {
 	return z + z*(z2+1)/(4*df) + z*((5*z2+16)*z2+3)/(96*df*df)
 }
 
-// Link returns what a link came to by itself, not held against others, and its 95 % interval
-// with what all links drift by from sweep to sweep; NaN if that is not known. Its mean is
-// Huber's, and not the faster half as that of Slowness is.
+// Link returns the value of a link by itself, not compared with others, and its 95 % interval,
+// which includes what all links drift by from sweep to sweep; NaN if that is not known. The value
+// is Huber's mean, where Slowness takes the faster half.
 func (f *Fit) Link(from, to int) (x, low, high float64) {
 	l := f.linkOf(from, to)
 	n := float64(f.first[l+1] - f.first[l])
@@ -226,15 +226,15 @@ func (f *Fit) Link(from, to int) (x, low, high float64) {
 	switch {
 	case f.Alone && f.info[l] == 0:
 		own = 0
-	case f.Alone: // what both directions have in common is the sweep's
+	case f.Alone: // what both directions have in common belongs to the sweep
 		own = f.visitNoise * math.Sqrt(f.info[l]) / n
 	}
 	half := f.interval(own)
 	return math.Exp(f.centres[l]), math.Exp(f.centres[l] - half), math.Exp(f.centres[l] + half)
 }
 
-// Typical returns the mean over the sweeps of what all links have in common, and its 95 %
-// interval, NaN if that is not known.
+// Typical returns the mean over the sweeps of what all links have in common, and its 95 % interval,
+// NaN if that is not known.
 func (f *Fit) Typical() (x, low, high float64) {
 	var all []float64
 	unknown, links := 0.0, 0.0
@@ -260,8 +260,8 @@ func (f *Fit) Typical() (x, low, high float64) {
 	return math.Exp(m), math.Exp(m - half), math.Exp(m + half)
 }
 
-// interval returns the half-width of a 95 % interval from the standard error of what links have of
-// their own and that of what they have in common.
+// interval returns the half-width of a 95 % interval. own is the standard error of what links have
+// of their own.
 func (f *Fit) interval(own float64) float64 {
 	half := f.driftT * f.drift
 	if own > 0 {

@@ -8,19 +8,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 )
 
-// cluster is a simulated one: what is slow in it, by how many times.
+// cluster is a simulated cluster; its maps hold factors of slowness.
 type cluster struct {
 	nodes int
-	send  map[int]float64    // a node's sending, and its share of a round trip
+	send  map[int]float64    // a node's sending, and its part of a round trip
 	recv  map[int]float64    // its receiving
 	link  map[[2]int]float64 // from, to
-	rack  []int              // of each node; nil: all in one
+	rack  []int              // of each node; nil: one rack
 	trunk float64            // of links between racks
-	// noise is the standard deviation of a visit's logarithm, and kinds that of the
-	// nodes, which are not all alike.
+	// noise is the standard deviation of a visit's logarithm, and kinds that of the nodes' speeds.
 	noise, kinds float64
-	// spikes is the share of visits that something else made slower, by the absolute
-	// value of a normal logarithm of that standard deviation.
+	// spikes is the share of visits that something else slowed down, by the absolute value of a
+	// normal logarithm with the standard deviation spike.
 	spikes, spike float64
 	drift         float64      // of the level within a sweep, as a logarithm
 	gone          map[int]bool // nodes that have left
@@ -34,8 +33,8 @@ func times(m map[int]float64, i int) float64 {
 	return 1
 }
 
-// links are the planted factor of a link: of a round trip, delays add up; of a
-// throughput, the slowest part decides.
+// slowness returns the planted factor of a link: of a round trip, delays add up; of a throughput,
+// the slowest part decides.
 func (c cluster) slowness(a, b int, directed bool) float64 {
 	trunk, l := 1.0, 1.0
 	if c.rack != nil && c.rack[a] != c.rack[b] {
@@ -53,7 +52,7 @@ func (c cluster) slowness(a, b int, directed bool) float64 {
 	return times(c.send, a) + times(c.send, b) + l + trunk - 3
 }
 
-// run visits the cluster in its sweeps, in the order of the schedule.
+// run visits the cluster in the order of the schedule.
 func (c cluster) run(sweeps int, directed bool) []Visit {
 	rng := rand.New(rand.NewPCG(c.seed, 7))
 	own := make([]float64, c.nodes)
