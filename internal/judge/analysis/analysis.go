@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// group is what is compared with one baseline.
+// group identifies the cells that are compared with one baseline.
 type group struct {
 	from, load, point, on, pin string
 	shape                      sample.Shape
@@ -20,25 +20,25 @@ type group struct {
 
 func groupOf(c sample.Cell) group { return group{c.From, c.Load, c.Point, c.On, c.Pin, c.Shape} }
 
-// SameGroup reports whether two cells are compared with one baseline.
+// SameGroup reports whether two cells are compared with the same baseline.
 func SameGroup(a, b sample.Cell) bool { return groupOf(a) == groupOf(b) }
 
-// Run is the file on its way to the report.
+// Run holds a results file while it is judged.
 type Run struct {
 	File   *sample.File
 	Series []*Series     // by index of the plan's cells
 	base   map[group]int // index of the baseline's cell
 	ctl    map[group]int // index of the control's cell
-	// placebos are the indexes of the placebos' cells; a group may have none.
+	// placebos holds the indexes of the placebos' cells; a group may have none.
 	placebos map[group]int
-	// noises are what the groups' controls show, by metric.
+	// noises holds what the groups' controls show, by metric.
 	noises map[group]map[string]noise
-	// troubles are what went wrong with each cell.
+	// troubles holds what went wrong with each cell.
 	troubles []trouble
 	memory   memory
 }
 
-// Judge judges the cells of a results file: what all studies have.
+// Judge judges the cells of a results file by the rules that all studies have in common.
 func Judge(f *sample.File) *Report {
 	j := Open(f)
 	r := j.Report()
@@ -46,7 +46,7 @@ func Judge(f *sample.File) *Report {
 	return r
 }
 
-// Report is what is said of the cells, in the plan's order.
+// Report returns the report of the cells, in the plan's order.
 func (j *Run) Report() *Report {
 	r := Blank(j.File)
 	for i, s := range j.Series {
@@ -64,7 +64,7 @@ func (j *Run) Report() *Report {
 	return r
 }
 
-// Blank is a report without judgements.
+// Blank returns a report without judgements.
 func Blank(f *sample.File) *Report {
 	p := f.Header.Plan
 	r := &Report{
@@ -121,7 +121,7 @@ func Open(f *sample.File) *Run {
 	return j
 }
 
-// emptyRun is a file whose visits were not read.
+// emptyRun returns a run without visits.
 func emptyRun(f *sample.File) *Run {
 	p := f.Header.Plan
 	j := &Run{File: f, base: map[group]int{}, ctl: map[group]int{}, placebos: map[group]int{}, noises: map[group]map[string]noise{}, troubles: troublesOf(f)}
@@ -145,19 +145,21 @@ func emptyRun(f *sample.File) *Run {
 	return j
 }
 
-// BaselineOf is the cell that cell i is compared with.
+// BaselineOf returns the index of the cell that cell i is compared with; ok is false if there is
+// none.
 func (j *Run) BaselineOf(i int) (b int, ok bool) {
 	return j.BaselineFor(j.Series[i].Cell)
 }
 
-// BaselineFor is the baseline in the group of cell c.
+// BaselineFor returns the index of the baseline in the group of cell c; ok is false if there is
+// none.
 func (j *Run) BaselineFor(c sample.Cell) (b int, ok bool) {
 	b, ok = j.base[groupOf(c)]
 	return b, ok
 }
 
-// Against is cell i's metric against that of cell b, which is called to, with
-// its verdict; N is 0 if they have nothing in common.
+// Against returns the ratio of cell i's metric to that of cell b, with its verdict. to names cell
+// b. N is 0 if the cells have no rounds or slices in common.
 func (j *Run) Against(i, b int, metric, to string) Ratio {
 	x := j.compare(i, b, metric)
 	out := ratioOf(x, to)
@@ -209,8 +211,8 @@ func (j *Run) cell(i int) Cell {
 	return out
 }
 
-// smallest is the cell of cell i's mode in the plan's first shape; ok is false
-// if cell i is not of a crowd.
+// smallest returns the cell of cell i's mode in the plan's first shape; ok is false if cell i is no
+// crowd.
 func (j *Run) smallest(i int) (first int, ok bool) {
 	c := j.Series[i].Cell
 	if !c.Shape.Crowd() {
@@ -242,8 +244,8 @@ func (j *Run) floorList() []Floor {
 	return out
 }
 
-// placebo is the ratio of a group's placebo to its baseline, in the metric that decides; nil if it has
-// none.
+// placebo returns the ratio of a group's placebo to its baseline in the primary metric, or nil if
+// the group has no placebo.
 func (j *Run) placebo(g group) *Ratio {
 	i, ok := j.placebos[g]
 	b, has := j.base[g]
@@ -257,8 +259,8 @@ func (j *Run) placebo(g group) *Ratio {
 	return nil
 }
 
-// Sort keeps the plan's order of groups and sorts each by toll: the
-// baseline first, then from the cheapest to the dearest.
+// Sort keeps the plan's order of groups and sorts each by toll: the baseline first, then from the
+// cheapest to the most expensive.
 func (j *Run) Sort(cells []Cell) {
 	order := map[group]int{}
 	for _, s := range j.Series {
@@ -272,10 +274,9 @@ func (j *Run) Sort(cells []Cell) {
 	})
 }
 
-// Toll is what a cell costs against the baseline in its load's own metric, or in
-// CPU time if it fills a link: 1 is the same, 2 is half the throughput, twice
-// the latency or twice the CPU time per byte. The baseline
-// sorts first, a cell without a ratio last.
+// Toll returns what a cell costs relative to the baseline in its load's primary metric, or in CPU
+// time if it fills a link: 1 is the same, 2 is half the throughput, twice the latency or twice the
+// CPU time per byte. The baseline sorts first, a cell without a ratio last.
 func (c Cell) Toll() float64 {
 	if c.Baseline {
 		return math.Inf(-1)
@@ -283,7 +284,7 @@ func (c Cell) Toll() float64 {
 	r := c.Metrics[c.Primary].Ratio
 	cpu := c.Metrics[workload.CPUPerByte].Ratio
 	switch {
-	case c.FillsLink() && cpu != nil: // all that do are as fast: they differ in CPU time
+	case c.FillsLink() && cpu != nil: // cells that fill a link are equally fast and differ in CPU time only
 		return cpu.Median
 	case r == nil:
 		return math.Inf(1)
@@ -293,17 +294,17 @@ func (c Cell) Toll() float64 {
 	return r.Median
 }
 
-// FillsLink reports whether the cell was as fast as a link of its path: its wire, a network card or what
-// a shaper lets through.
+// FillsLink reports whether the cell was as fast as a link of its path: its wire, a network card or
+// the rate of a shaper.
 func (c Cell) FillsLink() bool { return Fills(c.LimitedBy) }
 
-// Fills reports whether what limits a load is a link, and not a party.
+// Fills reports whether limitedBy names a link rather than a party.
 func Fills(limitedBy string) bool {
 	return limitedBy == string(mode.HopWire) || limitedBy == limitCard || limitedBy == limitShaper
 }
 
-// Link is what limits a cell that fills a link, in a sentence: "the wire", "the 10 Gbit/s card eth0 of
-// node b".
+// Link names the link that limits a cell, for use in a sentence: "the wire", "the 10 Gbit/s card
+// eth0 of node b".
 func (c Cell) Link() string {
 	if c.Capacity == nil {
 		return "the " + c.LimitedBy
@@ -311,22 +312,21 @@ func (c Cell) Link() string {
 	return c.Capacity.Words()
 }
 
-// Of returns the cell of the plan that c is the result of.
+// Of returns the cell of the plan that has the result c.
 func (c Cell) Of() sample.Cell {
 	return sample.Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Point: c.Point, Tune: c.Tune, Shape: c.Shape, On: c.On, Pin: c.Pin}
 }
 
-// Label is a cell's mode with its target, where the mode has several, and its
-// tunes.
+// Label returns a cell's mode, with its target if the mode has several, and its tunes.
 func Label(c sample.Cell) string {
 	m, ok := mode.Find(mode.Name(c.Mode))
 	if !ok {
-		m.Name = mode.Name(c.Mode) // of a later toll
+		m.Name = mode.Name(c.Mode) // a mode of a later toll
 	}
 	return m.Label(mode.Placement(c.From), mode.Target(c.To), mode.Tunes(c.Tune))
 }
 
-// Name is the cell's label and, of a crowd, its shape, of a sweep its point.
+// Name returns the cell's label, with the shape of a crowd or the point of a sweep.
 func (c Cell) Name() string {
 	if c.Shape.Crowd() {
 		return c.Label() + " " + c.Shape.String()
@@ -337,8 +337,7 @@ func (c Cell) Name() string {
 	return c.Label()
 }
 
-// Label is the cell's mode with its target, where the mode has several, and
-// its tunes.
+// Label returns the cell's mode, with its target if the mode has several, and its tunes.
 func (c Cell) Label() string {
 	return Label(sample.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune})
 }

@@ -74,7 +74,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// The merged percentile is of all rounds' samples; the median is over rounds.
+// The merged percentile is that of all rounds' samples; the median is over rounds.
 func TestMergedPercentile(t *testing.T) {
 	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "rr")...)
 	r.Rounds(5, func(round, cell int) float64 { return []float64{10, 20, 30, 40, 500}[round] })
@@ -139,7 +139,7 @@ func TestPairingByRound(t *testing.T) {
 	}
 }
 
-// Rounds that only one of the two has are not compared.
+// Rounds that only one of the two cells has are not compared.
 func TestPairingLeavesHolesOut(t *testing.T) {
 	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...)
 	for round := range 8 {
@@ -217,8 +217,8 @@ func TestNoiseFloor(t *testing.T) {
 	}
 }
 
-// The baseline comes first, then from the cheapest to the dearest, then what
-// has no ratio; groups keep the plan's order.
+// The baseline comes first, then cells from the cheapest to the most expensive, then those without
+// a ratio; groups keep the plan's order.
 func TestSortByToll(t *testing.T) {
 	cells := func(load string) []sample.Cell {
 		return append(judgetest.Trio(mode.Bridge, load), judgetest.HostCell(mode.Native, load), judgetest.HostCell(mode.PublishNAT, load), judgetest.HostCell(mode.PublishProxy, load))
@@ -264,7 +264,7 @@ func TestSortByToll(t *testing.T) {
 	})
 }
 
-// What a bad visit measured is in no number.
+// Nothing that a bad visit measured is in any number.
 func TestBadVisitsAreLeftOut(t *testing.T) {
 	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(12, judgetest.Steady(8, 8, 4))
 	for i := range r.File.Visits {
@@ -330,7 +330,7 @@ func wantWarning(t *testing.T, ws []analysis.Warning, code, text string) {
 	t.Errorf("warnings %+v, want %s: %q", ws, code, text)
 }
 
-// With --reverse the server sends: what the client received counts.
+// With --reverse the server sends, so the bytes that the client received count.
 func TestReverseBulk(t *testing.T) {
 	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...)
 	r.File.Header.Plan.Loads[0].Options = workload.BulkOptions{Reverse: true}

@@ -9,21 +9,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Answer is what most readers came for.
+// Answer holds the sentences that most readers came for.
 type Answer struct {
 	Question string   `json:"question"`
 	Text     []string `json:"text"` // sentences
 }
 
-// Add adds a sentence, if there is one.
+// Add adds a sentence unless it is "".
 func (a *Answer) Add(s string) {
 	if s != "" {
 		a.Text = append(a.Text, s)
 	}
 }
 
-// Clause says with a verb how a cell whose verdict is better or worse differs from the baseline: "has
-// 95 % (93–97) of the throughput".
+// Clause says, with a verb, how a cell whose verdict is better or worse differs from the baseline:
+// "has 95 % (93–97) of the throughput".
 func (r *Report) Clause(c Cell) string {
 	m, noun := c.Metrics[c.Primary], r.NounOf(c)
 	if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsLink() && cpu != nil {
@@ -38,7 +38,8 @@ func (r *Report) Clause(c Cell) string {
 	return fmt.Sprintf("has %s of the %s", m.Ratio.Percent(), noun)
 }
 
-// Verdict is a cell's; where a link is full, that of its CPU time; "" if it has no ratio.
+// Verdict returns the verdict on the cell, or on its CPU time if a link is full; "" if it has no
+// ratio.
 func (c Cell) Verdict() stats.Verdict {
 	if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsLink() && cpu != nil {
 		return cpu.Verdict
@@ -49,10 +50,10 @@ func (c Cell) Verdict() stats.Verdict {
 	return ""
 }
 
-// NounOf is what a cell's load measures, in sentences.
+// NounOf returns what a cell's load measures, for use in a sentence.
 func (r *Report) NounOf(c Cell) string { return workload.Of(r.LoadAt(c)).Noun }
 
-// Phrase is a cell's name in Docker's words; of what is no mode, its own name.
+// Phrase returns a cell's name in Docker's words, or its own name if it is no mode.
 func (c Cell) Phrase() string {
 	m, ok := mode.Find(mode.Name(c.Mode))
 	if !ok {
@@ -61,15 +62,15 @@ func (c Cell) Phrase() string {
 	return m.Phrase(mode.Placement(c.From), mode.Target(c.To), mode.Tunes(c.Tune))
 }
 
-// Judged is something with a verdict, named in a sentence.
+// Judged is a subject with a verdict, named in a sentence.
 type Judged struct {
 	Name    string
 	Verdict stats.Verdict
-	Ratio   *Ratio // nil: the name says it
+	Ratio   *Ratio // nil: the name already says it
 }
 
-// ByVerdict names things under their verdicts, those that differ with their ratios:
-// "worse: a 82 % (80–84); same: b, c". What is not told apart is named together.
+// ByVerdict lists names under their verdicts, those that differ with their ratios: "worse: a 82 %
+// (80–84); same: b, c". Those that cannot be told apart are named together.
 func ByVerdict(all []Judged) string {
 	by := map[stats.Verdict][]string{}
 	for _, x := range all {
@@ -88,14 +89,14 @@ func ByVerdict(all []Judged) string {
 	return strings.Join(say, "; ")
 }
 
-// Priced is something that costs something, named in a sentence.
+// Priced is a subject with a price, named in a sentence.
 type Priced struct {
 	Name  string
 	Price Price
 }
 
-// SayPrices says after the head what each costs, those of the same verdict together; "" of
-// nothing. A figure stands only where the verdict is certain.
+// SayPrices says, after the head, what each subject costs, grouping equal verdicts; "" if all is
+// empty. It prints a figure only if the verdict is certain.
 func SayPrices(head string, all []Priced) string {
 	var sure, nothing, open, hidden []string
 	link := ""
@@ -130,7 +131,7 @@ func SayPrices(head string, all []Priced) string {
 	return head + ": " + strings.Join(say, ". ") + "."
 }
 
-// does is a price that is certain, with a verb if it is no ratio.
+// does returns a price that is certain, with a verb if it is no ratio.
 func (p Price) does() string {
 	switch {
 	case p.Unit == RatioUnit:
@@ -141,10 +142,10 @@ func (p Price) does() string {
 	return "takes " + p.Amount() + " off"
 }
 
-// Tally counts verdicts, and which of them are open.
+// Tally counts verdicts, and how many of them are open.
 type Tally struct{ all, open, few int }
 
-// Add counts a verdict that rests on n pairs; by rounds if epochs is 0.
+// Add counts a verdict that rests on n pairs; epochs is 0 if it is by rounds.
 func (t *Tally) Add(v stats.Verdict, n, epochs int) {
 	t.all++
 	if v != stats.Unclear {
@@ -156,7 +157,7 @@ func (t *Tally) Add(v stats.Verdict, n, epochs int) {
 	}
 }
 
-// Sentence says how many verdicts are open, and what decides them; "" if none is.
+// Sentence says how many verdicts are open and what would decide them; "" if none is open.
 func (t Tally) Sentence() string {
 	if t.open == 0 {
 		return ""

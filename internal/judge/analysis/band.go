@@ -7,20 +7,20 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// Band says where a cell is with respect to what is called the same: beyond it on the
-// expensive side, or not. Unlike a verdict it does not ask whether the cell differs at all.
+// Band says whether a cell is beyond what is called the same, on the expensive side. Unlike a
+// verdict it does not ask whether the cell differs at all.
 type Band string
 
-// The places.
+// The bands.
 const (
 	Beyond  Band = "costs"   // it certainly costs more than what is called the same
 	Within  Band = "within"  // it certainly does not
 	Unknown Band = "unclear" // neither is certain
 )
 
-// BandOf is where cell i is with respect to cell b in a metric, at a level of confidence: both
-// words are wrong no more often than one minus that. By rounds the median's interval is the sign
-// test's, and takes a number of rounds that grows with the level.
+// BandOf returns the band of cell i relative to cell b in a metric. Beyond and Within are each
+// wrong with a probability of at most 1 - level. By rounds, the median's interval is that of the
+// sign test, which needs more rounds at a higher level.
 func (j *Run) BandOf(i, b int, metric string, level float64) Band {
 	s := j.Series[i]
 	n, higher := j.noise(groupOf(s.Cell), metric), higherIsBetter(s.Load, metric)
@@ -30,7 +30,7 @@ func (j *Run) BandOf(i, b int, metric string, level float64) Band {
 	return j.rounds(i, b, metric, level, n.floor)
 }
 
-// rounds is the place of a ratio by rounds.
+// rounds returns the band of a ratio by rounds.
 func (j *Run) rounds(i, b int, metric string, level, floor float64) Band {
 	s := j.Series[i]
 	low, high, ok := stats.MedianInterval(stats.Ratios(s.byRound(metric), j.Series[b].byRound(metric)), level)
@@ -40,14 +40,14 @@ func (j *Run) rounds(i, b int, metric string, level, floor float64) Band {
 	return j.place(math.Log(low), math.Log(high), floor, higherIsBetter(s.Load, metric))
 }
 
-// sliced is the place of a ratio by slices.
+// sliced returns the band of a ratio by slices.
 func (j *Run) sliced(e stats.Estimate, bias float64, higher bool, level float64) Band {
 	low, high := e.Interval(level)
 	return j.place(low, high, bias, higher)
 }
 
-// place is that of a ratio whose logarithm is from low to high. What the control differs by is
-// no price: where that is more than what is called the same, it takes its place.
+// place returns the band of a ratio whose logarithm is between low and high. The control's own
+// difference is no cost: if it is more than what is called the same, it becomes the bound.
 func (j *Run) place(low, high, noise float64, higher bool) Band {
 	p := j.File.Header.Plan
 	same := cmp.Or(p.Same, p.Precision)
@@ -66,14 +66,14 @@ func (j *Run) place(low, high, noise float64, higher bool) Band {
 	return Unknown
 }
 
-// At what levels a run that looks at it while it goes on takes a place for known.
+// The levels at which a run that looks before its end takes a band for known.
 const (
 	lookBeyond = 0.999
 	lookWithin = 0.99
 	lookEpochs = 3
 )
 
-// placed reports whether the place of cell i of a sweep is known well enough to end the run.
+// placed reports whether the band of cell i of a sweep is known well enough to end the run.
 func (l *Live) placed(i, b int, x compared) bool {
 	if x.slices.Pairs == 0 {
 		return l.j.rounds(i, b, l.metric(i), lookBeyond, l.noise(i).floor) != Unknown

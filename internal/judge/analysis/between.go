@@ -10,27 +10,25 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Figure is one side of a ratio: a cell's metric, or what each of Share gets of
-// it. Cell.On may be empty: any backend; so may Cell.Pin: any placement on CPUs. The zero Shape and 1×1×1 are the same
-// cell.
+// Figure is one side of a ratio: a cell's metric, divided by Share. An empty Cell.On matches any
+// backend, and an empty Cell.Pin any placement on CPUs. The zero Shape and 1×1×1 are the same cell.
 type Figure struct {
 	Cell   sample.Cell
 	Metric string
-	Share  int // 0 is 1
+	Share  int // 0 means 1
 }
 
 func (f Figure) share() float64 { return float64(max(1, f.Share)) }
 
-// Pairing holds any two cells of a file against each other, whatever the run's
-// own baseline was.
+// Pairing compares any two cells of a file, whatever the run's own baseline was.
 type Pairing struct{ j *Run }
 
 // Pair prepares a results file for any number of comparisons.
 func Pair(f *sample.File) *Pairing { return &Pairing{Open(f)} }
 
-// Between is one figure against another, paired by slice or by round; ok is false
-// if the file lacks one of them or they have nothing in common. The noise floor is
-// the wider one of the two cells' groups.
+// Between returns the ratio of one figure to another, paired by slice or by round. ok is false if
+// the file lacks one of them or they have no pairs. The noise floor is the wider one of the two
+// cells' groups.
 func (p *Pairing) Between(of, to Figure) (r Ratio, ok bool) {
 	for i, s := range p.j.Series {
 		if !p.holds(i, of.Cell) {
@@ -74,8 +72,8 @@ func (p *Pairing) ratio(i, b int, of, to Figure) Ratio {
 	return out
 }
 
-// noise is the larger noise of the two groups; where neither has a control, the largest
-// that the file has for that load.
+// noise returns the larger noise of the two groups. If neither has a control, it returns the
+// largest noise that the file has for that load.
 func (p *Pairing) noise(metric string, a, b sample.Cell) noise {
 	if n := p.j.noise(groupOf(a), metric).or(p.j.noise(groupOf(b), metric)); !math.IsNaN(n.floor) {
 		return n
@@ -89,12 +87,12 @@ func (p *Pairing) noise(metric string, a, b sample.Cell) noise {
 	return out
 }
 
-// or is the larger noise of two.
+// or returns the larger noise of two.
 func (n noise) or(o noise) noise {
 	return noise{widest(n.floor, o.floor), widest(n.bias, o.bias)}
 }
 
-// widest is the larger of two floors; NaN is one that is not known.
+// widest returns the larger of two floors; NaN means not known.
 func widest(a, b float64) float64 {
 	if math.IsNaN(a) || b > a {
 		return b
@@ -107,7 +105,7 @@ func (p *Pairing) holds(i int, c sample.Cell) bool {
 	return same(p.j.Series[i].Cell, c) && !p.j.Failed(i)
 }
 
-// same reports whether have is the cell that is looked for.
+// same reports whether have matches the wanted cell.
 func same(have, want sample.Cell) bool {
 	have.Shape, want.Shape = crowd(have.Shape), crowd(want.Shape)
 	want.On, want.Pin = cmp.Or(want.On, have.On), cmp.Or(want.Pin, have.Pin)
@@ -121,8 +119,8 @@ func crowd(s sample.Shape) sample.Shape {
 	return s
 }
 
-// Missing says why the file has no result for c: because it failed or could
-// not be built there; "" if it has one or was never asked for.
+// Missing says why the file has no result for c: it failed or could not be built there. It returns
+// "" if the file has a result, or was never asked for one.
 func (p *Pairing) Missing(c sample.Cell) string {
 	for i, s := range p.j.Series {
 		if !same(s.Cell, c) {
@@ -145,8 +143,8 @@ func (p *Pairing) Missing(c sample.Cell) string {
 	return ""
 }
 
-// Pin returns the placement on CPUs of the cell that c stands for: of several, the first one with a
-// result. It is "" if the cell has none.
+// Pin returns the placement on CPUs of the cell that c matches, of several cells the first with a
+// result, or "" if the cell has no placement.
 func (p *Pairing) Pin(c sample.Cell) string {
 	for i, s := range p.j.Series {
 		if p.holds(i, c) {
@@ -156,7 +154,7 @@ func (p *Pairing) Pin(c sample.Cell) string {
 	return ""
 }
 
-// Conditions are what c was measured under that can differ from another
+// Conditions returns the load, path and wire of c, which can differ from those of another
 // measurement of the same cell.
 func (p *Pairing) Conditions(c sample.Cell) (l sample.Load, path sample.Path, wire sample.Wire) {
 	for _, s := range p.j.Series {
@@ -171,7 +169,7 @@ func (p *Pairing) Conditions(c sample.Cell) (l sample.Load, path sample.Path, wi
 	return p.j.File.Header.Plan.LoadAt(c), path, wire
 }
 
-// Name is the cell as text: mode, placement and, where it is a crowd, shape.
+// Name returns the cell as text: mode, placement and, for a crowd, shape.
 func Name(c sample.Cell) string {
 	n := Label(c) + " from " + mode.Placement(c.From).Words()
 	if c.Shape.Crowd() {

@@ -57,7 +57,7 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// What took another way or could not be built is no side of a ratio.
+// A cell that took another path or could not be built is no side of a ratio.
 func TestBetweenWithoutResult(t *testing.T) {
 	cells := judgetest.Trio(mode.Bridge, "bulk")
 	r := judgetest.New(t, cells...)
@@ -86,7 +86,7 @@ func TestBetweenWithoutResult(t *testing.T) {
 	}
 }
 
-// A figure of a cell is its rounds' median, divided by what shares it.
+// A cell's figure is the median of its rounds divided by its share.
 func TestValue(t *testing.T) {
 	host := judgetest.HostCell(mode.Host, "bulk")
 	p := analysis.Pair(judgetest.New(t, host, judgetest.Control(host)).Rounds(6, judgetest.Noisy([]float64{0.1, 0.1}, 40, 40)).File)
@@ -103,7 +103,7 @@ func TestValue(t *testing.T) {
 	}
 }
 
-// The machine's idle share is mpstat's: waiting for I/O is not idle. The proxy's share is of one core.
+// The idle share is mpstat's, which excludes waiting for I/O. The proxy's share is of one core.
 func TestCPUTime(t *testing.T) {
 	host := judgetest.HostCell(mode.Host, "bulk")
 	f := judgetest.New(t, host, judgetest.Control(host)).Rounds(6, judgetest.Noisy([]float64{0, 0}, 40, 40), func(v *sample.Visit) {

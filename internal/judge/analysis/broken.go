@@ -7,29 +7,29 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// When a cell's path is broken, so that none of its visits is believed. A bad
-// visit is one that failed, or whose hops contradicted the path or could not be
-// read. One that the machine starved says nothing of the path and is not
-// counted. What is left is forgiven and said: the odd visit of a busy machine.
+// A cell's path is broken, and none of its visits is believed, from these limits on. A bad visit is
+// one that failed, or whose hops contradicted the path or could not be read. A visit that the
+// machine starved says nothing about the path and is not counted. Fewer bad visits are left out and
+// reported: a busy machine has the odd one.
 const (
-	brokenShare = 0.2 // more of the visits are bad, and more than one, or contradicted
-	brokenRun   = 3   // so many in a row are, even if the path came back
-	brokenEnd   = 2   // so many are at the end: the engine makes a cell's last visit again if it is bad
+	brokenShare = 0.2 // more than this share of the visits, and more than one, are bad or contradicted
+	brokenRun   = 3   // this many in a row are bad, even if the path came back
+	brokenEnd   = 2   // this many are bad at the end: the engine repeats a cell's last visit if it is bad
 )
 
 // trouble is what went wrong with a cell.
 type trouble struct {
 	good, bad, contradicted int
 	starved                 int
-	run, longest            int             // bad ones in a row: at the end, and at most
-	since                   sample.Visit    // the first of the run at the end
-	worst, worstEnd         sample.Visit    // the first and the last of the longest run
-	last                    sample.Visit    // that is no result, starved ones included
-	theirs                  bool            // an endpoint that is not ours: what it answered before it broke is true
-	changes                 []sample.Change // of its path while it was measured
+	run, longest            int             // bad visits in a row: at the end, and the longest run
+	since                   sample.Visit    // first visit of the bad run at the end
+	worst, worstEnd         sample.Visit    // first and last visit of the longest bad run
+	last                    sample.Visit    // last visit without a result, starved ones included
+	theirs                  bool            // endpoint that is not ours: what it answered before it broke is valid
+	changes                 []sample.Change // changes of the path while it was measured
 }
 
-// troublesOf are the troubles of all cells of a file, by index.
+// troublesOf returns the troubles of all cells of a file, by index.
 func troublesOf(f *sample.File) []trouble {
 	out := make([]trouble, len(f.Header.Plan.Cells))
 	for i := range out {
@@ -90,7 +90,7 @@ func (t trouble) often() bool {
 // Failed reports whether cell i has no result.
 func (j *Run) Failed(i int) bool { return j.troubles[i].fatal() }
 
-// failure says why cell i has no result: what was seen, and when.
+// failure says why cell i has no result, with the evidence and when it was seen.
 func (j *Run) failure(i int) Failed {
 	c, t := j.Series[i].Cell, j.troubles[i]
 	f := Failed{Cell: c, Evidence: seen(t.last)}
@@ -119,7 +119,7 @@ func (j *Run) failure(i int) Failed {
 	return f
 }
 
-// Failure says why cell i has no result.
+// Failure says in one line why cell i has no result.
 func (j *Run) Failure(i int) string {
 	f := j.failure(i)
 	if f.Evidence == "" {
@@ -128,11 +128,11 @@ func (j *Run) Failure(i int) string {
 	return f.Reason + ": " + f.Evidence
 }
 
-// seen is what a visit without a result saw.
+// seen returns why a visit has no result.
 func seen(v sample.Visit) string { return cmp.Or(v.Failure, v.Witness.Evidence) }
 
-// forgiven warns of cell i's visits that are left out. Of those that the machine starved it
-// says the same of all cells.
+// forgiven warns of cell i's visits that are left out. Visits that the machine starved get the same
+// text for all cells.
 func (j *Run) forgiven(i int) (Warning, bool) {
 	t := j.troubles[i]
 	if t.bad == 0 && t.starved > 0 {

@@ -11,53 +11,56 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// Capacity is the most payload that a path can carry, by the slowest thing on it whose rate is known.
+// Capacity is the most payload that a path can carry, limited by its slowest part of known rate.
 type Capacity struct {
-	Limit  string `json:"limit"`            // what LimitedBy calls it
-	Device string `json:"device,omitempty"` // of a wire none: it is the plan's
+	Limit  string `json:"limit"`            // as in LimitedBy
+	Device string `json:"device,omitempty"` // "" for the plan's wire
 	Where  string `json:"where,omitempty"`
 	Rate   uint64 `json:"rate_bit_per_s"` // of frames
-	// Payload is what a full segment carries, and Frame what its frame takes of the rate, in bytes:
+	// Payload is what a full segment carries, and Frame what its frame takes of the rate, in bytes.
 	// Goodput is the rate times their ratio, in bit/s.
 	Payload int     `json:"payload_bytes"`
 	Frame   int     `json:"frame_bytes"`
 	Goodput float64 `json:"goodput_bit_per_s"`
-	// Share of the goodput came through: of a load that goes both ways, the faster way's.
+	// Share is the share of the goodput that came through: in a load that goes both ways, that of
+	// the faster direction.
 	Share float64 `json:"share"`
 }
 
-// What may limit a path, besides its wire.
+// What may limit a path besides its wire.
 const (
 	limitCard   = "card"
 	limitShaper = "shaper"
 )
 
 const (
-	// full is the share of the goodput from which on a path counts as full. What is missing is
-	// TCP's: after a loss or a pause it takes a while to be as fast again.
+	// full is the share of the goodput from which on a path counts as full. TCP leaves the rest
+	// unused: after a loss or a pause it takes a while to be as fast again.
 	full = 0.92
-	// cardOver is more than any card carries: its speed is not what the kernel says.
+	// cardOver is more than any card carries; beyond it, the speed that the kernel reports is
+	// wrong.
 	cardOver = 1.03
 	// shaperOver is more than a shaper lets through, its bucket included, as a share of the rate.
 	shaperOver = 1.1
 )
 
-// What a frame has besides its IP packet, in bytes. A card's speed is that of its medium: preamble and
+// The bytes of a frame besides its IP packet. A card's speed is that of its medium: preamble and
 // start 8, header 14, checksum 4, gap 12. The kernel's shapers count the header alone.
 const (
 	onMedium = 38
 	inKernel = 14
 )
 
-// What a tunnel adds to a packet, in bytes, over IPv4: of VXLAN the inner Ethernet header, its own, UDP's
-// and the outer IP header; of ESP with AES-GCM its header, vector, trailer and checksum.
+// The bytes that a tunnel over IPv4 adds to a packet: for VXLAN the inner Ethernet header, the
+// VXLAN header, UDP's and the outer IP header; for ESP with AES-GCM its header, vector, trailer and
+// checksum.
 const (
 	vxlanAdds = 14 + 8 + 8 + 20
 	espAdds   = 36
 )
 
-// Headers of a packet where the file does not tell them, in bytes: of TCP with timestamps and of UDP,
-// without IP's.
+// The header bytes of a packet, without IP's, if the file does not have them: of TCP with
+// timestamps, and of UDP.
 const (
 	tcpHeader = 20 + 12
 	udpHeader = 8
@@ -66,12 +69,12 @@ const (
 	usualMTU  = 1500
 )
 
-// paravirtual are drivers of cards whose speed is not their link's: it is made up, or what a hypervisor
-// lets through is another matter.
+// paravirtual lists drivers of cards whose reported speed is not the rate of their link: it is made
+// up, or the hypervisor limits the rate independently of it.
 var paravirtual = []string{"virtio_net", "vmxnet3", "hv_netvsc", "vif", "xen_netfront", "ena", "gve", "mana", "netvsc", "veth", "tun"}
 
-// limits reports whether a card's speed is a limit: it is a device of a bus with a driver of its own, or
-// joins such.
+// limits reports whether a card's speed is a limit: the card is a device on a bus with a real
+// driver, or it joins such cards.
 func limits(c sample.Card, all []sample.Card) bool {
 	if c.Speed == 0 || slices.Contains(paravirtual, c.Driver) {
 		return false
@@ -91,7 +94,7 @@ func limits(c sample.Card, all []sample.Card) bool {
 	return members > 0
 }
 
-// capacity is what a series' path can carry; nil if that is not known.
+// capacity returns what a series' path can carry, or nil if that is not known.
 func (j *Run) capacity(s *Series) *Capacity {
 	p, ok := j.File.Header.PathOf(s.Cell)
 	if !ok || s.fastest() == 0 {
@@ -129,8 +132,7 @@ func (j *Run) capacity(s *Series) *Capacity {
 	return out
 }
 
-// fastest is the payload that came through in the direction that more came through, in bit/s; 0 of loads
-// that have none.
+// fastest returns the payload rate of the faster direction, in bit/s, or 0 for loads without one.
 func (s *Series) fastest() float64 {
 	of := func(metric string) float64 {
 		if xs := Ordered(s.Values[metric]); len(xs) > 0 {
@@ -144,8 +146,8 @@ func (s *Series) fastest() float64 {
 	return of(workload.Throughput)
 }
 
-// packets are the payload of what is sent at once, and what that takes on the wire in IP packets, of
-// how many: of TCP a full segment of the client's connection, of UDP a datagram.
+// packets returns the payload of what is sent at once, the bytes of IP packets that it takes on the
+// wire, and their number. TCP sends a full segment of the client's connection, UDP a datagram.
 func (s *Series) packets(plan sample.Plan, p sample.Path) (payload, packet, n int) {
 	tunnel := 0
 	if slices.Contains(p.Hops, string(mode.HopVXLAN)) {
@@ -164,7 +166,7 @@ func (s *Series) packets(plan sample.Plan, p sample.Path) (payload, packet, n in
 		ip = ip6Header
 	}
 	if size := workload.UDPOf(s.Load).Size; workload.Of(s.Load).UDP && size > 0 {
-		room := max(1, mtu-ip) // a file may say anything of its wire
+		room := max(1, mtu-ip) // a file may claim any MTU
 		n = max(1, (size+udpHeader+room-1)/room)
 		return size, size + udpHeader + n*(ip+tunnel), n
 	}
@@ -181,7 +183,7 @@ func (s *Series) packets(plan sample.Plan, p sample.Path) (payload, packet, n in
 	return payload, payload + headers + tunnel, 1
 }
 
-// reached reports whether as much came through as can.
+// reached reports whether the path was full.
 func (c *Capacity) reached() bool {
 	if c == nil || c.Share < full {
 		return false
@@ -192,7 +194,7 @@ func (c *Capacity) reached() bool {
 	return c.Share*c.Goodput <= shaperOver*float64(c.Rate)
 }
 
-// Brief is what limits, with its rate: "10 Gbit/s card". A wire's rate is the plan's.
+// Brief names the limit with its rate: "10 Gbit/s card". A wire's rate is the plan's.
 func (c *Capacity) Brief() string {
 	if c.Limit == string(mode.HopWire) {
 		return c.Limit
@@ -200,7 +202,7 @@ func (c *Capacity) Brief() string {
 	return units.Rate(float64(c.Rate)) + " " + c.Limit
 }
 
-// Words are the same in a sentence: "the 10 Gbit/s card eth0 of node b".
+// Words does the same for use in a sentence: "the 10 Gbit/s card eth0 of node b".
 func (c *Capacity) Words() string {
 	text := "the " + c.Brief()
 	switch {
@@ -213,12 +215,12 @@ func (c *Capacity) Words() string {
 	return text
 }
 
-// Sum is how much payload it carries, and why: "10 Gbit/s × 1448 of 1538 bytes = 9.41 Gbit/s".
+// Sum shows how the goodput is computed: "10 Gbit/s × 1448 of 1538 bytes = 9.41 Gbit/s".
 func (c *Capacity) Sum() string {
 	return fmt.Sprintf("%s × %d of %d bytes = %s", units.Rate(float64(c.Rate)), c.Payload, c.Frame, threeDigits(c.Goodput))
 }
 
-// threeDigits is a rate with three digits.
+// threeDigits prints a rate with three digits.
 func threeDigits(bits float64) string {
 	const giga, mega = 1e9, 1e6
 	switch {
@@ -230,7 +232,7 @@ func threeDigits(bits float64) string {
 	return fmt.Sprintf("%.3g kbit/s", bits/1000)
 }
 
-// fullWarnings doubt what cell i's ratio says of the mode where a link's rate decides it.
+// fullWarnings warns where the rate of a link, and not the mode, decides cell i's ratio.
 func (j *Run) fullWarnings(i int) []Warning {
 	b, ok := j.BaselineOf(i)
 	if !ok || b == i {
@@ -253,7 +255,7 @@ func (j *Run) fullWarnings(i int) []Warning {
 	return nil
 }
 
-// cardWarnings are the doubts about the network cards of the run.
+// cardWarnings returns the doubts about the network cards of the run.
 func (j *Run) cardWarnings() (out []Warning) {
 	all := j.File.Header.Environment.Cards
 	for _, c := range all {

@@ -13,7 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// overWire is a run of native, its control and a mode from another machine, whose packets cross the cards.
+// overWire makes a run of native, its control and a mode from another machine, with packets that
+// cross the given cards.
 func overWire(t *testing.T, m mode.Name, to mode.Target, cards ...sample.Card) *judgetest.Run {
 	t.Helper()
 	base := judgetest.Cell(mode.Native, mode.FromRemote, mode.ToAddress, workload.Bulk)
@@ -22,7 +23,7 @@ func overWire(t *testing.T, m mode.Name, to mode.Target, cards ...sample.Card) *
 	r.File.Header.Environment.Cards = cards
 	for i := range r.File.Header.Paths {
 		for _, c := range cards {
-			if c.Under == "" { // what is below a bond is not crossed by all packets
+			if c.Under == "" { // not all packets cross a card below a bond
 				r.File.Header.Paths[i].Cards = append(r.File.Header.Paths[i].Cards, c.ID())
 			}
 		}
@@ -35,11 +36,11 @@ func ethernet(where string, speed uint64) sample.Card {
 	return sample.Card{Name: "eth0", Where: where, Driver: "ixgbe", Device: true, Speed: speed, MaxSpeed: speed, Duplex: sample.FullDuplex, MTU: 1500}
 }
 
-// segments are what the kernel says of the client's connection.
+// segments sets what the kernel reports of the client's connection.
 func segments(mss, headers int64) func(*sample.Visit) {
 	return func(v *sample.Visit) {
 		calm(v)
-		v.Client.TCP = sample.TCPInfo{MSS: mss - mss%16, Packet: mss + headers, Headers: headers, PMTU: mss + headers} // a mean is cut off
+		v.Client.TCP = sample.TCPInfo{MSS: mss - mss%16, Packet: mss + headers, Headers: headers, PMTU: mss + headers} // the kernel truncates the mean
 	}
 }
 
@@ -104,8 +105,8 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// Each way of a load that goes both ways has the card for itself, and of datagrams the
-// fragments count.
+// Each direction of a load that goes both ways has the full rate of the card, and fragments of
+// datagrams count.
 func TestCapacityOfLoads(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -142,7 +143,7 @@ func TestCapacityOfLoads(t *testing.T) {
 	}
 }
 
-// Where both a mode and the baseline fill the card, their ratio is said to show nothing; where only the
+// If both the mode and the baseline fill the card, their ratio is said to show nothing; if only the
 // baseline does, the difference may be larger.
 func TestFullWarnings(t *testing.T) {
 	for _, tt := range []struct {
@@ -267,7 +268,7 @@ func TestPathMTU(t *testing.T) {
 	}
 }
 
-// Whatever a file says of its wire and its loads, nothing is computed with that makes no sense.
+// Nonsense in a file's wire and loads does not break the computation.
 func TestCapacityOfNonsense(t *testing.T) {
 	for _, mtu := range []int{1, 20, 40, 52, 72} {
 		r := overWire(t, mode.Routed, mode.ToContainer, ethernet("node a", 10e9))

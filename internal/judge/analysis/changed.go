@@ -7,10 +7,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// changesShown is how many changes of a path are told.
+// changesShown is the number of changes of a path that are listed.
 const changesShown = 3
 
-// sayChanges says what is not as it was on a path.
+// sayChanges lists what changed on a path.
 func sayChanges(all []sample.Change) string {
 	var out []string
 	for n, c := range all {
@@ -23,8 +23,8 @@ func sayChanges(all []sample.Change) string {
 	return strings.Join(out, "; ")
 }
 
-// sayChange is "MTU of veth-server on machine A was 1500 and is 600 since round 3".
-// Rounds are counted from 1 where people read them.
+// sayChange returns "MTU of veth-server on machine A was 1500 and is 600 since round 3". Printed
+// rounds count from 1.
 func sayChange(c sample.Change) string {
 	at := "in"
 	if strings.HasPrefix(c.Where, "machine ") || strings.HasPrefix(c.Where, "this machine") {
@@ -40,7 +40,8 @@ func sayChange(c sample.Change) string {
 	return fmt.Sprintf("%s %s %s %s and %s since round %d", c.What, at, c.Where, was, is, c.Round+1)
 }
 
-// lostEnd is what says that an end has gone, and so its devices; nil: none has.
+// lostEnd returns the change that an end of the path, and so its devices, is gone, or nil if there
+// is none.
 func lostEnd(all []sample.Change) *sample.Change {
 	for i, c := range all {
 		if c.What == sample.ChangeLeft {

@@ -9,11 +9,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// cpuMetric is the metric of what a unit of a load's work costs in CPU time.
+// cpuMetric returns the metric of the CPU time of a unit of a load's work.
 func cpuMetric(l sample.Load) string { return workload.Of(l).CPU() }
 
-// windows are the CPU time of all the machine and of both ends in the windows of cell i, by
-// round. The baseline and its control are on one path, so each has the other's too.
+// windows returns the CPU time of the whole machine and of both ends in the windows of cell i, by
+// round. The baseline and its control are on one path, so each includes the other's windows.
 func (j *Run) windows(i int) map[int]stats.Window {
 	cells := []int{i}
 	g := groupOf(j.Series[i].Cell)
@@ -35,9 +35,9 @@ func (j *Run) windows(i int) map[int]stats.Window {
 	return out
 }
 
-// notIdle is workload.Busy by the idle clock, in seconds. A tickless kernel times idleness,
-// but what it is busy with it draws at its ticks, which short pieces of work escape. Other
-// machines' windows are not exactly as long as this one's.
+// notIdle returns workload.Busy by the idle clock, in seconds. A tickless kernel times idleness
+// exactly, but samples what it is busy with at its ticks, which short pieces of work escape.
+// Windows of other machines are not exactly as long as this one's.
 func notIdle(v sample.Visit) float64 {
 	if len(v.Machines) > 0 {
 		return workload.Busy(v)
@@ -49,8 +49,8 @@ func notIdle(v sample.Visit) float64 {
 	return sum
 }
 
-// cpuBySlices puts what cell i's slices cost in the place of what its windows did: the CPU
-// time of the ends in each round's median slice, times what all of the machine spent of it.
+// cpuBySlices replaces the CPU time that cell i's windows cost by that of its slices: the CPU time
+// of the ends in each round's median slice, times the ratio of the whole machine's to theirs.
 func (j *Run) cpuBySlices(i int) {
 	s := j.Series[i]
 	if s.slices == nil {
@@ -59,7 +59,7 @@ func (j *Run) cpuBySlices(i int) {
 	factor := stats.Factor(Ordered(j.windows(i)))
 	costs := map[int]float64{}
 	for round, x := range s.slices {
-		if cost := factor * stats.Median(x.CPU); cost > 0 { // NaN: there are no windows, or a file without it
+		if cost := factor * stats.Median(x.CPU); cost > 0 { // NaN: no windows, or an older file
 			costs[round] = cost
 		}
 	}
@@ -78,7 +78,7 @@ func (j *Run) cpuBySlices(i int) {
 	}
 }
 
-// byRound are a metric's values for comparisons by round.
+// byRound returns a metric's values for comparisons by round.
 func (s *Series) byRound(metric string) map[int]float64 {
 	if xs, ok := s.windows[metric]; ok {
 		return xs
@@ -86,11 +86,11 @@ func (s *Series) byRound(metric string) map[int]float64 {
 	return s.Values[metric]
 }
 
-// wholeCPU makes of a ratio of the ends' own CPU time one of all the machine's; Pairs is 0
-// if there are too few windows.
+// wholeCPU converts a ratio of the ends' own CPU time to one of the whole machine's. Pairs is 0 if
+// there are too few windows.
 func (j *Run) wholeCPU(own stats.Estimate, i, b int) stats.Estimate {
 	its, all := j.windows(b), j.windows(i)
-	if maps.Equal(all, its) && len(its) > 0 { // one path
+	if maps.Equal(all, its) && len(its) > 0 { // both cells are on one path
 		return own
 	}
 	var x, y []stats.Window

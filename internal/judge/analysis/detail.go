@@ -10,14 +10,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Quantile is a point of a cell's latencies, of all rounds' samples together. The median is not
-// among them: LatencyP50 is the median of the rounds'.
+// Quantile is a point of the distribution of a cell's latencies over all rounds' samples together.
+// The median is not among them, because LatencyP50 is the median of the rounds' medians.
 type Quantile struct {
 	Percentile float64 `json:"percentile"`
 	Seconds    float64 `json:"seconds"`
 }
 
-// LatencyAt returns a percentile of the cell's latencies in seconds: the median is its metric
+// LatencyAt returns a percentile of the cell's latencies in seconds. The median is its metric
 // LatencyP50. ok is false if it is not known.
 func (c Cell) LatencyAt(percentile float64) (seconds float64, ok bool) {
 	const half = 50
@@ -33,9 +33,9 @@ func (c Cell) LatencyAt(percentile float64) (seconds float64, ok bool) {
 	return 0, false
 }
 
-// CPUUse is how one CPU spent its time in a cell's windows: shares that add up to 1.
+// CPUUse says how one CPU spent its time in a cell's windows, as shares that add up to 1.
 type CPUUse struct {
-	Machine string  `json:"machine,omitempty"` // absent: the one that measured
+	Machine string  `json:"machine,omitempty"` // absent: the machine that measured
 	CPU     int     `json:"cpu"`
 	User    float64 `json:"user"`
 	System  float64 `json:"system"`
@@ -50,18 +50,19 @@ type CPUUse struct {
 	GuestNice float64 `json:"guest_nice,omitempty"`
 }
 
-// CPUKinds are the kinds of a CPU's time in mpstat's order, by mpstat's names without the per cent sign.
+// CPUKinds returns mpstat's names of the kinds of CPU time, in its order and without the per cent
+// sign.
 func CPUKinds() []string {
 	return []string{"usr", "nice", "sys", "iowait", "irq", "soft", "steal", "guest", "gnice", "idle"}
 }
 
-// Shares are the shares of CPUKinds, in their order.
+// Shares returns the shares in the order of CPUKinds.
 func (u CPUUse) Shares() []float64 {
 	return []float64{u.User, u.Nice, u.System, u.IOWait, u.IRQ, u.SoftIRQ, u.Steal, u.Guest, u.GuestNice, u.Idle}
 }
 
-// Counted is what a hop counted in all of a cell's good visits together. A guard is
-// beside the path: it must have stayed quiet.
+// Counted holds what a hop counted in all of a cell's good visits together. A guard is beside the
+// path and must have stayed quiet.
 type Counted struct {
 	Kind            string `json:"kind"`
 	Name            string `json:"name"`
@@ -71,16 +72,16 @@ type Counted struct {
 	ForwardPackets  uint64 `json:"forward_packets"`
 	BackwardBytes   uint64 `json:"backward_bytes"`
 	BackwardPackets uint64 `json:"backward_packets"`
-	Hits            uint64 `json:"hits"` // a rule's packets
+	Hits            uint64 `json:"hits"` // packets that a rule matched
 }
 
-// curve are the percentiles of a latency curve, each told if enough samples lie beyond it.
+// curve lists the percentiles of a latency curve. Each is reported if enough samples lie beyond it.
 var curve = []float64{1, 5, 10, 25, 75, 90, 95, 98, 99, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99, 99.995, 99.999}
 
-// beyond is how many samples must.
+// beyond is the number of samples that a percentile needs beyond it.
 const beyond = 10
 
-// latencies is the curve of the series' latencies; nil if the load has none.
+// latencies returns the curve of the series' latencies, or nil if the load has none.
 func (s *Series) latencies() []Quantile {
 	if s.merged == nil {
 		return nil
@@ -95,11 +96,11 @@ func (s *Series) latencies() []Quantile {
 	return out
 }
 
-// mostCPUs is how many CPUs a cell's report has: the busiest.
+// mostCPUs limits the CPUs in a cell's report, the busiest first.
 const mostCPUs = 32
 
-// cpuUses is how each CPU of the path's machines spent its time. Visits that saw other
-// machines than the first are left out.
+// cpuUses says how each CPU of the path's machines spent its time. It leaves out visits that saw
+// other machines than the first.
 func (s *Series) cpuUses() []CPUUse {
 	var sums []sample.CPU
 	var of *sample.Visit
@@ -130,8 +131,8 @@ func (s *Series) cpuUses() []CPUUse {
 	return out
 }
 
-// machineOf names the machine of entry i of a visit's CPUs; "" is the one that measured,
-// whose CPUs stand first.
+// machineOf names the machine of entry i of a visit's CPUs. It returns "" for the machine that
+// measured, whose CPUs come first.
 func machineOf(v *sample.Visit, i int) string {
 	others := 0
 	for _, m := range v.Machines {
@@ -147,8 +148,8 @@ func machineOf(v *sample.Visit, i int) string {
 	return ""
 }
 
-// counted adds up what each hop counted in the good visits. The path's own hops, so many,
-// stand before its guards.
+// counted adds up what each hop counted in the good visits. The path's own hops, own in number,
+// come before its guards.
 func (s *Series) counted(own int) []Counted {
 	var out []Counted
 	for _, v := range s.Visits {
@@ -172,7 +173,7 @@ func (s *Series) counted(own int) []Counted {
 	return out
 }
 
-// roundsIn are the rounds that a metric has values of; nil if they are 0 to n-1.
+// roundsIn returns the rounds that have a value, or nil if they are 0 to n-1.
 func roundsIn(byRound map[int]float64) []int {
 	rounds := slices.Sorted(maps.Keys(byRound))
 	if n := len(rounds); n == 0 || rounds[0] == 0 && rounds[n-1] == n-1 {

@@ -10,8 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Added is cell i's latency, or of an endpoint any time, against that of cell b; nil
-// if there is none. Files of version 1 are reported as they were: without latencies'.
+// Added returns the price of cell i's latency, or of any time of an endpoint, relative to cell b;
+// nil if there is none. Files of version 1 get none for latencies, as when they were written.
 func (j *Run) Added(i, b int, metric string) *Price {
 	s, p := j.Series[i], j.File.Header.Plan
 	var level float64
@@ -30,8 +30,7 @@ func (j *Run) Added(i, b int, metric string) *Price {
 	return nil
 }
 
-// doubtfulRoutes are doubts about whether the routes differ, and lead to the same
-// server.
+// doubtfulRoutes returns doubts about whether the routes differ and lead to the same server.
 func (j *Run) doubtfulRoutes() []string {
 	if !j.File.Header.Plan.Foreign() {
 		return nil

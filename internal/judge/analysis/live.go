@@ -9,29 +9,30 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Live judges a run while it is made. Each visit is looked at once, when it is added;
-// of sliced cells only what their ratio needs.
+// Live judges a run while it is made. It looks at each visit once, when it is added, and keeps of
+// sliced cells only what their ratio needs.
 type Live struct {
 	j  *Run
 	to Partners
-	// epochs are the pairs of slices of two cells, by round.
+	// epochs holds the paired slices of two cells, by round.
 	epochs map[[2]int]map[int]stats.Epoch
 }
 
-// Partners say which cell each cell's ratio is to, as far as a run has come.
+// Partners returns a function from each cell to the cell that its ratio is to, as far as a run has
+// come.
 type Partners func(*Run) func(i int) (b int, ok bool)
 
-// ToBaseline are the baselines of the cells' groups.
+// ToBaseline maps each cell to the baseline of its group.
 func ToBaseline(j *Run) func(i int) (b int, ok bool) { return j.BaselineOf }
 
-// NewLive judges a run of the plan, which has no visits yet.
+// NewLive returns a judge of a run of the plan that has no visits yet.
 func NewLive(p sample.Plan, to Partners) *Live {
 	return &Live{emptyRun(&sample.File{Header: sample.Header{Plan: p}}), to, map[[2]int]map[int]stats.Epoch{}}
 }
 
 // Add adds a visit.
 func (l *Live) Add(v sample.Visit) {
-	if v.Cell < 0 || v.Cell >= len(l.j.Series) { // of a mesh
+	if v.Cell < 0 || v.Cell >= len(l.j.Series) { // a visit of a mesh
 		return
 	}
 	p, s := l.j.File.Header.Plan, l.j.Series[v.Cell]
@@ -50,7 +51,7 @@ func (l *Live) Add(v sample.Visit) {
 	}
 }
 
-// Standing is a cell's ratio in its load's own metric as far as it is known.
+// Standing is a cell's ratio in its load's primary metric as far as it is known.
 type Standing struct {
 	Cell  sample.Cell
 	Label string
@@ -60,8 +61,8 @@ type Standing struct {
 	Higher bool
 }
 
-// Standings are those of the cells that have a ratio, in the plan's order, without the
-// control's.
+// Standings returns the standings of the cells that have a ratio, in the plan's order, without
+// controls.
 func (l *Live) Standings() []Standing {
 	var out []Standing
 	known, partner := l.Known(), l.to(l.j)
@@ -82,11 +83,12 @@ func (l *Live) Standings() []Standing {
 	return out
 }
 
-// Known reports for each cell of the plan whether its ratio in its load's own metric,
-// to the baseline or on a ladder to the rung below, is known: certain enough for a run
-// that looks at it before its end, or by rounds as precise as was asked for. A cell that has no ratio, because it is the baseline or has failed, is known;
-// a single route to an endpoint is when its own median is. A cell that has a partner and no
-// good visit yet is not.
+// Known reports for each cell of the plan whether its ratio in its load's primary metric is known.
+// The ratio is to the baseline or, on a ladder, to the rung below. It is known if it is certain
+// enough for a run that looks before its end or, by rounds, as precise as was asked for. A cell
+// without a ratio, because it is the baseline or has failed, is known; a single route to an
+// endpoint is known when its own median is. A cell that has a partner but no good visit yet is not
+// known.
 func (l *Live) Known() []bool {
 	out := make([]bool, len(l.j.Series))
 	partner := l.to(l.j)
@@ -111,7 +113,7 @@ func (l *Live) known(i, b int, x compared) bool {
 	p := l.j.File.Header.Plan
 	precise := x.N > 0 && x.HalfWidth() <= p.Precision*x.Median
 	switch {
-	case x.N == 0: // it does not have the metric, if it never had
+	case x.N == 0: // the cell lacks the metric, perhaps for good
 		return l.j.troubles[i].good >= stats.MinValues
 	case p.Sweep != nil:
 		return l.placed(i, b, x)
@@ -126,13 +128,14 @@ func (l *Live) known(i, b int, x compared) bool {
 	return l.j.verdict(x, l.noise(i), true) != stats.Unclear
 }
 
-// broken reports whether a cell was visited and has no result: it holds nothing up.
+// broken reports whether a cell was visited and has no result, so that the run need not wait for
+// it.
 func (l *Live) broken(i int) bool {
 	t := l.j.troubles[i]
 	return t.fatal() && (t.good+t.bad > 0 || t.starved >= brokenRun)
 }
 
-// alone reports whether the run is of a single route to an endpoint.
+// alone reports whether the run has a single route to an endpoint.
 func (l *Live) alone() bool {
 	p := l.j.File.Header.Plan
 	return p.Foreign() && len(p.Cells) == 1
@@ -140,7 +143,7 @@ func (l *Live) alone() bool {
 
 func (l *Live) metric(i int) string { return PrimaryOf(l.j.Series[i].Load, l.j.Series[i].Cell.Shape) }
 
-// noise is what the control of cell i's group shows so far.
+// noise returns what the control of cell i's group shows so far.
 func (l *Live) noise(i int) noise {
 	g := groupOf(l.j.Series[i].Cell)
 	c, ok := l.j.ctl[g]
@@ -155,7 +158,7 @@ func (l *Live) noise(i int) noise {
 	return noise{stats.Floor(x.Summary), x.slices.Bias()}
 }
 
-// compare is judged.compare of the cell's own metric, of epochs that are paired once.
+// compare does what Run.compare does for the cell's primary metric, but pairs each epoch only once.
 func (l *Live) compare(i, b int) compared {
 	s := l.j.Series[i]
 	if s.slices == nil || l.j.Series[b].slices == nil {
@@ -168,7 +171,7 @@ func (l *Live) compare(i, b int) compared {
 	return l.j.compare(i, b, l.metric(i))
 }
 
-// pairs returns the epochs of cells i and b so far, in the metric of cell i.
+// pairs returns the epochs of cells i and b so far, in the primary metric of cell i.
 func (l *Live) pairs(i, b int) []stats.Epoch {
 	s, at := l.j.Series[i], [2]int{i, b}
 	if l.epochs[at] == nil {

@@ -3,16 +3,16 @@ package analysis
 import "math"
 
 // stateShare is the relative difference of a baseline's own figure from which on the machine was in
-// another state. A hypervisor that moves virtual CPUs changes it by a quarter and more; the median
-// of a run varies by a few per cent.
+// another state. A hypervisor that moves virtual CPUs changes the figure by a quarter and more; the
+// median of a run varies by a few per cent.
 const stateShare = 0.1
 
-// OtherState reports whether two figures of a baseline are those of different states of the machine.
+// OtherState reports whether two figures of a baseline come from different states of the machine.
 func OtherState(a, b float64) bool {
 	return a > 0 && b > 0 && math.Abs(math.Log(a/b)) > math.Log1p(stateShare)
 }
 
-// States are a baseline's own figures in two runs.
+// States holds a baseline's own figures in two runs.
 type States struct {
 	Baseline, Metric, Unit string
 	Old, New               float64
@@ -21,8 +21,8 @@ type States struct {
 // Other reports whether the machine was in different states.
 func (s States) Other() bool { return OtherState(s.Old, s.New) }
 
-// States returns the figures of the baseline that a cell of both runs is compared with; ok is false
-// if a run has none, or the baseline is an endpoint, whose figures are not this machine's.
+// States returns the figures of the baseline that a cell of both runs is compared with. ok is false
+// if a run has none, or if the baseline is an endpoint, whose figures are not this machine's.
 func (r Runs) States(m Match) (s States, ok bool) {
 	a, okOld := r.Old.BaselineOf(m.Old)
 	b, okNew := r.New.BaselineOf(m.New)

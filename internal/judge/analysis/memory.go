@@ -5,19 +5,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// leastConnections is from how many on a connection's share of a proxy's memory is told from
-// what the proxy takes for other reasons.
+// leastConnections is the number of connections from which on their share of a proxy's memory can
+// be told from what the proxy takes for other reasons.
 const leastConnections = 100
 
-// ProxyMemory is what the proxy of a path takes, in bytes.
+// ProxyMemory is the memory of a path's proxy, in bytes.
 type ProxyMemory struct {
 	Port        int64 `json:"port_bytes"`     // before the first client: what a published port costs
 	Loaded      int64 `json:"loaded_bytes"`   // under the load, median of the visits
-	Connections int   `json:"connections"`    // that were open then
+	Connections int   `json:"connections"`    // open at that time
 	Per1000     int64 `json:"per_1000_bytes"` // that 1,000 connections add; 0: too few were open to say
 }
 
-// proxyMemory is a cell's; nil if it has no proxy whose memory is known.
+// proxyMemory returns the memory of a cell's proxy, or nil if it has none or it is not known.
 func (s *Series) proxyMemory(p sample.Path) *ProxyMemory {
 	var loaded []float64
 	for _, v := range s.Visits {

@@ -15,18 +15,18 @@ const (
 	bitsPerByte = 8
 )
 
-// Series is a cell's good visits: metric -> round -> value.
+// Series holds a cell's good visits, and its values by metric and round.
 type Series struct {
 	Cell   sample.Cell
 	Load   sample.Load
 	Values map[string]map[int]float64
 	merged *hdrhistogram.Histogram            // all rounds' latencies; nil if the load has none
-	times  map[string]*hdrhistogram.Histogram // all rounds' of what only this load times
+	times  map[string]*hdrhistogram.Histogram // all rounds' times that only this load measures
 	Visits []*sample.Visit
-	all    []*sample.Visit        // the bad ones as well
+	all    []*sample.Visit        // bad visits included
 	slices map[int]*sample.Slices // by round; nil if it was not sliced
-	// windows are what windows say of metrics that have values of slices: these share a
-	// factor, so their rounds do not show its error.
+	// windows holds the values by windows of metrics that have values by slices, too. These values
+	// share a factor, so their rounds do not show its error.
 	windows map[string]map[int]float64
 }
 
@@ -34,7 +34,7 @@ func newSeries(c sample.Cell, l sample.Load) *Series {
 	return &Series{Cell: c, Load: l, Values: map[string]map[int]float64{}}
 }
 
-// set notes a value; one that is not finite is none.
+// set stores a value; it ignores values that are not finite.
 func (s *Series) set(metric string, round int, v float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return
@@ -70,7 +70,7 @@ func (s *Series) add(visit *sample.Visit) {
 	s.addSlices(visit)
 }
 
-// Metric summarizes one metric of the series; ok is false if it has none.
+// Metric summarizes one metric of the series; ok is false if the series lacks it.
 func (s *Series) Metric(name string) (m Metric, ok bool) {
 	byRound := s.Values[name]
 	if len(byRound) == 0 {
@@ -96,7 +96,7 @@ func (s *Series) Metric(name string) (m Metric, ok bool) {
 	return m, true
 }
 
-// Merged is the percentile of all rounds' samples together.
+// Merged returns the percentile over all rounds' samples together.
 func (s *Series) Merged(metric string) (seconds float64, ok bool) {
 	h, q := s.merged, 0.0
 	if q, ok = workload.Percentile(metric); !ok {
@@ -109,16 +109,15 @@ func (s *Series) Merged(metric string) (seconds float64, ok bool) {
 	return float64(h.ValueAtQuantile(q)) / nsPerSecond, true
 }
 
-// seen is what the load's own doubts and limits are told by.
+// seen returns what the load's own doubts and limits are derived from.
 func (s *Series) seen() workload.Seen {
 	return workload.Seen{Load: s.Load, Visits: s.Visits, All: s.all, Merged: s.Merged,
 		Median: func(metric string) float64 { m, _ := s.Metric(metric); return m.Median }}
 }
 
-// foreign is the CPUs that other programs kept busy: what is left of the
-// machine's busy time without the run's processes and without interrupts.
-// (With CONFIG_IRQ_TIME_ACCOUNTING softirq work is not in the processes'
-// clocks; without it this is an underestimate.)
+// foreign returns the number of CPUs that other programs kept busy: the machine's busy time without
+// the run's processes and without interrupts. With CONFIG_IRQ_TIME_ACCOUNTING softirq work is not
+// in the processes' clocks; without it this is an underestimate.
 func (s *Series) foreign() float64 {
 	c := s.cpu()
 	if c.elapsed < workload.Shortest {
@@ -133,7 +132,7 @@ func (s *Series) foreign() float64 {
 	return max(0, c.Rest-interrupts) / c.elapsed
 }
 
-// split is who spent the CPU time of a unit of work.
+// split says who spent the CPU time of a unit of work.
 func (s *Series) split() CPUSplit {
 	c, w := s.cpu(), workload.Of(s.Load)
 	c.Unit = workload.MetricOf(w.CPU(), s.Load).Unit
@@ -152,13 +151,13 @@ func (s *Series) split() CPUSplit {
 	return c.CPUSplit
 }
 
-// cpuTime is CPU seconds in all windows together.
+// cpuTime is the CPU time of all windows together, in seconds.
 type cpuTime struct {
 	CPUSplit
 	elapsed float64
 }
 
-// cpu sums over all visits: /proc/stat's ticks are too coarse for one.
+// cpu sums over all visits, because the ticks of /proc/stat are too coarse for one.
 func (s *Series) cpu() cpuTime {
 	var c cpuTime
 	busy := 0.0

@@ -18,39 +18,39 @@ import (
 // Schema names the version of the report.
 const Schema = "bridgetoll.report/1"
 
-// Report is the judged run as far as all studies have it; its JSON form is documented in
-// docs/results.md. Units are base units: seconds, bytes, bit/s. A study that has more than
-// that puts it between the two parts.
+// Report is the part of the judged run that all studies have; its JSON form is documented in
+// docs/results.md. Units are base units: seconds, bytes, bit/s. A study with more fields puts them
+// between the two parts.
 type Report struct {
 	Measured
 	Said
 }
 
-// Base is the report itself, or of a study's own report what all of them have.
+// Base returns the report itself or, in a study's own report, the part that all studies have.
 func (r *Report) Base() *Report { return r }
 
 // Empty reports whether nothing has a result.
 func (r *Report) Empty() bool { return len(r.Cells) == 0 }
 
-// Complete reports whether all that was planned has a result, to the run's own end.
+// Complete reports whether everything planned has a result, to the run's own end.
 func (r *Report) Complete() bool {
 	return len(r.Failed) == 0 && !r.Plan.CutShort() && !slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Broke })
 }
 
-// Measured is what was measured, and how.
+// Measured says what was measured, and how.
 type Measured struct {
 	Schema      string             `json:"schema"`
-	Study       string             `json:"study,omitempty"`   // as the plan has it
-	Started     time.Time          `json:"started,omitzero"`  // zero: the file does not say
-	Command     []string           `json:"command,omitempty"` // as the header has it
+	Study       string             `json:"study,omitempty"`   // as in the plan
+	Started     time.Time          `json:"started,omitzero"`  // zero: not in the file
+	Command     []string           `json:"command,omitempty"` // as in the header
 	Environment sample.Environment `json:"environment"`
 	Plan        Plan               `json:"plan"`
 	Control     Control            `json:"control"`
 	Cells       []Cell             `json:"cells"`
-	Unpaired    []Unpaired         `json:"unpaired,omitempty"` // by load; without slices none
+	Unpaired    []Unpaired         `json:"unpaired,omitempty"` // by load; nil without slices
 }
 
-// Said is what is said of it.
+// Said holds the text about what was measured.
 type Said struct {
 	Answer   *Answer       `json:"answer,omitempty"` // nil: nothing was measured
 	Failed   []Failed      `json:"failed"`
@@ -59,38 +59,38 @@ type Said struct {
 	Findings []string      `json:"findings"`
 }
 
-// Plan is what was done.
+// Plan says what was done.
 type Plan struct {
 	Seed      uint64      `json:"seed"`
-	Rounds    int         `json:"rounds"` // complete ones
+	Rounds    int         `json:"rounds"` // complete rounds
 	Window    float64     `json:"window_s"`
 	Baseline  string      `json:"baseline"`
 	EndedBy   string      `json:"ended_by"`
 	Elapsed   float64     `json:"elapsed_s"`
 	Budget    float64     `json:"budget_s"`
 	Precision float64     `json:"precision"`
-	Same      float64     `json:"same,omitempty"`    // the relative difference that is called none
-	Epoch     float64     `json:"epoch_s,omitempty"` // of all slices of an epoch together
+	Same      float64     `json:"same,omitempty"`    // relative difference that is called none
+	Epoch     float64     `json:"epoch_s,omitempty"` // all slices of an epoch together
 	Pin       string      `json:"pin"`
 	CPUs      sample.CPUs `json:"cpus"`
-	// Pins are the placements on CPUs that the cells have; nil: all have those of CPUs.
+	// Pins are the placements on CPUs that the cells have; nil: that of CPUs for all.
 	Pins  []sample.Pinning `json:"pins,omitempty"`
 	Loads []sample.Load    `json:"loads"`
 	Wire  *sample.Wire     `json:"wire,omitempty"`
 	Sweep *sample.Sweep    `json:"sweep,omitempty"`
 }
 
-// CutShort reports whether failures ended the run. Of endpoints that are not ours, what they
-// answered before that is still a result.
+// CutShort reports whether failures ended the run. Earlier answers of endpoints that are not ours
+// are still results.
 func (p Plan) CutShort() bool { return p.EndedBy == sample.EndedByFailure }
 
-// Control is the baseline against itself.
+// Control is the comparison of the baseline with itself.
 type Control struct {
 	Mode   string  `json:"mode"`
 	Groups []Floor `json:"groups"`
 }
 
-// Floor is a group's noise floor by metric: relative, 0.02 is 2 %.
+// Floor is a group's relative noise floor by metric: 0.02 is 2 %.
 type Floor struct {
 	From  string             `json:"from"`
 	Load  string             `json:"load"`
@@ -99,21 +99,20 @@ type Floor struct {
 	On    string             `json:"on"`
 	Pin   string             `json:"pin,omitempty"`
 	Floor map[string]float64 `json:"floor"`
-	// Placebo is the ratio to the baseline of the same cell among the other modes' slices; nil: there
-	// is none.
+	// Placebo is the ratio to the baseline of the same cell among the other modes' slices; nil if
+	// there is none.
 	Placebo *Ratio `json:"placebo,omitempty"`
-	// Epochs are how much the epochs of the group's rows differ, by metric; without slices none.
+	// Epochs says by metric how much the epochs of the group's rows differ; nil without slices.
 	Epochs map[string]Spread `json:"epochs,omitempty"`
 }
 
-// Spread is how much epochs differ beyond what their slices explain.
+// Spread says how much epochs differ beyond what their slices explain.
 type Spread struct {
-	SD      float64 `json:"sd"`                 // a standard deviation, relative: 0.012 is 1.2 %
-	Freedom float64 `json:"degrees_of_freedom"` // how well that is known
+	SD      float64 `json:"sd"`                 // relative standard deviation: 0.012 is 1.2 %
+	Freedom float64 `json:"degrees_of_freedom"` // of SD
 }
 
-// Cell is a judged cell. Every cell of a report was witnessed; cells that
-// were not are in Failed.
+// Cell is a judged cell. Every cell of a report was witnessed; cells that were not are in Failed.
 type Cell struct {
 	Mode      string            `json:"mode"`
 	From      string            `json:"from"`
@@ -125,10 +124,10 @@ type Cell struct {
 	On        string            `json:"on"`
 	Pin       string            `json:"pin,omitempty"` // sample.PinFar or sample.PinNear
 	Hops      []string          `json:"hops"`
-	Dial      string            `json:"dial,omitempty"` // what the (first) client dialled
+	Dial      string            `json:"dial,omitempty"` // what the (first) client connected to
 	Witnessed bool              `json:"witnessed"`
 	Baseline  bool              `json:"baseline,omitempty"`
-	Broke     bool              `json:"broke,omitempty"` // a route that did not come back: what it has is from before that
+	Broke     bool              `json:"broke,omitempty"` // a route that did not come back; its results are from before that
 	Metrics   map[string]Metric `json:"metrics"`
 	Latencies []Quantile        `json:"latencies,omitempty"`
 	CPU       CPUSplit          `json:"cpu"`
@@ -137,13 +136,13 @@ type Cell struct {
 	Counted   []Counted         `json:"counted,omitempty"`
 	LimitedBy string            `json:"limited_by"`
 	Capacity  *Capacity         `json:"capacity,omitempty"` // of its path; nil: not known
-	Segments  []Segments        `json:"segments,omitempty"` // of TCP
-	Cards     []sample.CardName `json:"cards,omitempty"`    // that its packets cross
+	Segments  []Segments        `json:"segments,omitempty"` // of TCP connections
+	Cards     []sample.CardName `json:"cards,omitempty"`    // that the cell's packets cross
 	Primary   string            `json:"primary"`            // the metric that decides its toll
-	Band      Band              `json:"band,omitempty"`     // of a sweep, for a whole curve
+	Band      Band              `json:"band,omitempty"`     // of a sweep, at the level of a whole curve
 	Facts     map[string]string `json:"facts,omitempty"`
-	// Together is the share of the time, 0 to 1, in which client and server, which the scheduler
-	// placed, were on one CPU; nil: they were pinned, or it is not known.
+	// Together is the share of the time, 0 to 1, in which client and server, if the scheduler
+	// placed them, were on one CPU; nil if they were pinned or it is not known.
 	Together *float64  `json:"together,omitempty"`
 	Warnings []Warning `json:"warnings"`
 }
@@ -155,44 +154,43 @@ type Metric struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
-	// Merged is the percentile of all rounds' samples together, for percentiles other than
-	// medians, and the number in all rounds of what is rare (Stalls).
+	// Merged is the percentile of all rounds' samples together, for percentiles other than medians,
+	// or the number in all rounds for rare events (Stalls).
 	Merged *float64  `json:"merged,omitempty"`
 	Rounds []float64 `json:"rounds"`
-	// At are the rounds' numbers, from 0; nil if none is missing.
+	// At holds the rounds' numbers, from 0; nil if none is missing.
 	At    []int  `json:"at,omitempty"`
 	Ratio *Ratio `json:"ratio,omitempty"`
-	// Price is of a latency, or of an endpoint's times, the difference to the
-	// baseline's: what the mode adds.
+	// Price is set for a latency, or for a time of an endpoint: the difference from the baseline's,
+	// which is what the mode adds.
 	Price *Price `json:"price,omitempty"`
-	// Scaling is of a crowd's metrics the ratio to those of the same mode in the
-	// plan's first shape.
+	// Scaling is set for a crowd's metrics: the ratio to those of the same mode in the plan's first
+	// shape.
 	Scaling *Ratio `json:"scaling,omitempty"`
 }
 
-// Ratio is a metric against the baseline's of the same rounds, or of slices next to each
-// other.
+// Ratio is a metric relative to the baseline's, of the same rounds or of neighbouring slices.
 type Ratio struct {
 	To      string        `json:"to"`
 	Median  float64       `json:"median"`
 	Low     float64       `json:"low"`
 	High    float64       `json:"high"`
-	N       int           `json:"n"`                // pairs: rounds that both have, or slices
-	Epochs  int           `json:"epochs,omitempty"` // that the slices are from; 0: it is by rounds
+	N       int           `json:"n"`                // pairs: rounds that both have, or pairs of slices
+	Epochs  int           `json:"epochs,omitempty"` // epochs of the slices; 0: the ratio is by rounds
 	Verdict stats.Verdict `json:"verdict"`
 }
 
-// HalfWidth is the larger distance from the median to an end.
+// HalfWidth returns the larger distance from the median to an end of the interval.
 func (r Ratio) HalfWidth() float64 { return r.summary().HalfWidth() }
 
 func (r Ratio) summary() stats.Summary {
 	return stats.Summary{Median: r.Median, Low: r.Low, High: r.High, N: r.N}
 }
 
-// String is the median with its interval: "0.93 ±0.02" where that is even on
-// both sides, else "0.82 (0.61–0.84)", and from 10 on with a decimal less. One round has no interval.
+// String returns the median with its interval: "0.93 ±0.02", or "0.82 (0.61–0.84)" if the ends are
+// not equally far away, with one decimal less from 10 on. One round has no interval.
 func (r Ratio) String() string {
-	const large = 9.995 // is printed as 10
+	const large = 9.995 // printed as 10
 	decimals := RatioDecimals
 	if r.Median >= large {
 		decimals--
@@ -200,8 +198,8 @@ func (r Ratio) String() string {
 	return fmt.Sprintf("%.*f %s", decimals, r.Median, Interval(r.summary(), decimals))
 }
 
-// Percent is the ratio in % with its interval, or above 10 as a factor: "95 % (93–97)",
-// "12.2× (11.9–12.5)". One round has no interval.
+// Percent returns the ratio in % with its interval, or above 10 as a factor: "95 % (93–97)", "12.2×
+// (11.9–12.5)". One round has no interval.
 func (r Ratio) Percent() string {
 	const factor, percent = 10, 100
 	scale, unit := float64(percent), " %"
@@ -216,8 +214,8 @@ func (r Ratio) Percent() string {
 	return enclosed(s, unit, decimals)
 }
 
-// coarse is how many decimals a number with that uncertainty has in a sentence: one less
-// than in a table, if it is over a half.
+// coarse returns the number of decimals of a number with that uncertainty in a sentence: one less
+// than in a table, if the uncertainty is over a half.
 func coarse(uncertainty float64) int {
 	const half = 0.5
 	if uncertainty > half || uncertainty == 0 {
@@ -226,8 +224,7 @@ func coarse(uncertainty float64) int {
 	return Decimals(uncertainty)
 }
 
-// enclosed is a median with its unit and its interval in parentheses, if that is wide enough
-// to be seen.
+// enclosed returns a median with its unit, and its interval in parentheses if the digits show it.
 func enclosed(s stats.Summary, unit string, decimals int) string {
 	digits := func(x float64) string { return fmt.Sprintf("%.*f", decimals, x) }
 	text := digits(s.Median) + unit
@@ -240,10 +237,10 @@ func enclosed(s stats.Summary, unit string, decimals int) string {
 	return fmt.Sprintf("%s (%.*f–%.*f)", text, decimals, s.Low, decimals, s.High)
 }
 
-// Interval is what follows a median that is printed with so many decimals: "±0.02", or where its ends are
-// at different distances "(0.61–0.84)".
+// Interval returns the text behind a median that is printed with the given number of decimals:
+// "±0.02", or "(0.61–0.84)" if the ends are not equally far away.
 func Interval(s stats.Summary, decimals int) string {
-	const even = 1.5 // what rounding makes of equal halves, in last digits
+	const even = 1.5 // largest difference that rounding makes of equal halves, in last digits
 	down, up := s.Median-s.Low, s.High-s.Median
 	switch {
 	case s.N < 2:
@@ -257,10 +254,9 @@ func Interval(s stats.Summary, decimals int) string {
 	return fmt.Sprintf("±%.*f", decimals, s.HalfWidth())
 }
 
-// CPUSplit says who spent the CPU time of a payload byte (bulk) or a round
-// trip (rr), in seconds, over all rounds together. Rest is everything else
-// that kept the machine busy: kernel work outside these processes, and other
-// programs.
+// CPUSplit says who spent the CPU time of a payload byte (bulk) or a round trip (rr), in seconds,
+// over all rounds together. Rest is everything else that kept the machine busy: kernel work outside
+// these processes, and other programs.
 type CPUSplit struct {
 	Unit   string  `json:"unit"` // "s/B" or "s"
 	Client float64 `json:"client"`
@@ -282,14 +278,14 @@ type Warning struct {
 	Text string `json:"text"`
 }
 
-// Primary is the metric that decides a load's toll.
+// Primary returns the metric that decides a load's toll.
 func Primary(l sample.Load) string { return workload.Of(l).Primary }
 
-// Rate is the metric of a load's throughput.
+// Rate returns the metric of a load's throughput.
 func Rate(l sample.Load) string { return workload.Of(l).Rate }
 
-// PrimaryOf is the metric that decides the toll of a cell of that shape.
+// PrimaryOf returns the metric that decides the toll of a cell of that shape.
 func PrimaryOf(l sample.Load, s sample.Shape) string { return workload.Of(l).Decides(s) }
 
-// higherIsBetter says which direction of a load's metric is good.
+// higherIsBetter reports whether higher values of a load's metric are better.
 func higherIsBetter(l sample.Load, metric string) bool { return workload.MetricOf(metric, l).Higher }

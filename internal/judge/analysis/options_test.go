@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// withLoad is a run of a baseline, its control and a bridge under one load.
+// withLoad makes a run of a baseline, its control and a bridge under one load.
 func withLoad(t *testing.T, l sample.Load, x float64, change ...func(*sample.Visit)) *analysis.Report {
 	t.Helper()
 	r := judgetest.New(t, judgetest.Trio(mode.Bridge, l.Kind)...)
@@ -79,8 +79,8 @@ func TestOptionMetrics(t *testing.T) {
 	}
 }
 
-// lateness is an open loop's visit in which a tenth of the requests was held up
-// and the client sent the others so many ns late.
+// lateness makes an open loop's visit in which a tenth of the requests was held up and the client
+// sent the others late by ns.
 func lateness(ns int64) func(*sample.Visit) {
 	return func(v *sample.Visit) {
 		h := sample.NewHistogram()

@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// pinWords are the placements on CPUs in a sentence, by what they give client and server.
+// pinWords says what each placement on CPUs gives client and server.
 var pinWords = map[string]string{sample.PinFar: "own CPUs", sample.PinNear: "one CPU"}
 
 // PinWords returns a placement on CPUs in words: "own CPUs", "one CPU"; "" if it has no name.
@@ -39,8 +39,8 @@ func (r *Report) WithPin(c Cell, pin string) (Cell, bool) {
 	return r.Cells[i], true
 }
 
-// Agree reports whether a cell's figure of merit in two placements on CPUs is one figure: both
-// ratios have the same verdict and differ by less than what is called the same.
+// Agree reports whether a cell's primary metric is the same in two placements on CPUs: both ratios
+// have the same verdict and differ by less than what is called the same.
 func (r *Report) Agree(a, b Cell) bool {
 	x, y := a.Metrics[a.Primary].Ratio, b.Metrics[b.Primary].Ratio
 	if x == nil || y == nil {
@@ -53,7 +53,7 @@ func (r *Report) Agree(a, b Cell) bool {
 var shared = map[string]string{sample.SharedCPU: "", sample.SharedCore: ", two threads of one core", sample.SharedCache: ", which share a cache",
 	sample.SharedSocket: ", in one socket", sample.SharedMachine: ", in different sockets"}
 
-// Pinned says where client and server ran; "" of a study that does not place them.
+// Pinned says where client and server ran; "" if the study does not place them.
 func Pinned(p Plan) string {
 	switch {
 	case p.Pin == "", p.Pin != sample.PinNone && len(p.Pins) == 0 && len(p.CPUs.Client) == 0:

@@ -8,18 +8,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// Price is what a part costs in one metric: the difference that it makes, or
-// of throughput the ratio.
+// Price is what a part costs in one metric: the difference that it makes or, for throughput, the
+// ratio.
 type Price struct {
-	Unit    string        `json:"unit"` // the metric's, or "ratio"
+	Unit    string        `json:"unit"` // the metric's unit, or "ratio"
 	Median  float64       `json:"median"`
 	Low     float64       `json:"low"`
 	High    float64       `json:"high"`
 	N       int           `json:"n"`                // pairs, as of a Ratio
 	Epochs  int           `json:"epochs,omitempty"` // as of a Ratio
 	Verdict stats.Verdict `json:"verdict"`          // costs, gains, nothing, unclear
-	// LimitedBy is the link that both fill, as "wire" or "card": then its rate hides what the part
-	// costs in throughput.
+	// LimitedBy is the link that both sides fill, as "wire" or "card". Its rate then hides what the
+	// part costs in throughput.
 	LimitedBy string `json:"limited_by,omitempty"`
 }
 
@@ -29,20 +29,20 @@ const CoreUnit = "core"
 // RatioUnit is the unit of a price that is a ratio.
 const RatioUnit = "ratio"
 
-// printed are the units in which people read prices.
+// printed holds the units in which prices are printed.
 var printed = map[string]struct {
 	scale float64
 	unit  string
 }{"s": {1e6, "µs"}, "ms": {1, "ms"}, "s/B": {1e9, "s"}, RatioUnit: {1, ""}, CoreUnit: {100, "%"}}
 
-// Milliseconds is the price of a time, as String but in ms.
+// Milliseconds does what String does, in ms.
 func (p Price) Milliseconds() string {
 	const ms = 1e3
 	p.Unit, p.Median, p.Low, p.High = "ms", ms*p.Median, ms*p.Low, ms*p.High
 	return p.String()
 }
 
-// neutral is the value of a part that costs nothing.
+// neutral returns the price of a part that costs nothing.
 func (p Price) neutral() float64 {
 	if p.Unit == RatioUnit {
 		return 1
@@ -50,9 +50,9 @@ func (p Price) neutral() float64 {
 	return 0
 }
 
-// String is the price in µs, s a gigabyte or as a ratio: "+3.4 ±0.8" is the
-// median with its interval; "≤ 1.2" is nothing measurable and no more than
-// that; "?" is unclear.
+// String returns the price in µs, s a gigabyte or as a ratio: "+3.4 ±0.8" is the median with its
+// interval, "≤ 1.2" is nothing measurable and at most that, and a "?" behind it means unclear. If
+// LimitedBy is set it returns "wire full".
 func (p Price) String() string {
 	switch {
 	case p.LimitedBy != "":
@@ -65,7 +65,7 @@ func (p Price) String() string {
 	return p.Value()
 }
 
-// Value is the median with its interval.
+// Value returns the median with its interval.
 func (p Price) Value() string {
 	scale := printed[p.Unit].scale
 	s := stats.Summary{Median: p.Median * scale, Low: p.Low * scale, High: p.High * scale, N: p.N}
@@ -81,20 +81,20 @@ func (p Price) Value() string {
 	median := fmt.Sprintf("%+.*f", digits, math.Round(s.Median*shift)/shift+0) // 0, not -0
 	interval := Interval(s, digits)
 	switch uneven := strings.HasPrefix(interval, "("); {
-	case uneven && s.Low < 0: // three numbers with signs are not read
+	case uneven && s.Low < 0: // three signed numbers are hard to read
 		interval = fmt.Sprintf("±%.*f", digits, s.HalfWidth())
 	}
 	return median + " " + interval
 }
 
-// digitsOf is how many decimals a figure with that uncertainty has: one that hardly varied has
-// no more digits for that than people read.
+// digitsOf returns the number of decimals of a figure with that uncertainty. A figure that hardly
+// varied gets no more digits than people read.
 func digitsOf(uncertain, median float64) int {
 	const read = 200
 	return Decimals(max(uncertain, math.Abs(median)/read))
 }
 
-// Enclosed is the median with its sign and its interval, without the unit: "+2.7 (2.1–3.3)",
+// Enclosed returns the median with its sign and its interval, without the unit: "+2.7 (2.1–3.3)",
 // "-0.3 ±0.2". A time is in ms or in µs.
 func (p Price) Enclosed(unit string) string {
 	if p.Unit == "s" && unit == "ms" {
@@ -109,7 +109,7 @@ func (p Price) Enclosed(unit string) string {
 	return "+" + enclosed(s, "", digitsOf(s.HalfWidth(), s.Median))
 }
 
-// Amount is how much the price is, whether it costs or gains: "2.7 µs (2.1–3.3)".
+// Amount returns the size of the price, whether it costs or gains: "2.7 µs (2.1–3.3)".
 func (p Price) Amount() string {
 	out := printed[p.Unit]
 	if p.Unit == "s" {
@@ -127,7 +127,7 @@ func (p Price) Amount() string {
 	return enclosed(s, " "+out.unit, digitsOf(s.HalfWidth(), s.Median))
 }
 
-// Most is the largest price that the interval does not rule out, rounded up.
+// Most returns the largest price that the interval does not rule out, rounded up.
 func (p Price) Most() string {
 	x := max(math.Abs(p.Low-p.neutral()), math.Abs(p.High-p.neutral()))
 	if p.Unit == RatioUnit {
@@ -144,8 +144,8 @@ const (
 	maxDecimals   = 3
 )
 
-// Decimals is how many of them a number with that uncertainty deserves: one
-// significant digit of the uncertainty is kept, or two where the first is 1.
+// Decimals returns the number of decimals for a number with that uncertainty: they keep one
+// significant digit of the uncertainty, or two if the first is 1.
 func Decimals(uncertainty float64) int {
 	const least = 1.95
 	n := 0
@@ -155,7 +155,7 @@ func Decimals(uncertainty float64) int {
 	return n
 }
 
-// In is the price in a sentence, with its unit.
+// In returns the price for use in a sentence, with its unit.
 func (p Price) In(text string) string {
 	if unit := printed[p.Unit].unit; unit != "" {
 		return text + " " + unit
@@ -166,8 +166,7 @@ func (p Price) In(text string) string {
 // Known reports whether the part costs or gains something.
 func (p Price) Known() bool { return p.Verdict == stats.Costs || p.Verdict == stats.Gains }
 
-// Plain is the median with its interval in ms, in a sentence and whatever the
-// verdict.
+// Plain returns the median with its interval in ms for use in a sentence, whatever the verdict.
 func (p Price) Plain() string {
 	const ms = 1e3
 	s := stats.Summary{Median: ms * p.Median, Low: ms * p.Low, High: ms * p.High, N: p.N}

@@ -13,16 +13,16 @@ type pairing struct {
 	metric string
 }
 
-// memory keeps what was computed from a file that no longer changes. The zero value keeps
+// memory caches what was computed from a file that no longer changes. The zero value caches
 // nothing.
 type memory struct {
 	epochs map[pairing][]stats.Epoch
-	priors map[pairing]stats.Prior // of a cell in a metric; b is not set
+	priors map[pairing]stats.Prior // of a cell in a metric; b is unused
 }
 
-// prior returns how much the epochs of cell i are expected to differ in a metric, before its
-// own are seen: what earlier runs say, and what the other cells of its group show against their
-// baseline, the control among them. epochs returns those of two cells.
+// prior returns how much the epochs of cell i are expected to differ in a metric before its own are
+// seen, from earlier runs and from the other cells of its group against their baseline, the control
+// included. epochs returns the epochs of two cells.
 func (j *Run) prior(i int, metric string, epochs func(k, b int) []stats.Epoch) stats.Prior {
 	g := groupOf(j.Series[i].Cell)
 	return stats.Learn(j.known(g, metric), j.informants(g, i, epochs))
@@ -42,7 +42,7 @@ func (j *Run) informants(g group, i int, epochs func(k, b int) []stats.Epoch) (r
 	return rows
 }
 
-// known returns what earlier runs say, or what is assumed.
+// known returns the prior of earlier runs, or the assumed one.
 func (j *Run) known(g group, metric string) stats.Prior {
 	for _, p := range j.File.Header.Plan.Priors {
 		if g.from == p.From && g.load == p.Load && g.point == p.Point && g.on == p.On && g.pin == p.Pin && !g.shape.Crowd() && p.Metric == metric {
@@ -52,7 +52,7 @@ func (j *Run) known(g group, metric string) stats.Prior {
 	return stats.Assumed
 }
 
-// spreads returns how much the epochs of a group's rows differ, by metric, by this run alone.
+// spreads returns how much the epochs of a group's rows differ in this run alone, by metric.
 func (j *Run) spreads(g group) map[string]Spread {
 	const nobody = -1
 	out := map[string]Spread{}

@@ -9,26 +9,28 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Segments are what TCP sends at once at one end of a path, as its kernel said in the last visit.
+// Segments says what TCP sends at once at one end of a path, as its kernel reported in the last
+// visit.
 type Segments struct {
 	End     string `json:"end"`           // client or server
 	Payload int    `json:"payload_bytes"` // of a full segment
-	// Packet is its IP packet: the most that the path carries, as far as that end knows.
+	// Packet is the size of its IP packet: the largest that the path carries, as far as that end
+	// knows.
 	Packet int `json:"packet_bytes"`
-	// Device is the one that they leave by, and MTU its own, in bytes; 0: not known.
+	// Device is the device that the segments leave by, and MTU its MTU in bytes; 0: not known.
 	Device string `json:"device,omitempty"`
 	MTU    int    `json:"mtu,omitempty"`
 }
 
 const (
-	// large is a path MTU from which on the segment size says nothing of it: TCP takes no more
-	// than half of the other end's window at once.
+	// large is the path MTU from which on the segment size does not show it: TCP sends at most half
+	// of the other end's window at once.
 	large = 16384
-	// mostIP is the largest packet of IP, which is less than the loopback device's MTU.
+	// mostIP is the largest IP packet, which is smaller than the loopback device's MTU.
 	mostIP = 65535
 )
 
-// segments are those of both ends, as far as they are known.
+// segments returns the segments of both ends, as far as they are known.
 func (s *Series) segments() []Segments {
 	if len(s.Visits) == 0 {
 		return nil
@@ -36,7 +38,7 @@ func (s *Series) segments() []Segments {
 	return SegmentsOf(*s.Visits[len(s.Visits)-1])
 }
 
-// SegmentsOf are those of both ends of a visit, as far as they are known.
+// SegmentsOf returns the segments of both ends of a visit, as far as they are known.
 func SegmentsOf(v sample.Visit) (out []Segments) {
 	for _, e := range []struct {
 		end string
@@ -55,11 +57,11 @@ func SegmentsOf(v sample.Visit) (out []Segments) {
 	return out
 }
 
-// Narrow reports whether the path carries less than the end's device. The loopback device's
-// says nothing: who dials it may be led to a container.
+// Narrow reports whether the path carries smaller packets than the end's device. The loopback
+// device is no evidence, because connections through it may be redirected to a container.
 func (s Segments) Narrow() bool { return s.MTU > 0 && s.MTU < mostIP && s.Packet < s.MTU }
 
-// narrowWarning names a path that carries smaller packets than one of its ends.
+// narrowWarning warns of a path that carries smaller packets than one of its ends.
 func (j *Run) narrowWarning(s *Series) (w Warning, ok bool) {
 	if strings.Contains(s.Cell.Tune, string(mode.Rmem)+"=") { // small windows make small segments
 		return w, false

@@ -7,14 +7,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Match is a cell that two runs have, by its index in each.
+// Match holds the indexes of a cell in two runs.
 type Match struct{ Old, New int }
 
-// Runs are two runs of which cells are compared.
+// Runs compares cells of two runs.
 type Runs struct{ Old, New *Run }
 
-// Ratio is how the ratio of a cell's metric to its run's own baseline differs between the
-// runs, and the two ratios; ok is false if one of the runs has none.
+// Ratio returns a cell's ratios to the baselines of their own runs, the shift between them and its
+// verdict; ok is false if a run has no such ratio.
 func (r Runs) Ratio(m Match, metric string) (old, now Ratio, s stats.Shift, v stats.Verdict, ok bool) {
 	x, baseOld, okOld := r.Old.toBaseline(m.Old, metric)
 	y, baseNew, okNew := r.New.toBaseline(m.New, metric)
@@ -37,20 +37,19 @@ func (r Runs) Ratio(m Match, metric string) (old, now Ratio, s stats.Shift, v st
 	return old, now, s, v, true
 }
 
-// Value is how a cell's metric itself differs between the runs: by rounds, and without a
-// verdict, because the machine may have been in another state. N is 0 if one of the runs
-// has none.
+// Value returns the shift of a cell's metric itself between the runs, by rounds. It has no verdict,
+// because the machine may have been in another state. N is 0 if a run lacks the metric.
 func (r Runs) Value(m Match, metric string) stats.Shift {
 	return stats.ShiftedValues(Ordered(r.Old.Series[m.Old].Values[metric]), Ordered(r.New.Series[m.New].Values[metric]))
 }
 
-// Same is the relative difference that is called none: the larger one of both plans.
+// Same returns the relative difference that is called none, the larger one of both plans.
 func (r Runs) Same() float64 {
 	of := func(p sample.Plan) float64 { return cmp.Or(p.Same, p.Precision) }
 	return max(of(r.Old.File.Header.Plan), of(r.New.File.Header.Plan))
 }
 
-// noise is what both controls show of a metric in the group of cell c.
+// noise returns what both controls show in a metric of cell c's group.
 func (r Runs) noise(c sample.Cell, metric string, sliced bool) float64 {
 	old, now := r.Old.noise(groupOf(c), metric), r.New.noise(groupOf(c), metric)
 	if sliced {
@@ -59,8 +58,8 @@ func (r Runs) noise(c sample.Cell, metric string, sliced bool) float64 {
 	return stats.BothNoises(old.floor, now.floor)
 }
 
-// toBaseline is cell i's metric against that of its baseline, cell b; ok is false if it is the
-// baseline itself, or they have nothing in common.
+// toBaseline compares cell i's metric with that of its baseline, cell b; ok is false if cell i is
+// the baseline itself, or if they have no pairs.
 func (j *Run) toBaseline(i int, metric string) (x compared, b int, ok bool) {
 	b, ok = j.BaselineOf(i)
 	if !ok || b == i {
@@ -70,7 +69,7 @@ func (j *Run) toBaseline(i int, metric string) (x compared, b int, ok bool) {
 	return x, b, x.N > 0
 }
 
-// ratios are those of cell i to cell b, by round.
+// ratios returns the ratios of cell i to cell b, by round.
 func (j *Run) ratios(i, b int, metric string) []float64 {
 	return stats.Ratios(j.Series[i].byRound(metric), j.Series[b].byRound(metric))
 }

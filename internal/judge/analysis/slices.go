@@ -12,11 +12,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// windowed are the metrics of a sliced load's throughput in its windows.
+// windowed maps the throughput metrics of sliced loads to those of their windows.
 var windowed = map[string]string{workload.Throughput: workload.WindowThroughput, workload.Transactions: workload.WindowTransactions}
 
-// addSlices puts the slices of a visit in the place of what its window says of the same
-// metrics.
+// addSlices replaces the values of the visit's window by those of its slices.
 func (s *Series) addSlices(v *sample.Visit) {
 	if v.Slices == nil || s.Cell.Shape.Crowd() || workload.Of(s.Load).Foreign {
 		return
@@ -37,13 +36,12 @@ func (s *Series) addSlices(v *sample.Visit) {
 	if !s.repeated(v) {
 		s.slices[v.Round] = v.Slices
 	}
-	s.set(rate, v.Round, unit*stats.Median(v.Slices.Rates)) // NaN of none
+	s.set(rate, v.Round, unit*stats.Median(v.Slices.Rates)) // NaN without slices
 	s.set(workload.LatencyP50, v.Round, stats.Median(v.Slices.Medians))
 }
 
-// repeated reports whether the cell was visited before in the round of v. Such a visit
-// was made after the round, because the one before had failed: no other cell's slices
-// were near its own.
+// repeated reports whether the cell was visited before in the round of v. Such a visit was made
+// after the round because the one before had failed, so no other cell's slices were near its own.
 func (s *Series) repeated(v *sample.Visit) bool {
 	for k := len(s.all) - 1; k >= 0 && s.all[k].Round >= v.Round; k-- {
 		if s.all[k].Round == v.Round && s.all[k] != v {
@@ -53,7 +51,7 @@ func (s *Series) repeated(v *sample.Visit) bool {
 	return false
 }
 
-// quantity is a metric of a load in slices; none of most.
+// quantity returns a function for the metric of a load in slices, or nil: most metrics have none.
 func quantity(l sample.Load, metric string) func(*sample.Slices) []float64 {
 	switch metric {
 	case Rate(l):
@@ -66,15 +64,15 @@ func quantity(l sample.Load, metric string) func(*sample.Slices) []float64 {
 	return func(*sample.Slices) []float64 { return nil }
 }
 
-// Estimate is the logarithm of cell i's metric over cell b's, from the rounds in which both
-// have slices. Pairs is 0 if that is too little, or if only the control stands for cell b:
-// a cell without a result is no baseline.
+// Estimate returns the logarithm of cell i's metric over cell b's, from the rounds in which both
+// have slices. Pairs is 0 if there are too few, or if only the control stands for cell b: a cell
+// without a result is no baseline.
 func (j *Run) Estimate(i, b int, metric string) stats.Estimate {
 	if len(j.Series[b].slices) == 0 {
 		return stats.Estimate{}
 	}
 	cpu := cpuMetric(j.Series[i].Load)
-	if metric == workload.PerBusyCore && cpu == workload.CPUPerByte { // its reciprocal
+	if metric == workload.PerBusyCore && cpu == workload.CPUPerByte { // it is the reciprocal
 		return j.Estimate(i, b, cpu).Times(-1)
 	}
 	e := j.moderate(i, b, metric)
@@ -84,7 +82,8 @@ func (j *Run) Estimate(i, b int, metric string) stats.Estimate {
 	return e
 }
 
-// epochs are those in which cells i and b have slices that can be paired, and their rounds.
+// epochs returns the epochs in which cells i and b have slices that can be paired, and their
+// rounds.
 func (j *Run) epochs(i, b int, metric string) (rounds []int, out []stats.Epoch) {
 	for _, round := range slices.Sorted(maps.Keys(j.Series[i].slices)) {
 		if e := j.epoch(i, b, round, metric); e.N > 0 {
@@ -96,7 +95,7 @@ func (j *Run) epochs(i, b int, metric string) (rounds []int, out []stats.Epoch) 
 
 // epoch pairs the slices of cell i in a round with those of cell b.
 func (j *Run) epoch(i, b, round int, metric string) stats.Epoch {
-	if c, d := j.Series[i].Cell, j.Series[b].Cell; c.Load != d.Load || c.Point != d.Point { // another epoch
+	if c, d := j.Series[i].Cell, j.Series[b].Cell; c.Load != d.Load || c.Point != d.Point { // they were in another epoch
 		return stats.Epoch{}
 	}
 	of := quantity(j.Series[i].Load, metric)
@@ -108,9 +107,9 @@ func (j *Run) epoch(i, b, round int, metric string) stats.Epoch {
 	return pairUp(logarithms(j.Series[i].slices[round], of), partners)
 }
 
-// partners are the cells whose slices cell i's are compared with: cell b's, and if
-// that is the baseline those of its control, which has connections of its own on the same
-// path. The control itself is compared with the baseline only.
+// partners returns the cells whose slices cell i's are compared with: cell b and, if that is the
+// baseline, its control, which has its own connections on the same path. The control itself is
+// compared with the baseline only.
 func (j *Run) partners(i, b int) []int {
 	g := groupOf(j.Series[b].Cell)
 	ctl, ok := j.ctl[g]
@@ -120,7 +119,7 @@ func (j *Run) partners(i, b int) []int {
 	return []int{b}
 }
 
-// slot is the logarithm of what a slice has, and its place in the epoch's timetable.
+// slot holds the logarithm of a slice's value, and its place in the epoch's timetable.
 type slot struct {
 	at int
 	x  float64
@@ -139,19 +138,19 @@ func logarithms(s *sample.Slices, of func(*sample.Slices) []float64) []slot {
 	return out
 }
 
-// pairUp subtracts from each slice each of its partners: the nearest ones before and after
-// it, or at an epoch's end the one that there is.
+// pairUp subtracts from each slice each of its partners: the nearest ones before and after it or,
+// at the end of an epoch, the only one.
 //
-// Note: pairs of a slice and the mean of its partners would be fewer and less noisy, but a
-// busy machine slows slices now and then: two are hit more often than one, and the median
-// pair of equal cells would not be 0.
+// Note: pairs of a slice and the mean of its partners would be fewer and less noisy. But a busy
+// machine slows slices now and then; two slices are hit more often than one, and the median pair of
+// equal cells would not be 0.
 //
-// Pairs that share a slice are not independent. If all slices are equally noisy, a pair has
-// twice the variance of a slice, and the mean of all pairs that times the sum of the squares of
-// what each slice's share in it is.
+// Pairs that share a slice are not independent. If all slices are equally noisy, a pair has twice
+// the variance of a slice, and the mean of all pairs has that variance times the sum of the squares
+// of each slice's share in it.
 func pairUp(mine, partners []slot) stats.Epoch {
 	var values []float64
-	own, theirs := make([]float64, len(mine)), make([]float64, len(partners)) // pairs that each is in
+	own, theirs := make([]float64, len(mine)), make([]float64, len(partners)) // number of pairs that each slice is in
 	after := 0
 	for k, s := range mine {
 		for after < len(partners) && partners[after].at < s.at {
@@ -176,12 +175,12 @@ func pairUp(mine, partners []slot) stats.Epoch {
 // compared is a ratio of two cells.
 type compared struct {
 	stats.Summary
-	// slices is its logarithm from slices; Pairs is 0 if the ratio is by rounds.
+	// slices is the logarithm of the ratio by slices; Pairs is 0 if the ratio is by rounds.
 	slices stats.Estimate
 }
 
-// compare is cell i's metric against cell b's: by slices if both have them of that
-// metric, else by rounds.
+// compare compares cell i's metric with cell b's: by slices if both have them in that metric, else
+// by rounds.
 func (j *Run) compare(i, b int, metric string) compared {
 	if e := j.Estimate(i, b, metric); e.Pairs > 0 {
 		return compared{e.Ratio(), e}
@@ -189,13 +188,13 @@ func (j *Run) compare(i, b int, metric string) compared {
 	return compared{Summary: stats.Summarize(stats.Ratios(j.Series[i].byRound(metric), j.Series[b].byRound(metric)))}
 }
 
-// noise is what a group's control shows of a metric: the noise floor of ratios by
-// rounds, and how far its ratio is from 1 in slices. NaN is not known.
+// noise is what a group's control shows in a metric: the noise floor of ratios by rounds, and the
+// distance of its ratio by slices from 1. NaN means not known.
 type noise struct{ floor, bias float64 }
 
 var unknown = noise{math.NaN(), math.NaN()}
 
-// verdict judges a ratio. Files of version 1 do not say what difference is none.
+// verdict judges a ratio. Files of version 1 do not have the difference that is called none.
 func (j *Run) verdict(x compared, n noise, higherIsBetter bool) stats.Verdict {
 	p := j.File.Header.Plan
 	switch {
@@ -207,10 +206,9 @@ func (j *Run) verdict(x compared, n noise, higherIsBetter bool) stats.Verdict {
 	return stats.Judge(x.Summary, n.floor, p.Precision, higherIsBetter)
 }
 
-// Price is what cell i has more than cell b in a metric where less is better; N is 0 if
-// they have nothing in common. Of slices it is what their ratio makes of cell b's median:
-// differences would have the drift of the machine from epoch to epoch in them. By rounds it
-// is judged as the share of level that it is.
+// Price returns by how much cell i exceeds cell b in a metric where less is better; N is 0 if they
+// have no pairs. By slices it is their ratio applied to cell b's median, because differences would
+// include the drift of the machine from epoch to epoch. By rounds it is judged as a share of level.
 func (j *Run) Price(i, b int, metric string, level float64) Price {
 	mine, its := j.Series[i], j.Series[b]
 	out := Price{Unit: workload.MetricOf(metric, mine.Load).Unit}
@@ -228,17 +226,16 @@ func (j *Run) Price(i, b int, metric string, level float64) Price {
 	return out
 }
 
-// Difference is how much more one side has than the other, in a metric where less
-// is better.
+// Difference says by how much one side exceeds the other, in a metric where less is better.
 type Difference struct {
 	Unit   string
-	Level  float64        // that it is judged as a share of
+	Level  float64        // the difference is judged as a share of it
 	Rounds stats.Summary  // by rounds
-	Slices stats.Estimate // by slices, in the place of that; Pairs is 0 if there is none
+	Slices stats.Estimate // by slices, replacing Rounds; Pairs is 0 if there is none
 }
 
-// PriceOf judges a difference by the noise of a metric in the group of cell c; N is 0 if
-// there is none.
+// PriceOf judges a difference by the noise of a metric in the group of cell c; N is 0 if there is
+// none.
 func (j *Run) PriceOf(d Difference, c sample.Cell, metric string) Price {
 	out, x := Price{Unit: d.Unit}, compared{Summary: stats.Share(d.Rounds, d.Level)}
 	if d.Slices.Pairs > 0 {
@@ -252,7 +249,7 @@ func (j *Run) PriceOf(d Difference, c sample.Cell, metric string) Price {
 	return out
 }
 
-// InWindows reports whether what a cell's rounds say of CPU time shares an error.
+// InWindows reports whether a cell's values of CPU time by rounds share an error.
 func (s *Series) InWindows() bool { return s.windows != nil }
 
 func (p *Price) take(s stats.Summary, epochs int) {
@@ -260,19 +257,19 @@ func (p *Price) take(s stats.Summary, epochs int) {
 }
 
 const (
-	// lostShare is the share of a cell's slices that may be lost before it is said.
+	// lostShare is the share of a cell's slices that may be lost without a warning.
 	lostShare = 0.2
-	// wider is by how much the interval of a ratio by rounds is widened where a wrong word
-	// is likely: it is of few rounds, and many rows or rounds are looked at.
+	// wider is the factor by which the interval of a ratio by rounds is widened where a wrong
+	// verdict is likely: it rests on few rounds, and many rows or rounds are looked at.
 	wider = 2
 )
 
-// stretched is a wider interval of the ratio.
+// stretched returns a wider interval of the ratio.
 func (x compared) stretched() (low, high float64) {
 	return x.Median - wider*(x.Median-x.Low), x.Median + wider*(x.High-x.Median)
 }
 
-// sliceWarnings are the doubts about cell i's slices.
+// sliceWarnings returns the doubts about cell i's slices.
 func (j *Run) sliceWarnings(i int) (out []Warning) {
 	s := j.Series[i]
 	lost, kept := 0, 0
@@ -293,7 +290,7 @@ func (j *Run) sliceWarnings(i int) (out []Warning) {
 	return out
 }
 
-// burst warns if cell i's ratio in windows is not that in slices.
+// burst warns if cell i's ratio by windows differs from that by slices.
 func (j *Run) burst(i int) (Warning, bool) {
 	s := j.Series[i]
 	b, ok := j.BaselineOf(i)
@@ -319,7 +316,7 @@ func (j *Run) burst(i int) (Warning, bool) {
 		Label(j.Series[b].Cell), what, 1e3*s.Load.Window, text(long))}, true
 }
 
-// ratioOf is a ratio of the report, without a verdict.
+// ratioOf returns the ratio for the report, without a verdict.
 func ratioOf(x compared, to string) Ratio {
 	return Ratio{To: to, Median: x.Median, Low: x.Low, High: x.High, N: x.N, Epochs: x.slices.Epochs}
 }

@@ -22,7 +22,7 @@ func TestPairUp(t *testing.T) {
 		{"nearest-before-and-after", []slot{at(5, 10)}, []slot{at(1, 99), at(4, 1), at(7, 3), at(9, 99)}, 8, 4.0 / 3},
 		{"only-before", []slot{at(5, 10)}, []slot{at(2, 99), at(4, 1)}, 9, 1},
 		{"only-after", []slot{at(5, 10)}, []slot{at(6, 1), at(7, 99)}, 9, 1},
-		// The variance of the mean of two pairs that have their only partner in common is 1/2 + 1
+		// The variance of the mean of two pairs that share their only partner is 1/2 + 1 times a
 		// slice's, that of a pair 2.
 		{"one-partner-for-two", []slot{at(5, 10), at(6, 10)}, []slot{at(4, 1)}, 9, 4.0 / 3},
 		{"own-partners", []slot{at(1, 3), at(11, 5)}, []slot{at(0, 1), at(2, 1), at(10, 1), at(12, 1)}, 3, 8.0 / 3},
@@ -41,8 +41,8 @@ func TestPairUp(t *testing.T) {
 	}
 }
 
-// A busy machine slows slices now and then, by much. Cells that are equal must not look
-// different for it, however their slices are paired.
+// A busy machine slows slices now and then, by much. Equal cells must not look different because of
+// that, however their slices are paired.
 func TestSkewedNoiseIsNoDifference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 3))
 	sum := 0.0
@@ -67,7 +67,7 @@ func TestSkewedNoiseIsNoDifference(t *testing.T) {
 	}
 }
 
-// The control's slices are the baseline's for all but itself.
+// All cells but the control are compared with the control's slices as with the baseline's.
 func TestControlsSlicesAreTheBaselines(t *testing.T) {
 	cell := sample.Cell{Mode: string(mode.Host), Load: workload.Bulk}
 	control, bridge, native := cell, cell, cell

@@ -8,8 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// states warns if cell i's ratio was another one in some of the epochs: the machine was
-// in another state then, which the baseline's own speed shows.
+// states warns if cell i's ratio was different in some epochs. The machine was then in another
+// state, which the baseline's own speed shows.
 func (j *Run) states(i int) (Warning, bool) {
 	s := j.Series[i]
 	b, ok := j.BaselineOf(i)
@@ -35,7 +35,7 @@ func (j *Run) states(i int) (Warning, bool) {
 			so = "; that epoch is left out"
 		}
 	}
-	var ratio, speed [2][]float64 // of the other epochs, and of those that are apart
+	var ratio, speed [2][]float64 // of the usual epochs, and of those apart
 	for k, e := range epochs {
 		of := 0
 		if apart[k] {

@@ -7,19 +7,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// Bounds are between which values a figure certainly is, as certainly as a verdict of
-// better or worse is. Known is false if there is too little to say.
+// Bounds are the values between which a figure certainly is, at the certainty of a verdict of
+// better or worse. Known is false if there is too little data.
 type Bounds struct {
 	Median, Low, High float64
 	N                 int // pairs of slices, or rounds
-	Epochs            int // as of a Ratio
+	Epochs            int // as in Ratio
 	Known             bool
-	Control           bool    // there is one, without which no ratio is known
-	Noise             float64 // what that shows, by which Low and High are widened: 0.02 is 2 %
+	Control           bool    // the group has a control, without which no ratio is known
+	Noise             float64 // noise of the control, by which Low and High are widened: 0.02 is 2 %
 }
 
-// RatioBounds are those of the ratio of cell i's metric to cell b's, widened by what the
-// group's control shows; N is 0 if they have nothing in common.
+// RatioBounds returns the bounds of the ratio of cell i's metric to cell b's, widened by the noise
+// of the group's control; N is 0 if they have no pairs.
 func (j *Run) RatioBounds(i, b int, metric string) Bounds {
 	x, n := j.compare(i, b, metric), j.noiseBeside(b, metric)
 	out := Bounds{Median: x.Median, Low: x.Low, High: x.High, N: x.N, Epochs: x.slices.Epochs, Known: x.N > 0}
@@ -35,15 +35,15 @@ func (j *Run) RatioBounds(i, b int, metric string) Bounds {
 		out.Known = x.N >= stats.MinJudged
 	}
 	out.Control = !math.IsNaN(down)
-	out.Known = out.Known && out.Control && up > 0 // a floor of 1 allows anything
+	out.Known = out.Known && out.Control && up > 0 // a floor of 1 excludes nothing
 	if out.Known {
 		out.Low, out.High = out.Low/down, out.High/up
 	}
 	return out
 }
 
-// noiseBeside is the noise by which ratios to cell b are judged: what a control of its own
-// mode shows, as each mode of a search has one, else that of its group's.
+// noiseBeside returns the noise by which ratios to cell b are judged: that of a control of its own
+// mode, which each mode of a search has, else that of its group's control.
 func (j *Run) noiseBeside(b int, metric string) noise {
 	of := j.Series[b].Cell
 	if first, ok := j.ctl[groupOf(of)]; ok && j.Series[first].Cell.Mode == of.Mode {
@@ -66,7 +66,7 @@ func (j *Run) noiseBeside(b int, metric string) noise {
 	return j.noise(groupOf(of), metric)
 }
 
-// ValueBounds are those of cell i's metric itself, over rounds.
+// ValueBounds returns the bounds of cell i's metric itself, over rounds.
 func (j *Run) ValueBounds(i int, metric string) Bounds {
 	s := stats.SummarizeSurely(Ordered(j.Series[i].Values[metric]))
 	if s.N == 0 {

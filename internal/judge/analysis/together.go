@@ -9,15 +9,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// From which share of the time on one CPU a row's figures are those of one CPU, and up to which
-// they are those of own CPUs.
+// The share of the time on one CPU from which on a row's figures are those of one CPU, and up to
+// which they are those of own CPUs.
 const (
 	mostlyTogether = 0.7
 	mostlyApart    = 0.3
 )
 
-// together returns the share of the time in which client and server, which the scheduler placed,
-// were on one CPU: the mean of the visits; nil if it is not known.
+// together returns the mean share of the time, over visits, in which client and server were on one
+// CPU, if the scheduler placed them; nil if it is not known.
 func (s *Series) together() *float64 {
 	sum, n := 0.0, 0
 	for _, v := range s.Visits {
@@ -33,8 +33,8 @@ func (s *Series) together() *float64 {
 	return &share
 }
 
-// TogetherWords says "on one CPU for 87 % of the time" of a row that was not pinned; "" if that is
-// not known.
+// TogetherWords returns "on one CPU for 87 % of the time" for a row that was not pinned, or "" if
+// that is not known.
 func (c Cell) TogetherWords() string {
 	if c.Together == nil {
 		return ""
@@ -42,8 +42,8 @@ func (c Cell) TogetherWords() string {
 	return fmt.Sprintf("on one CPU for %.0f %% of the time", 100**c.Together)
 }
 
-// Together says for how much of the time the ends that were not pinned shared a CPU, and which
-// placement of toll compare that is; "" if that is not known.
+// Together says for how much of the time client and server, if not pinned, shared a CPU, and which
+// placement of toll compare that corresponds to; "" if it is not known.
 func (r *Report) Together() string {
 	var all []Cell
 	for _, c := range r.Cells {
@@ -71,7 +71,7 @@ func (r *Report) Together() string {
 	return fmt.Sprintf("The scheduler had client and server on one CPU for %s of the time%s.", share, like)
 }
 
-// mixedPlacements says of each table that its rows were placed differently: some mostly on one CPU,
+// mixedPlacements reports the tables whose rows were placed differently: some mostly on one CPU,
 // others mostly on CPUs of their own.
 func (j *Run) mixedPlacements() (out []string) {
 	type table struct{ from, load, point, on string }

@@ -9,21 +9,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Unpaired is what a load's rows would have shown if each had been measured in one piece, one after
-// the other, and not in turns.
+// Unpaired says what a load's rows would have shown if each had been measured in one piece, one
+// after the other, instead of in turns.
 type Unpaired struct {
 	Load string `json:"load"`
 	Rows int    `json:"rows"`
-	// Off is how far such ratios are from those by slices, as a share of these: the median over
-	// the rows, and Most the largest, that of row Row. Width is half the width of the intervals by
-	// slices, the median.
+	// Off is the median over the rows of the distance of such ratios from those by slices, as a
+	// share of these; Most is the largest distance, that of row Row. Width is the median half-width
+	// of the intervals by slices.
 	Off   float64 `json:"off"`
 	Most  float64 `json:"most"`
 	Row   string  `json:"row"`
 	Width float64 `json:"half_width"`
 }
 
-// leastHalf is how many rounds a half of a run has at least.
+// leastHalf is the least number of rounds in a half of a run.
 const leastHalf = 2
 
 // unpaired compares each row's ratio by slices with that of two halves of the run: the baseline's
@@ -63,8 +63,8 @@ func (j *Run) unpaired() (out []Unpaired) {
 	return out
 }
 
-// halves returns the ratios of cell i to cell b if one had the first half of the rounds that both
-// have slices in, and the other the second half; nil if there are too few.
+// halves returns the ratios of cell i to cell b with one measured in the first half of the rounds
+// that both have slices in, and the other in the second half; nil if there are too few rounds.
 func (j *Run) halves(i, b int) []float64 {
 	s := j.Series[i]
 	of := quantity(s.Load, PrimaryOf(s.Load, s.Cell.Shape))

@@ -6,7 +6,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Value returns a figure over its rounds, divided by its share; ok is false if the file has none.
+// Value returns the median of a figure over its rounds, divided by its share; ok is false if the
+// file lacks it.
 func (p *Pairing) Value(f Figure) (m Metric, ok bool) {
 	for i, s := range p.j.Series {
 		if !p.holds(i, f.Cell) {
@@ -33,14 +34,14 @@ func scaledBy(x *float64, by float64) *float64 {
 	return &y
 }
 
-// CPUTime is how the machine's CPUs spent the windows of a cell, as mpstat and top show it.
+// CPUTime says how the machine's CPUs spent the windows of a cell, as mpstat and top show it.
 type CPUTime struct {
 	Idle  *Metric  // share of the time of all CPUs, 0 to 1, without waiting for I/O; nil: not known
 	Proxy *Metric  // docker-proxy's share of one core: 1.2 is more than one; nil: the path has none
 	CPUs  []CPUUse // by CPU, all rounds together
 }
 
-// CPUTime returns what a cell's windows cost the machine; ok is false if the file has no result for c.
+// CPUTime returns how the CPUs spent a cell's windows; ok is false if the file has no result for c.
 func (p *Pairing) CPUTime(c sample.Cell) (t CPUTime, ok bool) {
 	for i, s := range p.j.Series {
 		if !p.holds(i, c) {
@@ -65,7 +66,7 @@ func (p *Pairing) CPUTime(c sample.Cell) (t CPUTime, ok bool) {
 	return CPUTime{}, false
 }
 
-// shareOf summarizes a share by round; nil: there is none.
+// shareOf summarizes a share by round; it returns nil if there is none.
 func shareOf(byRound map[int]float64) *Metric {
 	s := stats.Summarize(Ordered(byRound))
 	if s.N == 0 {

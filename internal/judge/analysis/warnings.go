@@ -15,18 +15,18 @@ import (
 
 // Thresholds of warnings and limits.
 const (
-	saturated      = 0.95 // share of a window that one thread or CPU was busy
+	saturated      = 0.95 // share of a window in which one thread or CPU was busy
 	saturatedProxy = 0.90 // a proxy's threads migrate and hand over
 	softIRQBound   = 0.90
 	stealLimit     = 0.02 // share of all CPU time
 	otherLimit     = 0.10 // CPUs kept busy by something else
-	tailSamples    = 10   // samples beyond a percentile that make it mean something
+	tailSamples    = 10   // samples that a meaningful percentile has beyond it
 )
 
 // wireOver is more than a wire can carry, its bucket included, as a share of its rate.
 const wireOver = 1.1
 
-// LimitOf says what kept the load from being faster: the wire, a network card or a shaper, or the
+// LimitOf names what kept the load from being faster: the wire, a network card or a shaper, or the
 // party or core that was busy all the time; "" if nothing was.
 func (j *Run) LimitOf(s *Series) string {
 	if c := j.capacity(s); c.reached() {
@@ -35,8 +35,8 @@ func (j *Run) LimitOf(s *Series) string {
 	return cmp.Or(workload.Of(s.Load).Limit(s.seen()), s.busy())
 }
 
-// wireShare is how much of the wire's rate came through; 0 if the path has no
-// wire, or one without a rate.
+// wireShare returns the share of the wire's rate that came through, or 0 if the path has no wire or
+// the wire no rate.
 func (j *Run) wireShare(s *Series) float64 {
 	w := j.File.Header.Plan.Wire
 	p, _ := j.File.Header.PathOf(s.Cell)
@@ -46,7 +46,7 @@ func (j *Run) wireShare(s *Series) float64 {
 	return s.fastest() / float64(w.Rate)
 }
 
-// busy is the party or core that was busy all the time; "" if none was.
+// busy names the party or core that was busy all the time, or returns "" if none was.
 func (s *Series) busy() string {
 	var client, server, clientCPU, serverCPU, proxy, softirq, all float64
 	n := float64(len(s.Visits))
@@ -92,9 +92,9 @@ func (s *Series) busy() string {
 	return ""
 }
 
-// pinnedBusy is the share of the window that p's CPU was busy, if p was pinned
-// to one CPU of its own and no proxy ran: with CONFIG_IRQ_TIME_ACCOUNTING the
-// softirq work that a sender does is not in its own clock.
+// pinnedBusy returns the share of the window in which p's CPU was busy, if p was pinned to one CPU
+// of its own and no proxy ran. With CONFIG_IRQ_TIME_ACCOUNTING the softirq work of a sender is not
+// in its own clock.
 func pinnedBusy(v sample.Visit, p, other sample.Party) float64 {
 	if len(p.CPUs) != 1 || slices.Contains(other.CPUs, p.CPUs[0]) || len(other.CPUs) == 0 || v.Proxy != nil || v.Elapsed < workload.Shortest {
 		return 0
@@ -107,12 +107,12 @@ func pinnedBusy(v sample.Visit, p, other sample.Party) float64 {
 	return 0
 }
 
-// cellWarnings are the doubts about cell i.
+// cellWarnings returns the doubts about cell i.
 func (j *Run) cellWarnings(i int) []Warning {
 	s := j.Series[i]
 	out := []Warning{}
 	xs := Ordered(s.Values[PrimaryOf(s.Load, s.Cell.Shape)])
-	if len(xs) < stats.MinValues && s.slices == nil { // an epoch says how well its ratio is known
+	if len(xs) < stats.MinValues && s.slices == nil { // with slices, epochs say how well the ratio is known
 		text := fmt.Sprintf("fewer than %d rounds", stats.MinValues)
 		if j.File.End.Reason == sample.EndedByBudget {
 			text += " fitted into the budget"
@@ -155,7 +155,7 @@ func (j *Run) cellWarnings(i int) []Warning {
 	return append(out, s.doubts(workload.Last)...)
 }
 
-// doubts are the load's own that are listed there.
+// doubts returns the load's own doubts that are listed at the given place.
 func (s *Series) doubts(at workload.Listed) (out []Warning) {
 	for _, d := range workload.Of(s.Load).Doubts(at, s.seen()) {
 		out = append(out, Warning(d))
@@ -179,7 +179,7 @@ func thinTail(n int64, load workload.Workload) (Warning, bool) {
 	return Warning{}, false
 }
 
-// warnings are the doubts about the whole run.
+// warnings returns the doubts about the whole run.
 func (j *Run) warnings() []Warning {
 	out := []Warning{}
 	add := func(code, format string, args ...any) {
@@ -210,8 +210,8 @@ func (j *Run) warnings() []Warning {
 				total += v.Elapsed
 			}
 		}
-		// On the baseline's path all other kernel work is done inside the two
-		// processes, so the rest belongs to other programs.
+		// On the baseline's path all other kernel work is done inside the two processes, so the
+		// rest belongs to other programs.
 		if isBase && j.base[groupOf(s.Cell)] == i {
 			idleRest += s.foreign()
 			n++
@@ -220,7 +220,7 @@ func (j *Run) warnings() []Warning {
 	if total > 0 && steal/total > stealLimit {
 		add("steal", "the hypervisor took %.1f %% of the CPU time away: results are noisier than they need be", 100*steal/total)
 	}
-	// What is at the end of a route may run here.
+	// The server at the end of a route may run on this machine.
 	if busy == "" && n > 0 && idleRest/n > otherLimit && !j.File.Header.Plan.Foreign() {
 		add("other-load", "something else kept %.2f CPUs busy during the run: close it and run again for narrower intervals", idleRest/n)
 	}
@@ -250,11 +250,11 @@ func (j *Run) warnings() []Warning {
 	return out
 }
 
-// slotBiasFrom is from which relative difference on a placebo is a warning.
+// slotBiasFrom is the relative difference of a placebo from which on it is a warning.
 const slotBiasFrom = 0.005
 
-// slotBias says where the baseline itself, measured in the other modes' slots, certainly differs from
-// the baseline: by so much all ratios of these slots may be wrong.
+// slotBias reports where the baseline itself, measured in the other modes' slots, certainly differs
+// from the baseline. All ratios of these slots may be wrong by that much.
 func (j *Run) slotBias() []string {
 	var out []string
 	for _, s := range j.Series {
@@ -275,9 +275,9 @@ func (j *Run) slotBias() []string {
 	return out
 }
 
-// tooBusy says that others left too little of the CPUs to measure with, during the run or, if that
-// is unknown, before it; "" if they did not. Slices and visits that they disturbed are left out, so
-// that the others are not seen in those that are left.
+// tooBusy says that other programs left too little CPU time to measure with, during the run or, if
+// that is not known, before it; "" otherwise. Slices and visits that others disturbed are left out,
+// so the remaining ones do not show it.
 func (j *Run) tooBusy() string {
 	const text = "the machine was too busy to measure: %s %s. What that disturbed most is left out, and intervals are wide: " +
 		"measure again while no other program works"
@@ -317,7 +317,7 @@ func (j *Run) withoutBaseline() []string {
 	return out
 }
 
-// congestion is the congestion control of the bulk cells' paths.
+// congestion returns the congestion control of the bulk cells' paths.
 func (j *Run) congestion() string {
 	for _, s := range j.Series {
 		if s.Cell.Load != workload.Bulk {
@@ -330,8 +330,8 @@ func (j *Run) congestion() string {
 	return ""
 }
 
-// otherCongestion is how to measure with another congestion control: the lab's own
-// setting, or where others build the machine's, which new containers get.
+// otherCongestion says how to measure with another congestion control: by the lab's own setting or,
+// if another program builds the paths, by the machine's, which new containers get.
 func (j *Run) otherCongestion() string {
 	const setting = "sysctl -w net.ipv4.tcp_congestion_control=cubic (or reno) on "
 	real := false
@@ -348,8 +348,8 @@ func (j *Run) otherCongestion() string {
 	return "--congestion cubic or reno"
 }
 
-// sameCore says that client and server shared a core although nobody asked for that: by the plan,
-// or because the machine has only one; "" if they did not.
+// sameCore says that client and server shared a core although nobody asked for that, by the plan or
+// because the machine has only one; "" if they did not.
 func (j *Run) sameCore() string {
 	const shared = "client and server shared one core: throughput and latency are those of a machine without another"
 	p := j.File.Header.Plan

@@ -11,11 +11,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// enough is as many rounds as no warning takes: 10 × 2000 round trips.
+// enough is a number of rounds that causes no warning: 10 × 2000 round trips.
 const enough = 10
 
-// calm leaves nothing to warn of: the baseline's parties use all the time
-// that the machine was busy.
+// calm avoids all warnings: the baseline's parties use all the time that the machine was busy.
 func calm(v *sample.Visit) { v.Client.CPU, v.Server.CPU = 0.5, 0.3 }
 
 func TestNoWarnings(t *testing.T) {
@@ -48,7 +47,7 @@ func TestCellWarnings(t *testing.T) {
 		{"enough-rounds", "bulk", stats.MinValues, judgetest.Steady(8, 8, 8), nil, []string{}},
 		{"bimodal", "bulk", enough, two, nil, []string{"bimodal"}},
 		{"thin-tail-999", "rr", 6, judgetest.Steady(50, 50, 50), func(v *sample.Visit) {
-			// 6 rounds of a sixth of the round trips that p99.9 takes, less one
+			// 6 rounds of a sixth of the round trips that p99.9 needs, less one
 			h := sample.NewHistogram()
 			_ = h.RecordValues(50_000, 1666)
 			v.Latency, _ = sample.Encode(h)
@@ -82,7 +81,7 @@ func TestRunWarnings(t *testing.T) {
 		change func(*sample.Visit)
 		file   func(*sample.File)
 		want   []string
-		text   string // part of the first warning's
+		text   string // part of the first warning's text
 	}{
 		{name: "truncated", file: func(f *sample.File) { f.Truncated = true }, want: []string{"truncated"}, text: "has no end"},
 		{name: "failure", file: func(f *sample.File) { f.End.Detail = "the disk is full" }, want: []string{"failure"}, text: "the disk is full"},
@@ -111,7 +110,7 @@ func TestRunWarnings(t *testing.T) {
 		{name: "paced", file: func(f *sample.File) {
 			f.Header.Paths[0].Sysctls = map[string]string{"net.ipv4.tcp_congestion_control": "bbr"}
 		}, want: []string{"paced"}, text: "--congestion cubic or reno shows"},
-		// Docker's containers get the machine's; --congestion is refused there.
+		// Docker's containers get the machine's congestion control; --congestion is refused there.
 		{name: "paced-on-docker", file: func(f *sample.File) {
 			f.Header.Paths[0].Sysctls = map[string]string{"net.ipv4.tcp_congestion_control": "bbr"}
 			for i := range f.Header.Plan.Cells {

@@ -11,13 +11,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Witnessed says that of every row, and of which rows not all is.
+// Witnessed says that every row was witnessed, or names the rows that were not in full.
 func Witnessed(r *Report) string {
 	said := "Every row was witnessed: its bytes were counted on each hop of its path."
 	if len(r.Failed) > 0 {
 		said = fmt.Sprintf("Every row was witnessed; %d without a result are listed as failed.", len(r.Failed))
 	}
-	unseen := map[string][]string{} // rows, by what of them is not witnessed
+	unseen := map[string][]string{} // rows, by the part of them that is not witnessed
 	for _, c := range r.Cells {
 		if why := c.Facts[sample.FactNotWitnessed]; why != "" && !slices.Contains(unseen[why], c.Label()) {
 			unseen[why] = append(unseen[why], c.Label())
@@ -36,17 +36,17 @@ func Witnessed(r *Report) string {
 	return said + "."
 }
 
-// Placements are from where cells are reached, in the cells' order.
+// Placements returns where the clients of the cells are, in the cells' order.
 func Placements(cells []Cell) []string {
 	return Distinct(cells, func(c Cell) string { return c.From })
 }
 
-// Backends are those that built the cells, in the cells' order.
+// Backends returns the backends that built the cells, in the cells' order.
 func Backends(cells []Cell) []string {
 	return Distinct(cells, func(c Cell) string { return c.On })
 }
 
-// Distinct is what is said of cells, each once, in the cells' order.
+// Distinct returns what of returns for the cells, each value once, in the cells' order.
 func Distinct(cells []Cell, of func(Cell) string) []string {
 	var out []string
 	for _, c := range cells {
@@ -57,17 +57,17 @@ func Distinct(cells []Cell, of func(Cell) string) []string {
 	return out
 }
 
-// LoadOf is a load of the run with its options.
+// LoadOf returns a load of the run with its options.
 func (r *Report) LoadOf(kind string) sample.Load {
 	return sample.Plan{Loads: r.Plan.Loads}.LoadOf(kind)
 }
 
-// LoadAt is a cell's load, of a sweep at its point.
+// LoadAt returns a cell's load, in a sweep at its point.
 func (r *Report) LoadAt(c Cell) sample.Load {
 	return sample.Plan{Loads: r.Plan.Loads}.LoadAt(sample.Cell{Load: c.Load, Point: c.Point})
 }
 
-// Words says a ratio of the load's own metric, and its verdict.
+// Words returns a ratio of the load's primary metric and its verdict in words.
 func Words(l sample.Load, x Ratio) string {
 	t := workload.Of(l)
 	if higherIsBetter(l, t.Primary) {
