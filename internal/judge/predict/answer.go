@@ -5,13 +5,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// answered are what an answer speaks of.
+// answered lists the quantities that an answer speaks of.
 var answered = []struct{ name, head string }{
 	{Page, "Time of a page"}, {CPU, "CPU time of the queries, of a core"}, {StreamCPU, "CPU time of the tokens, of a core"},
 }
 
-// AnswerOf is what the rows answer: what each mode adds to the baseline, as far as the
-// verdicts say.
+// AnswerOf says what each mode adds to the baseline, as far as the verdicts allow.
 func AnswerOf(p *Prediction) *analysis.Answer {
 	a := &analysis.Answer{Question: "What would each mode cost this application?", Text: []string{}}
 	type ground struct{ from, on string }

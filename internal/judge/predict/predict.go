@@ -1,5 +1,5 @@
-// Package predict says what each mode of a results file would cost an application, from the
-// costs per operation that were measured.
+// Package predict computes what each mode of a results file would cost an application, from the
+// measured costs per operation.
 package predict
 
 import (
@@ -18,17 +18,16 @@ import (
 // Schema names the version of a prediction.
 const Schema = "bridgetoll.prediction/1"
 
-// Workload is what an application asks of its network.
+// Workload says what an application asks of its network.
 type Workload struct {
 	Queries int     `json:"queries"`            // of a page, one after another
 	Bytes   int64   `json:"bytes"`              // of a reply
-	QPS     float64 `json:"queries_per_second"` // of the whole application; 0: no CPU is predicted
+	QPS     float64 `json:"queries_per_second"` // of the whole application; 0: no CPU time is predicted
 	Tokens  float64 `json:"tokens_per_second"`  // of all its streams together; 0: none
 }
 
-// Prediction is what each mode would cost a workload, from measured costs per
-// operation; its JSON form is documented in docs/results.md. Units are seconds
-// and shares of a core.
+// Prediction says what each mode would cost a workload, from measured costs per operation; its JSON
+// form is documented in docs/results.md. Units are seconds and shares of a core.
 type Prediction struct {
 	Schema      string             `json:"schema"`
 	Environment sample.Environment `json:"environment"`
@@ -39,7 +38,7 @@ type Prediction struct {
 	Notes       []string           `json:"notes"`
 }
 
-// Row is one mode's cost.
+// Row is the cost of one mode.
 type Row struct {
 	Mode     string `json:"mode"`
 	From     string `json:"from"`
@@ -49,14 +48,14 @@ type Row struct {
 	Pin      string `json:"pin,omitempty"`
 	Label    string `json:"label"`
 	Baseline bool   `json:"baseline,omitempty"`
-	// Page is the time of a page, CPU the share of a core that the queries take, and
-	// StreamCPU that of the tokens; Over are the same against the baseline's.
+	// Page is the time of a page, CPU the share of a core that the queries take, and StreamCPU the
+	// share that the tokens take. Over holds the same relative to the baseline.
 	Page      *Quantity                 `json:"page,omitempty"`
 	CPU       *Quantity                 `json:"cpu,omitempty"`
 	StreamCPU *Quantity                 `json:"stream_cpu,omitempty"`
 	Over      map[string]analysis.Price `json:"over"`        // "page", "cpu", "stream_cpu"
-	Costs     map[string]float64        `json:"costs"`       // what went in: medians of the metrics used
-	Extra     float64                   `json:"extra_bytes"` // of a reply, beyond that of the measured round trips
+	Costs     map[string]float64        `json:"costs"`       // inputs: medians of the metrics used
+	Extra     float64                   `json:"extra_bytes"` // of a reply, beyond the reply of the measured round trips
 }
 
 // Quantity is a number with its interval, over rounds.
@@ -68,20 +67,21 @@ type Quantity struct {
 	N      int     `json:"n"`
 }
 
-// Names of what is predicted.
+// Names of the predicted quantities.
 const (
 	Page      = "page"
 	CPU       = "cpu"
 	StreamCPU = "stream_cpu"
 )
 
-// ErrNothingToPredict says that a file lacks what predictions are made of.
+// ErrNothingToPredict says that a file lacks the round trips that predictions are made of.
 var ErrNothingToPredict = errors.New("it has no result of rr")
 
-// ErrSweep says that a file has too many figures to choose from.
+// ErrSweep says that a file is a sweep, with too many figures to choose from.
 var ErrSweep = errors.New("it is a sweep, in which no figure is of one size alone")
 
-// Judge says what each mode of the file would cost the workload.
+// Judge predicts what each mode of the file would cost the workload. It returns ErrSweep or
+// ErrNothingToPredict if the file does not allow predictions.
 func Judge(f *sample.File, w Workload) (*Prediction, error) {
 	if f.Header.Plan.Sweep != nil {
 		return nil, ErrSweep
@@ -117,7 +117,7 @@ func Judge(f *sample.File, w Workload) (*Prediction, error) {
 	return out, nil
 }
 
-// cell is the row's cell without a load.
+// cell returns the row's cell without a load.
 func (r Row) cell() sample.Cell {
 	return sample.Cell{Mode: r.Mode, From: r.From, To: r.To, Tune: r.Tune, On: r.On, Pin: r.Pin}
 }
@@ -131,7 +131,7 @@ func (p *predictor) pin() string {
 	return p.Series[0].Cell.Pin
 }
 
-// rank sorts the baseline first, and then by the page's time.
+// rank sorts the baseline first, and the others by the time of a page.
 func (r Row) rank() float64 {
 	switch {
 	case r.Baseline:
@@ -156,8 +156,7 @@ func (p *predictor) note(format string, args ...any) {
 	}
 }
 
-// values are a cell's values of a metric under a load, by round; nil if it has
-// none.
+// values returns a cell's values of a metric under a load, by round; nil if it has none.
 func (p *predictor) values(c sample.Cell, load, metric string) map[int]float64 {
 	c.Load = load
 	if i := p.find(c); i >= 0 {
@@ -166,7 +165,7 @@ func (p *predictor) values(c sample.Cell, load, metric string) map[int]float64 {
 	return nil
 }
 
-// find is the index of a cell that has a result; -1 if there is none.
+// find returns the index of a cell that has a result, or -1 if there is none.
 func (p *predictor) find(c sample.Cell) int {
 	for i, s := range p.Series {
 		if s.Cell == c && !p.Failed(i) {
@@ -176,7 +175,7 @@ func (p *predictor) find(c sample.Cell) int {
 	return -1
 }
 
-// row predicts one mode, and holds it against the baseline of its placement.
+// row predicts one mode, and compares it with the baseline of its placement.
 func (p *predictor) row(c sample.Cell) Row {
 	r := Row{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, On: c.On, Pin: c.Pin, Label: analysis.Label(c), Over: map[string]analysis.Price{}, Costs: map[string]float64{}, Extra: p.extra()}
 	base, known := p.baselineOf(c)
@@ -186,7 +185,7 @@ func (p *predictor) row(c sample.Cell) Row {
 		to         **Quantity
 		of         func(sample.Cell) map[int]float64
 		load       string
-		metric     string // whose noise floor it has
+		metric     string // metric of the noise floor
 	}{
 		{Page, "s", &r.Page, p.page, workload.RR, workload.LatencyP50},
 		{CPU, analysis.CoreUnit, &r.CPU, p.cpu, workload.RR, workload.CPUPerTrip},
@@ -219,8 +218,8 @@ func (p *predictor) row(c sample.Cell) Row {
 	return r
 }
 
-// over is d, what is predicted for c beyond the baseline, by slices where the file has them;
-// ok is false if it is not known.
+// over returns d, the prediction for c beyond the baseline, by slices if the file has them; ok is
+// false if it is not known.
 func (p *predictor) over(name string, c, base sample.Cell, d analysis.Difference) (out analysis.Difference, ok bool) {
 	switch name {
 	case Page:
@@ -229,14 +228,14 @@ func (p *predictor) over(name string, c, base sample.Cell, d analysis.Difference
 		d.Slices = p.perTrip(c, base, workload.CPUPerTrip, workload.CPUPerByte).Times(p.w.QPS)
 		rr := c
 		rr.Load = workload.RR
-		if i := p.find(rr); d.Slices.Pairs == 0 && i >= 0 && p.Series[i].InWindows() { // rounds would say too much
+		if i := p.find(rr); d.Slices.Pairs == 0 && i >= 0 && p.Series[i].InWindows() { // rounds would look too certain
 			return d, false
 		}
 	}
 	return d, d.Slices.Pairs > 0 || d.Rounds.N > 0
 }
 
-// baselineOf is the baseline's cell, without a load, from where c is.
+// baselineOf returns the baseline's cell, without a load, in the placement of c.
 func (p *predictor) baselineOf(c sample.Cell) (sample.Cell, bool) {
 	for i, s := range p.Series {
 		if b, ok := p.BaselineOf(i); ok && b == i && s.Cell.From == c.From && s.Cell.On == c.On && s.Cell.Pin == c.Pin && !s.Cell.Shape.Crowd() {
@@ -248,13 +247,13 @@ func (p *predictor) baselineOf(c sample.Cell) (sample.Cell, bool) {
 	return c, false
 }
 
-// extra is how many bytes of a reply the round trips of the file lack.
+// extra returns the number of bytes of a reply beyond that of the file's round trips.
 func (p *predictor) extra() float64 {
 	return max(0, float64(p.w.Bytes)-float64(workload.MessagesOf(p.File.Header.Plan.LoadOf(workload.RR)).Reply))
 }
 
-// page is the time of a page by round: each query takes a round trip, and what
-// its reply has more than the measured one takes its share of the throughput.
+// page returns the time of a page by round. Each query takes a round trip, and the extra bytes of
+// its reply take their share of the throughput.
 func (p *predictor) page(c sample.Cell) map[int]float64 {
 	var perByte map[int]float64
 	for round, rate := range p.values(c, workload.Bulk, workload.Throughput) {
@@ -266,9 +265,9 @@ func (p *predictor) page(c sample.Cell) map[int]float64 {
 	return p.perQuery(c, workload.LatencyP50, float64(p.w.Queries), perByte)
 }
 
-// perTrip is what a query takes more over cell c than over the baseline, from slices: of
-// trip, a metric of rr, and of bytes, one of bulk, for what its reply has more than rr's.
-// Pairs is 0 if the file has none of what it takes.
+// perTrip returns by how much a query takes more over cell c than over the baseline, from slices.
+// trip is a metric of rr; bytes is one of bulk, for the extra bytes of the reply. Pairs is 0 if the
+// file lacks slices for it.
 func (p *predictor) perTrip(c, base sample.Cell, trip, bytes string) stats.Estimate {
 	e, level := p.slices(c, base, workload.RR, trip)
 	out := e.More(level)
@@ -280,13 +279,13 @@ func (p *predictor) perTrip(c, base sample.Cell, trip, bytes string) stats.Estim
 	if e.Pairs == 0 {
 		return e
 	}
-	if bytes == workload.Throughput { // the time of a byte is its reciprocal
+	if bytes == workload.Throughput { // the time of a byte is the reciprocal of the throughput
 		e, level = e.Times(-1), bitsPerByte/level
 	}
 	return out.Plus(e.More(level).Times(extra))
 }
 
-// slices is the logarithm of cell c's metric under a load over the baseline's, from slices,
+// slices returns the logarithm of cell c's metric under a load over the baseline's, from slices,
 // and the baseline's median.
 func (p *predictor) slices(c, base sample.Cell, load, metric string) (e stats.Estimate, level float64) {
 	c.Load, base.Load = load, load
@@ -297,7 +296,7 @@ func (p *predictor) slices(c, base sample.Cell, load, metric string) (e stats.Es
 	return p.Estimate(i, b, metric), stats.Median(analysis.Ordered(p.Series[b].Values[metric]))
 }
 
-// cpu is the share of a core that the queries take, by round.
+// cpu returns the share of a core that the queries take, by round.
 func (p *predictor) cpu(c sample.Cell) map[int]float64 {
 	if p.w.QPS == 0 {
 		return nil
@@ -305,8 +304,8 @@ func (p *predictor) cpu(c sample.Cell) map[int]float64 {
 	return p.perQuery(c, workload.CPUPerTrip, p.w.QPS, p.values(c, workload.Bulk, workload.CPUPerByte))
 }
 
-// perQuery is times × (the metric of rr + the further bytes × what one costs),
-// by round. Without a price of bytes these cost nothing, which is noted.
+// perQuery returns times × (the metric of rr + the extra bytes × the price of a byte), by round.
+// Without a price, bytes cost nothing, which is noted.
 func (p *predictor) perQuery(c sample.Cell, metric string, times float64, perByte map[int]float64) map[int]float64 {
 	out := map[int]float64{}
 	extra := p.extra()
@@ -315,7 +314,7 @@ func (p *predictor) perQuery(c sample.Cell, metric string, times float64, perByt
 		switch {
 		case extra == 0, ok:
 			x += extra * b
-		case perByte != nil: // a round that has no bulk
+		case perByte != nil: // a round without bulk
 			continue
 		default:
 			p.note("The file has no bulk: what replies of %d bytes cost beyond the measured %d is left out.",
@@ -326,7 +325,7 @@ func (p *predictor) perQuery(c sample.Cell, metric string, times float64, perByt
 	return out
 }
 
-// streamCPU is the share of a core that the tokens take, by round.
+// streamCPU returns the share of a core that the tokens take, by round.
 func (p *predictor) streamCPU(c sample.Cell) map[int]float64 {
 	if p.w.Tokens == 0 {
 		return nil

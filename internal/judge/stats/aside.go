@@ -6,21 +6,21 @@ import (
 )
 
 const (
-	// asideAt is from how many standard deviations on an epoch is of another state of the
-	// machine: of runs without one hardly two in a thousand have such an epoch.
+	// asideAt is the number of standard deviations from which on an epoch belongs to another state
+	// of the machine. Of runs without another state, hardly two in a thousand have such an epoch.
 	asideAt = 5
-	// leastKept is how many epochs must agree before others are set aside.
+	// leastKept is the number of epochs that must agree before others are set aside.
 	leastKept = 4
 )
 
-// Aside says which epochs are far from the median of all, by what their own error, the
-// prior and the distance of the middle epochs from it allow. Machines have states in which
-// ratios are others, for seconds at a time, and the mean over two states describes neither.
-// Out says that these epochs are left out. If it is more than a third of them, or few are
-// left, nobody knows which state is the usual one.
+// Aside says which epochs are further from the median of all than their own error, the prior and
+// the distance of the middle epochs from it allow. Machines have states in which ratios are
+// different, for seconds at a time, and the mean over two states describes neither. If out is true,
+// these epochs are left out. It is false if they are more than a third of all, or few would be
+// left: then nobody knows which state is the usual one.
 //
-// Note: weights that fall smoothly with the distance (Huber, Tukey) would keep a share of the
-// other state in the mean.
+// Note: weights that fall smoothly with the distance (Huber, Tukey) would keep a share of the other
+// state in the mean.
 func Aside(epochs []Epoch) (which []bool, out bool) {
 	which = make([]bool, len(epochs))
 	var at []int
@@ -53,12 +53,12 @@ func Aside(epochs []Epoch) (which []bool, out bool) {
 	return which, count > 0 && 3*count <= len(some) && len(some)-count >= leastKept
 }
 
-// lowerMedian is of an even number of values the smaller one of the two in the middle: of two
-// clusters it is in one.
+// lowerMedian returns the median or, of an even number of values, the smaller one of the two in the
+// middle: with two clusters it lies in one of them.
 func lowerMedian(xs []float64) float64 { return Kth(slices.Clone(xs), (len(xs)-1)/2) }
 
-// usual are the epochs that have pairs and are not set aside. Mixed says that it is not
-// known which they are, and that they are all of them.
+// usual returns the epochs that have pairs and are not set aside. If mixed is true, it is not known
+// which these are, and it returns all epochs with pairs.
 func usual(epochs []Epoch) (kept []Epoch, mixed bool) {
 	aside, out := Aside(epochs)
 	for k, e := range epochs {

@@ -15,8 +15,7 @@ func TestDifferencesPairByRound(t *testing.T) {
 	}
 }
 
-// Differences have signs, so that two of them may be further apart than the
-// largest float.
+// Differences are signed, so two of them may be further apart than the largest float.
 func TestMedianOfFarDifferences(t *testing.T) {
 	if got := Median([]float64{-math.MaxFloat64, math.MaxFloat64}); got != 0 {
 		t.Errorf("median %v", got)
@@ -58,9 +57,8 @@ func TestJudgeDifference(t *testing.T) {
 	}
 }
 
-// A ladder of many parts none of which costs anything, three times as slow as
-// the baseline that the floor comes from: few may be said to cost or gain
-// something.
+// In a ladder of many parts without any cost, three times as slow as the baseline that the floor
+// comes from, few parts may be said to cost or gain something.
 func TestFewFalseCosts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 5))
 	const runs, rungs, rounds, level = 60, 20, 12, 3.0
@@ -96,13 +94,13 @@ func TestFewFalseCosts(t *testing.T) {
 	if share := float64(wrong) / (runs * rungs); share > 0.02 {
 		t.Errorf("%.2f %% of parts that cost nothing were said to cost or gain something", 100*share)
 	}
-	if absolute <= wrong { // or the simpler floor would do
+	if absolute <= wrong { // else the simpler floor would do
 		t.Errorf("an absolute floor is wrong %d times, one that grows with the level %d times", absolute, wrong)
 	}
 	t.Logf("of %d: %d, with an absolute floor %d", runs*rungs, wrong, absolute)
 }
 
-// What a part does cost must be found by as many rounds.
+// The cost of a part must be found with as many rounds.
 func TestRealCostsAreFound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(17, 2))
 	const runs, rounds = 200, 12

@@ -6,33 +6,31 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// What is assumed of a ratio before its own epochs say more.
+// What is assumed of a ratio before its own epochs are seen.
 const (
-	// priorSD is by how much the logarithm of a ratio differs from epoch to epoch, as a
-	// standard deviation, and priorWeight how many degrees of freedom that counts for.
+	// priorSD is the standard deviation of a ratio's logarithm from epoch to epoch, and priorWeight
+	// the degrees of freedom that it counts for.
 	priorSD     = 0.012
 	priorWeight = 6
-	// leastWeight is how many degrees of freedom a prior has that a row's epochs contradict.
+	// leastWeight is the degrees of freedom of a prior that a row's epochs contradict.
 	leastWeight = priorWeight / 2
-	// spreadWeight is how many pairs the spread of all epochs' pairs counts for beside those
-	// of an epoch, which may have been a noisier one.
+	// spreadWeight is the number of pairs that the spread of all epochs' pairs counts for, beside
+	// those of an epoch, which may have been a noisier one.
 	spreadWeight = 20
-	// minPairs is how many pairs an estimate takes at least: the spread of fewer is not
-	// known.
+	// minPairs is the least number of pairs for an estimate: the spread of fewer is not known.
 	minPairs = 8
 )
 
-// Epoch is what the pairs of one epoch say of a ratio, as a logarithm, or of a
-// difference.
+// Epoch summarizes the pairs of one epoch for a ratio, as logarithms, or for a difference.
 type Epoch struct {
 	Centre float64 // the median of the values
 	Spread float64 // their robust standard deviation
 	N      int     // values
-	Worth  float64 // of how many independent pairs
+	Worth  float64 // number of independent pairs that the values are worth
 }
 
-// NewEpoch summarizes the values of an epoch, one for each pair of slices. Pairs that share
-// slices are not independent; worth is how many independent ones they are worth.
+// NewEpoch summarizes the values of an epoch, one for each pair of slices. Pairs that share slices
+// are not independent; worth is the number of independent pairs that they are worth.
 func NewEpoch(values []float64, worth float64) Epoch {
 	e := Epoch{Centre: Median(values), N: len(values), Worth: worth}
 	apart := make([]float64, len(values))
@@ -43,10 +41,10 @@ func NewEpoch(values []float64, worth float64) Epoch {
 	return e
 }
 
-// ofNormal makes the median distance from the median a standard deviation.
+// ofNormal converts the median distance from the median to a standard deviation, for normal values.
 const ofNormal = 1.4826
 
-// fewValues corrects that for a bias that only few values have (Croux & Rousseeuw,
+// fewValues returns the factor that corrects the bias of that for few values (Croux & Rousseeuw,
 // Time-efficient algorithms for two highly robust estimators of scale, 1992).
 func fewValues(n int) float64 {
 	small := []float64{2: 1.196, 3: 1.495, 4: 1.363, 5: 1.206, 6: 1.200, 7: 1.140, 8: 1.129, 9: 1.107}
@@ -60,21 +58,20 @@ func fewValues(n int) float64 {
 	return float64(n) / (float64(n) - bias)
 }
 
-// Estimate is a mean over epochs and how well it is known: Error is its standard error,
-// with so many degrees of freedom.
+// Estimate is a mean over epochs, its standard error, and the degrees of freedom of that.
 type Estimate struct {
 	Centre, Error, Freedom float64
 	Pairs, Epochs          int
 }
 
-// Moderate returns the mean of the epochs' centres, weighted by how well each is known. They
-// differ because new processes and connections do, for which the prior has a variance, and
-// because of the spread of the pairs. How much the centres really differ corrects that
-// expectation, the more the more epochs there are: the moderated t of Smyth, Linear models
-// and empirical Bayes methods, 2004. So one epoch has an interval, and many are judged by
-// themselves. A prior that the epochs contradict counts for less. Epochs of another state of
-// the machine are left out; if it is not known which those are, the interval says where an
-// epoch lies, not their mean. Pairs is 0 if they are too few.
+// Moderate returns the mean of the epochs' centres, weighted by how well each is known. The centres
+// differ because processes and connections are new in each epoch, for which the prior has a
+// variance, and because of the spread of the pairs. How much the centres really differ corrects
+// that expectation, the more epochs the more: the moderated t of Smyth, Linear models and empirical
+// Bayes methods, 2004. So a single epoch has an interval, and many are judged by themselves. A
+// prior that the epochs contradict counts for less. Epochs of another state of the machine are left
+// out; if it is not known which those are, the interval says where an epoch lies, not where their
+// mean lies. Pairs is 0 if there are too few.
 func Moderate(epochs []Epoch, prior Prior) Estimate {
 	epochs, mixed := usual(epochs)
 	weights, pairs := weigh(epochs, prior.Variance)
@@ -92,7 +89,7 @@ func Moderate(epochs []Epoch, prior Prior) Estimate {
 	for k, e := range epochs {
 		squares += weights[k] * (e.Centre - out.Centre) * (e.Centre - out.Centre)
 	}
-	expected := prior.Freedom // the sum of squares of as many degrees of freedom
+	expected := prior.Freedom // the sum of as many squares as there are degrees of freedom
 	switch {
 	case mixed:
 		expected = min(expected, priorWeight)
@@ -108,8 +105,8 @@ func Moderate(epochs []Epoch, prior Prior) Estimate {
 	return out
 }
 
-// weigh returns one over the variance that each epoch's centre is expected to have, and
-// how many pairs there are.
+// weigh returns the weight of each epoch, one over the expected variance of its centre, and the
+// number of pairs.
 func weigh(epochs []Epoch, variance float64) (weights []float64, pairs int) {
 	weights, pairs = within(epochs)
 	for k, w := range weights {
@@ -118,8 +115,8 @@ func weigh(epochs []Epoch, variance float64) (weights []float64, pairs int) {
 	return weights, pairs
 }
 
-// within returns the variance that each epoch's centre has because its pairs differ, and how
-// many pairs there are.
+// within returns the variance that each epoch's centre has because its pairs differ, and the number
+// of pairs.
 func within(epochs []Epoch) (variances []float64, pairs int) {
 	// The median of normal values has this many times the variance of their mean.
 	const medianVariance = math.Pi / 2
@@ -130,7 +127,7 @@ func within(epochs []Epoch) (variances []float64, pairs int) {
 		spread += free * e.Spread * e.Spread
 		freedom += free
 	}
-	spread /= freedom // NaN: no epoch has two pairs
+	spread /= freedom // NaN if no epoch has two pairs
 	variances = make([]float64, len(epochs))
 	for k, e := range epochs {
 		free := float64(e.N - 1)
@@ -140,13 +137,13 @@ func within(epochs []Epoch) (variances []float64, pairs int) {
 	return variances, pairs
 }
 
-// Interval is where the mean is, at a level of confidence.
+// Interval returns the interval of the mean at a level of confidence.
 func (e Estimate) Interval(level float64) (low, high float64) {
 	half := Student((1+level)/2, e.Freedom) * e.Error
 	return e.Centre - half, e.Centre + half
 }
 
-// Summary is the estimate of a difference with its 95 % interval.
+// Summary returns the estimate of a difference with its 95 % interval.
 func (e Estimate) Summary() Summary {
 	if e.Pairs == 0 {
 		return Summary{}
@@ -155,7 +152,7 @@ func (e Estimate) Summary() Summary {
 	return Summary{Median: e.Centre, Low: low, High: high, N: e.Pairs}
 }
 
-// Ratio is the estimate of a ratio's logarithm as a ratio with its 95 % interval.
+// Ratio converts the estimate of a ratio's logarithm to a ratio with its 95 % interval.
 func (e Estimate) Ratio() Summary {
 	s := e.Summary()
 	if s.N > 0 {
@@ -164,7 +161,7 @@ func (e Estimate) Ratio() Summary {
 	return s
 }
 
-// exp is a ratio of its logarithm, finite whatever a file says.
+// exp returns the ratio for its logarithm; the result is finite whatever a file says.
 func exp(x float64) float64 {
 	const most = 200
 	return math.Exp(min(max(x, -most), most))

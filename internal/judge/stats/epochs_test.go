@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// simulated is what pairs of slices are made of: what was measured of real ones.
+// simulated describes simulated pairs of slices; its defaults were measured on real ones.
 type simulated struct {
 	session float64 // standard deviation of a ratio from epoch to epoch
 	slice   float64 // and of a slice's logarithm
@@ -17,13 +17,13 @@ type simulated struct {
 	shared  bool    // each slice of the baseline is the partner of two
 	bursts  bool    // three epochs in ten are three times as noisy
 	slowed  bool    // one slice in four is slower by a third
-	state   float64 // in one epoch of four the logarithm of the ratio is off by so much
+	state   float64 // in one epoch of four the logarithm of the ratio is off by this
 }
 
-// typical is a cell of a run of half a minute.
+// typical is a cell in a run of half a minute.
 var typical = simulated{session: priorSD, slice: 0.075, slices: 40}
 
-// epoch makes an epoch of a cell whose logarithm of the ratio is truth.
+// epoch makes an epoch of a cell; truth is the logarithm of its ratio.
 func (s simulated) epoch(rng *rand.Rand, truth float64) Epoch {
 	sd := s.slice
 	if s.bursts && rng.Float64() < 0.3 {
@@ -51,8 +51,8 @@ func (s simulated) epoch(rng *rand.Rand, truth float64) Epoch {
 			before = slice()
 		}
 	}
-	// The variance of the mean of all pairs, in slices', is 1/n + 1/2n, or where partners are
-	// shared 2/n; that of a pair is 2.
+	// The variance of the mean of all pairs, relative to a slice's, is 1/n + 1/2n, or 2/n if
+	// partners are shared; that of a pair is 2.
 	worth := 4.0 / 3 * float64(s.slices)
 	if s.shared {
 		worth = float64(s.slices)
@@ -60,15 +60,15 @@ func (s simulated) epoch(rng *rand.Rand, truth float64) Epoch {
 	return NewEpoch(values, worth)
 }
 
-// The interval must cover the truth in about 95 % of runs, however many epochs there are,
-// and nearly so if the assumed deviation between epochs is wrong.
+// The interval must cover the truth in about 95 % of runs, however many epochs there are, and in
+// nearly as many if the assumed deviation between epochs is wrong.
 func TestModeratedIntervalCovers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	epochs := []int{1, 2, 3, 5, 12, 25}
 	for _, c := range []struct {
 		name   string
 		change func(*simulated)
-		least  float64 // share of the runs
+		least  float64 // of the runs
 	}{
 		{"as-assumed", func(*simulated) {}, 0.93},
 		{"epochs-differ-twice-as-much", func(s *simulated) { s.session *= 2 }, 0.88},
@@ -109,14 +109,14 @@ func TestModeratedIntervalCovers(t *testing.T) {
 	}
 }
 
-// A machine that is in another state for up to a third of the epochs, where the ratio is
-// another one, does not hide what the ratio is in its usual state.
+// If the machine is in another state, with another ratio, for up to a third of the epochs, the
+// result is still the ratio of its usual state.
 func TestAnotherStateIsSetAside(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 1))
 	for _, c := range []struct {
 		name  string
 		off   float64
-		share int // one in so many epochs
+		share int // one epoch in this many
 	}{
 		{"two thirds more", 0.5, 3},
 		{"a quarter less", -0.29, 4},
@@ -212,7 +212,7 @@ func TestFewEpochsAreSetAside(t *testing.T) {
 	}
 }
 
-// With epochs that are worth the same, and known spread, it is the textbook's t.
+// With epochs of equal worth and known spread, the result is the textbook's t.
 func TestModerate(t *testing.T) {
 	var es []Epoch
 	for _, c := range []float64{0.01, 0.02, 0.06} {
@@ -220,14 +220,14 @@ func TestModerate(t *testing.T) {
 	}
 	e := Moderate(es, Assumed)
 	within := 0.012*0.012 + math.Pi/2*0.08*0.08/50
-	s2 := 0.0007 // of the three
+	s2 := 0.0007 // variance of the three
 	tau := math.Sqrt((priorWeight*within + 2*s2) / (priorWeight + 2))
 	if math.Abs(e.Centre-0.03) > 1e-12 || math.Abs(e.Error-tau/math.Sqrt(3)) > 1e-12 || e.Freedom != priorWeight+2 || e.Pairs != 150 || e.Epochs != 3 {
 		t.Errorf("%+v, want an error of %g", e, tau/math.Sqrt(3))
 	}
 }
 
-// An epoch in which few slices were left, or a noisy one, counts for less.
+// An epoch with few slices, or a noisy one, counts for less.
 func TestModerateWeighs(t *testing.T) {
 	es := []Epoch{{Centre: 0, Spread: 0.1, N: 50, Worth: 50}, {Centre: 0.1, Spread: 0.1, N: 2, Worth: 2}}
 	if e := Moderate(es, Assumed); !(e.Centre > 0 && e.Centre < 0.02) {
@@ -259,7 +259,7 @@ func TestModerateOfTooLittle(t *testing.T) {
 	}
 }
 
-// Values of two-sided 95 and 99.9 % from tables.
+// Two-sided 95 and 99.9 % quantiles from tables.
 func TestStudent(t *testing.T) {
 	for _, c := range []struct{ p, freedom, want float64 }{
 		{0.975, 1, 12.706}, {0.975, 6, 2.447}, {0.975, 30, 2.042}, {0.9995, 6, 5.959}, {0.9995, 1000, 3.300},

@@ -2,10 +2,10 @@ package stats
 
 import "math"
 
-// Window is what two clocks counted in a window: one counts all, the other a part.
+// Window holds what two clocks counted in a window: one counts all, the other a part.
 type Window struct{ All, Part float64 }
 
-// Factor is the sum of all over the sum of the part; NaN or infinite of nothing.
+// Factor returns the sum of all over the sum of the part, or NaN or infinity if the part is 0.
 func Factor(ws []Window) float64 {
 	var all, part float64
 	for _, w := range ws {
@@ -14,14 +14,14 @@ func Factor(ws []Window) float64 {
 	return all / part
 }
 
-// minWindows is how many windows of each a quotient of factors takes at least: with fewer its
-// interval would say nothing.
+// minWindows is the least number of windows of each factor for a quotient: with fewer its interval
+// would say nothing.
 const minWindows = 3
 
-// Factors is the logarithm of mine's factor over its, from windows of the same rounds, with
-// its standard error by the delta method (Cochran, Sampling Techniques, 1977, chapter 6).
-// What else the machine does in a round is in the windows of both, and is not in the
-// error. Pairs is 0 if there are too few windows.
+// Factors returns the logarithm of mine's factor over its, from windows of the same rounds, with
+// its standard error by the delta method (Cochran, Sampling Techniques, 1977, chapter 6). Other
+// work of the machine in a round is in the windows of both, and is not part of the error. Pairs is
+// 0 if there are too few windows.
 func Factors(mine, its []Window) Estimate {
 	f, g := Factor(mine), Factor(its)
 	n := float64(len(mine))

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Kth returns what would be at k if xs were sorted, and reorders xs: no value before k is larger,
-// and none after it smaller. It is Hoare's selection, several times faster than sorting; values
-// that are made to be slow to select from are sorted. None may be NaN.
+// Kth returns the value that would be at index k if xs were sorted, and reorders xs: no value
+// before k is larger, and none after it smaller. It is Hoare's selection, several times faster than
+// sorting; it sorts values that are made to be slow to select from. No value may be NaN.
 func Kth(xs []float64, k int) float64 {
 	lo, hi := 0, len(xs)-1
 	for range 4 * bits.Len(uint(len(xs))) {
@@ -15,7 +15,7 @@ func Kth(xs []float64, k int) float64 {
 			break
 		}
 		mid := lo + (hi-lo)/2
-		pivot := max(min(xs[lo], xs[mid]), min(max(xs[lo], xs[mid]), xs[hi])) // of three
+		pivot := max(min(xs[lo], xs[mid]), min(max(xs[lo], xs[mid]), xs[hi])) // median of three
 		i, j := lo, hi
 		for i <= j {
 			for xs[i] < pivot {

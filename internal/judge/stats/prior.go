@@ -6,12 +6,12 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// Prior is what is known of how much epochs differ before those of a row say more.
+// Prior says how much epochs are expected to differ before those of a row are seen.
 type Prior struct {
-	// Variance is that of the epochs' ratios, as logarithms, beyond what the spread of their
-	// slices explains: each epoch has new processes and new connections.
+	// Variance is the variance of the epochs' ratios, as logarithms, beyond what the spread of
+	// their slices explains: each epoch has new processes and new connections.
 	Variance float64
-	// Freedom is how many degrees of freedom it counts for beside a row's own epochs.
+	// Freedom is the degrees of freedom that Variance counts for beside a row's own epochs.
 	Freedom float64
 }
 
@@ -23,17 +23,16 @@ const (
 	// likelyAlike is the probability below which a variance begins to contradict a prior, which
 	// then counts for less (Phipson et al., Robust hyperparameter estimation, 2016).
 	likelyAlike = 0.05
-	// differWeight is how many rows it counts for that the variances of rows are known to differ
-	// as the prior's degrees of freedom allow.
+	// differWeight is the number of rows that the prior's degrees of freedom count for as evidence
+	// of how much the variances of rows differ.
 	differWeight = 1
 )
 
-// Learn combines what is known with what the epochs of other rows say. The variance is that
-// of Paule and Mandel (Consensus values and weighting factors, 1982), with the known one as
-// evidence beside the rows'. The degrees of freedom follow from how alike the rows are, by the
-// moments of the logarithm of their variances (Smyth 2004, section 6.2), and are no more than
-// those of the evidence. Rows whose epochs are of two states inform nobody, and neither does
-// a row with more variance than the others explain.
+// Learn combines what is known with the epochs of other rows. The variance is that of Paule and
+// Mandel (Consensus values and weighting factors, 1982), with the known one as evidence beside the
+// rows'. The degrees of freedom follow from how alike the rows are, by the moments of the logarithm
+// of their variances (Smyth 2004, section 6.2), and are at most those of the evidence. It ignores
+// rows whose epochs are of two states, and rows with more variance than the others explain.
 func Learn(known Prior, rows [][]Epoch) Prior {
 	var all []scatter
 	for _, r := range rows {
@@ -46,7 +45,7 @@ func Learn(known Prior, rows [][]Epoch) Prior {
 		worst, least := -1, outlier
 		for k, s := range all {
 			if s.surprise(p) > suspect {
-				continue // a row that has part in p, and is an outlier, is not that likely
+				continue // an outlier that contributed to p is less likely than that
 			}
 			if p := s.surprise(fit(known, without(all, k))); p < least {
 				worst, least = k, p
@@ -60,13 +59,13 @@ func Learn(known Prior, rows [][]Epoch) Prior {
 }
 
 const (
-	// outlier is the probability below which a row's variance is not like that of the others.
+	// outlier is the probability below which a row's variance is unlike that of the others.
 	outlier = 0.01
-	// suspect is a probability that no outlier reaches even by a prior that was learned from it.
+	// suspect is a probability that no outlier reaches, even with a prior that was learned from it.
 	suspect = 0.5
 )
 
-// scatter holds the epochs of a row that say how much epochs differ.
+// scatter holds the epochs of a row that show how much epochs differ.
 type scatter struct {
 	centres, within []float64 // within is the variance that the slices explain
 	freedom         float64
@@ -99,9 +98,8 @@ func scatterOf(epochs []Epoch) scatter {
 	return s
 }
 
-// squares returns the weighted sum of squares of the epochs' distances from their mean. It is
-// that of as many squared standard normal values as there are degrees of freedom, if the
-// variance is right.
+// squares returns the weighted sum of squares of the epochs' distances from their mean. If the
+// variance is right, it is distributed as chi-squared with the scatter's degrees of freedom.
 func (s scatter) squares(variance float64) float64 {
 	sum, mean := 0.0, 0.0
 	for k, x := range s.centres {
@@ -116,8 +114,8 @@ func (s scatter) squares(variance float64) float64 {
 	return out
 }
 
-// surprise returns the probability that epochs which the prior describes differ at least as
-// much as these.
+// surprise returns the probability that epochs which the prior describes differ at least as much as
+// these.
 func (s scatter) surprise(p Prior) float64 {
 	return beyond(s.squares(p.Variance)/s.freedom, s.freedom, p.Freedom)
 }
@@ -157,7 +155,7 @@ func fit(known Prior, rows []scatter) Prior {
 		}
 		return sum
 	}
-	// What is known counts for less if the rows contradict it, either way.
+	// The known prior counts for less if the rows contradict it in either direction.
 	p := beyond(pooled(known.Variance)/freedom, freedom, known.Freedom)
 	weight := known.Freedom * trust(min(p, 1-p))
 	excess := func(variance float64) float64 {
@@ -168,11 +166,11 @@ func fit(known Prior, rows []scatter) Prior {
 	return out
 }
 
-// trust returns the share of a prior that still counts after something was seen that has the
-// probability p by it.
+// trust returns the share of a prior that still counts after an observation that has the
+// probability p under it.
 func trust(p float64) float64 { return min(1, p/likelyAlike) }
 
-// root returns where a falling function of a variance is 0; 0 if it is never positive.
+// root returns the zero of a falling function of a variance, or 0 if it is never positive.
 func root(f func(float64) float64) float64 {
 	if f(0) <= 0 {
 		return 0
@@ -181,7 +179,7 @@ func root(f func(float64) float64) float64 {
 	for f(high) > 0 && high < 1e6 {
 		low, high = high, 4*high
 	}
-	for range 12 { // to less than a thousandth
+	for range 12 { // to within a thousandth
 		if mid := (low + high) / 2; f(mid) > 0 {
 			low = mid
 		} else {
@@ -191,8 +189,8 @@ func root(f func(float64) float64) float64 {
 	return (low + high) / 2
 }
 
-// alike returns how many degrees of freedom the variance of a row has before its own epochs
-// are seen, if rows are as alike as these are.
+// alike returns the degrees of freedom of a row's variance before its own epochs are seen, if rows
+// are as alike as these are.
 func alike(known Prior, rows []scatter, variance float64) float64 {
 	var logs, noises, weights []float64
 	assumed := trigamma(known.Freedom / 2)
@@ -220,10 +218,11 @@ func alike(known Prior, rows []scatter, variance float64) float64 {
 	return 2 * inverseTrigamma(max(excess, trigamma(most/2)))
 }
 
-// series is from where on the asymptotic series of the polygamma functions have 12 digits.
+// series is the argument from which on the asymptotic series of the polygamma functions have 12
+// digits.
 const series = 15
 
-// trigamma returns the derivative of the digamma function at x > 0, NaN elsewhere (Abramowitz &
+// trigamma returns the derivative of the digamma function at x > 0, and NaN elsewhere (Abramowitz &
 // Stegun 6.4.6, 6.4.12).
 func trigamma(x float64) float64 {
 	if !(x > 0) {
@@ -237,7 +236,7 @@ func trigamma(x float64) float64 {
 	return sum + 1/x + y/2 + y/x*(1./6-y*(1./30-y*(1./42-y/30)))
 }
 
-// tetragamma returns the derivative of trigamma at x > 0, NaN elsewhere (6.4.6, 6.4.13).
+// tetragamma returns the derivative of trigamma at x > 0, and NaN elsewhere (6.4.6, 6.4.13).
 func tetragamma(x float64) float64 {
 	if !(x > 0) {
 		return math.NaN()
@@ -250,7 +249,7 @@ func tetragamma(x float64) float64 {
 	return sum - y - y/x - y*y*(1./2-y*(1./6-y*(1./6-y*3/10)))
 }
 
-// inverseTrigamma returns the x of which y is the trigamma function, by Newton's method for its
+// inverseTrigamma returns the x whose trigamma function is y, by Newton's method for its
 // reciprocal, which is nearly straight (Smyth 2004, appendix).
 func inverseTrigamma(y float64) float64 {
 	x := 0.5 + 1/y

@@ -9,19 +9,19 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// group is a run of several rows and a control, each judged by what the others say.
+// group is a run of several rows and a control, each judged with the prior of the others.
 type group struct {
 	simulated
 	rows    int
 	history Prior
-	odd     func(*simulated) // what is different in the first row; nil: nothing
+	odd     func(*simulated) // changes the first row; nil: nothing
 }
 
-// epochs makes the epochs of all rows, whose ratios are 1, the control last. Each epoch's
-// baseline is the same for all rows.
+// epochs makes the epochs of all rows, with ratios of 1, the control last. In each epoch all rows
+// share one baseline.
 func (g group) epochs(rng *rand.Rand, n int) [][]Epoch {
 	rows := make([][]Epoch, g.rows+1)
-	const shared = 1.5 // the baseline's slices are of two cells
+	const shared = 1.5 // the baseline's slices are those of two cells
 	for range n {
 		end := g.session / math.Sqrt(shared)
 		base, again := end*rng.NormFloat64(), end*rng.NormFloat64()
@@ -41,7 +41,7 @@ func (g group) epochs(rng *rand.Rand, n int) [][]Epoch {
 // tally counts intervals of rows.
 type tally struct{ rows, covered, half, before float64 }
 
-// add judges a row by the prior, and by the one that is assumed before anything is learned.
+// add judges a row by the given prior, and by the one assumed before anything is learned.
 func (c *tally) add(row []Epoch, p Prior) {
 	low, high := Moderate(row, p).Interval(Confidence)
 	c.rows++
@@ -53,7 +53,7 @@ func (c *tally) add(row []Epoch, p Prior) {
 	c.before += (high - low) / 2
 }
 
-// learn judges rows of several runs. odd is the first row if it is different.
+// learn judges rows of several runs; odd counts the first row if it is different.
 func (g group) learn(rng *rand.Rand, epochs int) (usual, odd tally) {
 	const runs = 200
 	for range runs {
@@ -70,9 +70,9 @@ func (g group) learn(rng *rand.Rand, epochs int) (usual, odd tally) {
 	return usual, odd
 }
 
-// The interval must cover the truth in about 95 % of the rows, and be narrower where epochs
-// differ less than is assumed, whatever the history says and whatever one row does. docs/method.md
-// has these figures.
+// The interval must cover the truth in about 95 % of the rows, and be narrower where epochs differ
+// less than is assumed, whatever the history says and whatever one row does. docs/method.md has
+// these figures.
 func TestLearnedIntervalCovers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 7))
 	quiet := simulated{session: 0.003, slice: 0.04, slices: 40} // as most machines are
@@ -87,8 +87,8 @@ func TestLearnedIntervalCovers(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		group
-		first, least, odd float64 // shares of the rows: of two epochs, of more, of the odd row
-		gain              float64 // how wide five epochs' intervals may be, as a share of what is assumed
+		first, least, odd float64 // shares of the rows: with two epochs, with more, and of the odd row
+		gain              float64 // width of five epochs' intervals at most, as a share of that with the assumed prior
 	}{
 		{"epochs hardly differ", group{quiet, 7, Assumed, nil}, 0.95, 0.93, 0, 0.77},
 		{"the same, two rows", group{quiet, 2, Assumed, nil}, 0.95, 0.93, 0, 0.86},

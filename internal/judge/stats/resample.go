@@ -8,25 +8,25 @@ import (
 
 const resamples = 2000
 
-// maxKept bounds the resamplings that are kept, in bytes, all together.
+// maxKept limits the resamplings that are cached, in bytes, all together.
 const maxKept = 32 << 20
 
-// resampling says how often each resample of n values has each of them, by the
-// value's index: n figures for each. Its seed is fixed, so that it depends on n
-// alone. An index comes up once on average: 255 times is beyond all chance.
+// resampling holds, for each resample of n values, how often it has each value, by the value's
+// index. Its seed is fixed, so it depends on n alone. An index occurs once on average; 255 times is
+// beyond all chance.
 type resampling struct {
 	n     int
 	times []uint8
 }
 
-// kept are the last resamplings: they take far longer to draw than to use, and a
-// report asks for the same ones again and again.
+// kept caches the last resamplings: they take far longer to draw than to use, and a report asks for
+// the same ones again and again.
 var kept struct {
 	sync.Mutex
 	last []*resampling // the latest used first
 }
 
-// resample calls f with the figures of each resample of n values.
+// resample calls f with the counts of each resample of n values.
 func resample(n int, f func(i int, times []uint8)) {
 	if n*resamples > maxKept {
 		draw(n, make([]uint8, n), f)
@@ -60,7 +60,7 @@ func resamplingOf(n int) *resampling {
 	return r
 }
 
-// draw makes each resample of n values in times, and calls f with it.
+// draw draws each resample of n values into times, and calls f with it.
 func draw(n int, times []uint8, f func(i int, times []uint8)) {
 	const seed1, seed2 = 0x746f6c6c, 1
 	rng := rand.New(rand.NewPCG(seed1, seed2))
@@ -73,7 +73,7 @@ func draw(n int, times []uint8, f func(i int, times []uint8)) {
 	}
 }
 
-// ranked are values from the smallest to the largest, with their indexes.
+// ranked holds values from the smallest to the largest, with their indexes.
 type ranked struct {
 	values  []float64
 	indexes []int
@@ -85,7 +85,7 @@ func rank(xs []float64) ranked {
 		r.indexes[i] = i
 	}
 	slices.SortFunc(r.indexes, func(a, b int) int {
-		switch { // all are finite
+		switch { // all values are finite
 		case xs[a] < xs[b]:
 			return -1
 		case xs[a] > xs[b]:
@@ -99,7 +99,7 @@ func rank(xs []float64) ranked {
 	return r
 }
 
-// median is that of the resample which has each value so many times.
+// median returns the median of the resample that has value i times[i] times.
 func (r ranked) median(times []uint8) float64 {
 	n := len(r.values)
 	k, seen := 0, int(times[r.indexes[0]])

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// plain is Summarize as the books have it: every resample is drawn, sorted and
-// its median taken.
+// plain is Summarize as the books have it: it draws and sorts every resample, and takes its median.
 func plain(xs []float64) Summary {
 	rng := rand.New(rand.NewPCG(0x746f6c6c, 1))
 	medians := make([]float64, resamples)
@@ -23,7 +22,7 @@ func plain(xs []float64) Summary {
 	return Summary{Median: Median(xs), Low: medians[50], High: medians[1949], N: len(xs)}
 }
 
-// What is kept between calls changes nothing.
+// Caching between calls changes no result.
 func TestSummarizeIsThePlainBootstrap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{2, 3, 8, 9, 100, 101, 255, 256, 257, 999, 100, 8} {
@@ -37,7 +36,7 @@ func TestSummarizeIsThePlainBootstrap(t *testing.T) {
 	}
 }
 
-// What is too large to be kept is drawn each time, and as it would be kept.
+// A resampling that is too large for the cache is drawn each time, with the same result.
 func TestLargeSummaries(t *testing.T) {
 	var drawn []uint8
 	draw(100, make([]uint8, 100), func(_ int, times []uint8) { drawn = append(drawn, times...) })

@@ -2,30 +2,30 @@ package stats
 
 import "math"
 
-// sureConfidence is the level at which a row is said to differ: there are many rows in a
-// report, and none of those that do not differ may be said to.
+// sureConfidence is the level at which a row is said to differ: a report has many rows, and none
+// that is equal may be said to differ.
 const sureConfidence = 0.99
 
-// A run that looks at what it has and ends when it knows enough has more chances to be
-// wrong. While it runs it therefore only takes for known what is known at these levels,
-// and after that many epochs.
+// A run that looks at its results and ends when it knows enough has more chances to be wrong. While
+// it runs it therefore takes a result for known only at these levels, and after this many epochs.
 const (
 	lookSame   = 0.99
 	lookDiffer = 0.999
 	lookEpochs = 3
 )
 
-// Judge judges the estimate of a ratio's logarithm. If its whole 95 % interval is within
-// same of 1, it is the same. If its whole 99 % interval is further from 1 than bias, it is
-// better or worse. All else is unclear. Bias is how far the control's own ratio is from
-// 1, NaN if there is no control.
+// Judge judges the estimate of a ratio's logarithm. It is the same if its whole 95 % interval is
+// within same of 1, and better or worse if its whole 99 % interval is further from 1 than bias. All
+// else is unclear. bias is the distance of the control's own ratio from 1, or NaN if there is no
+// control.
 func (e Estimate) Judge(bias, same float64, higherIsBetter bool) Verdict {
 	return e.judge(bias, same, Confidence, sureConfidence, higherIsBetter)
 }
 
-// Settled reports whether a run that looks before its end may take the ratio for known.
-// One that is as precise as was asked for, by the relative half-width of its interval, is if
-// it is the same; so is any if no such interval could be: it was not asked for.
+// Settled reports whether a run that looks before its end may take the ratio for known: it has a
+// verdict at the higher levels of such a run, or its interval is as narrow as was asked for, by its
+// relative half-width, and it is the same. If precision is at least same, no interval of that width
+// could show that, and the width alone is enough.
 func (e Estimate) Settled(bias, same, precision float64) bool {
 	if e.Epochs < lookEpochs {
 		return false
@@ -52,8 +52,8 @@ func (e Estimate) judge(bias, same, sameLevel, differLevel float64, higherIsBett
 	return Unclear
 }
 
-// Bias is how far the ratio whose logarithm this is, the control's, is from 1; NaN if
-// it is not known.
+// Bias returns the distance of the control's ratio from 1, where e is the logarithm of that ratio;
+// NaN if it is not known.
 func (e Estimate) Bias() float64 {
 	if e.Pairs == 0 {
 		return math.NaN()
@@ -61,29 +61,29 @@ func (e Estimate) Bias() float64 {
 	return math.Expm1(math.Abs(e.Centre))
 }
 
-// Times is the estimate in another unit.
+// Times returns the estimate in another unit.
 func (e Estimate) Times(by float64) Estimate {
 	e.Centre *= by
 	e.Error *= math.Abs(by)
 	return e
 }
 
-// More is what something has more than what has the level, if e is the logarithm of their
-// ratio; its error is to first order.
+// More returns the amount by which something exceeds level, if e is the logarithm of their ratio.
+// The error is correct to first order.
 func (e Estimate) More(level float64) Estimate {
 	ratio := exp(e.Centre)
 	e.Centre, e.Error = level*(ratio-1), level*ratio*e.Error
 	return e
 }
 
-// Over is the reverse of More.
+// Over is the inverse of More.
 func (e Estimate) Over(level float64) Estimate {
 	ratio := 1 + e.Centre/level
 	e.Centre, e.Error = math.Log(ratio), e.Error/math.Abs(level*ratio)
 	return e
 }
 
-// Plus is the sum of two independent estimates, with the degrees of freedom of Welch and
+// Plus returns the sum of two independent estimates, with the degrees of freedom of Welch and
 // Satterthwaite.
 func (e Estimate) Plus(o Estimate) Estimate {
 	e.Centre += o.Centre

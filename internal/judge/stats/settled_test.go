@@ -14,7 +14,8 @@ const (
 	goodEnough = 0.02
 )
 
-// simulations is the number of simulated runs for each line: in 100, a share of a row is known to 1 %.
+// simulations is the number of simulated runs for each line: 100 of them give a share of the rows
+// to 1 %.
 var simulations = flag.Int("simulations", 100, "simulated runs for each line: docs/method.md has 250")
 
 func TestEstimateJudge(t *testing.T) {
@@ -131,14 +132,14 @@ type table struct {
 	simulated
 	rows, epochs int
 	truth        float64 // of every row
-	stops        bool    // it looks after each epoch, and ends when all rows are settled
+	stops        bool    // it looks after each epoch and ends when all rows are settled
 }
 
-// run is what the run says in the end, and how many epochs it took.
+// run returns the verdicts at the end of the run, and the number of epochs it took.
 func (c table) run(rng *rand.Rand) (verdicts []Verdict, took int) {
-	end := c.session / math.Sqrt(1.5) // the baseline's slices are of two cells
+	end := c.session / math.Sqrt(1.5) // the baseline's slices are those of two cells
 	steady := c.simulated
-	steady.state = 0 // whatever the baseline does in it, its control does as well
+	steady.state = 0 // the control changes state with the baseline
 	rows, control := make([][]Epoch, c.rows), []Epoch{}
 	for took < c.epochs {
 		took++
@@ -158,8 +159,8 @@ func (c table) run(rng *rand.Rand) (verdicts []Verdict, took int) {
 	return verdicts, took
 }
 
-// estimates are those of the rows, each by what the other rows and the control say, and the
-// control's bias.
+// estimates returns the estimates of the rows, each with the prior of the other rows and the
+// control, and the control's bias.
 func estimates(rows [][]Epoch, control []Epoch) (out []Estimate, bias float64) {
 	for r, row := range rows {
 		others := slices.Delete(append(slices.Clone(rows), control), r, r+1)
@@ -173,8 +174,8 @@ func (c table) settled(rows [][]Epoch, control []Epoch) bool {
 	return !slices.ContainsFunc(all, func(e Estimate) bool { return !e.Settled(bias, sameAs, goodEnough) })
 }
 
-// shares are how often each verdict was given, and how many runs had a row that was
-// said to differ.
+// shares holds how often each verdict was given, and how many runs had a row that was said to
+// differ.
 type shares struct {
 	verdicts map[Verdict]float64
 	differ   float64
@@ -205,7 +206,7 @@ func (s shares) String() string {
 		100*s.verdicts[Unclear], 100*s.differ, s.took)
 }
 
-// What a verdict promises: docs/method.md has these figures.
+// The promises of a verdict: docs/method.md has these figures.
 func TestVerdictsOfSimulatedRuns(t *testing.T) {
 	t.Parallel()
 	with := func(slices int, change ...func(*simulated)) simulated {
@@ -245,7 +246,7 @@ func TestVerdictsOfSimulatedRuns(t *testing.T) {
 		{"eight rows, looks: 3 % less", table{with(40), 8, 25, -0.03, true}, func(s shares) bool { return s.verdicts[Worse] >= 0.9 }},
 		{"eight rows, looks: 10 % less", table{with(40), 8, 25, -0.10, true}, func(s shares) bool { return s.verdicts[Worse] >= 0.99 && s.took < 8 }},
 	} {
-		if c.check == nil && !testing.Verbose() { // it is there to be read
+		if c.check == nil && !testing.Verbose() { // the line is only printed
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {

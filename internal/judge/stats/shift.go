@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Shift is a quantity of one run over the same quantity of another run. Runs are
-// independent, so the uncertainty of both is in its intervals.
+// Shift is a quantity of one run over the same quantity of another run. Runs are independent, so
+// its intervals include the uncertainty of both.
 type Shift struct {
 	Summary                   // 95 %
 	SureLow, SureHigh float64 // 99 %
-	Epochs            int     // of the run that has fewer; 0: it is by rounds
+	Epochs            int     // of the run that has fewer; 0: by rounds
 }
 
-// Shifted is the shift from one estimate of a ratio's logarithm to another one; N is 0
-// if one of them is none.
+// Shifted returns the shift from one estimate of a ratio's logarithm to another. N is 0 if either
+// has no pairs.
 func Shifted(old, now Estimate) Shift {
 	if old.Pairs == 0 || now.Pairs == 0 {
 		return Shift{}
@@ -24,10 +24,10 @@ func Shifted(old, now Estimate) Shift {
 	return Shift{Summary: e.Ratio(), SureLow: low, SureHigh: high, Epochs: e.Epochs}
 }
 
-// ShiftedValues is the shift of the median from one run's values to another's, each of
-// which has a value for each round; N is the smaller number. Both are resampled,
-// independently of each other (Efron & Tibshirani, chapter 8). Values that are not
-// positive are left out: they have no ratio.
+// ShiftedValues returns the shift of the median from one run's values to another's, one value for
+// each round; N is the smaller number of values. Both are resampled independently of each other
+// (Efron & Tibshirani, chapter 8). Values that are not positive are left out, because they have no
+// ratio.
 func ShiftedValues(old, now []float64) Shift {
 	old, now = positive(old), positive(now)
 	out := Shift{Summary: Summary{N: min(len(old), len(now))}}
@@ -47,35 +47,34 @@ func ShiftedValues(old, now []float64) Shift {
 	return out
 }
 
-// ratio reports whether one can be divided by the other: figures of a file may be as far
-// apart as floats go.
+// ratio reports whether x can be divided by by: figures of a file may be as far apart as floats go.
 func ratio(x, by float64) bool { return x/by > 0 && !math.IsInf(x/by, 0) }
 
 func positive(xs []float64) []float64 {
 	return slices.DeleteFunc(finite(xs), func(x float64) bool { return !(x > 0) })
 }
 
-// medians are those of the resamples.
+// medians returns the medians of the resamples of xs.
 func medians(xs []float64) []float64 {
 	r, out := rank(xs), make([]float64, resamples)
 	resample(len(xs), func(i int, times []uint8) { out[i] = r.median(times) })
 	return out
 }
 
-// tails cuts sorted resamples to the middle ones of that share.
+// tails returns the bounds of the middle resamples with that share.
 func tails(sorted []float64, level float64) (low, high float64) {
 	tail := (1 - level) / 2
 	n := float64(len(sorted))
 	return sorted[int(math.Floor(tail*n))], sorted[int(math.Ceil((1-tail)*n))-1]
 }
 
-// Sure is where the ratio whose logarithm this is certainly is: its 99 % interval.
+// Sure returns the 99 % interval of the ratio whose logarithm e is.
 func (e Estimate) Sure() (low, high float64) {
 	low, high = e.Interval(sureConfidence)
 	return exp(low), exp(high)
 }
 
-// SummarizeSurely is Summarize with a 99 % interval.
+// SummarizeSurely does what Summarize does, with a 99 % interval.
 func SummarizeSurely(xs []float64) Summary {
 	xs = finite(xs)
 	out := Summary{Median: Median(xs), N: len(xs)}
@@ -88,9 +87,9 @@ func SummarizeSurely(xs []float64) Summary {
 	return out
 }
 
-// Judge judges the shift: same if its whole 95 % interval is within same of 1, better or
-// worse if its whole 99 % interval is further from 1 than noise, what both runs' controls
-// show. NaN: one of them has none.
+// Judge judges the shift: same if its whole 95 % interval is within same of 1, better or worse if
+// its whole 99 % interval is further from 1 than noise, which is what both runs' controls show.
+// noise is NaN if a run has no control.
 func (s Shift) Judge(noise, same float64, higherIsBetter bool) Verdict {
 	if s.N == 0 || s.Epochs == 0 && s.N < MinJudged || math.IsNaN(noise) {
 		return Unclear
@@ -106,8 +105,7 @@ func (s Shift) Judge(noise, same float64, higherIsBetter bool) Verdict {
 	return Unclear
 }
 
-// Beyond reports whether the whole 99 % interval is worse than 1 by more than a share:
-// 0.05 is 5 %.
+// Beyond reports whether the whole 99 % interval is worse than 1 by more than share: 0.05 is 5 %.
 func (s Shift) Beyond(share float64, higherIsBetter bool) bool {
 	if s.N == 0 {
 		return false
@@ -118,5 +116,5 @@ func (s Shift) Beyond(share float64, higherIsBetter bool) bool {
 	return s.SureLow > 1+share
 }
 
-// BothNoises is the noise of two independent runs together; NaN if one is not known.
+// BothNoises returns the noise of two independent runs together, or NaN if either is not known.
 func BothNoises(a, b float64) float64 { return math.Sqrt(a*a + b*b) }

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// run makes the estimate of a run's ratio, whose logarithm is truth, from so many epochs.
+// run makes the estimate of a run's ratio, with the logarithm truth, from the given number of
+// epochs.
 func (s simulated) run(rng *rand.Rand, epochs int, truth float64) Estimate {
 	all := make([]Epoch, epochs)
 	for k := range all {
@@ -16,7 +17,7 @@ func (s simulated) run(rng *rand.Rand, epochs int, truth float64) Estimate {
 	return Moderate(all, Assumed)
 }
 
-// Two runs of one ratio must hardly ever be told apart; the interval covers the truth.
+// Two runs with the same ratio must hardly ever be told apart, and the interval covers the truth.
 func TestShiftOfEqualRuns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	const runs, truth = 800, -0.2
@@ -44,7 +45,7 @@ func TestShiftOfEqualRuns(t *testing.T) {
 	}
 }
 
-// The same by rounds, of values as skewed as a tail's.
+// The same by rounds, with values as skewed as those of a tail.
 func TestShiftOfEqualValues(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 2))
 	const runs = 200
@@ -77,15 +78,15 @@ func TestShiftOfEqualValues(t *testing.T) {
 	}
 }
 
-// A difference that is there is found, and --fail-above 5% does not call one of 3 % that. The
-// shares are those of docs/commands/diff.md; -v prints them.
+// A real difference is found, and --fail-above 5% does not fail for one of 3 %. The shares are
+// those of docs/commands/diff.md; -v prints them.
 func TestShiftOfRunsThatDiffer(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	const runs = 400
 	for _, c := range []struct {
 		epochs                 int
-		less                   float64 // the new run's ratio is smaller by so much
-		leastWorse, mostBeyond float64 // shares of the runs: called worse, and worse by more than 5 %
+		less                   float64 // the new run's ratio is smaller by this
+		leastWorse, mostBeyond float64 // shares of the runs: called worse, and called worse by more than 5 %
 		leastBeyond            float64
 	}{
 		{5, 0, 0, 0, 0}, {13, 0, 0, 0, 0}, {13, 0.03, 0.4, 0, 0}, {13, 0.05, 0.95, 0.03, 0}, {5, 0.1, 0.98, 1, 0.8}, {13, 0.1, 1, 1, 0.98},
@@ -159,7 +160,7 @@ func TestJudgeShift(t *testing.T) {
 	}
 }
 
-// Values of a file may be anything.
+// A file may hold any values.
 func TestShiftOfOddValues(t *testing.T) {
 	inf := math.Inf(1)
 	for _, c := range [][2][]float64{{nil, {1}}, {{0}, {1}}, {{1}, {-1, 0}}, {{math.NaN()}, {inf}}, {{1e-300}, {1e300}}, {{1e300, 1}, {1e-300}}, {{5e-324}, {5e-324, 1}}} {

@@ -7,14 +7,14 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// MedianInterval is where the median is that the values are drawn around, at a level of
-// confidence that need not be 95 %: between two of the values, by the sign test, which assumes no
-// distribution. (The ends of a bootstrap of few values are not known that well.) ok is false if
-// there are too few: even between the least and the greatest it is not that certain.
+// MedianInterval returns an interval for the median of the distribution that the values are drawn
+// from, at any level of confidence: between two of the values, by the sign test, which assumes no
+// distribution. (A bootstrap of few values does not know its ends that well.) ok is false if there
+// are too few values: even from the smallest to the largest the level is not reached.
 func MedianInterval(xs []float64, level float64) (low, high float64, ok bool) {
 	xs = finite(xs)
 	slices.Sort(xs)
-	n, outside := len(xs), -1 // how many values on each side are outside
+	n, outside := len(xs), -1 // number of values outside on each side
 	for k := 0; 2*k < n; k++ {
 		if 2*binomialTail(n, k) > 1-level {
 			break
@@ -27,7 +27,7 @@ func MedianInterval(xs []float64, level float64) (low, high float64, ok bool) {
 	return xs[outside], xs[n-1-outside], true
 }
 
-// binomialTail is how likely at most k of n fair coins show heads.
+// binomialTail returns the probability that at most k of n fair coins show heads.
 func binomialTail(n, k int) float64 {
 	const fair = 0.5
 	return mathext.RegIncBeta(float64(n-k), float64(k+1), fair)

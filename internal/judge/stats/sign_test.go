@@ -30,7 +30,7 @@ func TestMedianInterval(t *testing.T) {
 	}
 }
 
-// The interval covers the median as often as it says, of whatever distribution.
+// The interval covers the median at the stated level, whatever the distribution.
 func TestMedianIntervalCovers(t *testing.T) {
 	const runs, n, level = 4000, 12, 0.99
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -38,7 +38,7 @@ func TestMedianIntervalCovers(t *testing.T) {
 	for range runs {
 		xs := make([]float64, n)
 		for i := range xs {
-			xs[i] = math.Exp(3 * rng.NormFloat64()) // its median is 1
+			xs[i] = math.Exp(3 * rng.NormFloat64()) // with median 1
 		}
 		if low, high, ok := MedianInterval(xs, level); !ok || low > 1 || high < 1 {
 			missed++

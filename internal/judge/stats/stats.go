@@ -21,17 +21,16 @@ import (
 // Confidence is the level of every interval.
 const Confidence = 0.95
 
-// Summary is a median and its interval. N is the number of values; with none
-// the rest is NaN.
+// Summary is a median and its interval. N is the number of values; if it is 0 the rest is NaN.
 type Summary struct {
 	Median, Low, High float64
 	N                 int
 }
 
-// HalfWidth is the larger distance from the median to an end of the interval.
+// HalfWidth returns the larger distance from the median to an end of the interval.
 func (s Summary) HalfWidth() float64 { return max(s.High-s.Median, s.Median-s.Low) }
 
-// Median returns the median of xs; NaN if there are none.
+// Median returns the median of xs, or NaN if xs is empty.
 func Median(xs []float64) float64 {
 	if len(xs) == 0 {
 		return math.NaN()
@@ -56,8 +55,8 @@ func medianSorted(s []float64) float64 {
 	return s[n/2-1]/2 + s[n/2]/2 // halved first: differences may lie as far apart as floats go
 }
 
-// Summarize returns the median of xs with its bootstrap interval. The same
-// values give the same interval: the resampling's seed is fixed.
+// Summarize returns the median of xs with its bootstrap interval. The same values give the same
+// interval, because the seed of the resampling is fixed.
 func Summarize(xs []float64) Summary {
 	xs = finite(xs)
 	out := Summary{Median: Median(xs), N: len(xs)}
@@ -75,15 +74,13 @@ func Summarize(xs []float64) Summary {
 	return out
 }
 
-// Ratios divides x by base round by round. Both map a round to its value;
-// rounds that only one of them has, or whose ratio is not finite, are left
-// out.
+// Ratios divides x by base round by round. Both map a round to its value. Rounds that only one of
+// them has, or whose ratio is not finite, are left out.
 func Ratios(x, base map[int]float64) []float64 {
 	return paired(x, base, func(x, base float64) float64 { return x / base })
 }
 
-// paired compares x with base in each round that both have, in the rounds'
-// order.
+// paired compares x with base in each round that both have, in the order of rounds.
 func paired(x, base map[int]float64, compare func(x, base float64) float64) []float64 {
 	rounds := make([]int, 0, len(x))
 	for r := range x {
@@ -103,8 +100,8 @@ func finite(xs []float64) []float64 {
 	return slices.DeleteFunc(slices.Clone(xs), func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
 }
 
-// Floor is the noise floor: the largest deviation from 1 that the ratio of
-// the baseline to itself does not rule out.
+// Floor returns the noise floor: the largest deviation from 1 that the ratio of the baseline to
+// itself does not rule out.
 func Floor(control Summary) float64 {
 	if control.N == 0 {
 		return math.NaN()
@@ -123,19 +120,18 @@ const (
 	Unclear Verdict = "unclear"
 )
 
-// MinJudged is how many rounds a verdict takes: fewer than this all on one
-// side of 1 would happen by chance too often.
+// MinJudged is the number of rounds that a verdict needs: fewer, all on one side of 1, would happen
+// by chance too often.
 const MinJudged = 5
 
-// maxSame bounds how wide an interval may be called no difference: on a
-// machine that is noisier than this, nothing is known to be the same.
+// maxSame limits the width of an interval that is called no difference: on a machine that is
+// noisier, nothing is known to be the same.
 const maxSame = 0.10
 
-// Judge judges a ratio's interval. Its whole interval beyond the noise floor
-// is a difference; its whole interval within the floor (of which no more than
-// maxSame counts) or, where that is narrower, within margin is none; all else is unclear, and so is
-// any ratio of fewer than MinJudged rounds. Margin is the
-// precision that the run was asked for.
+// Judge judges a ratio by its interval. It is a difference if the whole interval is beyond the
+// noise floor. It is the same if the whole interval is within the floor, of which at most maxSame
+// counts, or within margin if that is narrower. All else is unclear, and so is any ratio of fewer
+// than MinJudged rounds. margin is the precision that the run was asked for.
 func Judge(ratio Summary, floor, margin float64, higherIsBetter bool) Verdict {
 	if ratio.N < MinJudged || math.IsNaN(floor) {
 		return Unclear
@@ -152,9 +148,9 @@ func Judge(ratio Summary, floor, margin float64, higherIsBetter bool) Verdict {
 	return Unclear
 }
 
-// JudgeSame judges the interval of a ratio by rounds in a run that was told what
-// difference is none: same means that the whole interval is within that, however
-// noisy the machine was. All else is as Judge has it.
+// JudgeSame judges a ratio by rounds in a run that was told which difference is none: same means
+// that the whole interval is within that, however noisy the machine was. Otherwise it does what
+// Judge does.
 func JudgeSame(ratio Summary, floor, same float64, higherIsBetter bool) Verdict {
 	if ratio.N < MinJudged || math.IsNaN(floor) {
 		return Unclear
@@ -177,15 +173,13 @@ func pick(better bool) Verdict {
 	return Worse
 }
 
-// MinValues is how many values a summary needs before its interval means
-// much: with five, the widest interval that the values allow covers the
-// median in less than 95 % of all cases.
+// MinValues is the number of values from which on a summary's interval means much: with five, the
+// widest interval that the values allow covers the median in less than 95 % of all cases.
 const MinValues = 6
 
-// Bimodal reports whether xs fall into two clusters: the largest gap between
-// neighbours in sorted order leaves at least a quarter of the values on each
-// side, is wider than both clusters' spread, and matters (over 5 % of the
-// median). A median of such values may describe no round at all.
+// Bimodal reports whether xs fall into two clusters: the largest gap between neighbours in sorted
+// order leaves at least a quarter of the values on each side, is wider than both clusters' spread,
+// and matters (over 5 % of the median). A median of such values may describe no round at all.
 func Bimodal(xs []float64) bool {
 	xs = finite(xs)
 	const least = 8
