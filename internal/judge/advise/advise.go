@@ -1,6 +1,6 @@
-// Package advise judges a search for what makes a mode faster: each lever alone, then those
-// that helped and harmed nothing one after another, each against what was chosen before. What is
-// recommended was measured to help twice, and to harm nowhere that was measured.
+// Package advise judges a search for what makes a mode faster: each lever alone, then those that
+// helped and harmed nothing, one after another, each against what was chosen before. A recommended
+// lever was measured to help twice, and to harm nothing that was measured.
 package advise
 
 import (
@@ -19,43 +19,43 @@ import (
 // Report is the judged search.
 type Report struct {
 	analysis.Measured
-	Advice []Advice `json:"advice"` // of each mode, in order
+	Advice []Advice `json:"advice"` // one for each mode, in order
 	analysis.Said
 }
 
-// Advice is what the search found.
+// Advice is the result of the search for one mode.
 type Advice struct {
 	Mode string `json:"mode"`
-	// Elsewhere is the mode over whose paths its containers were reached where it has no way from.
+	// Elsewhere is the mode whose paths reached its containers where the mode itself has no path.
 	Elsewhere   string         `json:"elsewhere,omitempty"`
 	Recommended []string       `json:"recommended"` // levers, in the order in which they were chosen
 	Variant     sample.Variant `json:"variant"`     // the mode with all of them
-	// Together is what they do together, against the mode as it is; measured in the steps.
+	// Together says what they do together, against the mode as it is; measured in the steps.
 	Together []Effect `json:"together,omitempty"`
 	Levers   []Lever  `json:"levers"` // the best first
 }
 
-// Lever is the result of trying one.
+// Lever is the result of trying a lever.
 type Lever struct {
 	Name    string  `json:"name"`
 	Gist    string  `json:"gist"`
 	Mode    string  `json:"mode"`
 	Tune    string  `json:"tune,omitempty"`
 	Verdict Verdict `json:"verdict"`
-	// Alone is what it does to the mode as it is, and Again what it did when it was measured
-	// again, on top of what had been chosen.
+	// Alone says what the lever does to the mode as it is, and Again what it did when it was
+	// measured again, on top of what had been chosen.
 	Alone []Effect `json:"alone,omitempty"`
 	Again []Effect `json:"again,omitempty"`
-	// Reason is why it failed, is excluded, or is not possible, here or from some place.
+	// Reason says why the lever failed, is excluded, or is not possible here or from some place.
 	Reason string `json:"reason,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
 
-	Harms     string          `json:"harms,omitempty"` // where it may, in general
+	Harms     string          `json:"harms,omitempty"` // where it may harm, in general
 	GivesUp   string          `json:"gives_up,omitempty"`
 	Permanent []lever.Snippet `json:"permanent,omitempty"`
 }
 
-// Effects are those that count: the later ones, if there are any.
+// Effects returns the effects that count: those of Again, if there are any.
 func (l Lever) Effects() []Effect {
 	if len(l.Again) > 0 {
 		return l.Again
@@ -63,11 +63,11 @@ func (l Lever) Effects() []Effect {
 	return l.Alone
 }
 
-// Best is the effect with the largest gain, of those that are certain if there are such;
-// Worst the one with the largest loss. ok is false if there are none.
+// Best returns the effect with the largest gain, of the certain ones if there are any; ok is false
+// if there are no effects.
 func (l Lever) Best() (e Effect, ok bool) { return extreme(l.Effects(), 1) }
 
-// Worst is as Best.
+// Worst does the same for the largest loss.
 func (l Lever) Worst() (e Effect, ok bool) { return extreme(l.Effects(), -1) }
 
 func extreme(all []Effect, sign float64) (Effect, bool) {
@@ -77,7 +77,7 @@ func extreme(all []Effect, sign float64) (Effect, bool) {
 	score := func(e Effect) float64 {
 		x := sign * math.Log(e.Benefit())
 		if certain(e) && x > 0 {
-			const first = 1e6 // what is certain comes before what is large
+			const first = 1e6 // certain effects come before large ones
 			x += first
 		}
 		return x
@@ -85,14 +85,14 @@ func extreme(all []Effect, sign float64) (Effect, bool) {
 	return slices.MaxFunc(all, func(a, b Effect) int { return cmp.Compare(score(a), score(b)) }), true
 }
 
-// Base is what all studies have.
+// Base returns what all studies have.
 func (r *Report) Base() *analysis.Report { return &analysis.Report{Measured: r.Measured, Said: r.Said} }
 
 // Empty reports whether nothing has a result.
 func (r *Report) Empty() bool { return r.Base().Empty() }
 
-// Complete reports whether all that was planned has a result. A lever that breaks a path is a
-// finding, not a failure of the run: the mode as it is must have its results.
+// Complete reports whether everything planned has a result. A lever that breaks a path is a
+// finding, not a failure of the run, but the mode as it is must have its results.
 func (r *Report) Complete() bool {
 	return !slices.ContainsFunc(r.Failed, func(f analysis.Failed) bool {
 		return f.Tune == "" && !slices.ContainsFunc(r.Advice, func(a Advice) bool {
@@ -112,11 +112,11 @@ func Judge(f *sample.File) *Report {
 			r.add(base)
 		}
 		s := newSearch(part)
-		s.next() // notes what is excluded
+		s.next() // notes the excluded levers
 		r.Advice = append(r.Advice, s.advice())
 	}
 	for i, m := range f.Header.Plan.Also {
-		if len(r.Advice) < i+2 { // the run ended before
+		if len(r.Advice) < i+2 { // the run ended before the search was over
 			r.Advice = append(r.Advice, Advice{Mode: m, Recommended: []string{}, Variant: sample.Variant{Mode: m}, Levers: []Lever{}})
 		}
 	}
@@ -125,7 +125,7 @@ func Judge(f *sample.File) *Report {
 	return r
 }
 
-// add adds what a further search has measured.
+// add adds the results of a further search.
 func (r *Report) add(b *analysis.Report) {
 	r.Control.Groups = append(r.Control.Groups, b.Control.Groups...)
 	r.Cells = append(r.Cells, b.Cells...)
@@ -142,14 +142,14 @@ func (r *Report) add(b *analysis.Report) {
 	}
 }
 
-// order is how verdicts are listed.
+// order is the order in which verdicts are listed.
 var order = []Verdict{Recommended, AtAPrice, AddsNothing, Excluded, NotSure, NotAgain, GivesUp, NoGain, Harmful, Broken, Skipped}
 
 func (s *search) advice() Advice {
 	a := Advice{Mode: s.plain.Mode, Elsewhere: s.f.Header.Plan.Elsewhere, Recommended: append([]string{}, s.chosen...), Variant: s.state, Levers: []Lever{}}
 	for _, t := range s.trials {
 		known, ok := lever.Find(t.Name)
-		if !ok { // of a later toll
+		if !ok { // a lever of a later toll
 			known = lever.Lever{Gist: analysis.Label(sample.Cell{Mode: t.Mode, Tune: t.Tune})}
 		}
 		l := Lever{Name: t.Name, Gist: known.Gist, Mode: t.Mode, Tune: t.Tune, Verdict: t.verdict, Alone: t.alone, Again: t.again,
@@ -190,7 +190,7 @@ func (s *search) missing(v sample.Variant) (reason, remedy string) {
 	return "it was not measured", "a longer --budget"
 }
 
-// partly says from where a setting could not be tried, and why; "" if it was from everywhere.
+// partly says from where a setting could not be tried, and why; "" if it could from everywhere.
 func (s *search) partly(v sample.Variant) (reason, remedy string) {
 	var places []string
 	for _, x := range s.f.Header.Plan.Skipped {
@@ -208,8 +208,9 @@ func (s *search) partly(v sample.Variant) (reason, remedy string) {
 	return "not from " + printable.List(places) + ": " + reason, remedy
 }
 
-// Next is the step that follows from what was measured: which lever, on what, and what that
-// makes of it. Waiting is how many levers, it among them, are to be measured again; 0: the search is over.
+// Next returns the step that follows from what was measured: the lever, the variant it is tried on,
+// and the result of both. waiting is the number of levers to be measured again, this one included;
+// 0 means that the search is over.
 func Next(p sample.Plan, visits []sample.Visit) (step sample.Step, waiting int) {
 	s := newSearch(current(p, visits))
 	t, after, ok := s.next()
@@ -219,14 +220,14 @@ func Next(p sample.Plan, visits []sample.Visit) (step sample.Step, waiting int) 
 	return sample.Step{Lever: t.Name, Before: s.state, After: after}, len(s.queue)
 }
 
-// current is the search that goes on.
+// current returns the search that is still running.
 func current(p sample.Plan, visits []sample.Visit) *sample.File {
 	all := (&sample.File{Header: sample.Header{Plan: p}, Visits: visits}).Searches()
 	return all[len(all)-1]
 }
 
-// Open are the cells of levers that may help and of which nothing is certain, with the
-// baselines: more time alone would tell. There are none if there was a step, or something helps.
+// Open returns the cells of levers that may help but have no certain effect, with the baselines:
+// only more time would tell. It returns none if there was a step, or something helps.
 func Open(p sample.Plan, visits []sample.Visit) []sample.Cell {
 	f := current(p, visits)
 	s := newSearch(f)
@@ -249,8 +250,8 @@ func Open(p sample.Plan, visits []sample.Visit) []sample.Cell {
 	return out
 }
 
-// Partners are the cells that ratios are to while a run goes on: in a step, of what is after
-// that which was before, else the mode as it is.
+// Partners maps cells to those that their ratios are to while a run goes on: in a step, from the
+// variant after it to the one before, else to the mode as it is.
 func Partners(j *analysis.Run) func(i int) (int, bool) {
 	p := j.File.Header.Plan
 	steps := p.Steps

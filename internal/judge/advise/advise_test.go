@@ -15,8 +15,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// truth is what a variant does to the mode as it is: the factor on what a load gets through
-// from a place. More is good, of latencies too.
+// truth returns the factor by which a variant changes what a load gets through from a place,
+// relative to the mode as it is. Higher is better, for latencies too.
 type truth func(v sample.Variant, from, load string) float64
 
 // simulated is a run of a search on a machine that drifts by tens of per cent.
@@ -24,11 +24,11 @@ type simulated struct {
 	f     *sample.File
 	rng   *rand.Rand
 	truth truth
-	// broken says which cells' visits are not witnessed.
+	// broken reports the cells whose visits are not witnessed.
 	broken func(c sample.Cell) bool
 }
 
-// levers are some, by name.
+// levers returns some levers by name.
 func levers(vs ...string) []sample.Lever {
 	var out []sample.Lever
 	for _, v := range vs {
@@ -60,7 +60,7 @@ func newSimulated(t testing.TB, seed uint64, from []mode.Placement, loads []stri
 		rng: rand.New(rand.NewPCG(seed, 77)), truth: truth}
 }
 
-// search makes the whole of it: so many rounds of the first part and of each step.
+// search makes the whole run, with the given number of rounds of the first part and of each step.
 func (s *simulated) search(t testing.TB, rounds int) *Report {
 	t.Helper()
 	var active []int
@@ -96,7 +96,7 @@ func (s *simulated) search(t testing.TB, rounds int) *Report {
 	return Judge(s.f)
 }
 
-// round is an epoch of each load that is sliced, and a visit to every other cell.
+// round makes an epoch of each sliced load, and a visit to every other cell.
 func (s *simulated) round(round int, active []int) {
 	p := s.f.Header.Plan
 	for _, l := range p.Loads {
@@ -161,7 +161,7 @@ func (s *simulated) visit(round, cell int, trips float64, sl *sample.Slices) {
 	s.f.Visits = append(s.f.Visits, v)
 }
 
-// Two placements and the loads that are quick to simulate.
+// Two placements, and the loads that are quick to simulate.
 var (
 	near     = []mode.Placement{mode.FromHost, mode.FromRemote}
 	bulkOnly = []string{workload.Bulk, workload.RR}
@@ -171,7 +171,7 @@ func has(v sample.Variant, tune string) bool {
 	return slices.Contains(strings.Split(v.Tune, "+"), tune)
 }
 
-// What is recommended follows from what each lever does, where and with which others.
+// The recommendation follows from what each lever does, where, and with which others.
 func TestSelection(t *testing.T) {
 	const (
 		big   = "bigtcp=180000"
@@ -329,7 +329,7 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// A mode that is reached from the machine itself only is a lever if it changes nothing elsewhere.
+// A mode that is reached only from the machine itself is a lever if it changes nothing elsewhere.
 func TestLocalLever(t *testing.T) {
 	gains := func(v sample.Variant, _, _ string) float64 {
 		if v.Mode != "bridge" {
@@ -354,7 +354,7 @@ func TestLocalLever(t *testing.T) {
 	}
 }
 
-// A lever whose path fails is not recommended, and the run is complete all the same.
+// A lever whose path fails is not recommended, and the run is still complete.
 func TestBrokenLever(t *testing.T) {
 	s := newSimulated(t, 1, near, bulkOnly, func(v sample.Variant, _, _ string) float64 {
 		if v.Tune != "" {
@@ -373,7 +373,7 @@ func TestBrokenLever(t *testing.T) {
 	}
 }
 
-// What the machine cannot have, or is not reached from everywhere, is listed with the reason.
+// A lever that the machine cannot have, or not from everywhere, is listed with the reason.
 func TestMissingLever(t *testing.T) {
 	s := newSimulated(t, 1, near, bulkOnly, func(sample.Variant, string, string) float64 { return 1 }, levers("gro:gro=on", "rps:rps=on"))
 	p := &s.f.Header.Plan
@@ -413,14 +413,15 @@ func TestInterruptedSearch(t *testing.T) {
 	if waiting != 1 || step.Lever != "gro" || step.After != (sample.Variant{Mode: "bridge", Tune: "gro=on"}) {
 		t.Errorf("%d waiting, step %+v", waiting, step)
 	}
-	step.Round = 5 // begun, and nothing measured
+	step.Round = 5 // begun, but nothing measured
 	s.f.Header.Take(step)
 	if r = Judge(s.f); r.Advice[0].Levers[0].Verdict != NotSure {
 		t.Errorf("after a step without a round: %s", r.Advice[0].Levers[0].Verdict)
 	}
 }
 
-// What was unclear alone goes on, without what is certain, and is then judged by all of it.
+// Levers that were unclear alone continue, without the certain ones, and are then judged by all
+// their rounds.
 func TestMoreTimeAlone(t *testing.T) {
 	s := newSimulated(t, 4, near[:1], []string{workload.Bulk}, func(v sample.Variant, _, _ string) float64 {
 		return map[string]float64{"gro=on": 1.09, "tso=off": 0.4}[v.Tune] + map[bool]float64{true: 1}[v.Tune == ""]
@@ -449,8 +450,8 @@ func TestMoreTimeAlone(t *testing.T) {
 	}
 }
 
-// Where nothing helps, next to never is anything recommended: verdicts are wrong in one of a
-// hundred cells, and a lever must be better twice in one place.
+// If nothing helps, hardly anything is recommended: one verdict in a hundred cells is wrong, and a
+// lever must be better twice in one place.
 func TestNoise(t *testing.T) {
 	const runs = 300
 	wrong := 0
@@ -461,7 +462,7 @@ func TestNoise(t *testing.T) {
 			wrong++
 		}
 	}
-	// Of 6 levers in 2 cells each, with one wrong verdict of 200 on the good side, twice.
+	// 6 levers in 2 cells each, with one wrong verdict of 200 on the good side, twice.
 	const most = 2 // a rate of one in 30 would pass once in 400 such tests
 	if wrong > most {
 		t.Errorf("%d of %d searches recommend something where nothing helps", wrong, runs)
@@ -489,7 +490,7 @@ func TestPower(t *testing.T) {
 	}
 }
 
-// The names that docs/results.md promises.
+// docs/results.md promises these names.
 func TestJSON(t *testing.T) {
 	r := newSimulated(t, 3, near, bulkOnly, func(v sample.Variant, _, load string) float64 {
 		if v.Tune != "" && load == workload.Bulk {
@@ -509,8 +510,8 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// Two modes are searched one after the other: each by its own rounds, against itself, also where a
-// cell is measured in both; and one answer names both.
+// Two modes are searched one after the other, each by its own rounds and against itself, also if a
+// cell is measured in both; one answer names both.
 func TestSeveralModes(t *testing.T) {
 	truth1 := func(v sample.Variant, _, load string) float64 {
 		switch v {
@@ -554,7 +555,7 @@ func TestSeveralModes(t *testing.T) {
 	}
 	s.f.Header.Take(step)
 	now := s.f.Header.Plan
-	now.Baseline, now.Levers = next.Baseline, next.Levers // as the engine has it
+	now.Baseline, now.Levers = next.Baseline, next.Levers // as the engine sets it
 	for round := range 6 {
 		table := s.f.Header.Plan
 		s.f.Header.Plan = now

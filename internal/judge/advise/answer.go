@@ -21,7 +21,7 @@ func certain(e Effect) bool {
 	return e.Ratio.Verdict == stats.Better || e.Ratio.Verdict == stats.Worse
 }
 
-// AnswerOf is what the searches say in sentences. It claims no more than the verdicts do.
+// AnswerOf says what the searches found. It claims no more than the verdicts do.
 func AnswerOf(r *Report) *analysis.Answer {
 	var modes []string
 	for _, a := range r.Advice {
@@ -39,7 +39,7 @@ func AnswerOf(r *Report) *analysis.Answer {
 	return out
 }
 
-// sentences are what one search says.
+// sentences says what one search found.
 func (a Advice) sentences() (out []string) {
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	by := byVerdict(a.Levers)
@@ -88,7 +88,7 @@ func (a Advice) sentences() (out []string) {
 	return out
 }
 
-// unclear is how many of the levers have an effect that is unclear.
+// unclear returns the number of levers with an unclear effect.
 func unclear(all []Lever) (n int) {
 	for _, l := range all {
 		if slices.ContainsFunc(l.Effects(), func(e Effect) bool { return e.Ratio.Verdict == stats.Unclear }) {
@@ -98,7 +98,7 @@ func unclear(all []Lever) (n int) {
 	return n
 }
 
-// some is n of all levers in words.
+// some says n of all levers in words.
 func some(n, all int) string {
 	if n == all {
 		return "all of it"
@@ -114,7 +114,7 @@ func byVerdict(all []Lever) map[Verdict][]Lever {
 	return out
 }
 
-// outcome is what a lever gains, and what it loses.
+// outcome says what a lever gains and what it loses.
 func outcome(l Lever) string {
 	text := gains(l.Effects())
 	if loses := losses(l.Effects()); loses != "" {
@@ -126,7 +126,7 @@ func outcome(l Lever) string {
 func gains(all []Effect) string  { return changes(all, stats.Better) }
 func losses(all []Effect) string { return changes(all, stats.Worse) }
 
-// changes are the effects of one verdict, the largest first.
+// changes lists the effects with one verdict, the largest first.
 func changes(all []Effect, v stats.Verdict) string {
 	const most = 3
 	var of []Effect
@@ -155,9 +155,9 @@ func changes(all []Effect, v stats.Verdict) string {
 	return printable.List(out)
 }
 
-// String returns an effect in words: "throughput from the machine itself rises by 18 % (15–21)". Of one
-// that is not certain it returns within what the change is: "throughput from the machine itself: no
-// difference shown (-3 to 8 %)".
+// String returns an effect in words: "throughput from the machine itself rises by 18 % (15–21)". If
+// the effect is not certain it gives the range of the change: "throughput from the machine itself:
+// no difference shown (-3 to 8 %)".
 func (e Effect) String() string {
 	l := sample.Load{Kind: e.Load}
 	w := workload.Of(l)
@@ -184,7 +184,7 @@ func (e Effect) String() string {
 	return fmt.Sprintf("%s %s by %s", where, verb, share(change, low, high))
 }
 
-// share is a change in % with its interval.
+// share prints a change in % with its interval.
 func share(x, low, high float64) string {
 	decimals := 0
 	if (high-low)*percent < 1 {
@@ -193,7 +193,7 @@ func share(x, low, high float64) string {
 	return fmt.Sprintf("%.*f %% (%.*f–%.*f)", decimals, percent*x, decimals, percent*low+0, decimals, percent*high)
 }
 
-// doubts are the losses that the intervals of what is recommended do not rule out.
+// doubts lists the losses that the intervals of the recommended levers do not rule out.
 func doubts(all []Lever) string {
 	const little = 0.05
 	worst, at := little, ""

@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Effect is what a variant does to what a cell was before, from one place under one load.
+// Effect says what a variant changes relative to the variant before, from one place under one load.
 type Effect struct {
 	From   string         `json:"from"`
 	On     string         `json:"on"`
@@ -20,16 +20,16 @@ type Effect struct {
 	Metric string         `json:"metric"`
 	Higher bool           `json:"higher_is_better,omitempty"`
 	Ratio  analysis.Ratio `json:"ratio"`
-	// CPU is the ratio of the CPU time of a byte or a trip; nil if it is not known.
+	// CPU is the ratio of the CPU time per byte or round trip; nil if it is not known.
 	CPU *analysis.Ratio `json:"cpu,omitempty"`
 }
 
-// at is where an effect is looked for.
+// at is the place of an effect.
 type at struct{ from, on, load string }
 
 func (e Effect) at() at { return at{e.From, e.On, e.Load} }
 
-// Benefit is the ratio so that more than 1 is good.
+// Benefit returns the ratio, inverted if necessary, so that more than 1 is better.
 func (e Effect) Benefit() float64 {
 	if e.Higher {
 		return e.Ratio.Median
@@ -43,40 +43,40 @@ type Verdict string
 // The verdicts.
 const (
 	Recommended Verdict = "recommended"
-	AtAPrice    Verdict = "at a price"   // it helps, and harms
+	AtAPrice    Verdict = "at a price"   // it helps in one place and harms in another
 	Harmful     Verdict = "harms"        // it only harms
-	NoGain      Verdict = "no gain"      // that would be certain
-	NotAgain    Verdict = "not again"    // alone it helped, and when it was measured again it did not
-	AddsNothing Verdict = "adds nothing" // to those that were chosen before
-	Excluded    Verdict = "excluded"     // by one that was chosen before
-	NotSure     Verdict = "not certain"  // it helped alone, and there was no time to measure it again
-	GivesUp     Verdict = "gives up"     // what the mode is chosen for: for comparison only
+	NoGain      Verdict = "no gain"      // no certain gain
+	NotAgain    Verdict = "not again"    // it helped alone, but not when it was measured again
+	AddsNothing Verdict = "adds nothing" // no gain on top of those chosen before
+	Excluded    Verdict = "excluded"     // by a lever chosen before
+	NotSure     Verdict = "not certain"  // it helped alone, but there was no time to measure it again
+	GivesUp     Verdict = "gives up"     // it loses what the mode is chosen for: for comparison only
 	Broken      Verdict = "failed"       // a path with it failed
 	Skipped     Verdict = "not here"     // this machine cannot have it
 )
 
-// trial is a lever and what is known of it.
+// trial is a lever and its results.
 type trial struct {
 	sample.Lever
 	alone   []Effect // against the mode as it is
-	again   []Effect // against what was chosen before, measured after that
+	again   []Effect // against what was chosen before, measured after that choice
 	broken  string
 	stepped bool
 	verdict Verdict
 }
 
-// search is how far a run has come.
+// search is the state of a search.
 type search struct {
 	f      *sample.File
 	plain  sample.Variant
 	trials []trial
-	state  sample.Variant // with all that was chosen
+	state  sample.Variant // the variant with everything chosen so far
 	chosen []string
-	queue  []int // of trials, that are to be measured again
+	queue  []int // indexes of trials to be measured again
 }
 
-// newSearch judges what was measured: first each lever alone, then the steps, each by what
-// was measured in it.
+// newSearch judges what was measured: first each lever alone, then the steps, each by its own
+// rounds.
 func newSearch(f *sample.File) *search {
 	p := f.Header.Plan
 	s := &search{f: f, plain: sample.Variant{Mode: p.Baseline}}
@@ -99,7 +99,7 @@ func newSearch(f *sample.File) *search {
 	return s
 }
 
-// places are where the mode itself was measured from, and none that stands for it.
+// places returns where the mode itself, and no substitute, was measured from.
 func places(j *analysis.Run, v sample.Variant) map[string]bool {
 	out := map[string]bool{}
 	for _, s := range j.Series {
@@ -110,7 +110,7 @@ func places(j *analysis.Run, v sample.Variant) map[string]bool {
 	return out
 }
 
-// firstStep is the round from which on levers are measured again: before that each was alone.
+// firstStep returns the first round in which a lever is measured again.
 func firstStep(p sample.Plan) int {
 	for _, step := range p.Steps {
 		if step.Lever != "" {
@@ -120,8 +120,8 @@ func firstStep(p sample.Plan) int {
 	return math.MaxInt
 }
 
-// judge is what a lever alone is. Another mode must be reached from everywhere that this one
-// is; a setting that a path has nothing for does no harm there.
+// judge returns the verdict on a lever alone. Another mode must be reached from everywhere that
+// this one is; a setting that does not apply to a path does no harm there.
 func (t *trial) judge(plain sample.Variant, from map[string]bool) Verdict {
 	reached := map[string]bool{}
 	for _, e := range t.alone {
@@ -140,12 +140,12 @@ func (t *trial) judge(plain sample.Variant, from map[string]bool) Verdict {
 	case worse > 0:
 		return Harmful
 	case better > 0:
-		return NotSure // as long as it was not measured again
+		return NotSure // until it is measured again
 	}
 	return NoGain
 }
 
-// count is how many effects are better, and how many worse.
+// count returns the number of effects that are better, and that are worse.
 func count(all []Effect) (better, worse int) {
 	for _, e := range all {
 		switch e.Ratio.Verdict {
@@ -159,7 +159,7 @@ func count(all []Effect) (better, worse int) {
 	return better, worse
 }
 
-// enqueue lines up the levers that help alone and harm nothing, the best first.
+// enqueue queues the levers that help alone and harm nothing, the best first.
 func (s *search) enqueue() {
 	for i, t := range s.trials {
 		if t.verdict == NotSure {
@@ -169,7 +169,7 @@ func (s *search) enqueue() {
 	slices.SortStableFunc(s.queue, func(a, b int) int { return cmp.Compare(gain(s.trials[b].alone), gain(s.trials[a].alone)) })
 }
 
-// gain is what the effects that are better gain together.
+// gain returns the total gain of the effects that are better.
 func gain(all []Effect) float64 {
 	sum := 0.0
 	for _, e := range all {
@@ -180,8 +180,8 @@ func gain(all []Effect) float64 {
 	return sum
 }
 
-// take judges a step. A lever is chosen that is better again where it was better alone, and
-// worse nowhere: of many levers one is better by chance, but hardly twice in one place.
+// take judges a step. It chooses a lever that is better again where it was better alone, and worse
+// nowhere: of many levers one is better by chance, but hardly twice in one place.
 func (s *search) take(step sample.Step, j *analysis.Run) {
 	i := slices.IndexFunc(s.trials, func(t trial) bool { return t.Name == step.Lever })
 	if i < 0 {
@@ -206,7 +206,7 @@ func (s *search) take(step sample.Step, j *analysis.Run) {
 	switch {
 	case t.broken != "":
 		t.verdict = Broken
-	case len(t.again) == 0: // the run ended before
+	case len(t.again) == 0: // the run ended before the step was measured
 		t.stepped = false
 	case worse > 0 && better > 0:
 		t.verdict = AtAPrice
@@ -228,8 +228,8 @@ func (t *trial) helped(where at) bool {
 	return slices.ContainsFunc(t.alone, func(e Effect) bool { return e.at() == where && e.Ratio.Verdict == stats.Better })
 }
 
-// next is the lever that is to be put on what was chosen; ok is false if there is none. Those
-// that what was chosen excludes are noted.
+// next returns the lever to be tried on what was chosen; ok is false if there is none. It notes
+// levers that the choice excludes.
 func (s *search) next() (t *trial, after sample.Variant, ok bool) {
 	for _, i := range s.queue {
 		t := &s.trials[i]
@@ -237,7 +237,7 @@ func (s *search) next() (t *trial, after sample.Variant, ok bool) {
 		switch {
 		case !fits:
 			t.verdict = Excluded
-		case after == s.state: // what was chosen has it in it
+		case after == s.state: // the choice already includes it
 			t.verdict = AddsNothing
 		default:
 			return t, after, true
@@ -246,7 +246,7 @@ func (s *search) next() (t *trial, after sample.Variant, ok bool) {
 	return nil, sample.Variant{}, false
 }
 
-// part is the file with the visits of some rounds.
+// part returns the file with the visits of rounds from to until.
 func part(f *sample.File, from, until int) *analysis.Run {
 	some := *f
 	some.Visits = nil
@@ -258,8 +258,8 @@ func part(f *sample.File, from, until int) *analysis.Run {
 	return analysis.Open(&some)
 }
 
-// effects are those of a variant after on what was before, wherever both were measured;
-// broken says why a path with it has no result.
+// effects returns the effects of the variant after relative to before, wherever both were measured.
+// broken says why a path of after has no result.
 func effects(j *analysis.Run, before, after sample.Variant) (out []Effect, broken string) {
 	p, visited := j.File.Header.Plan, map[int]bool{}
 	for _, v := range j.File.Visits {
