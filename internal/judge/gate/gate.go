@@ -1,6 +1,6 @@
-// Package gate holds a results file against sentences that must be true of it, such as
-// `publish-proxy.throughput >= 0.9 of host`: each holds or is violated with certainty, or
-// neither is known. Be aware that a sentence is about every cell that it matches.
+// Package gate checks a results file against sentences that must be true, such as
+// `publish-proxy.throughput >= 0.9 of host`. A sentence certainly holds, is certainly violated, or
+// is unclear. Be aware that a sentence is about every cell that it matches.
 package gate
 
 import (
@@ -16,7 +16,7 @@ import (
 // Schema names the version of a gate's answer.
 const Schema = "bridgetoll.gate/1"
 
-// Outcome is what is known of a sentence.
+// Outcome says what is known about a sentence.
 type Outcome string
 
 // The outcomes, from the worst on.
@@ -27,17 +27,16 @@ const (
 	Holds    Outcome = "holds" // certainly true
 )
 
-// Outcomes are all of them, from the worst on.
+// Outcomes returns all outcomes, from the worst on.
 func Outcomes() []Outcome { return []Outcome{Violated, Missing, Unclear, Holds} }
 
-// Report says of each sentence whether it holds; its JSON form is documented in
-// docs/results.md.
+// Report says for each sentence whether it holds; its JSON form is documented in docs/results.md.
 type Report struct {
 	Schema      string             `json:"schema"`
 	Name        string             `json:"name"` // of the results file
 	Environment sample.Environment `json:"environment"`
 	Rounds      int                `json:"rounds"`
-	Outcome     Outcome            `json:"outcome"` // the worst
+	Outcome     Outcome            `json:"outcome"` // the worst of its rules
 	Rules       []Rule             `json:"rules"`
 }
 
@@ -46,27 +45,27 @@ type Rule struct {
 	Sentence string  `json:"sentence"`
 	Outcome  Outcome `json:"outcome"`
 	Checks   []Check `json:"checks"`
-	Why      string  `json:"why,omitempty"` // it has no check, or is not confirmed
+	Why      string  `json:"why,omitempty"` // why it has no check, or is not confirmed
 }
 
-// Check is one cell that a sentence is about.
+// Check is the comparison of one cell with a sentence.
 type Check struct {
 	Label string `json:"label"`
 	sample.Cell
 	Metric  string   `json:"metric"`
-	Unit    string   `json:"unit"`         // of what follows; "ratio"
-	Of      string   `json:"of,omitempty"` // the label of the cell that it is a ratio to
+	Unit    string   `json:"unit"`         // of the figures that follow; "ratio"
+	Of      string   `json:"of,omitempty"` // label of the cell that the ratio is to
 	Limit   float64  `json:"limit"`
 	Median  *float64 `json:"median,omitempty"`
-	Low     *float64 `json:"low,omitempty"` // it is certainly from here
+	Low     *float64 `json:"low,omitempty"` // the figure is certainly not below it
 	High    *float64 `json:"high,omitempty"`
 	N       int      `json:"n"`
 	Epochs  int      `json:"epochs,omitempty"`
 	Outcome Outcome  `json:"outcome"`
-	Why     string   `json:"why,omitempty"` // it is missing or unclear
+	Why     string   `json:"why,omitempty"` // why it is missing or unclear
 }
 
-// Judge holds a file against sentences.
+// Judge checks a file against sentences.
 func Judge(name string, f *sample.File, sentences []Sentence) *Report {
 	j := judging{analysis.Open(f)}
 	r := &Report{Schema: Schema, Name: name, Environment: f.Header.Environment, Rounds: f.End.Rounds, Outcome: Holds, Rules: []Rule{}}
@@ -78,8 +77,8 @@ func Judge(name string, f *sample.File, sentences []Sentence) *Report {
 	return r
 }
 
-// Confirm holds the report against one of a further run for the same sentences: what is violated in
-// one of them only is unclear, because the machine may have been in another state.
+// Confirm compares the report with that of a further run for the same sentences. A sentence that
+// only one of them violates is unclear, because the machine may have been in another state.
 func (r *Report) Confirm(further *Report) {
 	r.Outcome = Holds
 	for i := range r.Rules {
@@ -91,7 +90,7 @@ func (r *Report) Confirm(further *Report) {
 	}
 }
 
-// worse is the worse one of two outcomes.
+// worse returns the worse of two outcomes.
 func worse(a, b Outcome) Outcome {
 	all := Outcomes()
 	return all[min(slices.Index(all, a), slices.Index(all, b))]
@@ -125,18 +124,17 @@ func (j judging) about(s Sentence, i int) (metric string, ok bool) {
 	}
 	metric = metricOf(s.Metric, j.Series[i].Load)
 	if s.Of == (Name{}) && !sameUnit(workload.MetricOf(metric, j.Series[i].Load).Unit, s.Unit) {
-		return metric, false // CPU time for a byte, or for a trip
+		return metric, false // CPU time is per byte or per round trip, not both
 	}
 	return metric, j.has(c.Load, metric)
 }
 
-// sameUnit reports whether a limit is in the unit of a metric. A count has a unit that
-// nobody writes.
+// sameUnit reports whether a limit is in the unit of a metric. Nobody writes the unit of a count.
 func sameUnit(metric, limit string) bool {
 	return metric == limit || limit == "" && (metric == "1" || bare(metric))
 }
 
-// metricOf is the metric that a word means under a load.
+// metricOf returns the metric that a word means under a load.
 func metricOf(word string, l sample.Load) string {
 	switch word {
 	case Latency:
@@ -147,7 +145,7 @@ func metricOf(word string, l sample.Load) string {
 	return word
 }
 
-// has reports whether a load has a metric: any cell of it does, or should.
+// has reports whether any cell of a load has a metric, or should.
 func (j judging) has(load, metric string) bool {
 	w := workload.Of(j.File.Header.Plan.LoadOf(load))
 	return metric == w.Primary || metric == w.CPU() || slices.ContainsFunc(j.Series, func(s *analysis.Series) bool {
@@ -168,7 +166,7 @@ func (j judging) whyNone(s Sentence) string {
 	return fmt.Sprintf("the file has no %s of %s that the sentence is about", s.Metric, s.Mode)
 }
 
-// check holds one cell against a sentence.
+// check checks one cell against a sentence.
 func (j judging) check(s Sentence, i int, metric string) Check {
 	l := j.Series[i].Load
 	c := j.Series[i].Cell
@@ -219,8 +217,8 @@ func label(c sample.Cell) string {
 	return analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, Shape: c.Shape, Point: c.Point}.Name()
 }
 
-// reference is the cell of the mode called n that cell i is compared with: one of the same
-// placement, load, shape and backend, at the same target if there is one.
+// reference returns the cell of mode n that cell i is compared with: one with the same placement,
+// load, shape and backend, and if possible the same target.
 func (j judging) reference(n Name, i int) (b int, ok bool) {
 	c := j.Series[i].Cell
 	b = -1
@@ -239,7 +237,7 @@ func (j judging) reference(n Name, i int) (b int, ok bool) {
 	return b, b >= 0
 }
 
-// outcome is what is known if the figure is certainly from low to high.
+// outcome returns the outcome if the figure is certainly between low and high.
 func (s Sentence) outcome(low, high float64) Outcome {
 	var holds, violated bool
 	switch s.Compare {

@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// measured is a run with bulk of 40, 32 and 10 Gbit/s, and round trips of 20, 24 and 60 µs,
-// over host, bridge and publish-proxy, known to a per cent.
+// measured makes a run with bulk of 40, 32 and 10 Gbit/s, and round trips of 20, 24 and 60 µs, over
+// host, bridge and publish-proxy, with intervals of about 1 %.
 func measured(t *testing.T, rounds int, change ...func(*sample.File)) *sample.File {
 	t.Helper()
 	var cells []sample.Cell
@@ -44,16 +44,16 @@ func outcome(t *testing.T, f *sample.File, text string) gate.Rule {
 	return r.Rules[0]
 }
 
-// Each mode of a search has a control: a ratio to a mode is judged by that one's own noise.
+// Each mode of a search has a control: a ratio to a mode is judged by that mode's own noise.
 func TestOwnNoise(t *testing.T) {
 	bridge := judgetest.HostCell(mode.Bridge, workload.Bulk)
 	cells := append(judgetest.Trio(mode.Bridge, workload.Bulk), judgetest.Control(bridge), judgetest.HostCell(mode.PublishProxy, workload.Bulk))
-	noise := []float64{0, 0.3, 0.003, 0.003, 0.003} // of host against itself it is large
+	noise := []float64{0, 0.3, 0.003, 0.003, 0.003} // that of host is large
 	f := judgetest.New(t, cells...).Rounds(12, judgetest.Noisy(noise, 40, 40, 32, 32, 16)).File
 	if r := outcome(t, f, "publish-proxy.throughput >= 0.48 of bridge"); r.Outcome != gate.Holds {
 		t.Errorf("by bridge's control: %+v", r)
 	}
-	cells[3] = judgetest.HostCell(mode.Native, workload.Bulk) // which leaves host's
+	cells[3] = judgetest.HostCell(mode.Native, workload.Bulk) // the only cell with the noise of host
 	f = judgetest.New(t, cells...).Rounds(12, judgetest.Noisy(noise, 40, 40, 32, 32, 16)).File
 	if r := outcome(t, f, "publish-proxy.throughput >= 0.48 of bridge"); r.Outcome != gate.Unclear {
 		t.Errorf("by host's control: %+v", r)
@@ -79,7 +79,7 @@ func TestOutcomes(t *testing.T) {
 		"bridge.cpu <= 1.3 of host":                         gate.Holds, // bulk 1.25, rr 1
 		"bridge.cpu <= 1.1 of host":                         gate.Violated,
 		"bridge.cpu <= 1.1 of host load rr":                 gate.Holds,
-		"bridge.cpu <= 1 s/GB":                              gate.Holds, // of bulk alone
+		"bridge.cpu <= 1 s/GB":                              gate.Holds, // bulk only
 		"bridge.throughput >= 0.7 of host from container":   gate.Missing,
 		"routed.throughput >= 0.7 of host":                  gate.Missing,
 		"bridge.throughput >= 0.7 of routed":                gate.Missing,
@@ -119,7 +119,7 @@ func TestNotKnown(t *testing.T) {
 	}
 }
 
-// What failed cannot pass, nor what could not be built.
+// A cell that failed or could not be built does not pass.
 func TestFailed(t *testing.T) {
 	failed := measured(t, 12, func(f *sample.File) {
 		for i := range f.Visits {
@@ -160,7 +160,7 @@ func TestWorstOutcome(t *testing.T) {
 	}
 }
 
-// What is violated in one of two runs only is unclear.
+// A sentence that only one of two runs violates is unclear.
 func TestConfirm(t *testing.T) {
 	for _, c := range []struct {
 		here, there, want gate.Outcome

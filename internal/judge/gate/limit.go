@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// costs are the units of CPU time for a payload byte, and their base unit's.
+// costs maps units of CPU time per payload byte to base units.
 var costs = map[string]float64{"s/B": 1, "ns/B": 1e-9, "s/GB": 1e-9, "ms/GB": 1e-12}
 
 // limit reads NUMBER of MODE, NUMBER % of MODE, or NUMBER UNIT.
@@ -60,7 +60,7 @@ func (p *parser) ratio(number word, x float64) (err error) {
 	return nil
 }
 
-// scaled is a number of a unit in that unit's base unit.
+// scaled converts a number to the base unit.
 func scaled(x float64, unit string) (_ float64, base string, err error) {
 	scale, is := costs[unit]
 	base = "s/B"
@@ -81,7 +81,7 @@ func scaled(x float64, unit string) (_ float64, base string, err error) {
 	return x, base, nil
 }
 
-// fits refuses a limit that is not of the metric's kind, where that is known.
+// fits returns an error for a limit that is not of the metric's kind, if that is known.
 func (p *parser) fits(number, unit word) error {
 	of := workload.MetricOf(p.s.Metric, sample.Load{}).Unit
 	switch p.s.Metric {
@@ -94,7 +94,7 @@ func (p *parser) fits(number, unit word) error {
 		of = "s or s/B"
 	}
 	for _, name := range p.known.Metrics {
-		if name == p.s.Metric { // of a program
+		if name == p.s.Metric { // metric of a program
 			return nil
 		}
 	}
@@ -108,10 +108,10 @@ func (p *parser) fits(number, unit word) error {
 	return p.hinted(unit, "such as "+number.text+" "+example(of), "%s is in %s, not in %s", p.s.Metric, of, unit.text)
 }
 
-// bare reports whether a unit is that of a mere count.
+// bare reports whether a unit is a plain count.
 func bare(unit string) bool { return !strings.ContainsAny(unit, "/") && unit != "s" && unit != "1" }
 
-// example is how people write a unit.
+// example shows how people write a unit.
 func example(base string) string {
 	switch base {
 	case "s":

@@ -15,22 +15,22 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
-// Sentence is what must hold: `bridge.throughput >= 0.9 of host from container`.
+// Sentence is a condition on figures: `bridge.throughput >= 0.9 of host from container`.
 type Sentence struct {
-	Text    string  // as it was written
+	Text    string  // as written
 	Mode    Name    // whose figure it is about
-	Metric  string  // as in a report, or an alias
+	Metric  string  // name as in a report, or an alias
 	Compare string  // >=, <=, > or <
 	Limit   float64 // in the unit, or as a ratio
-	Unit    string  // base unit of the limit; "" of a mere number
-	Of      Name    // the mode that it is a ratio to; zero: it is the figure itself
-	// What cells it is about: all that match, where these are empty.
+	Unit    string  // base unit of the limit; "" for a plain number
+	Of      Name    // mode that the ratio is to; zero: the limit is on the figure itself
+	// What narrows the cells that it is about; "" matches all.
 	From, To, Load, On string
-	At                 string // which point of a sweep
+	At                 string // point of a sweep
 	Pin                string // placement on CPUs
 }
 
-// Name is a mode, perhaps with a variant of it.
+// Name is a mode, with a variant of it if Tune is set.
 type Name struct{ Mode, Tune string }
 
 func (n Name) String() string {
@@ -43,7 +43,7 @@ func (n Name) String() string {
 // SyntaxError says what cannot be understood in a sentence, and where.
 type SyntaxError struct {
 	Text string // the sentence
-	At   int    // the character, from 1; 0: the end
+	At   int    // number of the character, from 1; 0: the end
 	Err  error
 	hint string
 }
@@ -58,7 +58,7 @@ func (e *SyntaxError) Error() string {
 
 func (e *SyntaxError) Unwrap() error { return e.Err }
 
-// Hint is what was meant, or what a sentence is.
+// Hint suggests what was meant, or explains the form of a sentence.
 func (e *SyntaxError) Hint() string {
 	var unknown *suggest.UnknownError
 	if errors.As(e.Err, &unknown) {
@@ -72,15 +72,14 @@ func (e *SyntaxError) Hint() string {
 
 // Aliases of metrics.
 const (
-	Latency = "latency" // the median
-	CPU     = "cpu"     // CPU time of a unit of the load's work
+	Latency = "latency" // median latency
+	CPU     = "cpu"     // CPU time per unit of the load's work
 )
 
-// Words are what names in sentences can be besides those of the catalogues: what a results
-// file has.
+// Words holds the names of a results file that sentences may use besides those of the catalogues.
 type Words struct{ Modes, Metrics, Backends, Points []string }
 
-// WordsOf are those of a file.
+// WordsOf returns the words of a file.
 func WordsOf(f *sample.File) Words {
 	var w Words
 	for _, c := range f.Header.Plan.Cells {
@@ -101,10 +100,10 @@ func WordsOf(f *sample.File) Words {
 	return w
 }
 
-// longest is how many bytes a sentence has at most.
+// longest is the largest number of bytes of a sentence.
 const longest = 1000
 
-// Parse reads a sentence; the error is a *SyntaxError.
+// Parse reads a sentence. An error is a *SyntaxError.
 func Parse(text string, known Words) (Sentence, error) {
 	p := &parser{text: text, words: split(text), known: known, s: Sentence{Text: text}}
 	if len(text) > longest || !utf8.ValidString(text) {
@@ -119,13 +118,13 @@ func Parse(text string, known Words) (Sentence, error) {
 	return p.s, nil
 }
 
-// word is a part of a sentence, and at which character it begins, from 1.
+// word is a part of a sentence, with the number of its first character, from 1.
 type word struct {
 	text string
 	at   int
 }
 
-// class is what a word is made of.
+// class is a class of characters.
 type class int
 
 const (
@@ -157,13 +156,13 @@ func split(text string) []word {
 	return out
 }
 
-// classOf is that of a character behind one of another class.
+// classOf returns the class of a character that follows one of class before.
 func classOf(r rune, before class) class {
 	within := before == name
 	switch {
 	case unicode.IsSpace(r):
 		return space
-	case strings.ContainsRune("<>≥≤", r), r == '=' && !within && before != number: // not in bridge+mtu=9000
+	case strings.ContainsRune("<>≥≤", r), r == '=' && !within && before != number: // not the = in bridge+mtu=9000
 		return comparator
 	case within:
 		return name
@@ -188,7 +187,7 @@ func (p *parser) hinted(w word, hint, format string, args ...any) error {
 	return &SyntaxError{Text: p.text, At: w.at, Err: fmt.Errorf(format, args...), hint: hint}
 }
 
-// next takes a word; at the end it is empty.
+// next takes a word; it is empty at the end.
 func (p *parser) next() word {
 	if len(p.words) == 0 {
 		return word{}
@@ -219,7 +218,7 @@ func (p *parser) subject() (err error) {
 	return nil
 }
 
-// mode reads a mode, perhaps with a variant: bridge+mtu=9000.
+// mode reads a mode, with or without a variant: bridge+mtu=9000.
 func (p *parser) mode(w word) (Name, error) {
 	var n Name
 	n.Mode, n.Tune, _ = strings.Cut(w.text, "+")
@@ -230,7 +229,7 @@ func (p *parser) mode(w word) (Name, error) {
 			n.Mode, n.Tune = string(m), strings.TrimSuffix(tune, "+")
 		}
 	}
-	if slices.Contains(p.known.Modes, w.text) { // an endpoint, whose name may have a plus
+	if slices.Contains(p.known.Modes, w.text) { // an endpoint, whose name may contain a plus
 		return Name{Mode: w.text}, nil
 	}
 	for _, m := range p.known.Modes {
@@ -271,7 +270,8 @@ func (p *parser) comparator() error {
 	return p.hinted(w, "comparators are: >=, <=, >, <", "unknown comparator %q", w.text)
 }
 
-// joined takes a word with what is written right behind it: of 16k the number is a word of its own.
+// joined takes a word together with what follows without a space: in 16k the number is a word of
+// its own.
 func (p *parser) joined() word {
 	w := p.next()
 	for w.text != "" && len(p.words) > 0 && p.words[0].at == w.at+utf8.RuneCountInString(w.text) {

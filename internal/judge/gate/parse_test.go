@@ -86,7 +86,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// Whatever is read, it is a sentence of finite numbers, or an error that points into the text.
+// Any text is a sentence of finite numbers, or an error that points into the text.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"bridge.throughput >= 0.9 of host", "bridge+mtu=9000.cpu<150% of host load rr", "x.latency ≤ 5 µs from here on lab to address",
 		"bridge.loss < 1e9%", ". > 1 of .", "bridge.latency<=-1us", "\xff", "==", "bridge.latency >= 99999999999999999999999999 h"} {
