@@ -10,8 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// answer says what is slow or loses packets, or that nothing is named, or that it cannot be
-// told; nil if nothing was measured. It names only faults.
+// answer names what is slow or loses packets, or says that nothing is named or nothing can be told.
+// It names only faults. It returns nil if nothing was measured.
 func (m *Mesh) answer() *analysis.Answer {
 	if m.Empty() {
 		return nil
@@ -50,7 +50,7 @@ func (m *Mesh) answer() *analysis.Answer {
 	return m.withoutResult(a)
 }
 
-// firm says that a fault is not as certain as one of more sweeps; "" if it is.
+// firm says that a fault is less certain than one of more sweeps; "" if it is not.
 func (m *Mesh) firm() string {
 	if m.Sweeps >= stats.MinJudged {
 		return ""
@@ -58,7 +58,7 @@ func (m *Mesh) firm() string {
 	return fmt.Sprintf("That rests on %s only: run more before you act on it (--sweeps, --budget).", count(m.Sweeps, "sweep"))
 }
 
-// withoutResult adds how many pairs have none.
+// withoutResult adds the number of pairs without a result.
 func (m *Mesh) withoutResult(a *analysis.Answer) *analysis.Answer {
 	if n := slices.DeleteFunc(slices.Clone(m.Failed), func(f Failed) bool { return len(f.Nodes) == 1 }); len(n) > 0 {
 		a.Add("Without a result: " + count(len(n), "pair") + ".")
@@ -66,12 +66,12 @@ func (m *Mesh) withoutResult(a *analysis.Answer) *analysis.Answer {
 	return a
 }
 
-// hidden is how many times slower something can be without being told from the noise, from
+// hidden is the factor by which something can be slower without being told from the noise, from
 // which on nothing is said to be healthy.
 const hidden = 3
 
-// none says that nothing is named, of what is judged only, and what would have been; or that
-// nothing can be.
+// none says that nothing is named, in the metrics that were judged, and what would have been named;
+// or that nothing can be named.
 func (m *Mesh) none() string {
 	var known, from, unknown, noisy, alone, out []string
 	for _, l := range loadsOfMesh {
@@ -120,7 +120,7 @@ func (m *Mesh) none() string {
 	return strings.Join(out, " ")
 }
 
-// onePair reports whether all that was measured is between the same two nodes.
+// onePair reports whether everything was measured between the same two nodes.
 func (m *Mesh) onePair() bool {
 	for _, x := range m.Metrics {
 		if !x.OnePair {
@@ -130,7 +130,7 @@ func (m *Mesh) onePair() bool {
 	return len(m.Metrics) > 0
 }
 
-// factor is a number of times: with two decimals, or if it is large with none.
+// factor prints a factor, with two decimals or, if it is large, none.
 func factor(x float64) string {
 	const large = 10
 	if x >= large {
@@ -139,7 +139,7 @@ func factor(x float64) string {
 	return fmt.Sprintf("%.2f", x)
 }
 
-// brief is a fault's subject and how slow it is, without how it compares.
+// brief names a fault's subject and how slow it is, without the comparison.
 func (m *Mesh) brief(faults []Fault) string {
 	x := faults[0]
 	who := x.Nodes[0]
@@ -170,7 +170,7 @@ func (m *Mesh) brief(faults []Fault) string {
 	return who + " " + troubles(faults, does, lose) + ": " + strings.Join(say, ", ") + "."
 }
 
-// rate is what a fault's throughput is compared with, and in which direction.
+// rate says what a fault's throughput is compared with, and in which direction.
 func (m *Mesh) rate(x Fault) string {
 	const typical = "the typical throughput"
 	switch {
@@ -186,7 +186,7 @@ func (m *Mesh) rate(x Fault) string {
 	return typical + " in what it receives"
 }
 
-// answerBeside says what is slow where two modes stand beside each other: a link, or only the mode.
+// answerBeside says what is slow if the mesh has two modes: a link, or only the mode.
 func (m *Mesh) answerBeside(a *analysis.Answer) {
 	const most = 3
 	said := 0

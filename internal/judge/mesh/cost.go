@@ -12,45 +12,45 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Cost is what the mesh's mode costs in a metric: each of its visits is held against that
-// beside it, over the same link in the same sweep. A link that is slow in both modes costs
-// no more than others do; so what is slow here is not the link.
+// Cost says what the mesh's mode costs in a metric. Each of its visits is compared with that of the
+// mode beside it, over the same link in the same sweep. A link that is slow in both modes costs no
+// more than others, so high costs are not the link's.
 type Cost struct {
 	Load string `json:"load"`
-	// Ratio is that of the mode to the one beside it: the median of the links' ratios.
+	// Ratio is the ratio of the mode to the one beside it: the median of the links' ratios.
 	Ratio float64  `json:"ratio"`
-	Low   *float64 `json:"low,omitempty"` // 95 % interval; nil: of one sweep
+	Low   *float64 `json:"low,omitempty"` // 95 % interval; nil after one sweep
 	High  *float64 `json:"high,omitempty"`
-	// OnePair says that only one pair of nodes has results: there is no other link on which the
-	// mode could cost less.
+	// OnePair says that only one pair of nodes has results, so no other link shows what the mode
+	// costs.
 	OnePair bool `json:"one_pair,omitempty"`
-	// NamedFrom is how many times more than is typical the mode must cost on a link to be
-	// told from the noise; nil: the noise is not known.
+	// NamedFrom is how many times the typical cost a link must have to be told from the noise; nil
+	// if the noise is not known.
 	NamedFrom *float64 `json:"named_from,omitempty"`
-	// Links are those that have a result in both modes; of round trips each is there once. A
-	// large mesh lists those with a verdict.
+	// Links are the links that have a result in both modes; for round trips each is listed once. A
+	// large mesh lists only those with a verdict.
 	Links []LinkCost `json:"links"`
-	// Faults are links and nodes where the mode costs more than is typical; their ratios
-	// are to that.
+	// Faults are links and nodes where the mode costs more than is typical; their ratios are to the
+	// typical cost.
 	Faults []Fault `json:"faults"`
 }
 
-// LinkCost is what the mode costs on a link.
+// LinkCost says what the mode costs on a link.
 type LinkCost struct {
 	Nodes  [2]string `json:"nodes"` // from, to
 	Value  float64   `json:"value"`
 	Beside float64   `json:"beside"` // in the other mode
-	Ratio  float64   `json:"ratio"`  // the median over the sweeps, without what all links drifted by
+	Ratio  float64   `json:"ratio"`  // median over the sweeps, without the drift that all links share
 	Low    *float64  `json:"low,omitempty"`
 	High   *float64  `json:"high,omitempty"`
-	// Verdict is "" if it is as its nodes make it.
+	// Verdict is "" if the link is as its nodes make it.
 	Verdict Verdict `json:"verdict,omitempty"`
 }
 
-// String is the ratio with its interval.
+// String returns the ratio with its interval.
 func (c LinkCost) String() string { return ratioText(c.Ratio, c.Low, c.High) }
 
-// String is the ratio with its interval.
+// String returns the ratio with its interval.
 func (c Cost) String() string { return ratioText(c.Ratio, c.Low, c.High) }
 
 // Verdict says what makes a link slow.
@@ -58,14 +58,15 @@ type Verdict string
 
 // The verdicts.
 const (
-	SlowLink Verdict = "link" // it is slow in the other mode, too
-	SlowMode Verdict = "mode" // only the mode is: it costs more there than on other links
+	SlowLink Verdict = "link" // the link is slow in the other mode, too
+	SlowMode Verdict = "mode" // only the mode is slow: it costs more on this link than on others
 	SlowBoth Verdict = "both"
-	// SlowUndecided is slow in the mode; the noise hides which of the two it is.
+	// SlowUndecided means that the link is slow in the mode, but the noise hides which of the two
+	// it is.
 	SlowUndecided Verdict = "undecided"
 )
 
-// Say is the verdict in words: "slow link", "slow CNI".
+// Say returns the verdict in words: "slow link", "slow CNI".
 func (m *Mesh) Say(v Verdict) string {
 	switch v {
 	case SlowLink:
@@ -80,7 +81,7 @@ func (m *Mesh) Say(v Verdict) string {
 	return ""
 }
 
-// upper is what the mesh's mode adds to the nodes' own network: on Kubernetes the CNI.
+// upper names what the mesh's mode adds to the nodes' own network: on Kubernetes the CNI.
 func (m *Mesh) upper() string {
 	if m.Mode == string(mode.Pod) {
 		return "CNI"
@@ -88,7 +89,7 @@ func (m *Mesh) upper() string {
 	return m.Mode
 }
 
-// Network is a mode's network in words.
+// Network names a mode's network.
 func Network(name string) string {
 	switch name {
 	case string(mode.Pod), string(mode.Host):
@@ -97,19 +98,19 @@ func Network(name string) string {
 	return "network of mode " + name
 }
 
-// ofMode are the visits of one of the mesh's two modes.
+// ofMode returns the visits of one of the mesh's two modes.
 func ofMode(pairs []sample.PairVisit, beside bool) []sample.PairVisit {
 	return slices.DeleteFunc(slices.Clone(pairs), func(v sample.PairVisit) bool { return v.Beside != beside })
 }
 
-// turn is where two visits of a link stand beside each other.
+// turn identifies two visits of a link that are compared with each other.
 type turn struct {
 	sweep int
 	pair  sample.Pair
 	load  string
 }
 
-// addCosts holds the mesh's visits against those beside them.
+// addCosts compares the mesh's visits with those of the mode beside it.
 func (m *Mesh) addCosts(p sample.Plan, pairs []sample.PairVisit, own, beside judged) {
 	other := map[turn]float64{}
 	for _, v := range pairs {
@@ -137,7 +138,7 @@ func (m *Mesh) addCosts(p sample.Plan, pairs []sample.PairVisit, own, beside jud
 		fit := model.New(len(p.Mesh.Nodes), sample.BothWays(l.load), visits)
 		byFit := [][]model.Fault{nil}
 		c := Cost{Load: l.load, Links: []LinkCost{}, Faults: []Fault{}, OnePair: fit.Alone}
-		if !fit.Alone { // else there is no other link to hold it against
+		if !fit.Alone { // else there is no other link to compare with
 			byFit, _ = model.Faults(fit)
 			c.NamedFrom = number(fit.LeastLink())
 		}
@@ -152,7 +153,7 @@ func (m *Mesh) addCosts(p sample.Plan, pairs []sample.PairVisit, own, beside jud
 	}
 }
 
-// linkCosts are what the mode costs on each link.
+// linkCosts returns what the mode costs on each link.
 func (m *Mesh) linkCosts(metric string, fit *model.Fit, slow marks, own, beside judged) []LinkCost {
 	out := []LinkCost{}
 	n := len(m.Nodes)
@@ -184,7 +185,7 @@ func (m *Mesh) linkCosts(metric string, fit *model.Fit, slow marks, own, beside 
 	return out
 }
 
-// typicalCosts is a sentence about what the mode costs on most links.
+// typicalCosts says what the mode costs on most links.
 func (m *Mesh) typicalCosts() string {
 	var parts []string
 	where := "on a typical link"
@@ -211,7 +212,7 @@ func (m *Mesh) typicalCosts() string {
 	return fmt.Sprintf("What the %s costs %s: %s.", m.upper(), where, strings.Join(parts, ", "))
 }
 
-// sayCost is a sentence about where the mode costs more than it does on most links.
+// sayCost says where the mode costs more than on most links.
 func (m *Mesh) sayCost(metric string, x Fault) string {
 	who := "on all links of " + x.Nodes[0]
 	switch {
@@ -233,12 +234,12 @@ func (m *Mesh) sayCost(metric string, x Fault) string {
 	return fmt.Sprintf("Slow %s %s: "+what+", and the %s is not the cause.", m.upper(), who, x, m.upper(), Network(m.Beside.Mode))
 }
 
-// undecided says of n links that the noise hides what makes them slow.
+// undecided says that the noise hides what makes n links slow.
 func (m *Mesh) undecided(n int) string {
 	return fmt.Sprintf("%s slow on the %s. The noise hides whether the link or the %s is the cause; run more sweeps", were(n, "link"), Network(m.Mode), m.upper())
 }
 
-// costFindings say what makes links slow: the links themselves, or only the mode.
+// costFindings says what makes links slow: the links themselves, or only the mode.
 func (m *Mesh) costFindings() []string {
 	out := []string{m.typicalCosts()}
 	for _, subject := range m.Beside.subjects() {
@@ -255,7 +256,7 @@ func (m *Mesh) costFindings() []string {
 		named++
 		out = append(out, m.undecided(n)+".")
 	}
-	for _, subject := range m.subjects() { // lost packets are no slowness
+	for _, subject := range m.subjects() { // lost packets are not slowness
 		lost := slices.DeleteFunc(slices.Clone(subject), func(x Fault) bool { return x.Metric != workload.RetransmissionRate })
 		if len(lost) > 0 {
 			named++
@@ -268,7 +269,7 @@ func (m *Mesh) costFindings() []string {
 	return append(out, m.Beside.nothingSlow(), m.noCost())
 }
 
-// noCost says that the mode costs the same everywhere, as far as that is known.
+// noCost says that the mode costs the same everywhere, as far as is known.
 func (m *Mesh) noCost() string {
 	var from []string
 	for _, l := range loadsOfMesh {
@@ -289,7 +290,7 @@ func (m *Mesh) noCost() string {
 	return fmt.Sprintf("The %s is reported as slow on no link: that takes %s what it costs elsewhere.", m.upper(), strings.Join(from, " or "))
 }
 
-// count is how many links have a verdict, in any metric, each once.
+// count returns the number of links that have a verdict in any metric.
 func (m *Mesh) count(v Verdict) int {
 	seen := map[[2]string]bool{}
 	for _, c := range m.Costs {
@@ -302,7 +303,7 @@ func (m *Mesh) count(v Verdict) int {
 	return len(seen)
 }
 
-// mergeFailed puts what has no result in one mode or in both into one list.
+// mergeFailed merges what has no result in one mode, or in both, into one list.
 func mergeFailed(own, beside []Failed, ownMode, besideMode string) []Failed {
 	out := []Failed{}
 	left := slices.Clone(beside)
@@ -324,7 +325,7 @@ func mergeFailed(own, beside []Failed, ownMode, besideMode string) []Failed {
 	return out
 }
 
-// by is the network in which something failed: " by the pod network"; "" if in all.
+// by names the network in which something failed: " by the pod network"; "" if in all.
 func (f Failed) by() string {
 	if f.Mode == "" {
 		return ""

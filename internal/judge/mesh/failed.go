@@ -9,9 +9,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// tally counts the visits to something, in their order.
+// tally counts the visits to a node or pair, in their order.
 type tally struct {
-	good, bad int // bad: since the last good one
+	good, bad int // bad: failed visits since the last good one
 	last      string
 }
 
@@ -22,13 +22,12 @@ func (t tally) add(v sample.PairVisit) tally {
 	return tally{t.good, t.bad + 1, v.Failure}
 }
 
-// leftAfter is of how many partners in a row all visits of a node must have failed
-// for it to have left, where the engine does not know, and in how many sweeps those
-// of a pair.
+// leftAfter is the number of partners in a row for which all visits of a node must have failed
+// before it counts as gone, if the engine does not know; for a pair, the number of sweeps.
 const leftAfter = 2
 
-// failedOfMesh lists nodes that never answered or that left, and pairs of other
-// nodes that have no result under a load.
+// failedOfMesh lists nodes that never answered or that left, and pairs of other nodes that have no
+// result under a load.
 func failedOfMesh(p sample.Plan, pairs []sample.PairVisit) []Failed {
 	names := func(nodes ...int) (out []string) {
 		for _, n := range nodes {
@@ -47,7 +46,7 @@ func failedOfMesh(p sample.Plan, pairs []sample.PairVisit) []Failed {
 	out := []Failed{}
 	gone := make([]bool, len(nodes))
 	for i, t := range nodes {
-		// The node is not named: of two, it is unknown which one.
+		// With two nodes the node is not named, because it is unknown which one failed.
 		guess := len(nodes) > 2 && (t.bad >= leftAfter*p.VisitsInMode() || t.bad > 0 && t.good == 0)
 		if known := left[p.Mesh.Nodes[i].Name] && t.bad > 0; !known && !guess {
 			continue
@@ -61,8 +60,7 @@ func failedOfMesh(p sample.Plan, pairs []sample.PairVisit) []Failed {
 	return out
 }
 
-// failedLink is a pair none of whose visits under a load is a result, or none of
-// the last two sweeps.
+// failedLink is a pair without any result under a load, or without one in the last two sweeps.
 type failedLink struct {
 	pair sample.Pair // in the nodes' order
 	load string
@@ -77,7 +75,7 @@ func failedLinks(pairs []sample.PairVisit, gone []bool) []failedLink {
 	of := func(v sample.PairVisit) key {
 		return key{sample.Pair{min(v.Pair[0], v.Pair[1]), max(v.Pair[0], v.Pair[1])}, v.Load}
 	}
-	links := map[key]tally{} // only those that failed at all: there may be many
+	links := map[key]tally{} // only those that ever failed, because there may be many links
 	for _, v := range pairs {
 		if v.Failure != "" && !gone[v.Pair[0]] && !gone[v.Pair[1]] {
 			links[of(v)] = tally{}
@@ -104,7 +102,7 @@ func failedLinks(pairs []sample.PairVisit, gone []bool) []failedLink {
 	return out
 }
 
-// gone says which nodes and links have no result, or none any more.
+// gone says which nodes and links have no result, or have lost it.
 func (m *Mesh) gone() []string {
 	var out []string
 	for _, f := range m.Failed {
@@ -122,7 +120,7 @@ func (m *Mesh) gone() []string {
 	return out
 }
 
-// failedSince says how many visits failed at the end, of a load or all.
+// failedSince says how many visits under a load, or under all, failed at the end.
 func failedSince(load string, visits int) string {
 	if load != "" {
 		load = " of " + load

@@ -9,32 +9,33 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// LabelGroup are the links between nodes by a label that the cluster gave them, such as the
-// zone.
+// LabelGroup summarizes the links between nodes with given values of a label that the cluster gave
+// them, such as the zone.
 type LabelGroup struct {
-	Label string `json:"label"` // its key
-	// Across says that their nodes differ in it.
+	Label string `json:"label"` // the label's key
+	// Across says that the links' nodes differ in the label.
 	Across bool `json:"across,omitempty"`
-	// From and To are its values; "": all of them together. A node without the label has noLabel.
+	// From and To are values of the label; "" stands for all of them together. A node without the
+	// label has noLabel.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
 	// Metrics are LatencyP50 and Throughput.
 	Metrics map[string]GroupMetric `json:"metrics"`
 }
 
-// GroupMetric is what the links of a group are like.
+// GroupMetric summarizes the links of a group in a metric.
 type GroupMetric struct {
 	Median float64 `json:"median"`
-	Links  int     `json:"links"` // of throughput, each way is one
+	Links  int     `json:"links"` // for throughput, each direction counts
 }
 
 // noLabel is the value of a node that lacks the label.
 const noLabel = "(none)"
 
-// ShortLabel is a label's key without who gave it its name: "zone".
+// ShortLabel returns a label's key without its prefix: "zone".
 func ShortLabel(key string) string { return key[strings.LastIndexByte(key, '/')+1:] }
 
-// labelOf is a node's value.
+// labelOf returns a node's value of a label.
 func labelOf(n sample.Node, key string) string {
 	if v := n.Labels[key]; v != "" {
 		return v
@@ -42,7 +43,7 @@ func labelOf(n sample.Node, key string) string {
 	return noLabel
 }
 
-// addGroups finds the links within and across the values of each label that tells nodes apart.
+// addGroups finds the links within and across the values of each label that distinguishes nodes.
 func (m *Mesh) addGroups(keys []string, fs fits) {
 	for _, key := range keys {
 		var values []string
@@ -51,7 +52,7 @@ func (m *Mesh) addGroups(keys []string, fs fits) {
 				values = append(values, v)
 			}
 		}
-		if len(values) < 2 { //nolint:mnd // of one value nothing differs
+		if len(values) < 2 { //nolint:mnd // with one value there is nothing to compare
 			continue
 		}
 		slices.Sort(values)

@@ -7,7 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// addRates says how much is sent again of what passes what is at fault, each way.
+// addRates adds the retransmission rates of what passes the faulty node or link, in each direction.
 func (x *Fault) addRates(fit *model.Fit, of model.Fault) {
 	x.Low, x.High = number(model.Rate(fit.Level*of.Low)), number(model.Rate(fit.Level*of.High))
 	i := of.Nodes[0]
@@ -21,7 +21,7 @@ func (x *Fault) addRates(fit *model.Fit, of model.Fault) {
 	}
 }
 
-// loses says how much is sent again.
+// loses says at which rate a fault retransmits.
 func (m *Mesh) loses(x Fault) string {
 	typical := percent(m.Metrics[workload.RetransmissionRate].Typical)
 	switch x.Kind {
@@ -40,11 +40,11 @@ func (m *Mesh) loses(x Fault) string {
 		percent(*x.RateOut), percent(*x.RateIn), typical, x.Slow, x.Of)
 }
 
-// percent is a share in words.
+// percent prints a share in %.
 func percent(x float64) string { return fmt.Sprintf("%.2f %%", 100*x) }
 
-// troubles is what the faults of one subject are: that it is slow, that it loses
-// packets, or both. What it loses is the last of its faults.
+// troubles says that a subject is slow, that it loses packets, or both. A loss is the last of its
+// faults.
 func troubles(faults []Fault, slow, loses string) string {
 	switch n := len(faults); {
 	case faults[n-1].Metric != workload.RetransmissionRate:
@@ -55,7 +55,7 @@ func troubles(faults []Fault, slow, loses string) string {
 	return slow + " and " + loses
 }
 
-// nothingLost says that no link loses packets, as far as that is known.
+// nothingLost says that no link loses packets, as far as is known.
 func (m *Mesh) nothingLost() string {
 	x := m.Metrics[workload.RetransmissionRate]
 	if x.NamedFrom == nil {

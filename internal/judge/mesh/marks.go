@@ -7,17 +7,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh/model"
 )
 
-// marks are the links, from the row's node to the column's, that are slow or lose
-// packets by a fault that is named.
+// marks holds the links, from the row's node to the column's, that are slow or lose packets because
+// of a named fault.
 type marks struct {
 	all [][]bool
-	// out and in are those of them that are held against the row's node: what it sends
-	// to, and what it receives from the column's. What is its partner's fault is not.
+	// out and in mark those that count against the row's node: what it sends to the column's node,
+	// and what it receives from it. A fault of its partner does not count.
 	out, in [][]bool
 }
 
-// markLinks marks what each fault explains: the links that have half of it, in
-// logarithms, or more.
+// markLinks marks the links that each fault explains: those with at least half of it, in
+// logarithms.
 func markLinks(fit *model.Fit, faults []model.Fault) marks {
 	m := marks{square(fit.Nodes), square(fit.Nodes), square(fit.Nodes)}
 	for _, x := range faults {

@@ -13,13 +13,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// fits are the models of what was measured, by metric.
+// fits holds the models of the measured metrics.
 type fits struct {
 	metrics []string
 	of      map[string]*model.Fit
 }
 
-// loadsOfMesh are the metrics by which the loads of a mesh are judged.
+// loadsOfMesh lists the metrics by which the loads of a mesh are judged.
 var loadsOfMesh = []struct {
 	load, metric string
 	higher       bool
@@ -49,7 +49,7 @@ func fitMesh(p sample.Plan, pairs []sample.PairVisit) fits {
 	return out
 }
 
-// fitLoss fits a model to what bulk sent again; nil if no visit tells.
+// fitLoss fits a model to the retransmissions of bulk; it returns nil if no visit has their number.
 func fitLoss(p sample.Plan, pairs []sample.PairVisit) *model.Fit {
 	var sent []model.Sent
 	for _, v := range pairs {
@@ -70,7 +70,7 @@ type Report struct {
 	analysis.Said
 }
 
-// Base is what all studies have.
+// Base returns what all studies have.
 func (r *Report) Base() *analysis.Report { return &analysis.Report{Measured: r.Measured, Said: r.Said} }
 
 // Empty reports whether nothing has a result.
@@ -103,7 +103,7 @@ func Judge(f *sample.File) *Report {
 	return r
 }
 
-// judged is what one mode of a mesh came to.
+// judged holds the results of one mode of a mesh.
 type judged struct {
 	mesh *Mesh
 	fits fits
@@ -123,7 +123,8 @@ func judgeMode(p sample.Plan, mode string, sweeps int, pairs []sample.PairVisit)
 		out.slow[metric] = m.judge(metric, fs.of[metric], byFit[i])
 	}
 	if lost := fitLoss(p, pairs); lost != nil {
-		// By itself: what loses in a visit makes it slow, too, and proves nothing twice.
+		// Losses are judged separately: a loss in a visit makes it slow, too, and would count
+		// twice.
 		byFit, m.DoubtfulLoss = model.Faults(lost)
 		m.judge(workload.RetransmissionRate, lost, byFit[0])
 	}
@@ -143,7 +144,7 @@ func (fs fits) list() []*model.Fit {
 	return out
 }
 
-// number is x; nil if it is none that JSON can have.
+// number returns x, or nil if JSON cannot represent it.
 func number(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
@@ -151,8 +152,8 @@ func number(x float64) *float64 {
 	return &x
 }
 
-// ratioTo turns a factor by which something is slower, and its interval, into the
-// ratio of the metric.
+// ratioTo converts a factor by which something is slower, and its interval, to the ratio of the
+// metric.
 func ratioTo(metric string, factor, low, high float64) (x float64, l, h *float64) {
 	if metric == workload.Throughput {
 		return 1 / factor, number(1 / high), number(1 / low)
@@ -174,8 +175,8 @@ func (m *Mesh) addNodes(p sample.Plan, pairs []sample.PairVisit) {
 	}
 }
 
-// judge adds what a metric says of nodes and links. That a link is slow is said in
-// one way everywhere: a fault explains it.
+// judge adds the results of a metric for nodes and links. A link counts as slow everywhere only if
+// a fault explains it.
 func (m *Mesh) judge(metric string, fit *model.Fit, faults []model.Fault) marks {
 	slow := markLinks(fit, faults)
 	switch metric {
@@ -194,7 +195,7 @@ func (m *Mesh) judge(metric string, fit *model.Fit, faults []model.Fault) marks 
 
 func (m *Mesh) addEffects(metric, name string, effects []model.Effect, slow [][]bool) {
 	for i, e := range effects {
-		if e.Of > 1 && number(e.Factor) != nil { // of one link it would be the link's
+		if e.Of > 1 && number(e.Factor) != nil { // with one link the effect would be the link's
 			x, low, high := ratioTo(metric, e.Factor, e.Low, e.High)
 			m.Nodes[i].Effects[name] = Effect{Ratio: x, Low: low, High: high, Slow: trues(slow[i]), Of: e.Of}
 		}
@@ -211,7 +212,7 @@ func (m *Mesh) names(nodes []int) []string {
 	return out
 }
 
-// valueOf is a metric's value where its slowness in the model is x.
+// valueOf returns the value of a metric for the slowness x in the model.
 func valueOf(metric string, x float64) float64 {
 	switch metric {
 	case workload.Throughput:
@@ -222,7 +223,7 @@ func valueOf(metric string, x float64) float64 {
 	return x
 }
 
-// addMetric adds what a metric was like on all links, unless nothing was measured.
+// addMetric adds the summary of a metric over all links, unless nothing was measured.
 func (m *Mesh) addMetric(metric string, fit *model.Fit, slow [][]bool) {
 	value := func(a, b int) float64 { return valueOf(metric, fit.Slowness(a, b)) }
 	out := Metric{Load: workload.Bulk, Unit: workload.MetricOf(metric, sample.Load{Kind: workload.Bulk}).Unit}
@@ -277,7 +278,7 @@ func (m *Mesh) addMetric(metric string, fit *model.Fit, slow [][]bool) {
 	m.Metrics[metric] = out
 }
 
-// fault is a fault as the report has it.
+// fault converts a fault of the model to one of the report.
 func (m *Mesh) fault(metric string, fit *model.Fit, x model.Fault, slow marks) Fault {
 	out := Fault{Nodes: m.names(x.Nodes), Metric: metric, Way: WayBoth, Slow: x.Slow, Of: x.Of}
 	switch x.Kind {
@@ -308,9 +309,9 @@ func (m *Mesh) fault(metric string, fit *model.Fit, x model.Fault, slow marks) F
 	return out
 }
 
-// Converged reports whether what each node does to its links is known to
-// within the plan's precision (relative half-width of its interval), and the
-// sweeps are enough, in both modes if it has two. Of one pair, it is what the pair came to.
+// Converged reports whether each node's effect on its links is known to within the plan's
+// precision, as the relative half-width of its interval, and there are enough sweeps, in both modes
+// if there are two. With a single pair, the pair's own value must be known that well.
 func Converged(p sample.Plan, pairs []sample.PairVisit) bool {
 	if p.Mesh.Beside == "" {
 		return converged(p, pairs)
@@ -323,7 +324,7 @@ func converged(p sample.Plan, pairs []sample.PairVisit) bool {
 	for _, metric := range fs.metrics {
 		fit := fs.of[metric]
 		if fit.Visits == 0 {
-			continue // all failed: more of that tells nothing
+			continue // all failed: more visits would tell nothing
 		}
 		measured = true
 		if fit.Sweeps < stats.MinJudged {

@@ -12,22 +12,22 @@ import (
 type Mesh struct {
 	Mode    string            `json:"mode"`
 	On      string            `json:"on"`
-	Sweeps  int               `json:"sweeps"` // complete ones
+	Sweeps  int               `json:"sweeps"` // complete sweeps
 	Nodes   []Node            `json:"nodes"`
 	Metrics map[string]Metric `json:"metrics"` // LatencyP50, Throughput, RetransmissionRate
 	Faults  []Fault           `json:"faults"`
-	// Doubtful is how many links look slow, but in too few visits to be reported.
+	// Doubtful is the number of links that look slow, but in too few visits to be reported.
 	Doubtful int `json:"doubtful"`
-	// DoubtfulLoss is the same of links that lose packets.
+	// DoubtfulLoss is the same for links that lose packets.
 	DoubtfulLoss int      `json:"doubtful_loss,omitempty"`
 	Failed       []Failed `json:"failed"` // in either mode
-	// Groups are the links by what the nodes' labels tell apart.
+	// Groups summarizes the links by the labels of their nodes.
 	Groups []LabelGroup `json:"groups,omitempty"`
 	// NotWitnessed says which hops of the paths nobody could read, and why.
 	NotWitnessed string `json:"not_witnessed,omitempty"`
-	// Beside is the same of the mode beside it, without what failed; nil: there is none.
+	// Beside holds the same for the mode beside it, without what failed; nil if there is none.
 	Beside *Mesh `json:"beside,omitempty"`
-	// Costs are what Mode costs against that mode, by metric: LatencyP50, Throughput.
+	// Costs says what Mode costs relative to that mode, by metric: LatencyP50, Throughput.
 	Costs map[string]Cost `json:"costs,omitempty"`
 }
 
@@ -43,7 +43,7 @@ func (m *Mesh) Empty() bool {
 
 // Visits returns the number of visits, of both modes, and how many of them have no result.
 func (m *Mesh) Visits() (all, failed int) {
-	for _, n := range m.Nodes { // each visit is of two
+	for _, n := range m.Nodes { // each visit is counted by two nodes
 		all, failed = all+n.Visits, failed+n.Failed
 	}
 	all, failed = all/2, failed/2
@@ -54,33 +54,31 @@ func (m *Mesh) Visits() (all, failed int) {
 	return all, failed
 }
 
-// Node is a node and by how much its links are slower or faster than is
-// typical: what it does to the round trip, to what it sends and to what it
-// receives.
+// Node is a node and the ratio of its links to typical ones: for the round trip, for what it sends
+// and for what it receives.
 type Node struct {
 	sample.Node
 	Effects map[string]Effect `json:"effects"` // LatencyP50, ThroughputOut, ThroughputIn
 	Visits  int               `json:"visits"`
-	Failed  int               `json:"failed"` // of these
+	Failed  int               `json:"failed"` // of Visits
 }
 
-// ThroughputIn is what a node of a mesh receives; what it sends is ThroughputOut.
+// ThroughputIn is the metric of what a node of a mesh receives; what it sends is ThroughputOut.
 const ThroughputIn = "throughput_in"
 
-// Effect is the ratio of a node's links to those that are typical.
+// Effect is the ratio of a node's links to typical links.
 type Effect struct {
 	Ratio float64  `json:"ratio"`
 	Low   *float64 `json:"low,omitempty"` // 95 % interval; nil: the noise is not known
 	High  *float64 `json:"high,omitempty"`
-	Slow  int      `json:"slow"` // links that a fault that is named makes slow
-	Of    int      `json:"of"`   // links that were measured
+	Slow  int      `json:"slow"` // links that a named fault makes slow
+	Of    int      `json:"of"`   // measured links
 }
 
-// String is the ratio with its interval.
+// String returns the ratio with its interval.
 func (e Effect) String() string { return ratioText(e.Ratio, e.Low, e.High) }
 
-// ratioText is a ratio with its interval: with two decimals, or if it is small
-// with three.
+// ratioText prints a ratio with its interval, with two decimals or, if it is small, three.
 func ratioText(x float64, low, high *float64) string {
 	s := stats.Summary{Median: x, N: 1}
 	if low != nil && high != nil {
@@ -94,35 +92,34 @@ func ratioText(x float64, low, high *float64) string {
 	return fmt.Sprintf("%.*f %s", decimals, x, analysis.Interval(s, decimals))
 }
 
-// Metric is one quantity of all links, each over all sweeps.
+// Metric summarizes one quantity of all links over all sweeps.
 type Metric struct {
 	Load    string  `json:"load"`
 	Unit    string  `json:"unit"`
 	Higher  bool    `json:"higher_is_better,omitempty"`
-	Typical float64 `json:"typical"` // of a link between nodes without effects
+	Typical float64 `json:"typical"` // value of a link between nodes without effects
 	Fastest float64 `json:"fastest"`
 	Median  float64 `json:"median"`
 	Slowest float64 `json:"slowest"`
-	// SlowestLink names its nodes.
+	// SlowestLink holds the nodes of the slowest link.
 	SlowestLink [2]string `json:"slowest_link"`
-	Links       int       `json:"links"`           // that were measured; of throughput, each way is one
-	Noise       *float64  `json:"noise,omitempty"` // of a link's value, relative; nil: not known
-	// NamedFrom is how many times slower than its nodes make it a link must be to be
-	// told from the noise; of retransmissions, the rate of a link between nodes that lose
-	// nothing.
+	Links       int       `json:"links"`           // measured links; for throughput, each direction counts
+	Noise       *float64  `json:"noise,omitempty"` // relative noise of a link's value; nil: not known
+	// NamedFrom is how many times slower than its nodes explain a link must be to be told from the
+	// noise. For retransmissions it is the rate of a link between nodes that lose nothing.
 	NamedFrom *float64 `json:"named_from,omitempty"`
-	// NodesFrom is how many times slower than is typical every node must be to be named.
+	// NodesFrom is how many times slower than is typical a node must be to be named for certain.
 	NodesFrom *float64 `json:"nodes_named_from,omitempty"`
-	// OnePair says that only one pair has results: its round trips can be held against nothing,
-	// and each direction only against the other.
+	// OnePair says that only one pair has results: its round trips can be compared with nothing,
+	// and each direction only with the other.
 	OnePair bool `json:"one_pair,omitempty"`
-	// Matrix is the value of each link, of the node of the row to that of the column;
-	// nil where there is none. Slow marks those that a fault explains. Large meshes have neither.
+	// Matrix holds the value of each link, from the row's node to the column's; nil where there is
+	// none. Slow marks the links that a fault explains. Large meshes have neither.
 	Matrix [][]*float64 `json:"matrix,omitempty"`
 	Slow   [][]bool     `json:"slow,omitempty"`
 }
 
-// from returns how many times slower any node or link must be to be named; nil if that is not
+// from returns how many times slower any node or link must be to be named, or nil if that is not
 // known.
 func (x Metric) from() *float64 {
 	if x.NamedFrom == nil || x.NodesFrom == nil {
@@ -134,44 +131,45 @@ func (x Metric) from() *float64 {
 // matrixNodes is the largest mesh whose report has every link.
 const matrixNodes = 64
 
-// Kinds of what is slow in a mesh.
+// Kinds of faults in a mesh.
 const (
 	FaultNode  = "node"
 	FaultLink  = "link"
 	FaultGroup = "group" // nodes that are healthy among themselves and slow to the others
 )
 
-// Directions of what is slow in a mesh.
+// Directions of faults in a mesh.
 const (
 	WayBoth = "both"
-	WayOut  = "out" // the node sends slowly; of a link, from its first node to its second
+	WayOut  = "out" // the node sends slowly; for a link, from its first node to its second
 	WayIn   = "in"  // the node receives slowly
 )
 
-// Fault is something that is slow or loses packets: by enough to matter and beyond the noise.
+// Fault is a node, link or group that is slow or loses packets, by enough to matter and beyond the
+// noise.
 type Fault struct {
 	Kind   string   `json:"kind"`
-	Nodes  []string `json:"nodes"` // the node, the two of a link or the group
-	Way    string   `json:"way"`   // of round trips both
+	Nodes  []string `json:"nodes"` // the node, the two nodes of a link, or those of the group
+	Way    string   `json:"way"`   // for round trips WayBoth
 	Metric string   `json:"metric"`
-	Ratio  float64  `json:"ratio,omitempty"` // to what is typical of its nodes; of both ways the worse one
-	// RateOut and RateIn are in place of a ratio where packets are lost: what is sent
-	// again of what the node sends and receives, or of what passes the link from its first
+	Ratio  float64  `json:"ratio,omitempty"` // to what is typical for its nodes; of two directions the worse one
+	// RateOut and RateIn replace the ratio if packets are lost: the share of segments that are
+	// retransmitted, of what the node sends and receives, or of what passes the link from its first
 	// node to its second and back.
 	RateOut *float64 `json:"rate_out,omitempty"`
 	RateIn  *float64 `json:"rate_in,omitempty"`
 	Low     *float64 `json:"low,omitempty"` // 95 % interval of the ratio, or of the worse rate
 	High    *float64 `json:"high,omitempty"`
-	Slow    int      `json:"slow"` // links, of a link visits; of lost packets those that lose
+	Slow    int      `json:"slow"` // slow links, or visits of a link; for lost packets, those that lose
 	Of      int      `json:"of"`
 }
 
 // Failed is a pair, or a node with all its pairs, that has no result.
 type Failed struct {
 	Nodes  []string `json:"nodes"`
-	Load   string   `json:"load,omitempty"` // absent: all
-	Mode   string   `json:"mode,omitempty"` // of two; absent: all
-	Visits int      `json:"visits"`         // all of which failed, since it left
+	Load   string   `json:"load,omitempty"` // absent: all loads
+	Mode   string   `json:"mode,omitempty"` // of two modes; absent: all
+	Visits int      `json:"visits"`         // number of failed visits, since the last good one
 	Left   bool     `json:"left,omitempty"` // it had a result before
-	Reason string   `json:"reason"`         // the last one
+	Reason string   `json:"reason"`         // the last reason
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// findings say in sentences what is slow, or that nothing is.
+// findings says what is slow, or that nothing is.
 func (m *Mesh) findings(f *sample.File) []string {
 	if len(m.Metrics) == 0 && !m.Empty() {
 		return append(m.gone(), fmt.Sprintf("Nothing was measured on the %s.", Network(m.Mode)))
@@ -54,7 +54,7 @@ func failedPairs(pairs []sample.PairVisit) int {
 	return n
 }
 
-// subjects are the faults by what they are of, in their order.
+// subjects groups the faults by what is at fault, in their order.
 func (m *Mesh) subjects() [][]Fault {
 	var out [][]Fault
 	for _, x := range m.Faults {
@@ -68,12 +68,12 @@ func (m *Mesh) subjects() [][]Fault {
 	return out
 }
 
-// sameNodes is true of both ways of a link, too.
+// sameNodes reports whether a and b hold the same nodes, in any order.
 func sameNodes(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// say is a sentence about what is slow by several metrics.
+// say returns a sentence about what is slow in several metrics.
 func (m *Mesh) say(faults []Fault) string {
 	x := faults[0]
 	switch x.Kind {
@@ -149,7 +149,7 @@ func (m *Mesh) node(x Fault) string {
 	return "it " + say("sends", workload.ThroughputOut) + " and " + say("receives", ThroughputIn)
 }
 
-// nothingSlow says so, and how slow something would have to be to be named.
+// nothingSlow says that nothing is slow, and how slow something would have to be to be named.
 func (m *Mesh) nothingSlow() string {
 	var links, nodes []string
 	for _, l := range loadsOfMesh {
@@ -188,10 +188,10 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// listed is how many names a sentence has.
+// listed is the number of names that a sentence lists.
 const listed = 8
 
-// List is names in a sentence.
+// List joins names for use in a sentence.
 func List(names []string) string {
 	if n := len(names); n > listed {
 		return fmt.Sprintf("%s and %d others", strings.Join(names[:listed-1], ", "), n-listed+1)
@@ -199,7 +199,7 @@ func List(names []string) string {
 	return printable.List(names)
 }
 
-// warnings are the doubts about a mesh.
+// warnings returns the doubts about a mesh.
 func (m *Mesh) warnings(f *sample.File, fs fits) []analysis.Warning {
 	out := []analysis.Warning{}
 	add := func(code, format string, args ...any) {
@@ -258,8 +258,7 @@ func were(n int, what string) string {
 	return count(n, what) + " were"
 }
 
-// mtus are the nodes' MTUs with their nodes; "" if they are alike, as far as is
-// known.
+// mtus lists the MTUs with their nodes; "" if they are equal, as far as is known.
 func (m *Mesh) mtus() string {
 	by := map[int][]string{}
 	for _, n := range m.Nodes {
@@ -277,8 +276,8 @@ func (m *Mesh) mtus() string {
 	return strings.Join(parts, ", ")
 }
 
-// sharing are the names of the nodes that have something in common, where it is
-// known, in the nodes' order.
+// sharing returns the names of the nodes that share the same value of what, where it is known, in
+// the nodes' order.
 func (m *Mesh) sharing(what func(Node) string) [][]string {
 	at := map[string]int{}
 	var all [][]string
