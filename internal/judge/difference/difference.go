@@ -1,6 +1,6 @@
-// Package difference says what differs between two runs of the same study: what may explain
-// it first, then cell by cell. Ratios to the baseline are judged, because both sides of one
-// were measured at the same time; absolute figures are only told.
+// Package difference reports what differs between two runs of the same study: first what may
+// explain it, then cell by cell. Ratios to the baseline are judged, because both sides of a ratio
+// were measured at the same time; absolute figures are only reported.
 package difference
 
 import (
@@ -18,21 +18,21 @@ import (
 // Schema names the version of a difference.
 const Schema = "bridgetoll.difference/1"
 
-// Report is what differs between two runs; its JSON form is documented in docs/results.md.
+// Report says what differs between two runs; its JSON form is documented in docs/results.md.
 type Report struct {
 	Schema   string     `json:"schema"`
-	Study    string     `json:"study,omitempty"` // as the plans have it
+	Study    string     `json:"study,omitempty"` // as in the plans
 	Old      Side       `json:"old"`
 	New      Side       `json:"new"`
 	Baseline string     `json:"baseline"`
-	Same     float64    `json:"same"` // the relative difference that is called none
+	Same     float64    `json:"same"` // relative difference that is called none
 	Settings []Setting  `json:"settings"`
-	States   []State    `json:"states,omitempty"` // of the machine, where they differ
-	Cells    []Cell     `json:"cells"`            // that both have, in the new plan's order
+	States   []State    `json:"states,omitempty"` // of the machine, if they differ
+	Cells    []Cell     `json:"cells"`            // cells of both runs, in the new plan's order
 	OnlyOld  []Lone     `json:"only_old"`
 	OnlyNew  []Lone     `json:"only_new"`
 	FailAt   *float64   `json:"fail_above,omitempty"` // --fail-above
-	Failing  []Exceeded `json:"failing,omitempty"`    // what is certainly worse by more than that
+	Failing  []Exceeded `json:"failing,omitempty"`    // ratios that are certainly worse by more than that
 }
 
 // Side is one of the two runs.
@@ -44,7 +44,7 @@ type Side struct {
 	Elapsed     float64            `json:"elapsed_s"`
 }
 
-// State is the baseline's own figure in both runs, where the machine was in another state: ratios
+// State is the baseline's own figure in both runs, if the machine was in another state: ratios
 // depend on that.
 type State struct {
 	From     string  `json:"from"`
@@ -58,12 +58,13 @@ type State struct {
 	New      float64 `json:"new"`
 }
 
-// Setting is what may explain a difference: of the machine, of the run, or of paths.
+// Setting is a possible explanation of a difference: a setting of the machine, of the run, or of
+// paths.
 type Setting struct {
 	What string `json:"what"`
-	Old  string `json:"old"` // "": it was not there, like New
+	Old  string `json:"old"` // Old or New is "" if that run lacks it
 	New  string `json:"new"`
-	// Cells are the modes on whose paths it differs; none: it is the whole run's.
+	// Cells are the modes on whose paths it differs; nil: it is a setting of the whole run.
 	Cells []string `json:"cells,omitempty"`
 }
 
@@ -80,11 +81,11 @@ type Cell struct {
 type Metric struct {
 	Unit   string  `json:"unit"`
 	Higher bool    `json:"higher_is_better,omitempty"`
-	Ratio  *Change `json:"ratio,omitempty"` // to the baseline; absent for the baseline itself
-	Value  *Change `json:"value,omitempty"` // itself
+	Ratio  *Change `json:"ratio,omitempty"` // of the ratio to the baseline; nil for the baseline itself
+	Value  *Change `json:"value,omitempty"` // of the value itself
 }
 
-// Change is by what factor the new figure differs from the old one.
+// Change is the factor from the old figure to the new one.
 type Change struct {
 	Old      Figure  `json:"old"`
 	New      Figure  `json:"new"`
@@ -94,14 +95,15 @@ type Change struct {
 	SureLow  float64 `json:"sure_low"` // 99 %
 	SureHigh float64 `json:"sure_high"`
 	N        int     `json:"n"`                // pairs of slices, or rounds, of the run that has fewer
-	Epochs   int     `json:"epochs,omitempty"` // as of a ratio
-	// Verdict is better, worse, same or unclear; "" of what is not judged.
+	Epochs   int     `json:"epochs,omitempty"` // as in a ratio
+	// Verdict is better, worse, same or unclear; "" if it is not judged.
 	Verdict stats.Verdict `json:"verdict,omitempty"`
-	// Alike is what the verdict would be if the machine's state were the same in both runs; "" if it is.
+	// Alike is what the verdict would be if the machine's state were the same in both runs; "" if
+	// it is.
 	Alike stats.Verdict `json:"verdict_if_alike,omitempty"`
 }
 
-// Figure is what one run has.
+// Figure is the figure of one run.
 type Figure struct {
 	Median  float64       `json:"median"`
 	Low     float64       `json:"low"`
@@ -110,7 +112,7 @@ type Figure struct {
 	Verdict stats.Verdict `json:"verdict,omitempty"` // of a ratio
 }
 
-// Lone is a cell that only one run has a result of, and why the other one has none.
+// Lone is a cell that only one run has a result for, and why the other one has none.
 type Lone struct {
 	Label string `json:"label"`
 	From  string `json:"from"`
@@ -120,7 +122,7 @@ type Lone struct {
 	Why   string `json:"why"`
 }
 
-// Exceeded is a ratio that is certainly worse by more than was allowed.
+// Exceeded is a ratio that is certainly worse by more than the limit.
 type Exceeded struct {
 	Label  string `json:"label"`
 	From   string `json:"from"`
@@ -140,7 +142,7 @@ var (
 	errMesh = errors.New("a mesh has no cells to compare")
 )
 
-// Judge says what differs from old to now; the error says why they cannot be compared.
+// Judge reports what differs from old to now. It returns an error if they cannot be compared.
 func Judge(old, now Input) (*Report, error) {
 	if err := comparable(old.File, now.File); err != nil {
 		return nil, err
@@ -154,7 +156,7 @@ func Judge(old, now Input) (*Report, error) {
 	return r, nil
 }
 
-// comparable says why two files are not of one study.
+// comparable returns an error if two files are not of one study.
 func comparable(old, now *sample.File) error {
 	a, b := old.Header.Plan, now.Header.Plan
 	switch {
@@ -180,13 +182,13 @@ func side(in Input) Side {
 	return Side{Name: in.Name, Started: h.Started, Environment: h.Environment, Rounds: in.File.End.Rounds, Elapsed: in.File.End.Elapsed}
 }
 
-// differ is two files on their way to the report.
+// differ compares two files.
 type differ struct {
 	analysis.Runs
 	matches []analysis.Match
 }
 
-// match finds the cells that both have, and those that one lacks.
+// match finds the cells that both runs have, and those that one lacks.
 func (d *differ) match(r *Report) {
 	taken, before := map[int]bool{}, map[sample.Cell]int{}
 	for k, s := range d.Old.Series {
@@ -220,7 +222,7 @@ func (d *differ) match(r *Report) {
 	}
 }
 
-// noteStates notes the states of the machine that cells of both runs were measured in, if they
+// noteStates notes the states of the machine in which cells of both runs were measured, if they
 // differ.
 func (d *differ) noteStates(r *Report, m analysis.Match) {
 	s, ok := d.States(m)
@@ -234,8 +236,8 @@ func (d *differ) noteStates(r *Report, m analysis.Match) {
 	}
 }
 
-// Undecided reports whether something looks worse by more than a share, and was measured in
-// another state of the machine.
+// Undecided reports whether something looks worse by more than share, but was measured in another
+// state of the machine.
 func (r *Report) Undecided(share float64) bool {
 	alike := *r
 	alike.Cells = slices.Clone(r.Cells)
@@ -254,7 +256,7 @@ func (r *Report) Undecided(share float64) bool {
 	return len(alike.Failing) > len(r.Failing)
 }
 
-// Unjudged reports whether no ratio of both runs tells if it is worse by more than a share: none has
+// Unjudged reports whether no ratio of both runs shows if it is worse by more than share: none has
 // a verdict, and no 99 % interval excludes it.
 func (r *Report) Unjudged(share float64) bool {
 	for _, c := range r.Cells {
@@ -291,7 +293,7 @@ func (d *differ) unlike(k, i int) string {
 	return ""
 }
 
-// work is what a load's ends do, without how long that is watched.
+// work says what a load's ends do, without its duration.
 func work(l sample.Load) string { return workload.Of(l).Words(l) }
 
 func lone(c sample.Cell, why string) Lone {
@@ -328,8 +330,8 @@ func (d *differ) cell(m analysis.Match) Cell {
 	return out
 }
 
-// compared are the metrics of a load that are compared: what decides its toll, the tail of
-// its latencies, and its CPU time.
+// compared returns the metrics of a load that are compared: the primary one, the tail of its
+// latencies, and its CPU time.
 func compared(l sample.Load, s sample.Shape) []string {
 	w := workload.Of(l)
 	var out []string
@@ -363,8 +365,8 @@ func ratioFigure(r analysis.Ratio) Figure { return Figure{r.Median, r.Low, r.Hig
 
 func valueFigure(m analysis.Metric) Figure { return Figure{m.Median, m.Low, m.High, len(m.Rounds), ""} }
 
-// FailAbove notes what is certainly worse by more than a share: its verdict is worse, and
-// the whole 99 % interval is beyond the share. 0.05 is 5 %.
+// FailAbove notes what is certainly worse by more than share: the verdict is worse, and the whole
+// 99 % interval is beyond share. 0.05 is 5 %.
 func (r *Report) FailAbove(share float64) {
 	r.FailAt, r.Failing = &share, nil
 	for _, c := range r.Cells {
@@ -381,7 +383,7 @@ func (r *Report) FailAbove(share float64) {
 	}
 }
 
-// Metrics are the names of the cell's metrics, what decides its toll first.
+// Metrics returns the names of the cell's metrics, the primary one first.
 func Metrics(c Cell) []string {
 	var out []string
 	for _, m := range []string{c.Primary, workload.LatencyP99, workload.CPUPerByte, workload.CPUPerTrip} {

@@ -15,7 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// measured is a run of bulk with host at 40 Gbit/s, twice, and bridge at x times that.
+// measured makes a run of bulk with host at 40 Gbit/s, twice, and bridge at x times that.
 func measured(t *testing.T, x float64, change ...func(*sample.File)) *sample.File {
 	t.Helper()
 	noise := []float64{0.004, 0.006, 0.005}
@@ -35,7 +35,7 @@ func judged(t *testing.T, old, now *sample.File) *difference.Report {
 	return r
 }
 
-// ratioOf is the change of bridge's throughput against host's.
+// ratioOf returns the change of bridge's throughput relative to host's.
 func ratioOf(t *testing.T, r *difference.Report) *difference.Change {
 	t.Helper()
 	for _, c := range r.Cells {
@@ -52,7 +52,7 @@ func TestVerdicts(t *testing.T) {
 		name     string
 		old, now float64
 		want     stats.Verdict
-		fails    bool // above 5 %
+		fails    bool // with a limit of 5 %
 	}{
 		{"as-before", 0.8, 0.8, stats.Same, false},
 		{"a-little-less", 0.8, 0.77, stats.Worse, false},
@@ -77,7 +77,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// The machine being faster as a whole changes the figures, and no verdict.
+// A machine that is faster as a whole changes the figures, and no verdict.
 func TestFasterMachine(t *testing.T) {
 	f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(12, judgetest.Noisy([]float64{0.004, 0.006, 0.005}, 80, 80, 64)).File
 	r := judged(t, measured(t, 0.8), f)
@@ -95,7 +95,7 @@ func TestFasterMachine(t *testing.T) {
 	}
 }
 
-// Where the baseline's own figure shows another state of the machine, what looks worse or better is
+// If the baseline's own figure shows another state of the machine, what looks worse or better is
 // unclear, and nothing fails for certain.
 func TestOtherState(t *testing.T) {
 	in := func(host, x float64) *sample.File {
@@ -173,7 +173,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// A machine's setting is not said again of each path.
+// A setting of the machine is not repeated for each path.
 func TestSettingOnce(t *testing.T) {
 	set := func(cc string) func(*sample.File) {
 		return func(f *sample.File) {
@@ -188,7 +188,7 @@ func TestSettingOnce(t *testing.T) {
 	}
 }
 
-// A cell under another load is another cell, though it has the same name.
+// A cell under another load is another cell, although it has the same name.
 func TestOtherLoad(t *testing.T) {
 	r := judged(t, measured(t, 0.8), measured(t, 0.8, func(f *sample.File) { f.Header.Plan.Loads[0].Streams = 4 }))
 	if len(r.Cells) != 0 || len(r.OnlyNew) != 2 || !strings.Contains(r.OnlyNew[0].Why, "4 streams") {
@@ -239,8 +239,8 @@ func TestIncomparable(t *testing.T) {
 	}
 }
 
-// Files without visits, and figures as far apart as floats go, are compared without a word
-// that JSON cannot have.
+// Files without visits, and figures as far apart as floats go, are compared without values that
+// JSON cannot represent.
 func TestOddFiles(t *testing.T) {
 	empty := measured(t, 0.8, func(f *sample.File) { f.Visits, f.Header.Paths = nil, nil })
 	huge := measured(t, 0.8, func(f *sample.File) {

@@ -12,7 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// settings are what differs of the machine, the run and the paths of the cells that both have.
+// settings returns what differs in the machine, the run and the paths of the cells that both runs
+// have.
 func (d *differ) settings() []Setting {
 	old, now := d.Old.File.Header, d.New.File.Header
 	out := append(apart(machine(old.Environment), machine(now.Environment)), apart(plan(old.Plan, now.Plan), plan(now.Plan, old.Plan))...)
@@ -24,21 +25,21 @@ func (d *differ) settings() []Setting {
 		said[[3]string{s.What + ofServer, s.Old, s.New}] = true
 	}
 	for _, s := range d.pathSettings() {
-		if !said[[3]string{s.What, s.Old, s.New}] { // of the machine
+		if !said[[3]string{s.What, s.Old, s.New}] { // not yet listed for the machine
 			out = append(out, s)
 		}
 	}
 	return out
 }
 
-// ofServer is said of settings of a path's own machine.
+// ofServer marks settings of a path's own machine.
 const ofServer = " of the server's machine"
 
 // fact is a setting of one run.
 type fact struct{ what, is string }
 
-// apart are the facts that differ. What only one run has stands where it would in its own
-// list.
+// apart returns the facts that differ. A fact that only one run has keeps its position from that
+// run's list.
 func apart(old, now []fact) []Setting {
 	out := []Setting{}
 	was := map[string]string{}
@@ -60,7 +61,7 @@ func apart(old, now []fact) []Setting {
 	return out
 }
 
-// machine are the facts of a machine that can decide a number.
+// machine lists the facts of a machine that can decide a figure.
 func machine(e sample.Environment) []fact {
 	out := []fact{
 		{"toll", e.Tool}, {"kernel", e.Kernel}, {"distribution", e.OS}, {"CPU", e.CPUModel}, {"CPUs", fmt.Sprint(e.CPUs)},
@@ -82,8 +83,8 @@ func machine(e sample.Environment) []fact {
 	return out
 }
 
-// plan are the facts of how a run was made, of its loads too. Of a sweep they are those of the
-// points that the other run has, and which points there are.
+// plan lists the facts of how a run was made, including its loads. For a sweep these are the facts
+// of the points that the other run has, too, and the list of points.
 func plan(p, other sample.Plan) []fact {
 	out := []fact{{"CPUs of the client", list(p.CPUs.Client)}, {"CPUs of the server", list(p.CPUs.Server)}, {"pinning", p.Pin},
 		{"wire", wire(p.Wire)}, {"time of an epoch", seconds(p.Epoch)}}
@@ -103,7 +104,7 @@ func plan(p, other sample.Plan) []fact {
 	return out
 }
 
-// points are those of a sweep, as its flag takes them.
+// points returns those of a sweep in the form of its flag.
 func points(s *sample.Sweep) string {
 	var names []string
 	for _, p := range s.Points {
@@ -143,7 +144,7 @@ func wire(w *sample.Wire) string {
 	return w.String()
 }
 
-// rate is a rate in words; "" of none.
+// rate prints a rate; "" for 0.
 func rate(bits uint64) string {
 	if bits == 0 {
 		return ""
@@ -151,7 +152,7 @@ func rate(bits uint64) string {
 	return units.Rate(float64(bits))
 }
 
-// seconds is a time as flags have it; "" of none.
+// seconds prints a time in the form of flags; "" for 0.
 func seconds(s float64) string {
 	if s == 0 {
 		return ""
@@ -159,8 +160,8 @@ func seconds(s float64) string {
 	return units.FormatTime(sample.Wire{Delay: s}.OneWay())
 }
 
-// busier is the load average where one run began on a busier machine: by half a CPU of
-// each, or more.
+// busier returns the load averages if one run began on a busier machine, by at least half a CPU for
+// each CPU.
 func busier(old, now sample.Environment) (Setting, bool) {
 	const share = 0.5
 	if math.Abs(old.LoadAverage-now.LoadAverage) <= share*float64(max(1, now.CPUs)) {
@@ -169,7 +170,7 @@ func busier(old, now sample.Environment) (Setting, bool) {
 	return Setting{What: "load average before the run", Old: fmt.Sprintf("%.1f", old.LoadAverage), New: fmt.Sprintf("%.1f", now.LoadAverage)}, true
 }
 
-// pathSettings are what differs on paths, each once with the modes that have it.
+// pathSettings returns what differs on paths, each setting once with the modes that have it.
 func (d *differ) pathSettings() []Setting {
 	var out []Setting
 	at := map[[3]string]int{}
@@ -195,13 +196,13 @@ func (d *differ) pathSettings() []Setting {
 	return out
 }
 
-// path are the facts of a path: its hops, its devices, its machine's settings.
+// path lists the facts of a path: its hops, its devices, its machine's settings.
 func path(p sample.Path) []fact {
 	out := []fact{{"path", strings.Join(p.Hops, "·")}}
 	nth := map[string]int{}
 	for _, l := range p.Links {
 		name := l.Kind + " in " + l.Where
-		if nth[name]++; nth[name] > 1 { // Docker names devices anew each time
+		if nth[name]++; nth[name] > 1 { // Docker gives devices new names each time
 			name = fmt.Sprintf("%s number %d in %s", l.Kind, nth[name], l.Where)
 		}
 		out = append(out, fact{"MTU of " + name, fmt.Sprint(l.MTU)}, fact{"queue of " + name, strings.TrimSpace(l.Qdisc + " " + rate(l.Rate))}, fact{"offloads of " + name, offloads(l.Offloads)})
@@ -215,7 +216,7 @@ func path(p sample.Path) []fact {
 	return out
 }
 
-// offloads are those that are on.
+// offloads lists the offloads that are on.
 func offloads(all map[string]bool) string {
 	var on []string
 	for _, k := range slices.Sorted(maps.Keys(all)) {
