@@ -10,19 +10,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Claim is what a study states without a figure for each side: how Of compares with To, or on which
-// side of a bound Of lies.
+// Claim is a statement of a study without a figure for each side: how Of compares with To, or on
+// which side of a bound Of lies.
 type Claim struct {
 	Text    string
-	Of, To  analysis.Figure // To without a metric: Of is held against Bound
+	Of, To  analysis.Figure // without a metric, Of is compared with Bound
 	Bound   float64         // in Of's base unit
 	Want    Direction
 	Finding int     // index of the finding that rests on it
 	Command int     // index of the command that measures it
-	Pace    float64 // tokens a second that it takes; 0: any
+	Pace    float64 // required tokens a second; 0: any
 }
 
-// Direction is how one figure compares with another one.
+// Direction says how one figure compares with another.
 type Direction string
 
 // The directions.
@@ -32,25 +32,25 @@ const (
 	More  Direction = "more"
 )
 
-// ClaimResult is a claim and whether it holds.
+// ClaimResult says whether a claim holds.
 type ClaimResult struct {
 	Text     string          `json:"text"`
 	Of       sample.Cell     `json:"of"`
-	To       *sample.Cell    `json:"to,omitempty"` // nil: it is held against the bound
+	To       *sample.Cell    `json:"to,omitempty"` // nil: Of is compared with the bound
 	Metric   string          `json:"metric"`
 	Bound    float64         `json:"bound,omitempty"`
 	Want     Direction       `json:"want"`
 	Finding  int             `json:"finding"`
-	Measured *analysis.Ratio `json:"measured,omitempty"` // Of's to To's; nil: not measured, or there is a bound
-	Extreme  *float64        `json:"extreme,omitempty"`  // Of's most over all rounds, of a claim with a bound
+	Measured *analysis.Ratio `json:"measured,omitempty"` // Of to To; nil: not measured, or the claim has a bound
+	Extreme  *float64        `json:"extreme,omitempty"`  // the largest Of of all rounds, for a claim with a bound
 	Unit     string          `json:"unit"`               // of Extreme and Bound
 	File     string          `json:"file,omitempty"`
 	Verdict  Verdict         `json:"verdict"`
-	Why      string          `json:"why,omitempty"` // it is not measured, where that is known
+	Why      string          `json:"why,omitempty"` // why it is not measured, if known
 	Command  string          `json:"command"`
 }
 
-// check measures the claim in the file that comes closest to the study's own conditions. The notes say
+// check measures the claim in the file that is closest to the study's own conditions. The notes say
 // what differs from them.
 func (s Study) check(c Claim, files []Measured) (ClaimResult, []string) {
 	out := ClaimResult{Text: c.Text, Of: c.Of.Cell, Metric: c.Of.Metric, Bound: c.Bound, Want: c.Want, Finding: c.Finding,
@@ -91,10 +91,10 @@ func (s Study) check(c Claim, files []Measured) (ClaimResult, []string) {
 	return out, best
 }
 
-// near reports whether two paces are the same but for rounding.
+// near reports whether two paces are the same except for rounding.
 func near(a, b float64) bool { return a > b*(1-alike) && a < b*(1+alike) }
 
-// judgeDirection says whether a ratio has the direction that was stated.
+// judgeDirection returns the verdict on a ratio against the stated direction.
 func judgeDirection(want Direction, m analysis.Ratio) Verdict {
 	differs := m.Verdict == stats.Better || m.Verdict == stats.Worse
 	same := m.Verdict == stats.Same || m.Low >= 1-alike && m.High <= 1+alike
@@ -117,7 +117,8 @@ func judgeDirection(want Direction, m analysis.Ratio) Verdict {
 	return Unclear
 }
 
-// judgeBound says whether the most that was seen in n rounds lies on the stated side of a bound.
+// judgeBound returns the verdict on a bound: whether the largest value seen in n rounds lies on the
+// stated side.
 func judgeBound(want Direction, bound, most float64, n int) Verdict {
 	switch {
 	case n < stats.MinJudged:

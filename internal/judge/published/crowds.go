@@ -23,8 +23,7 @@ var crowdCommands = []Command{
 	{"scale pipework link ovs --procs 1x1,1x2,1x4,1x16,2x1,4x1,16x1,2x2,4x4,16x16", "procs.jsonl"},
 }
 
-// crowdTables are the tables in the order of crowdCommands, by the words in
-// which the study gives a shape.
+// crowdTables lists the tables in the order of crowdCommands, with the study's words for a shape.
 var crowdTables = []struct {
 	name  string
 	words *regexp.Regexp
@@ -34,11 +33,10 @@ var crowdTables = []struct {
 	{procs, regexp.MustCompile(`^(1) server, (\d{1,3})x(\d{1,3}) \(client containers x clients in each\)$`)},
 }
 
-// crowdOurs: a client's mean is the total divided by the clients. The third
-// table is headed by containers as well, but what it prints is for each
-// process: times the containers alone, Open vSwitch would carry 25 Gbit/s in
-// 4×1, 6 in 1×4 and 1 in 16×16; times the processes, it carries 25, 25 and 15,
-// as in the other tables.
+// crowdOurs returns what a row corresponds to. A client's mean is the total divided by the clients.
+// The heading of the third table names containers as well, but its figures are per process: times
+// the containers alone, Open vSwitch would carry 25 Gbit/s in 4×1, 6 in 1×4 and 1 in 16×16; times
+// the processes, it carries 25, 25 and 15, as in the other tables.
 func crowdOurs(r Row) (Ours, error) {
 	for i, t := range crowdTables {
 		m := t.words.FindStringSubmatch(r.Shape)
@@ -55,7 +53,7 @@ func crowdOurs(r Row) (Ours, error) {
 			break
 		}
 		o := at(mode.Name(r.Mode), mode.FromContainer, mode.ToContainer, r.Load, workload.Throughput)
-		if r.Mode == string(mode.Routed) { // the data's word for its aliases
+		if r.Mode == string(mode.Routed) { // the data's name for its aliases
 			o = at(aliasNAT, mode.FromContainer, mode.ToContainer, r.Load, workload.Throughput)
 		}
 		o.Cell.Shape, o.Share = s, s.Clients*s.Procs
@@ -66,13 +64,13 @@ func crowdOurs(r Row) (Ours, error) {
 }
 
 func count(digits string) int {
-	n, _ := strconv.Atoi(digits) // the pattern let only a few digits pass
+	n, _ := strconv.Atoi(digits) // the pattern admits only a few digits
 	return n
 }
 
-// crowdRatios: the study's tables are read along their lines, each way against
-// the first column, and down their columns, each number of clients against the
-// smallest. Of the third, 4×1 is also held against 1×4.
+// crowdRatios compares along the lines of the study's tables, each mode with the first column, and
+// down their columns, each number of clients with the smallest. In the third table it also compares
+// 4×1 with 1×4.
 func crowdRatios(es []Entry) []Comparison {
 	var out []Comparison
 	for i, e := range es {

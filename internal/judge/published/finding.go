@@ -6,24 +6,24 @@ import (
 	"strings"
 )
 
-// Finding is what a study states, how many of the ratios that it rests on have each verdict, and
-// what follows for it.
+// Finding is a statement of a study, the number of its ratios with each verdict, and the resulting
+// verdict.
 type Finding struct {
 	Text     string          `json:"text"`
 	Verdict  Verdict         `json:"verdict,omitempty"` // "": nothing is compared
 	Verdicts map[Verdict]int `json:"verdicts"`
-	// Notes name conditions that may decide about it and differ from the study's.
+	// Notes name conditions that may decide the finding and differ from the study's.
 	Notes []string `json:"notes,omitempty"`
 }
 
 // The verdicts that only findings have, besides Holds, Unclear and NotMeasured.
 const (
 	Fails      Verdict = "does not hold"
-	Partly     Verdict = "holds in part"    // some of its ratios hold, others do not
-	Incomplete Verdict = "measured in part" // what was measured of it holds
+	Partly     Verdict = "holds in part"    // some of its ratios hold and others do not
+	Incomplete Verdict = "measured in part" // the measured part of it holds
 )
 
-// note adds a datapath that is not the study's; "" adds nothing.
+// note adds a datapath that differs from the study's; it ignores "".
 func (f *Finding) note(datapath string) {
 	if datapath == "" {
 		return
@@ -33,8 +33,8 @@ func (f *Finding) note(datapath string) {
 	}
 }
 
-// verdict returns whether the finding holds: if all of its ratios do, or with mostly more than half
-// of them. It returns "" if nothing is compared.
+// verdict returns whether the finding holds: all of its ratios must, or with mostly set more than
+// half of them. It returns "" if nothing is compared.
 func (f Finding) verdict(mostly bool) Verdict {
 	all := 0
 	for _, n := range f.Verdicts {
@@ -65,8 +65,8 @@ func (f Finding) verdict(mostly bool) Verdict {
 // against returns the number of ratios that contradict the finding.
 func (f Finding) against() int { return f.Verdicts[Gone] + f.Verdicts[Reversed] + f.Verdicts[Emerged] }
 
-// Tally returns the verdicts of the finding's ratios with their numbers, such as "holds 2, unclear 1
-// of 3 ratios", of a single ratio its verdict, and "" if all have the finding's own.
+// Tally returns the number of ratios for each verdict, such as "holds 2, unclear 1 of 3 ratios";
+// for a single ratio its verdict, and "" if all have the finding's own.
 func (f Finding) Tally() string {
 	var parts []string
 	all, last := 0, Verdict("")

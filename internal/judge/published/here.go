@@ -10,21 +10,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// Here is a row's figure on this machine, and what it cost the CPUs.
+// Here is a row's figure on this machine, and the CPU time it cost.
 type Here struct {
 	Value
 	File string `json:"file"`
 	Unit string `json:"unit"` // bit/s, s, or 1 for a share
-	// Idle is the share of the time of all CPUs that was idle, as mpstat's %idle; nil: not known.
+	// Idle is the idle share of the time of all CPUs, like mpstat's %idle; nil: not known.
 	Idle *Value `json:"idle,omitempty"`
 	// Proxy is docker-proxy's share of one core: 1.2 is more than one; nil: the path has none.
 	Proxy *Value            `json:"proxy,omitempty"`
 	CPUs  []analysis.CPUUse `json:"cpus,omitempty"`
-	// StandsFor is the mode that the row's cell stands for; "": it is the row's own.
+	// StandsFor is the mode that the measured cell stands for; "": it is the row's own mode.
 	StandsFor string `json:"stands_for,omitempty"`
 }
 
-// Value is a figure over its rounds, with its 95 % interval.
+// Value is the median of a figure over its rounds, with its 95 % interval.
 type Value struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
@@ -32,9 +32,10 @@ type Value struct {
 	N      int     `json:"n"` // rounds
 }
 
-// Text is the median with its interval, by a scale: "41.9 ±0.3". A single value has no interval.
+// Text prints the median with its interval, both multiplied by by: "41.9 ±0.3". A single value has
+// no interval.
 func (v Value) Text(by float64) string {
-	const read = 100 // more digits than that nobody reads
+	const read = 100 // nobody reads more digits
 	s := stats.Summary{Median: v.Median * by, Low: v.Low * by, High: v.High * by, N: v.N}
 	decimals := 0
 	if uncertain := max(s.HalfWidth(), math.Abs(s.Median)/read); uncertain > 0 {
@@ -47,7 +48,7 @@ func (v Value) Text(by float64) string {
 	return text + " " + analysis.Interval(s, decimals)
 }
 
-// Unit is a study's unit: its name, and what a figure of this machine in base units is multiplied by.
+// Unit is a study's unit: its name, and the factor from base units.
 type Unit struct {
 	Name string
 	By   float64
@@ -57,7 +58,7 @@ type Unit struct {
 func (r Row) In() Unit {
 	const bits = 8
 	switch name, _, corrected := strings.Cut(r.Unit, " as printed"); {
-	case corrected, name == "Gbit/s": // the one correction in the data is to Gbit/s
+	case corrected, name == "Gbit/s": // the only correction in the data is to Gbit/s
 		return Unit{"Gbit/s", 1e-9}
 	case name == "MB/s":
 		return Unit{name, 1e-6 / bits}
@@ -79,11 +80,11 @@ func valueOf(m *analysis.Metric) *Value {
 	return &Value{m.Median, m.Low, m.High, len(m.Rounds)}
 }
 
-// isRatio reports whether the row is a ratio that the study states, which has no figure of its own.
+// isRatio reports whether the row is a ratio that the study states; it has no figure of its own.
 func (r Row) isRatio() bool { return r.Unit == "x" }
 
-// here finds the entry's figure in the file that comes closest to the study's own conditions, and of
-// these in the one with the most rounds; nil: no file has it.
+// here returns the entry's figure in the file that is closest to the study's own conditions, of
+// several the one with the most rounds; nil if no file has it.
 func (s Study) here(e Entry, files []Measured) *Here {
 	if e.isRatio() || e.Why != "" {
 		return nil
@@ -110,8 +111,7 @@ func (s Study) here(e Entry, files []Measured) *Here {
 	return out
 }
 
-// hereIn returns the row's figure in a file and the number of rounds that it is of; nil: it has
-// none.
+// hereIn returns the row's figure in a file and its number of rounds; nil if the file lacks it.
 func hereIn(f Measured, of analysis.Figure, r Row) (h *Here, rounds int) {
 	m, ok := f.pair.Value(of)
 	if !ok {
@@ -128,7 +128,7 @@ func hereIn(f Measured, of analysis.Figure, r Row) (h *Here, rounds int) {
 	case r.Metric == cpuIdle:
 		h.Value, h.Unit, rounds = *h.Idle, "1", h.Idle.N
 	case r.Metric == spike && m.Merged != nil:
-		h.Value = Value{*m.Merged, *m.Merged, *m.Merged, 1} // the longest of all rounds has no interval
+		h.Value = Value{*m.Merged, *m.Merged, *m.Merged, 1} // the longest pause of all rounds has no interval
 	}
 	return h, rounds
 }

@@ -18,16 +18,16 @@ import (
 // schema names the version of the report.
 const schema = "bridgetoll.published/1"
 
-// Report is the published beside the measured; its JSON form is documented in
+// Report compares published figures with measured ones; its JSON form is documented in
 // docs/results.md.
 type Report struct {
 	Schema  string          `json:"schema"`
 	Answer  analysis.Answer `json:"answer"`
-	Files   []File          `json:"files"` // none: nothing is compared
+	Files   []File          `json:"files"` // nil: nothing is compared
 	Studies []Result        `json:"studies"`
 }
 
-// File is a results file that was compared with.
+// File is a results file that the studies are compared with.
 type File struct {
 	Name        string             `json:"name"`
 	Started     time.Time          `json:"started"`
@@ -37,7 +37,7 @@ type File struct {
 	Warnings    []analysis.Warning `json:"warnings"`
 }
 
-// Result is a study and what of it holds.
+// Result is a study and which of its findings hold.
 type Result struct {
 	Name     string        `json:"name"`
 	Year     string        `json:"year"`
@@ -49,14 +49,14 @@ type Result struct {
 	Rows     []Line        `json:"rows"`
 	Claims   []ClaimResult `json:"claims"`
 	Commands []Needed      `json:"commands"`
-	Notes    []string      `json:"notes"` // what is doubtful in it, and what else differs from it here
+	Notes    []string      `json:"notes"` // what is doubtful in it, and what else differs here
 	Differs  []string      `json:"-"`     // those of the notes that are about this machine's runs
 }
 
 // Needed is a command that measures cells of the study.
 type Needed struct {
 	Command string `json:"command"`
-	Missing int    `json:"missing"` // ratios that want its cells
+	Missing int    `json:"missing"` // number of ratios that need its cells
 }
 
 // Line is a published row and the cell of ours that it corresponds to.
@@ -64,7 +64,7 @@ type Line struct {
 	Row
 	Cell   *sample.Cell `json:"cell,omitempty"`
 	OurOwn string       `json:"our_metric,omitempty"`
-	Share  int          `json:"share,omitempty"` // the metric is divided by so many
+	Share  int          `json:"share,omitempty"` // the metric is divided by this
 	WhyNot string       `json:"why_not,omitempty"`
 	Table  string       `json:"table,omitempty"`
 	Label  string       `json:"label,omitempty"`
@@ -72,13 +72,13 @@ type Line struct {
 	Here   *Here        `json:"here,omitempty"` // nil: not measured
 }
 
-// whats are the published metrics in words.
+// whats names the published metrics.
 var whats = map[string]string{
 	throughput: "throughput", cpuIdle: "idle CPU, and throughput per busy core", oneWay: "latency one way",
 	response: "median response", spike: "longest pause",
 }
 
-// Column is the mode that the line stands for, in our words if it has any.
+// Column returns the mode that the line stands for, in our words if it has any.
 func (l Line) Column() string {
 	if l.Cell == nil {
 		return l.Mode
@@ -86,7 +86,7 @@ func (l Line) Column() string {
 	return l.Cell.Mode
 }
 
-// What is the line's metric in words.
+// What names the line's metric.
 func (l Line) What() string {
 	if w, ok := whats[l.Metric]; ok {
 		return w
@@ -94,8 +94,8 @@ func (l Line) What() string {
 	return whats[cpuIdle]
 }
 
-// Placing is where the row was measured, in the study's words; "" of studies in one place or of
-// tables that have both ends in it.
+// Placing returns where the row was measured, in the study's words; "" for studies in one place, or
+// tables with both ends in it.
 func (l Line) Placing() string {
 	if l.Placement == sameMachine || l.Placement == twoMachines {
 		return l.Placement
@@ -103,9 +103,9 @@ func (l Line) Placing() string {
 	return ""
 }
 
-// Ratio is a published ratio beside the measured one.
+// Ratio compares a published ratio with the measured one.
 type Ratio struct {
-	To        int             `json:"to"` // index of the row that it is to
+	To        int             `json:"to"` // index of the row that the ratio is to
 	Smallest  bool            `json:"smallest,omitempty"`
 	Published float64         `json:"published"`
 	Stated    bool            `json:"stated,omitempty"`
@@ -113,8 +113,8 @@ type Ratio struct {
 	Measured  *analysis.Ratio `json:"measured,omitempty"`
 	File      string          `json:"file,omitempty"`
 	Verdict   Verdict         `json:"verdict"`
-	Why       string          `json:"why,omitempty"` // it is not measured, where that is known
-	// Datapath is the one that a cell was measured on where the study's was another; "": its own.
+	Why       string          `json:"why,omitempty"` // why it is not measured, if known
+	// Datapath is the datapath of the measured cell if it differs from the study's; "" otherwise.
 	Datapath string `json:"datapath,omitempty"`
 }
 
@@ -124,26 +124,25 @@ type Verdict string
 // The verdicts.
 const (
 	Holds       Verdict = "holds"        // the same direction, or no difference in both
-	Gone        Verdict = "gone"         // a published difference that is none any more
+	Gone        Verdict = "gone"         // a published difference that does not show any more
 	Reversed    Verdict = "reversed"     // a difference in the other direction
 	Emerged     Verdict = "new"          // a difference where none was published
 	Unclear     Verdict = "unclear"      // too few rounds or too noisy a machine to tell
 	NotMeasured Verdict = "not measured" // no file has both cells
 )
 
-// Verdicts are all of them in the order in which they are listed.
+// Verdicts returns all verdicts, in the order in which they are listed.
 func Verdicts() []Verdict { return slices.Clone(verdicts) }
 
 var verdicts = []Verdict{Holds, Gone, Reversed, Emerged, Unclear, NotMeasured}
 
-// alike is how far from 1 a published ratio is called no difference: studies
-// of one run each do not know better.
+// alike is the distance from 1 up to which a published ratio is called no difference: studies of
+// one run each do not know better.
 const alike = 0.05
 
-// judge says whether a published ratio holds. A measured difference counts by
-// the run's own noise floor; no difference by that, or if the whole interval is
-// alike. That one is gone or new takes an interval that excludes what was
-// published.
+// judge says whether a published ratio holds. A measured difference must be beyond the run's own
+// noise floor. It is none if the verdict says so, or if the whole interval is within alike. For
+// gone or new, the interval must exclude what was published.
 func judge(published float64, m analysis.Ratio) Verdict {
 	difference := math.Abs(published-1) > alike
 	differs := m.Verdict == stats.Better || m.Verdict == stats.Worse
@@ -167,14 +166,14 @@ func judge(published float64, m analysis.Ratio) Verdict {
 	return Unclear
 }
 
-// Measured is a results file on its way to the report.
+// Measured is a results file to compare studies with.
 type Measured struct {
 	Name string
 	File *sample.File
 	pair *analysis.Pairing
 }
 
-// Compare puts studies beside what files say of the same cells.
+// Compare compares studies with the results of files for the same cells.
 func Compare(studies []Study, files []Measured) (*Report, error) {
 	rows, err := Rows()
 	if err != nil {
@@ -247,7 +246,7 @@ func (s Study) result(rows []Row, files []Measured) (Result, error) {
 	return out, nil
 }
 
-// checkClaims adds what the study states without figures to its result.
+// checkClaims adds the study's claims without figures to its result.
 func (s Study) checkClaims(out *Result, files []Measured, note func(string)) {
 	for _, c := range s.Claims {
 		x, notes := s.check(c, files)
@@ -273,8 +272,8 @@ func line(e Entry) Line {
 	return l
 }
 
-// measure finds the comparison's ratio in the file that comes closest to the
-// study's own conditions, and of these in the one with the most rounds.
+// measure returns the comparison's ratio in the file that is closest to the study's own conditions,
+// of several the one with the most rounds, and notes on them.
 func (s Study) measure(es []Entry, c Comparison, files []Measured) (Ratio, []string) {
 	of, to := es[c.Of].Figure, es[c.To].Figure
 	if c.Against != nil {
@@ -306,8 +305,8 @@ func (s Study) measure(es []Entry, c Comparison, files []Measured) (Ratio, []str
 	return out, best
 }
 
-// standIn returns the figure that stands for f in a file: on a swarm there is no native mode, and
-// host is measured in its place. Elsewhere it returns f.
+// standIn returns the figure that stands for f in a file: host for native on a swarm, which has no
+// native mode, and f elsewhere.
 func standIn(f analysis.Figure, file Measured) analysis.Figure {
 	isSwarm := func(c sample.Cell) bool { return c.On == sample.Swarm }
 	if f.Cell.Mode == string(mode.Native) && slices.ContainsFunc(file.File.Header.Plan.Cells, isSwarm) {
@@ -317,7 +316,7 @@ func standIn(f analysis.Figure, file Measured) analysis.Figure {
 }
 
 // datapath returns the datapath of Open vSwitch that c was measured on if it is not the kernel's,
-// which the study had; otherwise "".
+// which the study had; "" otherwise.
 func datapath(p *analysis.Pairing, c sample.Cell) string {
 	if _, path, _ := p.Conditions(c); strings.HasPrefix(path.Facts["datapath"], "userspace") {
 		return path.Facts["datapath"]
@@ -332,8 +331,8 @@ func (f Measured) missing(c sample.Cell) string {
 	return ""
 }
 
-// notes returns how the conditions of the cells differ from the study's; pace is the number of
-// tokens a second that it had, or 0 if that is not known.
+// notes returns how the conditions of the cells differ from the study's. pace is its number of
+// tokens a second, or 0 if that is not known.
 func (s Study) notes(p *analysis.Pairing, pace float64, cells ...sample.Cell) []string {
 	var out []string
 	add := func(differs bool, format string, args ...any) {

@@ -1,11 +1,10 @@
-// Package published holds comparisons of container networks that others have
-// published, and says which of their findings hold on the machine that a
-// results file is from. The numbers are in published.csv, embedded as they were
-// printed; the studies' own words, baselines and the cells of ours that their
-// rows correspond to are in studies.go.
+// Package published holds published comparisons of container networks, and says which of their
+// findings hold on the machine of a results file. The figures are in published.csv, embedded as
+// they were printed. The studies' own words, their baselines and the cells of ours that their rows
+// correspond to are in studies.go.
 //
-// Be aware: absolute numbers of other machines and years say nothing here. Only
-// ratios to a study's own baseline are compared.
+// Be aware: absolute figures of other machines and years say nothing here. Only ratios to a study's
+// own baseline are compared.
 package published
 
 import (
@@ -29,7 +28,7 @@ import (
 //go:embed published.csv
 var data []byte
 
-// Row is one published number.
+// Row is one published figure.
 type Row struct {
 	Study     string  `json:"-"`
 	Year      string  `json:"-"`
@@ -39,13 +38,13 @@ type Row struct {
 	Shape     string  `json:"shape,omitempty"` // how it was loaded, in the study's words
 	Metric    string  `json:"metric"`
 	Value     float64 `json:"value"`
-	To        float64 `json:"value_to,omitempty"` // of a range; 0: none
+	To        float64 `json:"value_to,omitempty"` // end of a range; 0: no range
 	Unit      string  `json:"unit"`
 	Note      string  `json:"note,omitempty"`
 	Printed   string  `json:"-"` // the value as it was printed
 }
 
-// columns are the header of published.csv.
+// columns is the header of published.csv.
 var columns = []string{"source", "year", "mode", "placement", "load", "shape", "metric", "value", "unit", "note"}
 
 // Words that rows may use besides the catalogue's modes.
@@ -56,28 +55,28 @@ var (
 		AsPrinted, oneWay, response, spike}
 )
 
-// Metrics as published.csv has them.
+// The metrics of published.csv.
 const (
 	throughput = "throughput"
 	perClient  = "throughput_per_container"
 	cpuIdle    = "cpu_idle"
-	adjusted   = "cpu_adjusted_ratio_vs_" // and a mode
-	AsPrinted  = "ratio_as_printed"       // beside the quotient of two rows, which is in no ratio itself
+	adjusted   = "cpu_adjusted_ratio_vs_" // followed by a mode
+	AsPrinted  = "ratio_as_printed"       // printed beside the quotient of two rows, and in no ratio itself
 	oneWay     = "latency_one_way"
 	response   = "response_time_median"
 	spike      = "latency_spike"
 )
 
-// maxRows bounds what the parser keeps.
+// maxRows limits the number of rows that parse accepts.
 const maxRows = 10_000
 
 var year = regexp.MustCompile(`^(undated|\d{4})$`)
 
-// Rows are the embedded rows.
+// Rows returns the embedded rows.
 func Rows() ([]Row, error) { return parse(bytes.NewReader(data)) }
 
-// parse reads published.csv strictly: what it does not know is an error, since
-// a row that is not understood would be compared wrongly.
+// parse reads published.csv strictly: anything unknown is an error, because a row that is not
+// understood would be compared wrongly.
 func parse(r io.Reader) ([]Row, error) {
 	c := csv.NewReader(r)
 	c.FieldsPerRecord = len(columns)

@@ -62,10 +62,10 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever passes can be compared, without a ratio that is none.
+// Rows that pass can be compared, and give no invalid ratio.
 func FuzzParse(f *testing.F) {
 	f.Add(string(data))
-	for _, name := range Names() { // small inputs are what a fuzzer changes best
+	for _, name := range Names() { // a fuzzer mutates small inputs best
 		for _, l := range strings.Split(string(data), "\n") {
 			if strings.HasPrefix(l, name) {
 				f.Add(head + l + "\n")

@@ -6,7 +6,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// streamCommands measure the streaming study, in the order in which streamClaims refer to them.
+// streamCommands measure the streaming study, in the order to which streamClaims refer.
 var streamCommands = []Command{
 	{"compare publish-default publish bridge-default --from host --load stream --tokens 6", "stream.jsonl"},
 	{"compare publish-default --from host --to loopback --tune mtu=9000,rmem=16M+wmem=16M --load stream --tokens 6", "tuned.jsonl"},
@@ -15,11 +15,11 @@ var streamCommands = []Command{
 }
 
 const (
-	shortestSpike = 0.2  // seconds: the study's spikes are of 200 to 300 ms
+	shortestSpike = 0.2  // seconds; the study's spikes last 200 to 300 ms
 	batchPace     = 16.7 // writes a second of 50 tokens a second in batches of three
 )
 
-// streamClaims are what the streaming study states without a figure for each side.
+// streamClaims returns the streaming study's claims without a figure for each side.
 func streamClaims() []Claim {
 	streamed := func(m mode.Name, from mode.Placement, to mode.Target, metric string) analysis.Figure {
 		return at(m, from, to, workload.Stream, metric).Figure

@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// streamFile is a run of the study's two streams, with the same response time in each round.
+// streamFile makes a run of the study's two streams, with the same response time in each round.
 func streamFile(t *testing.T, name string, rounds int, o workload.StreamOptions) Measured {
 	t.Helper()
 	encode := func(d time.Duration) *sample.EncodedHisto {
@@ -43,7 +43,7 @@ func streamFile(t *testing.T, name string, rounds int, o workload.StreamOptions)
 	return Measured{Name: name, File: f, pair: analysis.Pair(f)}
 }
 
-// A claim that takes a pace of its own is not noted as measured at another one than the study's.
+// A claim with its own pace gets no note about a pace that differs from the study's.
 func TestClaimHasItsOwnPace(t *testing.T) {
 	s, _ := studyOf("llm-token-streaming-bridge-vs-host")
 	o := workload.StreamOptions{Tokens: 2, Pace: batchPace}
@@ -58,7 +58,7 @@ func TestClaimHasItsOwnPace(t *testing.T) {
 	}
 }
 
-// The longest pause of all rounds is that of the file with the most rounds.
+// The longest pause comes from the file with the most rounds.
 func TestLongestPauseIsOfTheMostRounds(t *testing.T) {
 	s, es := entries(t, "llm-token-streaming-bridge-vs-host")
 	o := workload.StreamOptions{Tokens: 6, Pace: 50}

@@ -15,8 +15,8 @@ var (
 	tenGbit = sample.Wire{Rate: 10e9}
 )
 
-// What the authors ran, in our modes: four of the five published ports of containers on
-// the default bridge, and one gave containers routable addresses by 1:1 NAT.
+// What the authors ran, as our modes: four of the five published ports of containers on the default
+// bridge, and one gave containers routable addresses by 1:1 NAT.
 const (
 	port      = mode.PublishDefault // a published port as an engine has it
 	proxyOff  = mode.PublishNAT     // the same with "userland-proxy": false
@@ -24,7 +24,7 @@ const (
 	aliasNAT  = mode.NATAlias       // a macvlan alias of the machine for each container
 )
 
-// Studies are the published comparisons, in the order of the data.
+// Studies returns the published comparisons, in the order of the data.
 func Studies() []Study { return slices.Clone(studies) }
 
 var studies = []Study{
@@ -157,8 +157,8 @@ func proxyOurs(r Row) (Ours, error) {
 	return Ours{}, errMode
 }
 
-// proxyRatios: the article compares throughput, and what a busy core is worth.
-// That follows from the idle CPU that it prints; where it states the ratio
+// proxyRatios returns the comparisons of the article, which compares throughput and the work of a
+// busy core. The latter follows from the idle CPU time that it prints; if it states the ratio
 // itself, that is taken.
 func proxyRatios(es []Entry) []Comparison {
 	row := func(m mode.Name, metric string) int {
@@ -170,7 +170,7 @@ func proxyRatios(es []Entry) []Comparison {
 			out = append(out, c)
 		}
 	}
-	perCore := func(m mode.Name) float64 { // cores cancel out in the ratio
+	perCore := func(m mode.Name) float64 { // the number of cores cancels out in the ratio
 		t, idle := row(m, throughput), row(m, cpuIdle)
 		return workload.OnBusyCore(es[t].Value, es[idle].Value/100, 1)
 	}
@@ -184,8 +184,8 @@ func proxyRatios(es []Entry) []Comparison {
 	return out
 }
 
-// streamOurs: the port of a default bridge that a client on the machine dials at
-// localhost is docker-proxy's.
+// streamOurs returns what a row corresponds to. If a client on the machine dials the port of a
+// default bridge at localhost, docker-proxy answers.
 func streamOurs(r Row) (Ours, error) {
 	metric := workload.ResponseTime
 	if r.Metric == spike {
@@ -226,8 +226,9 @@ func driverOurs(r Row) (Ours, error) {
 	return Ours{}, errMode
 }
 
-// driverRatios holds each row against native, and the two that should cost more than a published
-// port against that as well. docker-proxy's are measured where it answers: on the machine itself.
+// driverRatios compares each row with native, and the two that should cost more than a published
+// port with that as well. Those with docker-proxy are measured where it answers: on the machine
+// itself.
 func driverRatios(es []Entry) []Comparison {
 	row := func(m mode.Name) int {
 		return find(es, func(e Entry) bool { return e.Mode == string(m) && e.Metric == throughput })
@@ -294,7 +295,7 @@ func qperfOurs(r Row) (Ours, error) {
 	return o, nil
 }
 
-// qperfRatios holds bridge and host against native, and host against bridge.
+// qperfRatios compares bridge and host with native, and host with bridge.
 func qperfRatios(es []Entry) []Comparison {
 	var out []Comparison
 	for i, e := range es {

@@ -14,16 +14,16 @@ type Study struct {
 	Name     string
 	Title    string
 	URL      string
-	Setup    string   // what was measured on what, and how its words are ours
+	Setup    string   // what was measured on what, and how its words translate to ours
 	Baseline string   // what its ratios are to
-	Findings []string // what it states, as far as its numbers show it
+	Findings []string // its statements, as far as its figures show them
 	Mostly   []int    // indexes of findings that hold if more than half of their ratios do; the others need all
 	Commands []Command
-	Doubts   []string    // what of it cannot be or is inferred, and what differs here in any run
+	Doubts   []string    // what cannot be or is inferred in it, and what differs here in any run
 	Streams  int         // connections of its bulk load
-	Response float64     // seconds that a response of its baseline takes (stream)
+	Response float64     // seconds of a response of its baseline (stream)
 	Pace     float64     // tokens a second (stream)
-	Claims   []Claim     // what it states without figures
+	Claims   []Claim     // its statements without figures
 	Wire     sample.Wire // between its machines
 
 	ours    func(Row) (Ours, error)
@@ -33,19 +33,19 @@ type Study struct {
 // Command measures some of a study's cells on this machine.
 type Command struct {
 	Args string
-	Save string // the file that it writes
+	Save string // file that it writes
 }
 
-// String is the command as it is typed.
+// String returns the command line.
 func (c Command) String() string { return "toll " + c.Args + " --save " + c.Save }
 
-// Ours is what a row corresponds to here.
+// Ours says what a row corresponds to here.
 type Ours struct {
 	analysis.Figure
-	Why     string // there is no such cell, because; "": there is
+	Why     string // why there is no such cell; "": there is one
 	Command int    // index of the command that measures it
-	Table   string // of a study that is laid out as tables: which one
-	Label   string // and in which of its lines
+	Table   string // its table, in a study that is laid out as tables
+	Label   string // its line in the table
 }
 
 // Entry is a row with what it corresponds to.
@@ -54,14 +54,15 @@ type Entry struct {
 	Ours
 }
 
-// Comparison is a ratio that a study published: its row Of against its row To.
+// Comparison is a ratio that a study published, of its row Of to its row To.
 type Comparison struct {
 	Of, To   int // indexes of the study's entries
 	Ratio    float64
-	Stated   bool // the study states the ratio itself; else it is the quotient of two rows
+	Stated   bool // the study states the ratio itself; otherwise it is the quotient of two rows
 	Finding  int  // index of the finding that rests on it
-	Smallest bool // against the smallest shape of the same mode, not the study's baseline
-	// Against is what row Of is measured against where that is not row To's cell; nil: it is.
+	Smallest bool // to the smallest shape of the same mode, instead of the study's baseline
+	// Against is the figure that row Of is compared with if that is not row To's cell; nil
+	// otherwise.
 	Against *analysis.Figure
 }
 
@@ -74,7 +75,7 @@ func studyOf(name string) (s Study, ok bool) {
 	return studies[i], true
 }
 
-// Names are the studies' names in the order of the data.
+// Names returns the studies' names in the order of the data.
 func Names() []string {
 	out := make([]string, len(studies))
 	for i, s := range studies {
@@ -83,7 +84,7 @@ func Names() []string {
 	return out
 }
 
-// Entries are the study's rows with what they correspond to.
+// Entries returns the study's rows with what they correspond to.
 func (s Study) Entries(rows []Row) ([]Entry, error) {
 	var out []Entry
 	for _, r := range rows {
@@ -99,18 +100,17 @@ func (s Study) Entries(rows []Row) ([]Entry, error) {
 	return out, nil
 }
 
-// at is a cell of ours by the route's ends.
+// at returns a cell of ours for the ends of the route.
 func at(m mode.Name, from mode.Placement, to mode.Target, load, metric string) Ours {
 	return Ours{Figure: analysis.Figure{Metric: metric,
 		Cell: sample.Cell{Mode: string(m), From: string(from), To: string(to), Load: load}}}
 }
 
-// find returns the index of the entry that is what is looked for; -1 if there
-// is none.
+// find returns the index of the first entry that matches, or -1 if there is none.
 func find(es []Entry, is func(Entry) bool) int { return slices.IndexFunc(es, is) }
 
-// quotient compares two entries by what was printed of both. A value that was
-// rounded to nothing is compared with none.
+// quotient compares two entries by their printed figures. ok is false if there is none, or a figure
+// was rounded to 0.
 func quotient(es []Entry, of, to, finding int) (Comparison, bool) {
 	if of < 0 || to < 0 || of == to || es[of].Value == 0 || es[to].Value == 0 {
 		return Comparison{}, false

@@ -29,7 +29,7 @@ func entries(t *testing.T, name string) (Study, []Entry) {
 	return s, es
 }
 
-// Every row is a cell that can be reached here, or says why it is none.
+// Every row is a cell that can be reached here, or says why not.
 func TestEveryRowHasACell(t *testing.T) {
 	n := 0
 	for _, name := range Names() {
@@ -54,7 +54,7 @@ func TestEveryRowHasACell(t *testing.T) {
 	}
 }
 
-// The ratios are those that the articles state, as far as they do.
+// The ratios are those that the articles state, if they state any.
 func TestPublishedRatios(t *testing.T) {
 	type side struct{ mode, metric, place, label string }
 	for _, tt := range []struct {
@@ -98,7 +98,7 @@ func TestPublishedRatios(t *testing.T) {
 	}
 }
 
-// Every finding rests on a ratio, and every ratio on a finding and on numbers.
+// Every finding rests on a ratio, and every ratio on a finding and on figures.
 func TestFindingsRestOnRatios(t *testing.T) {
 	for _, name := range Names() {
 		s, es := entries(t, name)
@@ -120,7 +120,7 @@ func TestFindingsRestOnRatios(t *testing.T) {
 	}
 }
 
-// docker-proxy's row is measured where it answers, against what answers there, too.
+// docker-proxy's row is measured where docker-proxy answers, and so is what it is compared with.
 func TestProxyIsMeasuredOnTheMachineItself(t *testing.T) {
 	s, _ := studyOf("sql-server-docker-network-drivers-2019")
 	all := map[mode.Name]float64{mode.Native: 50, mode.Host: 50, mode.PublishDefault: 20}
@@ -151,7 +151,7 @@ func TestProxyIsMeasuredOnTheMachineItself(t *testing.T) {
 	}
 }
 
-// On a swarm, where nothing runs without a container, host stands for native and a note says so.
+// On a swarm, which runs nothing without a container, host stands for native and a note says so.
 func TestHostStandsForNativeOnASwarm(t *testing.T) {
 	s, _ := studyOf("docker-host-vs-bridge-qperf")
 	f := file(1, 9, map[mode.Name]float64{mode.Host: 50, mode.PublishDefault: 20})
@@ -186,7 +186,7 @@ func TestHostStandsForNativeOnASwarm(t *testing.T) {
 	}
 }
 
-// A finding of several parts holds only if all do; one that is of most of them needs more than half.
+// A finding of several ratios holds only if all do; one marked Mostly needs more than half.
 func TestFindingVerdict(t *testing.T) {
 	for _, tt := range []struct {
 		verdicts map[Verdict]int
@@ -240,7 +240,7 @@ func TestFindingNamesItsDatapath(t *testing.T) {
 	}
 }
 
-// What is stated without figures is a pair of cells or a bound, each of a finding, with a command.
+// A claim without figures is a pair of cells or a bound; each has a finding and a command.
 func TestClaims(t *testing.T) {
 	for _, s := range studies {
 		for _, c := range s.Claims {
@@ -369,8 +369,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// file is a run of bulk with a value in Gbit/s for each mode, from the host at
-// 127.0.0.1; host is the baseline.
+// file makes a run of bulk with a value in Gbit/s for each mode, from the host to 127.0.0.1; host
+// is the baseline.
 func file(streams, rounds int, gbit map[mode.Name]float64) *sample.File {
 	f := &sample.File{Header: sample.Header{Plan: sample.Plan{Baseline: "host", Precision: 0.02,
 		Loads: []sample.Load{{Kind: "bulk", Streams: streams, Window: 1}}}}}
@@ -438,7 +438,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// A figure has as many digits as its interval lets it have; nothing at all has none.
+// A figure has as many digits as its interval justifies; a figure without one has none.
 func TestValueText(t *testing.T) {
 	for _, tt := range []struct {
 		v    Value
