@@ -160,8 +160,7 @@ func seconds(s float64) string {
 	return units.FormatTime(sample.Wire{Delay: s}.OneWay())
 }
 
-// busier returns the load averages if one run began on a busier machine, by at least half a CPU for
-// each CPU.
+// busier returns the load averages if they differ by more than half the number of CPUs.
 func busier(old, now sample.Environment) (Setting, bool) {
 	const share = 0.5
 	if math.Abs(old.LoadAverage-now.LoadAverage) <= share*float64(max(1, now.CPUs)) {
