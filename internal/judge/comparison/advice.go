@@ -14,15 +14,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// notCertain heads the modes whose verdicts are all unclear.
+// notCertain introduces the modes whose verdicts are all unclear.
 const notCertain = "Not certain yet:"
 
 // dear is the cost from which on a mode is advised against: certainly a third less throughput, half
-// as much more latency, or half as much more CPU time on a link that is full.
+// as much more latency, or half as much more CPU time on a full link.
 const dear = 1.5
 
 // advice says which of the modes that isolate ports to keep, which to avoid and what to do instead,
-// and which are not certain yet. Each mode is judged by its usual route.
+// and which are not certain yet. It judges each mode by its usual route.
 func (p place) advice() []string {
 	var keep, avoid, open []route
 	for _, x := range p.isolated() {
@@ -36,7 +36,7 @@ func (p place) advice() []string {
 		}
 	}
 	var out []string
-	named := false // the first figures say what they are of
+	named := false // the first figures name their metric
 	add := func(verb string, xs []route, remedy string) {
 		if len(xs) == 0 {
 			return
@@ -58,8 +58,8 @@ func (p place) advice() []string {
 	return out
 }
 
-// isolated returns the usual route of each mode in which a container's ports are its own, if it has
-// all loads.
+// isolated returns the usual route of each mode that gives a container its own ports, if the route
+// has all loads.
 func (p place) isolated() []route {
 	loads := 0
 	for _, x := range p.routes {
@@ -95,7 +95,7 @@ func (x route) cost() (factor float64, known bool) {
 	return factor, known
 }
 
-// deciding returns the ratio that a cell's verdict is of, and whether a higher one is better.
+// deciding returns the ratio that decides a cell's verdict, and whether a higher one is better.
 func deciding(c analysis.Cell) (r *analysis.Ratio, higher bool) {
 	if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsLink() && cpu != nil {
 		return cpu, false
@@ -104,7 +104,7 @@ func deciding(c analysis.Cell) (r *analysis.Ratio, higher bool) {
 	return m.Ratio, m.Higher
 }
 
-// mean returns the mean logarithm of a route's tolls that are certain; if none is, of all.
+// mean returns the mean logarithm of a route's certain tolls or, if none is certain, of all.
 func (x route) mean() float64 {
 	sum, n, all := 0.0, 0, 0.0
 	for _, c := range x.cells {
@@ -120,9 +120,9 @@ func (x route) mean() float64 {
 	return sum / float64(n)
 }
 
-// changes says what is certain of a route: "-5 % throughput, +2.6 µs median latency (on one CPU -23 %,
-// +2.1 µs)". Figures of another placement on CPUs are left out if they say the same. If nouns is set,
-// the first figures have what they are of; figures is false if there are none.
+// changes returns what is certain of a route: "-5 % throughput, +2.6 µs median latency (on one CPU
+// -23 %, +2.1 µs)". It leaves out figures of another placement on CPUs that say the same. If nouns
+// is set, the first figures name their metric; figures is false if there are none.
 func (p place) changes(x route, nouns bool) (text string, figures bool) {
 	var by []string
 	pins := []string{""}
@@ -161,7 +161,7 @@ func (p place) changes(x route, nouns bool) (text string, figures bool) {
 	return by[0] + " (" + strings.Join(by[1:], "; ") + ")", figures
 }
 
-// join joins what is certain of each load; the loads that make no difference are not told.
+// join joins what is certain of each load, without the loads that make no difference.
 func (p place) join(say []string) string {
 	var differs []string
 	for _, s := range say {
@@ -182,7 +182,7 @@ func (p place) join(say []string) string {
 	return ""
 }
 
-// noun returns what a cell's load measures behind a space, or "" if said is false.
+// noun returns what a cell's load measures, after a space, or "" if said is false.
 func (p place) noun(c analysis.Cell, said bool) string {
 	if !said {
 		return ""
@@ -193,8 +193,8 @@ func (p place) noun(c analysis.Cell, said bool) string {
 // unclear stands for a cell whose difference from the baseline is not certain.
 const unclear = "?"
 
-// change says by how much a cell certainly differs from the baseline: "-5 %", "+2.6 µs"; "" if it is
-// the same.
+// change returns by how much a cell certainly differs from the baseline: "-5 %", "+2.6 µs"; "" if
+// it is the same.
 func change(c analysis.Cell, noun string) string {
 	m := c.Metrics[c.Primary]
 	switch c.Verdict() {
@@ -217,7 +217,7 @@ func change(c analysis.Cell, noun string) string {
 	return percentOf(*m.Ratio) + noun
 }
 
-// percentOf writes a ratio as a change in %: "-5 %", "+12 %"; from twice as much on, "2.4×".
+// percentOf prints a ratio as a change in %: "-5 %", "+12 %", or from twice as much on "2.4×".
 func percentOf(r analysis.Ratio) string {
 	const times, percent = 2, 100
 	if r.Median >= times {

@@ -35,7 +35,7 @@ func (j study) answer(r *analysis.Report) *analysis.Answer {
 	for _, said := range [][]string{j.tuneGains(), j.againstLab()} {
 		more = append(more, said[:min(most, len(said))]...)
 	}
-	last := len(a.Text) // before what is uncertain
+	last := len(a.Text) // before the uncertain parts
 	if uncertain(r.Cells) != "" {
 		last--
 	}
@@ -50,7 +50,7 @@ func (j study) answer(r *analysis.Report) *analysis.Answer {
 // verdicts do.
 func AnswerOf(r *analysis.Report) *analysis.Answer { return answerOf(r, false) }
 
-// answerOf does what AnswerOf does. If otherwise is set, the question is not which mode to use.
+// answerOf does what AnswerOf does. otherwise says that the question is not which mode to use.
 func answerOf(r *analysis.Report, otherwise bool) *analysis.Answer {
 	if len(r.Cells) == 0 {
 		return nil
@@ -83,17 +83,17 @@ func answerOf(r *analysis.Report, otherwise bool) *analysis.Answer {
 // nouns lists what the loads of the cells measure, each once.
 func nouns(r *analysis.Report) []string { return analysis.Distinct(r.Cells, r.NounOf) }
 
-// lower returns a sentence as it stands behind a colon.
+// lower returns a sentence in the form that follows a colon.
 func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
-// place is the cells that are compared with one baseline, in all placements on CPUs, by route.
+// place holds the cells that are compared with one baseline, in all placements on CPUs, by route.
 type place struct {
 	r        *analysis.Report
 	from, on string
 	routes   []route
 }
 
-// route is a mode's cells at one target: one for each load and placement on CPUs.
+// route holds a mode's cells at one target, one for each load and placement on CPUs.
 type route struct {
 	mode  mode.Mode
 	label string
@@ -123,7 +123,7 @@ func placesOf(r *analysis.Report) []place {
 	return out
 }
 
-// head returns how a sentence about the place begins, or "" if there is only one place.
+// head returns the beginning of a sentence about the place, or "" if there is only one place.
 func (p place) head(all []place) string {
 	var parts []string
 	if slices.ContainsFunc(all, func(o place) bool { return o.on != p.on }) {
@@ -152,7 +152,7 @@ func (p place) usual(name mode.Name) (x route, ok bool) {
 	return x, ok
 }
 
-// byLoad says of each load which modes differ from the baseline, and in what direction.
+// byLoad says for each load which modes differ from the baseline, and in what direction.
 func (p place) byLoad() []string {
 	var out []string
 	for _, of := range analysis.Distinct(p.r.Cells, func(c analysis.Cell) string { return c.Load + "\x00" + c.Pin }) {

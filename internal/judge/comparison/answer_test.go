@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// judged is a cell of bulk or rr from the machine itself: its ratio with its half-width.
+// judged makes a cell of bulk or rr from the machine itself; half is the half-width of its ratio.
 func judged(m mode.Name, to mode.Target, load string, ratio, half float64, v stats.Verdict) analysis.Cell {
 	primary := analysis.Primary(sample.Load{Kind: load})
 	c := analysis.Cell{Mode: string(m), From: string(mode.FromHost), To: string(to), Load: load, On: sample.Lab, Primary: primary, Baseline: v == ""}
@@ -35,7 +35,7 @@ func reported(cells ...analysis.Cell) *analysis.Report {
 	return r
 }
 
-// The answer claims what the verdicts say, and names no winner that noise picked.
+// The answer claims only what the verdicts say, and names no winner that noise picked.
 func TestAnswer(t *testing.T) {
 	bridge := func(load string, ratio, half float64, v stats.Verdict) analysis.Cell {
 		return judged(mode.Bridge, mode.ToContainer, load, ratio, half, v)
@@ -104,7 +104,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// Where there are several placements each sentence says of which it is.
+// With several placements each sentence names its own.
 func TestAnswerNamesPlacements(t *testing.T) {
 	here := judged(mode.Bridge, mode.ToContainer, workload.Bulk, 1, 0.01, stats.Same)
 	there := here
@@ -115,7 +115,7 @@ func TestAnswerNamesPlacements(t *testing.T) {
 	}
 }
 
-// Figures of both placements on CPUs stand side by side where they differ, once where they do not.
+// Figures of both placements on CPUs stand side by side if they differ, and once if they do not.
 func TestAnswerByPin(t *testing.T) {
 	at := func(pin string, c analysis.Cell) analysis.Cell { c.Pin = pin; return c }
 	bulk := func(pin string, ratio float64, v stats.Verdict) analysis.Cell {

@@ -9,8 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// againstLab holds each cell that another backend built against the lab's same
-// cell: how true the lab's model is here.
+// againstLab compares each cell that another backend built with the same cell of the lab, to show
+// how well the lab models it here.
 func (j study) againstLab() []string {
 	var say sayings
 	for i, s := range j.Series {

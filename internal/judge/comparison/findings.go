@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// study is a results file on its way to the report.
+// study is a results file that is judged as a comparison.
 type study struct{ *analysis.Run }
 
 // Judge judges a results file as a comparison.
@@ -24,7 +24,8 @@ func Judge(f *sample.File) *analysis.Report {
 	return r
 }
 
-// findings says how far paths were witnessed, and what the file shows beyond the ratios of its rows.
+// findings says how far paths were witnessed, and what the file shows beyond the ratios of its
+// rows.
 func (j study) findings(r *analysis.Report) []string {
 	var out []string
 	if len(r.Cells) == 0 {
@@ -66,7 +67,7 @@ func (j study) tuneGains() []string {
 	return say.out
 }
 
-// overIPv6 holds each path over IPv6 against the same over IPv4, where both were asked for.
+// overIPv6 compares each path over IPv6 with the same path over IPv4, if both were measured.
 func (j study) overIPv6() []string {
 	var say sayings
 	for i, s := range j.Series {
@@ -85,18 +86,19 @@ func (j study) overIPv6() []string {
 	return say.out
 }
 
-// onPin returns a cell's placement on CPUs behind its name; "" if the run has one.
+// onPin returns the text for a cell's placement on CPUs that follows its name; "" if the run has
+// only one.
 func (j study) onPin(c sample.Cell) string {
 	return analysis.Plan{Pins: j.File.Header.Plan.Pins}.SayPin(c.Pin)
 }
 
-// sayings are sentences, one for each cell, whatever its loads.
+// sayings collects sentences, one for each cell in all its loads.
 type sayings struct {
 	out []string
 	at  map[sample.Cell]int // cell without its load -> index in out
 }
 
-// add says text of a cell, which head names.
+// add adds text about cell c; head names the cell.
 func (s *sayings) add(c sample.Cell, head, text string) {
 	c.Load = ""
 	if at, ok := s.at[c]; ok {

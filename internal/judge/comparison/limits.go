@@ -8,13 +8,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// limiters are what keeps a load from being faster, in sentences.
+// limiters says what keeps a load from being faster.
 var limiters = map[string]string{
 	"client core": "the client's CPU core", "server core": "the server's CPU core", "proxy": "docker-proxy's CPU time",
 	"softirq core": "the CPU core that handles packets", "all cores": "the CPU, all of it",
 }
 
-// limits says what limits the throughput, if that is one thing in all rows.
+// limits says what limits the throughput, if it is the same in all rows.
 func limits(cells []analysis.Cell) string {
 	var by []string
 	rows := 0

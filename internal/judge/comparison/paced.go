@@ -11,7 +11,7 @@ import (
 )
 
 // paced says what bridge costs in throughput with the machine's congestion control and with another
-// one, where that decides the answer; "" if the run did not measure both, or if they agree.
+// one, if that decides the answer; "" if the run did not measure both, or if they agree.
 func (j study) paced() string {
 	var say []string
 	with, instead := "", ""
@@ -59,7 +59,7 @@ func (j study) paced() string {
 // certain reports whether a ratio has a verdict.
 func certain(r analysis.Ratio) bool { return r.N > 0 && r.Verdict != stats.Unclear && r.Verdict != "" }
 
-// changeOf writes a ratio as a change.
+// changeOf prints a ratio as a change.
 func changeOf(r analysis.Ratio) string {
 	if r.Verdict == stats.Same {
 		return "the same throughput"

@@ -11,16 +11,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// What was published of a bridge: 280 instead of 120 ms for a median response,
-// and spikes of 200 to 300 ms in mid-stream (the study
-// llm-token-streaming-bridge-vs-host of toll published).
+// The published figures of a bridge: a median response of 280 instead of 120 ms, and spikes of 200
+// to 300 ms in mid-stream (the study llm-token-streaming-bridge-vs-host of toll published).
 const (
 	publishedExtra = 0.160
 	publishedSpike = 0.200
 )
 
-// streamFinding answers what each mode adds to a response, against the baseline
-// of the same rounds, and whether it is what was published.
+// streamFinding says what each mode adds to a response, relative to the baseline in the same
+// rounds, and whether it is what was published.
 func (j study) streamFinding(from string) string {
 	var say, stalls []string
 	lowest, highest := math.Inf(1), math.Inf(-1)
@@ -65,7 +64,7 @@ func (j study) streamFinding(from string) string {
 	return text + "; a stall as long as its spikes of 200 to 300 ms is seen with " + strings.Join(stalls, ", ") + "."
 }
 
-// difference is a difference in ms with its interval.
+// difference prints a difference in ms with its interval.
 func difference(d stats.Summary) string {
 	const ms = 1e3
 	d.Median, d.Low, d.High = d.Median*ms, d.Low*ms, d.High*ms
@@ -73,8 +72,8 @@ func difference(d stats.Summary) string {
 	return fmt.Sprintf("%+.*f %s", n, d.Median, analysis.Interval(d, n))
 }
 
-// streamOwn says how the load itself did: its lateness, which is no path's, and
-// its CPU time.
+// streamOwn says how well the load itself ran: its lateness, which no path causes, and its CPU
+// time.
 func (j study) streamOwn() string {
 	var late, lateMax, wait, waitMax, busiest float64
 	n := 0
