@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// AnswerOf is what the judged routes answer; nil if there are none. The culprits are those
+// AnswerOf says what the judged routes show, or returns nil if there are none. culprits are those
 // of slow tokens, by route.
 func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 	if len(r.Cells) == 0 {
@@ -49,7 +49,7 @@ func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 	return a
 }
 
-// compared adds what each route costs against the baseline, and counts the verdicts.
+// compared adds what each route costs relative to the baseline, and counts the verdicts.
 func compared(r *analysis.Report, a *analysis.Answer) (tally analysis.Tally) {
 	for _, l := range r.Plan.Loads {
 		var same, open, differ []string
@@ -87,7 +87,7 @@ func compared(r *analysis.Report, a *analysis.Answer) (tally analysis.Tally) {
 	return tally
 }
 
-// broken names the routes that were lost on the way; "" if there is none.
+// broken names the routes that were lost during the run; "" if there are none.
 func broken(r *analysis.Report) string {
 	var lost []string
 	for _, c := range r.Cells {
@@ -104,7 +104,7 @@ func broken(r *analysis.Report) string {
 	return printable.List(lost) + " broke and did not come back: their figures are from before that."
 }
 
-// suspect says over which routes it is the network; "" if that is not known of any.
+// suspect says over which routes the network is slow; "" if that is not known of any.
 func suspect(r *analysis.Report) string {
 	by := map[stats.Verdict][]string{}
 	base, judged := "", 0
@@ -141,7 +141,7 @@ func isOrAre(names []string) string {
 	return "is"
 }
 
-// queries are those of a page, 0 of a load without pages.
+// queries returns the number of queries of a page, or 0 for a load without pages.
 func queries(r *analysis.Report, kind string) int {
 	if kind != workload.SQL {
 		return 0
@@ -149,7 +149,7 @@ func queries(r *analysis.Report, kind string) int {
 	return workload.SQLOf(r.LoadOf(kind)).Queries
 }
 
-// each is what a route that differs adds to each query of a page of several.
+// each says what a route that differs adds to each query of a page of several.
 func each(c analysis.Cell, queries int) string {
 	p := c.Metrics[c.Primary].Price
 	if queries < 2 || p == nil {
@@ -176,14 +176,15 @@ func within(r *analysis.Report) string {
 	return ""
 }
 
-// Culprit is who makes the tokens of a route slow: the gaps between them, or the first one.
+// Culprit says what makes the tokens of a route slow, in the gaps between them or before the first
+// one.
 type Culprit struct {
 	Route string
 	Blame Blame
-	Proof string // a sentence with the figures that show it; "": there is none
+	Proof string // a sentence with the figures that show it; "": none
 }
 
-// Blame says who it is.
+// Blame names a culprit.
 type Blame string
 
 // The culprits.
@@ -197,7 +198,7 @@ const (
 	NoOther  Blame = "one route" // there is nothing to compare it with
 )
 
-// accuse names the culprits, routes with the same one together.
+// accuse names the culprits, and groups routes with the same one.
 func accuse(all []Culprit) string {
 	by := map[Blame][]string{}
 	for _, c := range all {

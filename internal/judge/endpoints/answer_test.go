@@ -15,7 +15,7 @@ import (
 
 var verdicts = []stats.Verdict{stats.Better, stats.Worse, stats.Same, stats.Unclear}
 
-// routes are routes to a database with these verdicts against the first one.
+// routes makes routes to a database with these verdicts relative to the first one.
 func routes(vs []stats.Verdict) *analysis.Report {
 	r := &analysis.Report{}
 	r.Plan.Loads, r.Plan.Baseline = []sample.Load{{Kind: workload.SQL, Window: 1, Options: workload.SQLOptions{Queries: 20}}}, "first"
@@ -30,8 +30,8 @@ func routes(vs []stats.Verdict) *analysis.Report {
 	return r
 }
 
-// Whatever the verdicts are, and in whatever order: a route adds something in words only if
-// its verdict says so.
+// With any verdicts, in any order, the text says that a route adds something only if its verdict
+// does.
 func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	for range 300 {
@@ -72,7 +72,7 @@ func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 	}
 }
 
-// A page's price is also said for each of its queries.
+// The price of a page is also given per query.
 func TestAnswerSaysPriceOfQuery(t *testing.T) {
 	said := strings.Join(AnswerOf(routes([]stats.Verdict{stats.Worse}), nil).Text, "\n")
 	if !strings.Contains(said, "<r0> adds 700 µs (690–710) to the median page time: 35.0 µs (34.5–35.5) a query.") {
@@ -80,7 +80,7 @@ func TestAnswerSaysPriceOfQuery(t *testing.T) {
 	}
 }
 
-// Routes with the same culprit are named together, and nobody is blamed without a reason.
+// Routes with the same culprit are named together, and nothing is blamed without a reason.
 func TestAnswerAccuses(t *testing.T) {
 	all := []Blame{Network, Server, Both, Nobody, NotKnown, TooFew, NoOther}
 	for _, b := range all {
@@ -109,7 +109,7 @@ func TestAnswerAccuses(t *testing.T) {
 	}
 }
 
-// A suspect that was counted once is said in the singular.
+// A suspect that was counted once is named in the singular.
 func TestAnswerSaysOne(t *testing.T) {
 	one := 1.0
 	for _, s := range workload.Suspects() {
@@ -126,7 +126,7 @@ func TestAnswerSaysOne(t *testing.T) {
 	}
 }
 
-// What else may be slow is named where it was seen, and said to be nothing where it was not.
+// Other causes are named if they were seen, and said to be absent if they were not.
 func TestAnswerNamesSuspects(t *testing.T) {
 	total := func(n float64) analysis.Metric { return analysis.Metric{Merged: &n} }
 	for name, tt := range map[string]struct {
@@ -176,11 +176,11 @@ func TestAnswerNamesSuspects(t *testing.T) {
 	}
 }
 
-// A docker-proxy on a route is named, with a remedy where the route is known to cost something.
+// A docker-proxy on a route is named, with a remedy if the route is known to cost something.
 func TestAnswerNamesProxies(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		at     int // the cell that it is before
+		at     int // index of the cell behind it
 		vs     []stats.Verdict
 		blames Blame
 		says   string
@@ -204,8 +204,8 @@ func TestAnswerNamesProxies(t *testing.T) {
 	}
 }
 
-// A route behind a docker-proxy is named once, whatever its loads say, and costs nothing only
-// against a route without one.
+// A route behind a docker-proxy is named once, whatever its loads show, and said to cost nothing
+// only relative to a route without one.
 func TestAnswerNamesProxyOnce(t *testing.T) {
 	proxied := map[string]string{behindProxy: "172.17.0.2:80"}
 	r, worse := routes([]stats.Verdict{stats.Same}), routes([]stats.Verdict{stats.Worse})
@@ -223,7 +223,7 @@ func TestAnswerNamesProxyOnce(t *testing.T) {
 	}
 }
 
-// With two loads it is said of which one each sentence is.
+// With two loads each sentence names its load.
 func TestAnswerOfTwoLoads(t *testing.T) {
 	r := routes([]stats.Verdict{stats.Worse})
 	r.Plan.Loads = []sample.Load{{Kind: workload.Chat}, {Kind: workload.Batch}}
@@ -254,12 +254,11 @@ func TestAnswerOfTwoLoads(t *testing.T) {
 	}
 }
 
-// Of a client whose server was there already, the network is only accused of what a verdict
-// says.
+// For a client whose server was already running, the network is blamed only if a verdict says so.
 func TestAnswerIsItTheNetwork(t *testing.T) {
 	for _, tt := range []struct {
 		vs   []stats.Verdict
-		says string // at first
+		says string // beginning of the text
 	}{
 		{[]stats.Verdict{stats.Worse, stats.Same}, "Yes, over <r0>."},
 		{[]stats.Verdict{stats.Better, stats.Worse, stats.Unclear}, "Yes, over first: <r0> is better. Yes, over <r1>."},

@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Uncounted says what is not known of routes to endpoints.
+// Uncounted says what toll does not know about routes to endpoints.
 const Uncounted = "These routes are outside toll's control: their bytes are not counted."
 
 // study is a results file on its way to the report.
@@ -25,8 +25,7 @@ func Judge(f *sample.File) *analysis.Report {
 	return r
 }
 
-// findings answer what each way adds, and whether it is the way or what
-// is at its end.
+// findings says what each route adds, and whether the route or the server at its end is slow.
 func (j study) findings(r *analysis.Report) (out []string, culprits []Culprit) {
 	if len(r.Cells) == 0 {
 		return []string{"Nothing was measured."}, nil
@@ -46,7 +45,7 @@ func (j study) findings(r *analysis.Report) (out []string, culprits []Culprit) {
 	return out, culprits
 }
 
-// roundTrips says what each way adds to a page, and to each of its queries.
+// roundTrips says what each route adds to a page, and to each of its queries.
 func (j study) roundTrips(r *analysis.Report, l sample.Load) []string {
 	var out []string
 	queries := workload.SQLOf(l).Queries

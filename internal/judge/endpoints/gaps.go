@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// fewShare and mostShare are a route's part of how slow its slow gaps are that
-	// makes the server, or the route, the answer.
+	// fewShare and mostShare are shares of how slow a route's slow gaps are. If the route adds at
+	// most fewShare the server is to blame, and from mostShare on the route.
 	fewShare  = 0.25
 	mostShare = 0.5
-	// steadyShare is the share of the median gap by which the slow ones may be
-	// longer before there is anything to blame.
+	// steadyShare is the share of the median gap by which the slow ones may be longer before
+	// anything is to blame.
 	steadyShare = 0.5
 )
 
-// slowness is by how much the slow gaps of a route are longer than its median one,
-// in seconds; NaN if it has none.
+// slowness returns by how much the slow gaps of a route are longer than its median one, in seconds;
+// NaN if it has none.
 func slowness(s *analysis.Series) float64 {
 	slow, ok := s.Metric(workload.GapSlow)
 	if !ok {
@@ -32,9 +32,9 @@ func slowness(s *analysis.Series) float64 {
 	return max(0, slow.Median-usual.Median)
 }
 
-// networkOrModel says whose the slow gaps are. What all routes have in common is the
-// server's: the steadiest of them shows it, which need not be the baseline. What
-// another route has beyond that one in the same rounds is the route's.
+// networkOrModel says what makes gaps slow. What all routes have in common comes from the server.
+// The steadiest route shows it, which need not be the baseline. What another route has beyond that
+// one in the same rounds comes from the route.
 func (j study) networkOrModel(r *analysis.Report) (said []string, culprits []Culprit) {
 	var routes []int
 	for i, s := range j.Series {
@@ -68,8 +68,9 @@ func (j study) networkOrModel(r *analysis.Report) (said []string, culprits []Cul
 	return append(out, added(r.Cells, workload.Chat)...), culprits
 }
 
-// steadiest returns the route whose slow gaps exceed its median gap least. A route that holds more
-// tokens back than another one is not it: tokens that arrive together have no gaps between them.
+// steadiest returns the route whose slow gaps exceed its median gap least. It ignores a route that
+// holds more tokens back than another one, because tokens that arrive together have no gaps between
+// them.
 func (j study) steadiest(routes []int) int {
 	best := routes[0]
 	for _, i := range routes[1:] {
@@ -81,8 +82,8 @@ func (j study) steadiest(routes []int) int {
 	return best
 }
 
-// blame says why the tokens of route i are slow, against the steadiest route; ok is false if the two
-// have no round in common.
+// blame says why the tokens of route i are slow relative to the steadiest route; ok is false if the
+// two have no round in common.
 func (j study) blame(i, steadiest int) (c Culprit, why string, ok bool) {
 	s, best := j.Series[i], j.Series[steadiest]
 	d := j.Added(i, steadiest, workload.GapSlow)
@@ -96,7 +97,7 @@ func (j study) blame(i, steadiest int) (c Culprit, why string, ok bool) {
 	}
 	to := analysis.Label(best.Cell)
 	c.Blame, why = byGaps(s, *d, to)
-	gaps := c.Blame // that they alone would have
+	gaps := c.Blame // the result of the gaps alone
 	held := heldBeyond(s, best)
 	first := j.Added(i, steadiest, workload.FirstTokenP50)
 	late := first != nil && first.Verdict == stats.Costs
@@ -132,9 +133,9 @@ func (j study) blame(i, steadiest int) (c Culprit, why string, ok bool) {
 	return c, string(c.Blame) + ": " + strings.TrimSpace(why+doubts(s, held)), true
 }
 
-// overruled returns why a route is to blame whose gaps alone would have put the blame on by. It
-// repeats what the gaps say only if that is certain. doubts says that tokens were held back, the
-// first proof.
+// overruled returns why a route is to blame although its gaps alone would blame by. It repeats what
+// the gaps say only if that is certain. held says that tokens were held back, which is the first
+// proof.
 func overruled(by Blame, gaps string, held bool, proof []string) string {
 	switch {
 	case held && len(proof) == 1:
@@ -147,7 +148,7 @@ func overruled(by Blame, gaps string, held bool, proof []string) string {
 	return strings.Join(proof, "; ") + "; " + gaps
 }
 
-// stalls is a number of them in words.
+// stalls prints a number of stalls.
 func stalls(n float64) string {
 	if n == 1 {
 		return "1 stall"
@@ -155,13 +156,13 @@ func stalls(n float64) string {
 	return fmt.Sprintf("%.0f stalls", n)
 }
 
-// median returns a metric's median, 0 if it is not known.
+// median returns a metric's median, or 0 if it is not known.
 func median(s *analysis.Series, metric string) float64 {
 	m, _ := s.Metric(metric)
 	return m.Median
 }
 
-// total returns a metric's total of all rounds, 0 if it is not known.
+// total returns a metric's total of all rounds, or 0 if it is not known.
 func total(s *analysis.Series, metric string) float64 {
 	if m, _ := s.Metric(metric); m.Merged != nil {
 		return *m.Merged
@@ -169,16 +170,16 @@ func total(s *analysis.Series, metric string) float64 {
 	return 0
 }
 
-// heldBeyond reports whether a route certainly has more tokens that came together than another one,
-// and so many that its gaps say little.
+// heldBeyond reports whether a route certainly has more tokens that arrived together than another
+// one, and so many that its gaps say little.
 func heldBeyond(s, other *analysis.Series) bool {
 	m, ok := s.Metric(workload.Glued)
 	of, _ := other.Metric(workload.Glued)
 	return ok && m.Low > workload.GluedShare && m.Low > of.High
 }
 
-// byGaps says whose a route's slow gaps are, d being by how much they are slower than
-// the steadiest route's.
+// byGaps returns what makes a route's gaps slow. d is by how much they are slower than those of the
+// steadiest route.
 func byGaps(s *analysis.Series, d analysis.Price, steadiest string) (who Blame, why string) {
 	slow := slowness(s)
 	low, high := d.Low/slow, d.High/slow
@@ -214,7 +215,7 @@ func doubts(s *analysis.Series, held bool) (text string) {
 	return text
 }
 
-// added says what each route adds over the baseline to what a load times.
+// added says what each route adds to the times of a load, relative to the baseline.
 func added(cells []analysis.Cell, load string) (out []string) {
 	type timed struct{ metric, name string }
 	what := []timed{{workload.FirstTokenP50, "the first token"}, {workload.GapP50, "the median gap"}, {workload.ResponseTime, "a response"}}

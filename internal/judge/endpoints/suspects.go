@@ -13,17 +13,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// muchOf is from which share of the time to connect on a look-up is worth a word.
+// muchOf is the share of the time to connect from which on a look-up is worth mentioning.
 const muchOf = 0.1
 
-// observed is a route whose suspects were looked for.
+// observed is a route that was searched for suspects.
 type observed struct {
 	analysis.Cell
 	label string
 	load  sample.Load
 }
 
-// suspects says what else than the route or the model was seen to slow routes down; "" if
+// suspects says which other causes than the route or the model were seen to slow routes down; "" if
 // the file does not say.
 func suspects(r *analysis.Report) string {
 	var all []observed
@@ -65,8 +65,8 @@ func suspects(r *analysis.Report) string {
 	return text
 }
 
-// proxies names the docker-proxies that routes go through, and how to do without them where they are
-// known to cost something, or where there is nothing to compare them with.
+// proxies names the docker-proxies on routes. It says how to do without them if they are known to
+// cost something, or if there is nothing to compare them with.
 func proxies(r *analysis.Report, culprits []Culprit) (out []string) {
 	better := slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool {
 		x := c.Metrics[c.Primary].Ratio
@@ -104,7 +104,7 @@ func proxies(r *analysis.Report, culprits []Culprit) (out []string) {
 // and whether it is the same under all loads while the baseline goes through no docker-proxy.
 func costsOf(cells []analysis.Cell, label string) (costs, free bool) {
 	var verdicts []stats.Verdict
-	through := false // the baseline goes through one
+	through := false // the baseline goes through a docker-proxy
 	for _, c := range cells {
 		through = through || c.Baseline && c.Facts[behindProxy] != ""
 		if x := c.Metrics[c.Primary].Ratio; x != nil && c.Label() == label {
@@ -119,8 +119,8 @@ func costsOf(cells []analysis.Cell, label string) (costs, free bool) {
 // behindProxy is the fact of a path that leads through a docker-proxy: the container's address.
 const behindProxy = "behind_docker_proxy"
 
-// over says something of each route, or once if it is the same of all of them; known is false if
-// it is known of none.
+// over says something of each route, or once if it is the same for all. known is false if it is
+// known for none.
 func over(all []observed, say func(observed) (text string, known bool)) (out []string, known bool) {
 	var texts []string
 	for _, c := range all {
@@ -136,14 +136,14 @@ func over(all []observed, say func(observed) (text string, known bool)) (out []s
 	return out, known
 }
 
-// knownOfServer reports whether the server's end was seen.
+// knownOfServer reports whether the server's end was observed.
 func knownOfServer(c analysis.Cell) bool {
 	return slices.ContainsFunc(workload.Suspects(), func(s workload.Suspect) bool { return s.Server && has(c, s.Metric) })
 }
 
 func has(c analysis.Cell, metric string) bool { _, ok := c.Metrics[metric]; return ok }
 
-// sum is a metric's total of all rounds; 0 if it is not known.
+// sum returns a metric's total of all rounds, or 0 if it is not known.
 func sum(c analysis.Cell, metric string) float64 {
 	if m := c.Metrics[metric]; m.Merged != nil {
 		return *m.Merged
@@ -151,7 +151,7 @@ func sum(c analysis.Cell, metric string) float64 {
 	return 0
 }
 
-// says is what was seen of a suspect over a route; "" if that is nothing.
+// says returns what was seen of a suspect on a route; "" if nothing was.
 func says(s workload.Suspect, c observed) (text string, known bool) {
 	m, known := c.Metrics[s.Metric]
 	if !known || s.Says == "" {
@@ -167,7 +167,7 @@ func says(s workload.Suspect, c observed) (text string, known bool) {
 		return "", true
 	case of > 0:
 		text = fmt.Sprintf(s.Says, whole(n), whole(of))
-	case s.Of != "" && s.Alone == "": // it cannot be said how much that is
+	case s.Of != "" && s.Alone == "": // the share of the time is not known
 		return "", true
 	case n == 1 && s.One != "":
 		text = s.One
@@ -184,7 +184,7 @@ func says(s workload.Suspect, c observed) (text string, known bool) {
 
 func whole(n float64) string { return fmt.Sprintf("%.0f", n) }
 
-// called is a container's name in a sentence.
+// called names a container in a sentence.
 func called(name string) string {
 	if name == "" {
 		return ""
@@ -192,7 +192,7 @@ func called(name string) string {
 	return " in container " + name
 }
 
-// lookedUp says how long a name took to be looked up, if that is long.
+// lookedUp says how long the look-up of a name took, if it took long.
 func lookedUp(c observed) (text string, known bool) {
 	took := c.Metrics[workload.LookUpTime].Median
 	if took <= 0 || took <= muchOf*lookedUpFor(c.Cell) {
@@ -205,7 +205,7 @@ func lookedUp(c observed) (text string, known bool) {
 	return fmt.Sprintf("its name took %s to look up, %s", workload.Briefly(took), each), true
 }
 
-// lookedUpFor is how long what needs the name takes.
+// lookedUpFor returns how long the operation that needs the name takes.
 func lookedUpFor(c analysis.Cell) float64 {
 	if x, ok := c.Metrics[workload.ConnectTime]; ok {
 		return x.Median
@@ -214,17 +214,17 @@ func lookedUpFor(c analysis.Cell) float64 {
 }
 
 const (
-	// delayedLeast and delayedMost bound, in s, what waits for one delayed acknowledgement: Linux
-	// sends it after 40 ms, and what waits for it takes its own time, too.
+	// delayedLeast and delayedMost bound the time, in s, of an operation that waits for one delayed
+	// acknowledgement: Linux sends it after 40 ms, and the operation takes its own time, too.
 	delayedLeast = 0.038
 	delayedMost  = 0.060
-	// delayedRTT is a round trip that is short enough to explain none of that.
+	// delayedRTT is the longest round trip, in s, that explains none of that.
 	delayedRTT = 0.010
 )
 
 // delayed says that requests wait for delayed acknowledgements: they take as long as one although
-// round trips are short and nothing was lost. If both ends' kernels were asked they must have counted
-// enough of them.
+// round trips are short and nothing was lost. If both ends' kernels report their counts, these must
+// be high enough.
 func delayed(c observed) (text string, known bool) {
 	took, what, total := waits(c)
 	rtt := c.Metrics[workload.RTT].Median
@@ -248,11 +248,11 @@ func delayed(c observed) (text string, known bool) {
 	return text + " (one end writes in two pieces and waits for the other's acknowledgement in between: set TCP_NODELAY there, or write once)", true
 }
 
-// delayedShare is the share of the time that delayed acknowledgements must have taken to be named.
+// delayedShare is the share of the time that delayed acknowledgements must account for to be named.
 const delayedShare = 0.3
 
-// waits returns the time in which a delayed acknowledgement would show, what takes it, and how long a
-// connection was watched in all rounds, in s; 0 if there is none.
+// waits returns the time in which a delayed acknowledgement would show, the operation that takes
+// it, and how long a connection was observed in all rounds, in s; 0 if there is none.
 func waits(c observed) (took float64, what string, total float64) {
 	rounds := float64(len(c.Metrics[c.Primary].Rounds))
 	switch c.load.Kind {
