@@ -6,14 +6,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// answered are the prices of which an answer speaks.
+// answered lists the prices that an answer speaks of.
 var answered = []struct{ price, head string }{
 	{workload.LatencyP50, "Median latency"}, {workload.Throughput, "Throughput, of that without the part"},
 	{PriceName(workload.Stream, workload.LatencyP50), "Median token delay"},
 }
 
-// AnswerOf is what the steps answer; nil if there are none. A part is said to cost
-// something only where its verdict says so.
+// AnswerOf says what the parts cost, or returns nil if there are no steps. It says that a part
+// costs something only if its verdict does.
 func AnswerOf(steps []Step) *analysis.Answer {
 	if len(steps) == 0 {
 		return nil
@@ -41,10 +41,10 @@ func AnswerOf(steps []Step) *analysis.Answer {
 	return a
 }
 
-// ground is where a ladder stands: who built it, and where its client runs.
+// ground identifies a ladder: who built it, and where its client runs.
 type ground struct{ on, from string }
 
-// grounds are those of the steps, in their order.
+// grounds returns the grounds of the steps, in their order.
 func grounds(steps []Step) []ground {
 	var out []ground
 	for i, s := range steps {
@@ -55,7 +55,7 @@ func grounds(steps []Step) []ground {
 	return out
 }
 
-// sentence says what the parts cost by the price of a name; "" if none has it.
+// sentence says what the parts cost in the named price; "" if none has it.
 func sentence(head, name string, steps []Step, on ground) string {
 	var parts []analysis.Priced
 	for _, s := range steps {

@@ -13,7 +13,7 @@ import (
 
 var verdicts = []stats.Verdict{stats.Costs, stats.Gains, stats.Nothing, stats.Unclear}
 
-// withVerdicts is a ladder whose parts have these verdicts in both metrics; "" is a part without
+// withVerdicts makes a ladder whose parts have these verdicts in both metrics; "" is a part without
 // a result.
 func withVerdicts(vs []stats.Verdict) []Step {
 	steps := []Step{{Mode: "native", Label: "native"}}
@@ -30,7 +30,7 @@ func withVerdicts(vs []stats.Verdict) []Step {
 	return steps
 }
 
-// bound checks that each part stands where its verdict puts it, and only there.
+// bound checks that the text lists each part under its verdict, and nowhere else.
 func bound(t *testing.T, vs []stats.Verdict, text []string) {
 	t.Helper()
 	all := strings.Join(text, "\n")
@@ -59,8 +59,8 @@ func bound(t *testing.T, vs []stats.Verdict, text []string) {
 	}
 }
 
-// Whatever the verdicts are, and in whatever order: a part costs something in words only if
-// its verdict says so, and what is not clear has no figure.
+// With any verdicts, in any order, the text says that a part costs something only if its verdict
+// does, and prints no figure that is not clear.
 func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {

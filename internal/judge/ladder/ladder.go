@@ -1,5 +1,5 @@
-// Package ladder judges modes that are lined up so that each has one part more than the one
-// below, and prices the parts.
+// Package ladder judges modes in an order in which each has one part more than the one below, and
+// prices the parts.
 package ladder
 
 import (
@@ -15,23 +15,23 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Step is a rung of the ladder and what its part costs against the rung below.
-// Where rungs between have no result, the part is theirs too.
+// Step is a rung of the ladder and the cost of its part relative to the rung below. The part
+// includes those of the rungs between without a result.
 type Step struct {
 	Mode   string                    `json:"mode"`
 	From   string                    `json:"from"`
 	To     string                    `json:"to"`
 	On     string                    `json:"on"`
 	Label  string                    `json:"label"`
-	Below  string                    `json:"below,omitempty"` // its label; absent at the bottom
+	Below  string                    `json:"below,omitempty"` // label of the rung below; absent at the bottom
 	Part   string                    `json:"part,omitempty"`
 	Prices map[string]analysis.Price `json:"prices"` // by PriceName
 
-	cell, below sample.Cell // without load; below is the zero value at the bottom
+	cell, below sample.Cell // without a load; below is zero at the bottom
 }
 
-// priced are the metrics in which parts are priced, in the order in which they
-// are shown, with the load that has each.
+// priced lists the metrics in which parts are priced, in the order in which they are shown, with
+// their loads.
 var priced = []struct{ Metric, Load, Name string }{
 	{workload.LatencyP50, workload.RR, "median latency"},
 	{workload.CPUPerTrip, workload.RR, "CPU time per round trip"},
@@ -41,8 +41,8 @@ var priced = []struct{ Metric, Load, Name string }{
 	{workload.CPUPerToken, workload.Stream, "CPU time per token"},
 }
 
-// PriceName returns the name of a load's price in Step.Prices: the metric, but where another load
-// has that, too, one with the load's name.
+// PriceName returns the key of a load's price in Step.Prices: the metric, or a name of the load if
+// another load has that metric, too.
 func PriceName(load, metric string) string {
 	if load == workload.Stream && metric == workload.LatencyP50 {
 		return load + "_" + metric
@@ -57,13 +57,13 @@ type Report struct {
 	analysis.Said
 }
 
-// Base is what all studies have.
+// Base returns what all studies have.
 func (r *Report) Base() *analysis.Report { return &analysis.Report{Measured: r.Measured, Said: r.Said} }
 
 // Empty reports whether nothing has a result.
 func (r *Report) Empty() bool { return r.Base().Empty() }
 
-// Complete reports whether all that was planned has a result.
+// Complete reports whether everything planned has a result.
 func (r *Report) Complete() bool { return r.Base().Complete() }
 
 // Judge judges a results file as a ladder.
@@ -76,13 +76,13 @@ func Judge(f *sample.File) *Report {
 	return r
 }
 
-// Partners are the cells on the rungs below.
+// Partners maps cells to those on the rungs below.
 func Partners(j *analysis.Run) func(i int) (int, bool) { return newLadder(j).partner }
 
-// ladder is the judged run as a ladder.
+// ladder is a run that is judged as a ladder.
 type ladder struct {
 	*analysis.Run
-	at map[sample.Cell]int // cells that have a result, the control aside
+	at map[sample.Cell]int // cells that have a result, without the control
 }
 
 func newLadder(j *analysis.Run) *ladder {
@@ -95,9 +95,9 @@ func newLadder(j *analysis.Run) *ladder {
 	return l
 }
 
-// below is what cell c is compared with: the nearest rung below that has a result
-// for every load for which c's own has one. Parts are what c has beyond it, from
-// below. ok is false at the bottom.
+// below returns the cell that c is compared with: the nearest rung below that has a result for
+// every load for which c has one. parts lists what c has in addition, from below. ok is false at
+// the bottom.
 func (l *ladder) below(c sample.Cell) (b sample.Cell, parts []string, ok bool) {
 	from := mode.Placement(c.From)
 	rung, ok := mode.FindRung(from, mode.Name(c.Mode))
@@ -128,8 +128,8 @@ func (l *ladder) covers(b, c sample.Cell) bool {
 	return common
 }
 
-// partner is the cell that cell i's ratio must be known to: the rung below,
-// or the baseline for its control.
+// partner returns the cell that cell i's ratio must be known to: the rung below, or for the control
+// the baseline.
 func (l *ladder) partner(i int) (int, bool) {
 	c := l.Series[i].Cell
 	if c.Control {
@@ -143,7 +143,7 @@ func (l *ladder) partner(i int) (int, bool) {
 	return at, ok
 }
 
-// steps are the rungs that have a result, from the bottom.
+// steps returns the rungs that have a result, from the bottom.
 func (l *ladder) steps() []Step {
 	type ground struct{ on, from string }
 	var (
@@ -171,17 +171,17 @@ func (l *ladder) steps() []Step {
 	return out
 }
 
-// Has reports whether c is one of the step's cells. There is one for each load.
+// Has reports whether c is one of the step's cells. The step has one for each load.
 func (s Step) Has(c analysis.Cell) bool {
 	return c.From == s.From && c.On == s.On && c.Label() == s.Label
 }
 
-// height is where the step's rung stands in the ladder's order.
+// height returns the position of the step's rung in the ladder.
 func (s Step) height() int {
 	return slices.IndexFunc(mode.Ladder(mode.Placement(s.From)), func(r mode.Rung) bool { return string(r.Mode) == s.Mode })
 }
 
-// step prices the part of the rung whose cells, but for the load, are c.
+// step prices the part of the rung with cell c, which has no load.
 func (l *ladder) step(c sample.Cell) Step {
 	out := Step{Mode: c.Mode, From: c.From, To: c.To, On: c.On, Label: analysis.Label(c), Prices: map[string]analysis.Price{}, cell: c}
 	if b, parts, ok := l.below(c); ok {
@@ -191,7 +191,7 @@ func (l *ladder) step(c sample.Cell) Step {
 	return out
 }
 
-// prices are what c costs more than b, in every metric that both have.
+// prices returns the additional cost of c over b, in every metric that both have.
 func (l *ladder) prices(c, b sample.Cell) map[string]analysis.Price {
 	out := map[string]analysis.Price{}
 	for _, m := range priced {
@@ -208,8 +208,8 @@ func (l *ladder) prices(c, b sample.Cell) map[string]analysis.Price {
 	return out
 }
 
-// price is what cell i costs more than cell b in a metric; N is 0 if they have
-// nothing in common.
+// price returns the additional cost of cell i over cell b in a metric; N is 0 if they have no
+// pairs.
 func (l *ladder) price(i, b int, metric string) analysis.Price {
 	mine, its := l.Series[i], l.Series[b]
 	if metric == workload.Throughput {
@@ -223,7 +223,7 @@ func (l *ladder) price(i, b int, metric string) analysis.Price {
 	return l.Price(i, b, metric, stats.Median(analysis.Ordered(its.Values[metric])))
 }
 
-// findings are what the ladder says in words.
+// findings says in words what the parts cost.
 func (l *ladder) findings(r *analysis.Report, steps []Step) []string {
 	if len(r.Cells) == 0 {
 		return []string{"Nothing was measured."}
@@ -256,16 +256,16 @@ func (l *ladder) findings(r *analysis.Report, steps []Step) []string {
 	return out
 }
 
-// sums say what the parts between the bottom and the top of a chain cost
-// together, and which of them it is.
+// sums says what the parts between the bottom and the top of a chain cost together, and the cost of
+// each part that is certain.
 func (l *ladder) sums(steps []Step, top Step) []string {
-	var chain []Step // from the bottom, which is not in it
+	var chain []Step // from the bottom, which is not included
 	bottom := top
 	for bottom.Below != "" {
 		chain = append([]Step{bottom}, chain...)
 		bottom = steps[slices.IndexFunc(steps, func(s Step) bool { return s.cell == bottom.below })]
 	}
-	if len(chain) < 2 { // the table says it
+	if len(chain) < 2 { // the table already says it
 		return nil
 	}
 	total := l.prices(top.cell, bottom.cell)
