@@ -28,7 +28,7 @@ func planKey(p sample.Plan) string {
 	}
 	for _, c := range p.Cells {
 		if p.Study == sample.StudyAdvise && c.Tune != "" {
-			continue // a search adds them as it goes
+			continue // a search adds them while it runs
 		}
 		if text := fmt.Sprintf("%+v", c); !slices.Contains(parts, text) {
 			parts = append(parts, text)
@@ -66,8 +66,8 @@ func alike(runs []Entry) (old, now Entry, ok bool) {
 	return Entry{}, now, false
 }
 
-// CommandLine returns the command line that made a run as text. Of runs whose arguments are not kept,
-// because they may have secrets, it is the command and "…".
+// CommandLine returns the command line that made a run. If the arguments are not kept, because they
+// may contain secrets, it returns the command and "…".
 func (s Summary) CommandLine() string {
 	if s.Command == nil {
 		return "toll " + commandWord(s) + " …"

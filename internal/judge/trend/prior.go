@@ -11,21 +11,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Spread is how much the epochs of a run's rows differed beyond what their slices explain.
+// Spread says how much the epochs of a run's rows differed beyond what their slices explain.
 type Spread struct {
 	Setting
 	Metric string  `json:"metric"`
 	SD     float64 `json:"sd"` // of the ratios' logarithms
 }
 
-// Setting is what runs must have in common for one to tell how much epochs differ in another:
-// all that decides it and is no mode.
+// Setting is what two runs must have in common for one to tell how much epochs differ in the other:
+// everything that decides it, except the mode.
 type Setting struct {
 	From  string  `json:"from"`
 	Work  string  `json:"work"` // the load's options, in words
 	Slice float64 `json:"slice_s"`
 	On    string  `json:"on"`
-	CPUs  string  `json:"cpus"` // those that the ends are pinned to
+	CPUs  string  `json:"cpus"` // that the ends are pinned to
 }
 
 func settingOf(p sample.Plan, c sample.Cell) Setting {
@@ -45,15 +45,16 @@ func spreadsOf(p sample.Plan, groups []analysis.Floor) (out []Spread) {
 }
 
 const (
-	// newest is how many runs of a setting are asked: a machine changes.
+	// newest is the number of runs of a setting that are used: a machine changes.
 	newest = 10
-	// oneRun is how many degrees of freedom a run counts for, each further one anotherRun, and
-	// all of them mostRuns: runs of a machine differ.
+	// oneRun is the degrees of freedom of a single run, anotherRun those of each further one, and
+	// mostRuns the limit of all: runs of a machine differ.
 	oneRun, anotherRun, mostRuns = 6, 2, 12
 )
 
-// Priors returns what earlier runs, the newest first, say of how much epochs will differ in a run
-// of a plan on a machine: the median over those with the same kernel, CPU, load and placement.
+// Priors returns how much epochs are expected to differ in a run of the plan on a machine, from
+// earlier runs, the newest first: the median over those with the same kernel, CPU, load and
+// placement.
 func Priors(runs []Summary, p sample.Plan, env sample.Environment) (out []sample.Prior) {
 	asked := map[sample.Prior]bool{}
 	for _, c := range p.Cells {

@@ -1,6 +1,5 @@
-// Package trend summarizes runs, and lines up what several of them say of the same cells.
-// Be aware that runs of different times share no state of the machine: ratios are lined up,
-// not figures.
+// Package trend summarizes runs, and lists the ratios of the same cells over several of them. Be
+// aware that runs at different times share no state of the machine: it lists ratios, not figures.
 package trend
 
 import (
@@ -20,25 +19,25 @@ import (
 // Schema names the version of summaries, lists and trends.
 const Schema = "bridgetoll.history/1"
 
-// Layout is raised when summaries have something new. It matters where two programs have the same
+// Layout must be raised when summaries get something new. It matters if two programs have the same
 // version, such as "devel".
 const Layout = 2
 
-// Summary is what is known of a run without reading it again.
+// Summary holds what is known of a run without reading its file again.
 type Summary struct {
 	Schema   string    `json:"schema"`
-	Judged   string    `json:"judged_by"` // the version of the toll that did
+	Judged   string    `json:"judged_by"` // version of the toll that judged it
 	Layout   int       `json:"layout"`    // see the constant
-	Tool     string    `json:"tool"`      // that of the one that measured
+	Tool     string    `json:"tool"`      // version of the toll that measured
 	Kernel   string    `json:"kernel"`
 	Started  time.Time `json:"started"`
 	Study    string    `json:"study,omitempty"`
 	Command  []string  `json:"command,omitempty"` // as in the results file's header
-	Plan     string    `json:"plan,omitempty"`    // the same for runs of the same cells and loads; "": none has it
+	Plan     string    `json:"plan,omitempty"`    // equal for runs of the same cells and loads; "": no run has the same
 	Baseline string    `json:"baseline"`
 	Modes    []string  `json:"modes"`
 	Loads    []string  `json:"loads"`
-	Swept    string    `json:"swept,omitempty"` // of a sweep the option and its values: "request=1,16k"
+	Swept    string    `json:"swept,omitempty"` // option and values of a sweep: "request=1,16k"
 	On       []string  `json:"on"`
 	Rounds   int       `json:"rounds"`
 	Elapsed  float64   `json:"elapsed_s"`
@@ -48,7 +47,7 @@ type Summary struct {
 	Bases    []Base    `json:"baselines,omitempty"`
 }
 
-// Row is a cell's ratio to the baseline, in the metric that decides its toll.
+// Row is a cell's ratio to the baseline in its primary metric.
 type Row struct {
 	Label   string        `json:"label"`
 	Mode    string        `json:"mode"`
@@ -66,14 +65,14 @@ type Row struct {
 	Verdict stats.Verdict `json:"verdict"`
 }
 
-// Summarize is the summary of a judged run; version is that of the toll that judged it.
+// Summarize returns the summary of a judged run; version is that of the toll that judged it.
 func Summarize(h sample.Header, r *analysis.Report, version string) Summary {
 	s := Summary{Schema: Schema, Layout: Layout, Judged: version, Tool: h.Environment.Tool, Kernel: h.Environment.Kernel, Started: h.Started, Study: h.Plan.Study,
 		Baseline: h.Plan.Baseline, Modes: []string{}, Loads: []string{}, On: []string{}, Rounds: r.Plan.Rounds, Elapsed: r.Plan.Elapsed, Rows: []Row{},
 		Command: h.Command, Plan: planKey(h.Plan),
 		CPU: h.Environment.CPUModel, Spreads: spreadsOf(h.Plan, r.Control.Groups)}
 	for _, l := range h.Plan.Loads {
-		s.Loads = addNew(s.Loads, l.Kind) // of a sweep there is one for each point
+		s.Loads = addNew(s.Loads, l.Kind) // a sweep has one for each point
 	}
 	if w := h.Plan.Sweep; w != nil {
 		var points []string
@@ -109,11 +108,11 @@ func addNew(list []string, x string) []string {
 	return append(list, x)
 }
 
-// Read reads a summary that this version judged; ok is false if it is another's, or none, or lacks
-// what later summaries have.
+// Read reads a summary that this version judged. ok is false if b is no summary, is one of another
+// version, or lacks what later summaries have.
 func Read(b []byte, version string) (s Summary, ok bool) {
 	err := json.Unmarshal(b, &s)
-	printable.Fields(&s) // a door for text of files
+	printable.Fields(&s) // text of files enters here
 	return s, err == nil && s.Schema == Schema && s.Judged == version && s.Layout == Layout
 }
 
@@ -123,21 +122,21 @@ type Entry struct {
 	File   string `json:"file"`
 	Size   int64  `json:"bytes"`
 	Summary
-	Error string `json:"error,omitempty"` // it cannot be read
+	Error string `json:"error,omitempty"` // why it cannot be read
 }
 
-// Name is how commands take it.
+// Name returns the name that commands accept: "@1".
 func (e Entry) Name() string { return fmt.Sprintf("@%d", e.Number) }
 
-// List is the history.
+// List is the history, or a part of it.
 type List struct {
 	Schema string  `json:"schema"`
 	Dir    string  `json:"directory"`
-	Total  int     `json:"total"` // all runs, also those that are not in Runs
+	Total  int     `json:"total"` // number of all runs, including those not in Runs
 	Runs   []Entry `json:"runs"`  // the newest first
 }
 
-// Trends are what the runs of a history say of the same ratios.
+// Trends holds the same ratios over the runs of a history.
 type Trends struct {
 	Schema string  `json:"schema"`
 	Dir    string  `json:"directory"`
@@ -158,7 +157,7 @@ type Trend struct {
 	Points   []Point `json:"points"`
 }
 
-// Point is a run's.
+// Point is the ratio of one run.
 type Point struct {
 	Run     int           `json:"run"`
 	Started time.Time     `json:"started"`
@@ -167,12 +166,12 @@ type Point struct {
 	High    float64       `json:"high"`
 	N       int           `json:"n"`
 	Verdict stats.Verdict `json:"verdict"`
-	// Changed is what differs from the run before: "kernel 6.1 → 6.12".
+	// Changed lists what differs from the run before: "kernel 6.1 → 6.12".
 	Changed []string `json:"changed,omitempty"`
 }
 
-// Of lines up the ratios of runs, of which the newest is first: of those with the names, which are
-// modes or labels of rows, or of all if there are none.
+// Of returns the ratios of runs, of which the newest comes first. names are modes or labels of
+// rows; nil selects all.
 func Of(l List, names []string) *Trends {
 	out := &Trends{Schema: Schema, Dir: l.Dir, Lines: []Trend{}}
 	last := map[int]Summary{} // by line

@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// summary is of a run with bridge at x of host's throughput.
+// summary returns that of a run with bridge at x of host's throughput.
 func summary(t *testing.T, x float64, change ...func(*sample.File)) trend.Summary {
 	t.Helper()
 	f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(6, judgetest.Steady(40, 40, 40*x)).File
@@ -53,7 +53,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// Of a sweep a summary says what was swept.
+// The summary of a sweep says what was swept.
 func TestSwept(t *testing.T) {
 	s := summary(t, 0.5, func(f *sample.File) {
 		f.Header.Plan.Sweep = &sample.Sweep{Axis: "request", Points: []sample.Point{{Name: "1", Value: 1}, {Name: "16k", Value: 16384}}}
@@ -63,7 +63,7 @@ func TestSwept(t *testing.T) {
 	}
 }
 
-// Another state of the machine is one that its usual runs on this kernel were not in.
+// A state of the machine is unusual if earlier runs on the same kernel did not have it.
 func TestUnusual(t *testing.T) {
 	run := func(host float64, change ...func(*sample.File)) trend.Summary {
 		f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(6, judgetest.Steady(host, host, host)).File

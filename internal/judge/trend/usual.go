@@ -10,14 +10,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Base is a baseline's own figure, which tells the state that the machine was in.
+// Base is a baseline's own figure, which shows the state of the machine.
 type Base struct {
 	Measured
 	Unit   string  `json:"unit"`
 	Median float64 `json:"median"`
 }
 
-// Measured names what a baseline's figure is of.
+// Measured identifies what a baseline's figure measures.
 type Measured struct {
 	Label  string `json:"label"`
 	From   string `json:"from"`
@@ -42,11 +42,11 @@ func basesOf(foreign bool, r *analysis.Report) []Base {
 	return out
 }
 
-// leastUsual is the number of runs that make a state the usual one.
+// leastUsual is the number of runs from which on their state is the usual one.
 const leastUsual = 3
 
-// Unusual says which of a run's baselines show another state of the machine than earlier runs on
-// the same kernel usually did, by the median of their figures.
+// Unusual names the baselines of a run that show another state of the machine than the median of
+// earlier runs on the same kernel.
 func Unusual(now Summary, before []Summary) []string {
 	earlier := map[Measured][]float64{}
 	for _, s := range before {
@@ -72,7 +72,7 @@ func Unusual(now Summary, before []Summary) []string {
 	return out
 }
 
-// legible returns what people read figures of a unit in, and the factor to it.
+// legible returns the unit in which people read figures, and the factor to it.
 func legible(unit string) (by float64, name string) {
 	switch unit {
 	case "bit/s":
