@@ -12,8 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// connecting makes visits of connections that take x µs, of which connect is a
-// quarter.
+// connecting makes visits of connections that take x µs, a quarter of it to connect.
 func connecting(t *testing.T, x float64, change ...func(*sample.Visit)) []func(*sample.Visit) {
 	t.Helper()
 	histo := func(us float64) *sample.EncodedHisto {
@@ -69,7 +68,7 @@ func TestConnectionMetrics(t *testing.T) {
 	}
 }
 
-// Half the connections a second is worse, and said in words.
+// Half the connections a second is worse, and the text says so.
 func TestConnectionsAreJudged(t *testing.T) {
 	half := func(v *sample.Visit) {
 		if v.Cell == 2 {

@@ -13,9 +13,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// cpuRun is a run of bulk and rr whose ends spend 1 ns of a byte and 20 µs of a trip, or
-// less[cell] of it, while all of the machine spends factors[cell] times as much: the
-// windows' clocks are off by a ms, the slices' are not.
+// cpuRun makes a run of bulk and rr whose ends spend 1 ns on a byte and 20 µs on a round trip, or
+// less[cell] times that, while the whole machine spends factors[cell] times as much. The windows'
+// clocks are off by 1 ms, those of the slices are not.
 func cpuRun(t *testing.T, epochs int, less, factors []float64) *slicedRun {
 	r := newSlicedRun(t, append(four("bulk"), four("rr")...)...)
 	r.epochs(epochs, 30, 30, 28, 30, 20, 20, 22, 20)
@@ -36,7 +36,7 @@ func cpuRun(t *testing.T, epochs int, less, factors []float64) *slicedRun {
 	return r
 }
 
-// What a proxy spends is not in the ends' clocks and yet in the cell's CPU time.
+// CPU time of a proxy is not in the ends' clocks, but in that of the cell.
 func TestCPUBySlices(t *testing.T) {
 	one := []float64{1, 1, 1, 1}
 	for _, tt := range []struct {
@@ -73,7 +73,7 @@ func TestCPUBySlices(t *testing.T) {
 	}
 }
 
-// The error of the windows' clocks is in the interval.
+// The interval includes the error of the windows' clocks.
 func TestCPUIntervalHasTheFactorsError(t *testing.T) {
 	one := []float64{1, 1, 1, 1}
 	quiet := ratioIn(t, Judge(cpuRun(t, 8, one, one).File).Base(), mode.Bridge, "rr", workload.CPUPerTrip)
@@ -86,7 +86,7 @@ func TestCPUIntervalHasTheFactorsError(t *testing.T) {
 	}
 }
 
-// Where too little is known of the windows, CPU time is judged by rounds.
+// If too little is known about the windows, CPU time is judged by rounds.
 func TestCPUWithoutWindows(t *testing.T) {
 	one := []float64{1, 1, 1, 1}
 	for name, change := range map[string]func(*sample.Visit){
@@ -111,7 +111,7 @@ func TestCPUWithoutWindows(t *testing.T) {
 			if name != "no-cpu-in-slices" {
 				return
 			}
-			// The file of an older toll: as it was.
+			// A file of an older toll gives the same result as before.
 			got, err := predict.Judge(r.File, predict.Workload{Queries: 1, Bytes: 1, QPS: 1000})
 			if err != nil {
 				t.Fatal(err)
@@ -125,15 +125,14 @@ func TestCPUWithoutWindows(t *testing.T) {
 	}
 }
 
-// Rounds share the factor of the run. Where it is not known how well it is, they are not
-// compared.
+// All rounds share the factor of the run. If its error is not known, they are not compared.
 func TestCPUByRoundsIsOfWindows(t *testing.T) {
 	one := []float64{1, 1, 1, 1}
 	r := cpuRun(t, 8, one, one)
 	for i := range r.File.Visits {
 		v := &r.File.Visits[i]
 		for k := range v.Slices.CPU {
-			v.Slices.CPU[k] = 20e-6 // without any noise
+			v.Slices.CPU[k] = 20e-6 // without noise
 		}
 		if v.Cell%4 == 2 && v.Round > 1 {
 			v.Elapsed = 0

@@ -16,8 +16,8 @@ import (
 // routesRun is a run over routes to an endpoint.
 type routesRun struct{ *judgetest.Run }
 
-// newRoutes is a run over routes, of which the first is the baseline, with a control
-// if it is not the only one.
+// newRoutes makes a run over routes, the first as the baseline, with a control if there are
+// several.
 func newRoutes(t *testing.T, load string, names ...string) routesRun {
 	t.Helper()
 	var cells []sample.Cell
@@ -40,7 +40,7 @@ func newRoutes(t *testing.T, load string, names ...string) routesRun {
 	return routesRun{r}
 }
 
-// histogram holds each of the times so often.
+// histogram holds each time as often as its value says.
 func (r routesRun) histogram(times map[time.Duration]int64) *sample.EncodedHisto {
 	r.T.Helper()
 	h := sample.NewHistogram()
@@ -58,8 +58,8 @@ func (r routesRun) histogram(times map[time.Duration]int64) *sample.EncodedHisto
 
 const chatGap = 20 * time.Millisecond
 
-// chatted makes a visit of chat: 101 tokens of which every tenth comes so much
-// later than chatGap after the one before.
+// chatted makes a visit of chat with 101 tokens. Every tenth comes later by late than chatGap after
+// the one before.
 func (r routesRun) chatted(round, cell int, first, late time.Duration) {
 	r.T.Helper()
 	r.Visit(round, cell, 0, func(v *sample.Visit) {
@@ -73,7 +73,7 @@ func (r routesRun) chatted(round, cell int, first, late time.Duration) {
 	})
 }
 
-// route finds one by its name.
+// route returns the route with the name.
 func route(t *testing.T, r *analysis.Report, name string) analysis.Cell {
 	t.Helper()
 	i := slices.IndexFunc(r.Cells, func(c analysis.Cell) bool { return c.Mode == name })
@@ -83,7 +83,7 @@ func route(t *testing.T, r *analysis.Report, name string) analysis.Cell {
 	return r.Cells[i]
 }
 
-// finding is the one that begins so.
+// finding returns the finding that begins with begin.
 func finding(t *testing.T, r *analysis.Report, begin string) string {
 	t.Helper()
 	i := slices.IndexFunc(r.Findings, func(f string) bool { return strings.HasPrefix(f, begin) })
@@ -104,7 +104,7 @@ func TestNetworkOrModel(t *testing.T) {
 		late   func(round, cell int) time.Duration // of baseline, control, route
 		want   string
 		best   string // the steadiest route
-		server string // what is said to be its own there
+		server string // what the text attributes to the server
 	}{
 		{"server-varies", 8, steadily(100*ms, 100*ms, 101*ms), "far: the model: of the 101 ms by which", "near", "100 ms"},
 		{"way-varies", 8, steadily(2*ms, 2*ms, 100*ms), "far: the network: of the 100 ms by which", "near", "2.0 ms"},
@@ -142,8 +142,8 @@ func TestNetworkOrModel(t *testing.T) {
 	}
 }
 
-// A gateway that gathers the tokens and sends them at once is not the steadiest route: its first token
-// comes late, and all come together.
+// A gateway that collects the tokens and sends them at once is not the steadiest route: its first
+// token comes late, and all come together.
 func TestGatewayThatHoldsBack(t *testing.T) {
 	const ms = time.Millisecond
 	r := newRoutes(t, "chat", "near", "gateway")
@@ -175,7 +175,7 @@ func TestGatewayThatHoldsBack(t *testing.T) {
 	}
 }
 
-// A route whose first token comes late is to blame, though its gaps are steady.
+// A route whose first token comes late is to blame, although its gaps are steady.
 func TestLateFirstToken(t *testing.T) {
 	const ms = time.Millisecond
 	r := newRoutes(t, "chat", "near", "far")
@@ -219,7 +219,7 @@ func TestChatMetrics(t *testing.T) {
 		r.chatted(round, 1, 50*ms, 2*ms)
 		r.chatted(round, 2, 80*ms, 42*ms)
 	}
-	// Of a machine on which the server runs, too.
+	// The same on a machine that the server runs on.
 	for i := range r.File.Visits {
 		r.File.Visits[i].Machine[0] = sample.CPU{User: 1}
 	}
@@ -263,7 +263,7 @@ func TestChatMetrics(t *testing.T) {
 	}
 }
 
-// Visits to endpoints are never witnessed; those that failed do not count.
+// Visits to endpoints are never witnessed, and failed ones do not count.
 func TestFailedRoute(t *testing.T) {
 	r := newRoutes(t, "chat", "near", "far", "dead")
 	for round := range 6 {
@@ -272,7 +272,7 @@ func TestFailedRoute(t *testing.T) {
 		}
 		r.File.Visits = append(r.File.Visits, sample.Visit{Turn: sample.Turn{Round: round, Cell: 3}, Outcome: sample.Outcome{Failure: "connection refused"}})
 	}
-	r.File.Visits[2].Failure = "reset" // of far, in the first round
+	r.File.Visits[2].Failure = "reset" // visit of far in the first round
 	got := Judge(r.File).Base()
 	if len(got.Failed) != 1 || got.Failed[0].Mode != "dead" || got.Failed[0].Evidence != "connection refused" {
 		t.Errorf("failed %+v", got.Failed)
@@ -323,7 +323,7 @@ func TestDoubtfulRoutes(t *testing.T) {
 		{"none", func([]sample.Path) {}, nil},
 		{"same-address", func(p []sample.Path) { p[2].Dial, p[2].Facts["url"] = p[0].Dial, p[0].Facts["url"] },
 			[]string{"a and c are the same address: 10.0.0.1:80"}},
-		{"same-gateway", func(p []sample.Path) { p[2].Dial = p[0].Dial }, nil}, // the URL's path tells it what is behind
+		{"same-gateway", func(p []sample.Path) { p[2].Dial = p[0].Dial }, nil}, // the path of the URL selects the server behind it
 		{"servers", func(p []sample.Path) { p[1].Facts["server"] = "s/2" },
 			[]string{"the routes lead to different servers, by their server: s/1; s/2"}},
 		{"unnamed-server", func(p []sample.Path) { delete(p[0].Facts, "server") },
@@ -348,7 +348,7 @@ func TestDoubtfulRoutes(t *testing.T) {
 	}
 }
 
-// browsed makes a visit of sql in which pages of 20 queries take so long.
+// browsed makes a visit of sql in which pages of 20 queries take the time page.
 func (r routesRun) browsed(round, cell int, page time.Duration) {
 	r.T.Helper()
 	r.Visit(round, cell, 0, func(v *sample.Visit) {
@@ -399,11 +399,11 @@ func TestSQL(t *testing.T) {
 	}
 }
 
-// What routes gave before they broke counts, but the run is not complete.
+// What routes answered before they broke counts, but the run is not complete.
 func TestBrokenRoute(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
-		bad        []int // rounds of far
+		bad        []int // rounds in which far fails
 		end        string
 		broke, all bool
 	}{

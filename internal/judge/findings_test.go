@@ -21,7 +21,7 @@ func wantFinding(t *testing.T, r *analysis.Report, want string) {
 	t.Errorf("findings:\n%s\nwant %q", strings.Join(r.Findings, "\n"), want)
 }
 
-// both is a group for each load with everything that keeps port isolation.
+// both makes a group for each load, with all modes that keep port isolation.
 func both() []sample.Cell {
 	var out []sample.Cell
 	for _, load := range []string{"bulk", "rr"} {
@@ -35,7 +35,7 @@ func both() []sample.Cell {
 func TestFindings(t *testing.T) {
 	r := Judge(judgetest.New(t, both()...).Rounds(6, judgetest.Steady(8, 8, 6, 4, 5, 2, 1, 50, 50, 60, 75, 80, 150, 200)).File).Base()
 	wantFinding(t, r, "Every row was witnessed: its bytes were counted on each hop of its path.")
-	if len(r.Findings) != 1 { // what modes cost is the answer's to say
+	if len(r.Findings) != 1 { // the answer says what modes cost
 		t.Errorf("findings %q", r.Findings)
 	}
 	want := []string{"Keep bridge: -25 % throughput, +20 % median latency.",
@@ -45,7 +45,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// What nobody could read is not called witnessed.
+// Hops that nobody could read are not called witnessed.
 func TestFindingsOfUnreadHops(t *testing.T) {
 	f := judgetest.New(t, both()...).Rounds(6, judgetest.Steady(8, 8, 6, 4, 5, 2, 1, 50, 50, 60, 75, 80, 150, 200)).File
 	for i := range f.Header.Paths {
@@ -57,7 +57,7 @@ func TestFindingsOfUnreadHops(t *testing.T) {
 		" Not witnessed: of publish-nat :addr and publish-nat :lo, all between the pods (--unprivileged).")
 }
 
-// Each placement of the client has an answer of its own.
+// Each placement of the client has its own answer.
 func TestAnswersAreByPlacement(t *testing.T) {
 	var cells []sample.Cell
 	for _, from := range []mode.Placement{mode.FromContainer, mode.FromRemote} {
@@ -73,7 +73,7 @@ func TestAnswersAreByPlacement(t *testing.T) {
 	}
 }
 
-// A mode that has no result under one load is in no answer about all.
+// A mode without a result under one load is in no answer about all loads.
 func TestAnswerTakesAllLoads(t *testing.T) {
 	cells := append(append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.Trio(mode.Bridge, "rr")...), judgetest.HostCell(mode.PublishNAT, "bulk"), judgetest.HostCell(mode.PublishNAT, "rr"))
 	r := Judge(judgetest.New(t, cells...).Rounds(6, judgetest.Steady(8, 8, 8, 50, 50, 50, 7, 60), func(v *sample.Visit) { v.Witness.OK = v.Cell != 5 }).File).Base()

@@ -52,8 +52,8 @@ func TestJudgeRealFile(t *testing.T) {
 	}
 }
 
-// Numbers that no machine measures must not make a report that cannot be
-// written: JSON has no infinity.
+// Figures that no machine measures must not make a report that cannot be written: JSON has no
+// infinity.
 func TestJudgeAbsurdNumbers(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -76,7 +76,7 @@ func TestJudgeAbsurdNumbers(t *testing.T) {
 				})
 				f, err := reread(r.File)
 				if err != nil {
-					return // refused: as good
+					return // an error is fine, too
 				}
 				if _, err := json.Marshal(Judge(f)); err != nil {
 					t.Errorf("the report cannot be written: %v", err)
@@ -86,7 +86,7 @@ func TestJudgeAbsurdNumbers(t *testing.T) {
 	}
 }
 
-// reread writes f and reads it again.
+// reread writes f and reads it back.
 func reread(f *sample.File) (*sample.File, error) {
 	var b strings.Builder
 	w := sample.NewWriter(&b)
@@ -100,14 +100,14 @@ func reread(f *sample.File) (*sample.File, error) {
 	return sample.Read(strings.NewReader(b.String()))
 }
 
-// FuzzJudge: whatever file the reader takes can be judged.
+// Any file that the reader accepts can be judged.
 func FuzzJudge(f *testing.F) {
 	real, err := os.ReadFile(realRun)
 	if err != nil {
 		f.Fatal(err)
 	}
 	lines := bytes.SplitAfter(real, []byte("\n"))
-	f.Add(bytes.Join(lines[:6], nil)) // small inputs are what a fuzzer changes best
+	f.Add(bytes.Join(lines[:6], nil)) // a fuzzer mutates small inputs best
 	f.Add(real)
 	const header = `{"header":{"schema":"bridgetoll.results/1","plan":{"baseline":"host","precision":0.02,"loads":[{"kind":"rr"},{"kind":"bulk"}],"cells":[` +
 		`{"mode":"host","from":"host","to":"loopback","load":"bulk"},{"mode":"host","from":"host","to":"loopback","load":"bulk","control":true},` +

@@ -1,5 +1,5 @@
-// Package judge turns a results file into a judged report, by the rules of the file's study.
-// It needs nothing but the file, so any machine can judge any run again.
+// Package judge turns a results file into a judged report, by the rules of the file's study. It
+// needs only the file, so any machine can judge any run again.
 package judge
 
 import (
@@ -16,28 +16,29 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Report is what a study says of a results file. As JSON it is documented in
+// Report is the judgement of a results file by its study. Its JSON form is documented in
 // docs/results.md.
 type Report interface {
-	// Base is what the reports of all studies have.
+	// Base returns what the reports of all studies have.
 	Base() *analysis.Report
-	// Empty reports whether nothing has a result, Complete whether all has.
+	// Empty reports whether nothing has a result, Complete whether everything has.
 	Empty() bool
 	Complete() bool
 }
 
 // study judges the results files of one kind.
 type study struct {
-	name  string // as a plan has it
+	name  string // as in a plan
 	judge func(*sample.File) Report
-	// partners say what each cell's ratio is to while a run goes on.
+	// partners returns the cells that ratios are to while a run goes on.
 	partners analysis.Partners
-	// converged says of a mesh's visits that more would tell nothing new; nil: it is no mesh.
+	// converged reports of a mesh's visits whether more would show nothing new; nil for other
+	// studies.
 	converged func(sample.Plan, []sample.PairVisit) bool
 }
 
-// studies are all of them. A study is a package and a line here; a file of a study of a
-// later toll is judged as the first.
+// studies lists all studies. A study is a package and an entry here; a file of a study of a later
+// toll is judged as the first.
 var studies = []study{
 	{"", func(f *sample.File) Report { return comparison.Judge(f) }, analysis.ToBaseline, nil},
 	{sample.StudyScale, func(f *sample.File) Report { return scale.Judge(f) }, analysis.ToBaseline, nil},
@@ -53,12 +54,12 @@ func of(p sample.Plan) study {
 	return studies[max(0, i)]
 }
 
-// Judge judges a results file.
+// Judge judges a results file by the rules of its study.
 func Judge(f *sample.File) Report { return of(f.Header.Plan).judge(f) }
 
-// Converged is what says of a mesh's visits, while it is measured, that more would tell nothing
-// new; nil if the plan is no mesh's.
+// Converged returns a function that reports of a mesh's visits, while it is measured, whether more
+// would show nothing new. It returns nil if the plan is for no mesh.
 func Converged(p sample.Plan) func(sample.Plan, []sample.PairVisit) bool { return of(p).converged }
 
-// Live judges a run of the plan while it is made.
+// Live returns a judge of a run of the plan while it is made.
 func Live(p sample.Plan) *analysis.Live { return analysis.NewLive(p, of(p).partners) }

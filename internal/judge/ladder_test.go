@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// chain is the ladder from p to the mode, with a control.
+// chain returns the ladder from p to the mode, with a control.
 func chain(p mode.Placement, to mode.Name, loads ...string) []sample.Cell {
 	var cells []sample.Cell
 	for _, load := range loads {
@@ -50,7 +50,7 @@ func TestSteps(t *testing.T) {
 	cells := chain(mode.FromHost, mode.PublishProxy, "rr", "bulk")
 	// native, its control, host, bridge-default, bridge, publish-nat, publish-proxy
 	r := ladder.Judge(newLadderRun(t, cells...).Rounds(8, judgetest.Steady(20, 20, 20, 30, 30, 33, 60, 8, 8, 8, 8, 8, 4, 4), func(v *sample.Visit) {
-		if v.Cell == 6 { // with half a CPU more
+		if v.Cell == 6 { // needs half a CPU more
 			v.Machine[1].User = 0.5
 		}
 	}).File)
@@ -68,7 +68,7 @@ func TestSteps(t *testing.T) {
 	for _, tt := range []struct {
 		of     mode.Name
 		metric string
-		want   analysis.Price // the interval is the median
+		want   analysis.Price // its interval is the median alone
 	}{
 		{mode.Host, workload.LatencyP50, analysis.Price{Unit: "s", Verdict: stats.Nothing}},
 		{mode.Host, workload.Throughput, analysis.Price{Unit: "ratio", Median: 1, Verdict: stats.Nothing}},
@@ -103,7 +103,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// A machine that drifts changes what a part costs no more than the part does.
+// The drift of a machine hardly changes the price of a part.
 func TestStepsPairByRound(t *testing.T) {
 	r := newLadderRun(t, chain(mode.FromHost, mode.Host, "bulk")...)
 	r.Rounds(8, func(round, cell int) float64 { return float64(1+round) * []float64{8, 8, 6}[cell] })
@@ -112,14 +112,14 @@ func TestStepsPairByRound(t *testing.T) {
 	}
 }
 
-// What has no result is bridged: the next rung is priced with both parts, and
-// for all loads against the same rung.
+// Rungs without a result are skipped: the next rung is priced with both parts, and for all loads
+// relative to the same rung.
 func TestStepsOverGaps(t *testing.T) {
 	const both = "a network namespace of its own, with a veth pair on a bridge, and connection tracking in each container for the rules of Docker's DNS server, " +
 		"and NAT of a published port instead of the container's address"
 	for _, tt := range []struct {
 		name string
-		cell func(i int) bool // fails
+		cell func(i int) bool // reports the cells that fail
 	}{
 		{"every-load", func(i int) bool { return i == 3 || i == 4 || i == 10 || i == 11 }},
 		{"one-load", func(i int) bool { return i == 10 || i == 11 }},
@@ -133,7 +133,7 @@ func TestStepsOverGaps(t *testing.T) {
 			}
 		})
 	}
-	t.Run("not-built", func(t *testing.T) { // the plan has lost its cells
+	t.Run("not-built", func(t *testing.T) { // the plan lacks its cells
 		cells := chain(mode.FromRemote, mode.IPvlanL2, "rr")
 		s := step(t, ladder.Judge(newLadderRun(t, append(cells[:3], cells[4:]...)...).Rounds(6, judgetest.Steady(20, 20, 20, 30)).File), mode.IPvlanL2)
 		if s.Below != "host" || !strings.HasPrefix(s.Part, "a network namespace of its own, on a macvlan sub-interface") ||
@@ -150,8 +150,8 @@ func TestStepsOverGaps(t *testing.T) {
 	})
 }
 
-// Rungs that both fill the wire are as fast: that says nothing of the part. One
-// that no longer does is slower for sure.
+// Two rungs that fill the wire are equally fast, which says nothing about the part. A rung that no
+// longer fills it is certainly slower.
 func TestStepsOverAFullWire(t *testing.T) {
 	cells := chain(mode.FromRemote, mode.PublishNAT, "bulk") // native, control, host, routed, publish-nat
 	r := newLadderRun(t, cells...)

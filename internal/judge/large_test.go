@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// largeFile is a results file of that many visits: those of a real file again
-// and again, each with other figures.
+// largeFile makes a results file with the given number of visits: those of a real file repeated,
+// each with other figures.
 func largeFile(tb testing.TB, visits int) []byte {
 	tb.Helper()
 	b, err := os.ReadFile("../record/sample/testdata/run.jsonl")
@@ -28,7 +28,7 @@ func largeFile(tb testing.TB, visits int) []byte {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var out bytes.Buffer
 	w := sample.NewWriter(&out)
-	_ = w.Header(real.Header) // a buffer takes everything
+	_ = w.Header(real.Header) // a buffer accepts everything
 	cells := len(real.Header.Plan.Cells)
 	for i := range visits {
 		v := real.Visits[i%len(real.Visits)]
@@ -43,9 +43,8 @@ func largeFile(tb testing.TB, visits int) []byte {
 	return out.Bytes()
 }
 
-// minute is the file of a minute with the usual loads: sixteen modes and the controls, of
-// which each visit to a cell is as large as a real one, 13 epochs of each load and some
-// 250 slices in each.
+// minute makes the file of a minute with the usual loads: sixteen modes and the controls, with
+// visits as large as real ones, and 13 epochs of each load with some 250 slices in each.
 func minute(tb testing.TB) []byte {
 	tb.Helper()
 	real, err := os.Open(realRun)
@@ -79,7 +78,7 @@ func minute(tb testing.TB) []byte {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var out bytes.Buffer
 	w := sample.NewWriter(&out)
-	_ = w.Header(h) // a buffer takes everything
+	_ = w.Header(h) // a buffer accepts everything
 	const epochs, slots = 13, 250
 	for round := range epochs {
 		for c, cell := range p.Cells {
@@ -118,7 +117,7 @@ func TestFileOfAMinuteIsSmall(t *testing.T) {
 	t.Logf("%d bytes", len(file))
 }
 
-// BenchmarkReportOfAMinute reads and judges what a default run writes.
+// BenchmarkReportOfAMinute reads and judges the file of a default run.
 func BenchmarkReportOfAMinute(b *testing.B) {
 	file := minute(b)
 	b.SetBytes(int64(len(file)))
@@ -131,8 +130,8 @@ func BenchmarkReportOfAMinute(b *testing.B) {
 	}
 }
 
-// BenchmarkReport reads and judges a file; the largest that is read has a
-// million visits. BENCH_VISITS says how many this one has.
+// BenchmarkReport reads and judges a file with BENCH_VISITS visits. The reader accepts at most a
+// million.
 func BenchmarkReport(b *testing.B) {
 	visits := 10_000
 	if n, err := strconv.Atoi(os.Getenv("BENCH_VISITS")); err == nil {

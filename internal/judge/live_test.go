@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// live is what a Live has seen of a run.
+// live returns a Live that has seen the visits of a run.
 func live(r *judgetest.Run) *analysis.Live {
 	l := Live(r.File.Header.Plan)
 	for _, v := range r.File.Visits {
@@ -21,7 +21,7 @@ func live(r *judgetest.Run) *analysis.Live {
 
 func allKnown(l *analysis.Live) bool { return !slices.Contains(l.Known(), false) }
 
-// What is said during a run is what the report says of the same visits.
+// The standings during a run are those of the report on the same visits.
 func TestStandingsAreTheReports(t *testing.T) {
 	cells := append(four("bulk"), four("rr")...)
 	cells = append(cells, four("crr")...)
@@ -31,7 +31,7 @@ func TestStandingsAreTheReports(t *testing.T) {
 	for n := range 8 {
 		before := len(r.File.Visits)
 		r.epochs(1, 30, 30, 26, 30, 20, 20, 25, 20)
-		for c := 8; c < 12; c++ { // of windows
+		for c := 8; c < 12; c++ { // for windows
 			r.Visit(n, c, 1, func(v *sample.Visit) {
 				v.Client.Trips = int64(20_000 + 100*((n*7+c)%5))
 				if c == 10 {
@@ -39,7 +39,7 @@ func TestStandingsAreTheReports(t *testing.T) {
 				}
 			})
 		}
-		for i := len(r.File.Visits) - 1; i >= before; i-- { // in any order
+		for i := len(r.File.Visits) - 1; i >= before; i-- { // the order does not matter
 			l.Add(r.File.Visits[i])
 			if i%3 == 0 {
 				l.Known()
@@ -59,7 +59,7 @@ func TestStandingsAreTheReports(t *testing.T) {
 
 func TestKnownBySlices(t *testing.T) {
 	r := newSlicedRun(t, four("bulk")...)
-	r.File.Header.Plan.Precision = 0.001 // which is never reached
+	r.File.Header.Plan.Precision = 0.001 // never reached
 	for n, want := range [][]bool{       // two epochs are too few, whatever they say
 		{true, false, false, false},
 		{true, false, false, false},
@@ -74,7 +74,7 @@ func TestKnownBySlices(t *testing.T) {
 	if got := live(r.Run).Known(); slices.Contains(got, false) {
 		t.Errorf("after 33 epochs: %v", got)
 	}
-	// As precise as was asked for is enough.
+	// A ratio that is as precise as was asked for is known.
 	r = newSlicedRun(t, four("bulk")...)
 	r.File.Header.Plan.Precision = 0.10
 	if r.epochs(3, 30, 30, 20, 29); !allKnown(live(r.Run)) {
@@ -131,8 +131,8 @@ func TestKnownByRounds(t *testing.T) {
 	}
 }
 
-// A ladder's rungs are held against the rung below, which may be another one once that
-// has broken.
+// A rung of a ladder is compared with the rung below, which may be another one after that has
+// broken.
 func TestLiveLadder(t *testing.T) {
 	cells := append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.HostCell(mode.PublishNAT, "bulk"))
 	r := newSlicedRun(t, cells...)
@@ -161,7 +161,7 @@ func TestLiveLadder(t *testing.T) {
 	}
 }
 
-// Without a round there is nothing to stand, and nothing is known but the baseline.
+// Without a round there are no standings, and only the baseline is known.
 func TestLiveOfNothing(t *testing.T) {
 	l := live(newSlicedRun(t, four("rr")...).Run)
 	if got := l.Known(); !slices.Equal(got, []bool{true, false, false, false}) || len(l.Standings()) != 0 {
@@ -170,8 +170,8 @@ func TestLiveOfNothing(t *testing.T) {
 	l.Add(sample.Visit{Turn: sample.Turn{Cell: 7}}) // of no plan
 }
 
-// A run's judge must cost nothing beside the run: here a whole round of a minute's, once
-// there are many rounds.
+// The cost of judging must be negligible beside the run: here a whole round of a minute's run, when
+// there are many rounds already.
 func BenchmarkLive(b *testing.B) {
 	t := &testing.T{}
 	var cells []sample.Cell

@@ -18,17 +18,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// meshRun builds the results file of a mesh with known faults: a round trip is
-// 50 µs, throughput 10 Gbit/s, with some noise.
+// meshRun builds the results file of a mesh with known faults: a round trip takes 50 µs and
+// throughput is 10 Gbit/s, with some noise.
 type meshRun struct {
 	t    *testing.T
 	f    *sample.File
 	rng  *rand.Rand
 	trip func(a, b int) float64 // factor of a round trip; nil: 1
 	rate func(a, b int) float64 // factor of the throughput from a to b; nil: 1
-	lose func(a, b int) float64 // share of what a sends to b that is sent again; nil: 0
+	lose func(a, b int) float64 // share of what a sends to b that is retransmitted; nil: 0
 	fail func(sweep int, p sample.Pair, load string) string
-	left string // the node that the engine knows to be gone, where visits fail
+	left string // node that the engine knows to be gone, for failed visits
 }
 
 func newMesh(t *testing.T, nodes int) *meshRun {
@@ -51,7 +51,7 @@ func (m *meshRun) factor(f func(a, b int) float64, p sample.Pair) float64 {
 	return f(p[0], p[1])
 }
 
-// visit is a visit as the engine writes it.
+// visit makes a visit as the engine writes it.
 func (m *meshRun) visit(sweep, round int, p sample.Pair, load string) sample.Visit {
 	m.t.Helper()
 	noise := math.Exp(0.03 * m.rng.NormFloat64())
@@ -84,7 +84,7 @@ func (m *meshRun) visit(sweep, round int, p sample.Pair, load string) sample.Vis
 	return v
 }
 
-// sweeps makes that many, writes the file and reads it again.
+// sweeps makes n sweeps, writes the file and reads it back.
 func (m *meshRun) sweeps(n int) *sample.File {
 	m.t.Helper()
 	var b strings.Builder
@@ -115,7 +115,7 @@ func (m *meshRun) sweeps(n int) *sample.File {
 	return f
 }
 
-// of makes links of one node slower.
+// ofNode makes links of one node slower.
 func ofNode(node int, x float64) func(a, b int) float64 {
 	return func(a, b int) float64 {
 		if a == node || b == node {
@@ -309,7 +309,7 @@ func count01(is bool) int {
 	return 0
 }
 
-// A node of a pair of two cannot be told.
+// With two nodes, the failing node of the pair is not known.
 func TestMeshFailedPairOfTwo(t *testing.T) {
 	m := newMesh(t, 2)
 	m.fail = func(int, sample.Pair, string) string { return "no route" }
@@ -319,8 +319,8 @@ func TestMeshFailedPairOfTwo(t *testing.T) {
 	}
 }
 
-// What is known to have left is named by its first visits that fail, of two nodes,
-// too; so is a link that works no more, and the visits of others go on.
+// A node that the engine knows to have left is named after its first failed visits, with two nodes
+// too. So is a link that stopped working, and visits of others continue.
 func TestMeshLeft(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -359,7 +359,7 @@ func TestMeshLeft(t *testing.T) {
 	}
 }
 
-// The links that tables count as slow are those that findings name, and no others.
+// Tables count the same links as slow that findings name.
 func TestMeshOneStory(t *testing.T) {
 	slow := func(a, b int) float64 { return 1 + 4*float64(count01(min(a, b) == 1 && max(a, b) == 4)) }
 	for sweeps, named := range map[int]int{1: 0, 6: 1} { // one visit proves nothing
@@ -375,7 +375,7 @@ func TestMeshOneStory(t *testing.T) {
 			t.Errorf("%d sweeps: %+v, %d doubtful", sweeps, r.Faults, r.Doubtful)
 		}
 	}
-	// What two slow nodes have in common is slow by both.
+	// The link between two slow nodes is slow because of both.
 	m := newMesh(t, 9)
 	m.rate = func(a, b int) float64 { return min(ofNode(0, 0.5)(a, b), ofNode(4, 0.2)(a, b)) }
 	r := mesh.Judge(m.sweeps(5)).Mesh
@@ -396,7 +396,7 @@ func TestMeshOneStory(t *testing.T) {
 	}
 }
 
-// Rates of what loses are told by link and way, with what is typical.
+// Retransmission rates are reported by link and direction, with the typical rate.
 func TestMeshLoss(t *testing.T) {
 	m := newMesh(t, 5)
 	m.lose = func(a, b int) float64 { return 0.02 * float64(count01(a == 1 && b == 3)) }

@@ -13,9 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// costs is a run of host and bridge whose round trips take 100 and 150 µs, and
-// whose bulk carries 40 and 20 Gbit/s; the machine has 0.8 CPUs busy, and rr
-// makes 2,000 round trips a second.
+// costs makes a run of host and bridge with round trips of 100 and 150 µs, and bulk of 40 and 20
+// Gbit/s. The machine has 0.8 CPUs busy, and rr makes 2,000 round trips a second.
 func costs(t *testing.T, loads ...string) *sample.File {
 	t.Helper()
 	var cells []sample.Cell
@@ -65,7 +64,7 @@ func TestPredict(t *testing.T) {
 	}
 }
 
-// What a file lacks is said, and nothing is invented.
+// What a file lacks is reported, and nothing is invented.
 func TestPredictFromLess(t *testing.T) {
 	small := predict.Workload{Queries: 3, Bytes: 1}
 	p, err := predict.Judge(costs(t, "rr"), small)

@@ -19,16 +19,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// slicedRun is a run whose loads are measured in slices, on a machine that drifts by
-// tens of per cent.
+// slicedRun is a run whose loads are measured in slices, on a machine that drifts by tens of per
+// cent.
 type slicedRun struct {
 	*judgetest.Run
 	rng *rand.Rand
-	// known cells have fewer slices.
+	// known marks cells that have fewer slices.
 	known []bool
-	// burst is by how much a cell is faster in slices than in windows.
+	// burst is the factor by which a cell is faster in slices than in windows.
 	burst []float64
-	// session is the standard deviation of what a cell's new connections do to it.
+	// session is the standard deviation of the effect of a cell's new connections.
 	session float64
 }
 
@@ -42,7 +42,7 @@ func newSlicedRun(t *testing.T, cells ...sample.Cell) *slicedRun {
 	return &slicedRun{Run: r, rng: rand.New(rand.NewPCG(1, 5)), burst: make([]float64, len(cells)), session: 0.01}
 }
 
-// epochs adds n rounds; xs are the cells' Gbit/s and µs.
+// epochs adds n rounds; xs holds the cells' Gbit/s and µs.
 func (r *slicedRun) epochs(n int, xs ...float64) *slicedRun {
 	r.T.Helper()
 	p := r.File.Header.Plan
@@ -114,8 +114,8 @@ func ratioIn(t *testing.T, r *analysis.Report, m mode.Name, load, metric string)
 	return *x
 }
 
-// A machine that drifts by tens of per cent within an epoch, and differs by as much from
-// window to window, hides nothing of a few per cent.
+// A machine that drifts by tens of per cent within an epoch, and differs by as much from window to
+// window, does not hide a difference of a few per cent.
 func TestSlicesFindSmallDifferences(t *testing.T) {
 	cells := append(four("bulk"), four("rr")...)
 	got := Judge(newSlicedRun(t, cells...).epochs(13, 30, 30, 28, 30, 20, 20, 22, 20).File).Base()
@@ -143,7 +143,7 @@ func TestSlicesFindSmallDifferences(t *testing.T) {
 	if p := judgetest.Find(t, got, mode.Bridge, "bulk").Metrics[workload.Throughput].Price; p != nil {
 		t.Errorf("a throughput is said to add something: %+v", p)
 	}
-	// What is not of slices is by rounds, and of windows too noisy to say.
+	// Metrics without slices are compared by rounds, and their windows are too noisy for a verdict.
 	w := ratioIn(t, got, mode.Bridge, "bulk", workload.WindowThroughput)
 	if w.Epochs != 0 || w.N != 13 || w.Verdict != stats.Unclear {
 		t.Errorf("windows: %+v", w)
@@ -153,7 +153,7 @@ func TestSlicesFindSmallDifferences(t *testing.T) {
 	}
 }
 
-// Rows whose epochs hardly differ narrow each other's intervals, in the report as during the run.
+// Rows whose epochs hardly differ narrow each other's intervals, in the report and during the run.
 func TestRowsLearnFromEachOther(t *testing.T) {
 	cells := four("bulk")
 	for _, tune := range []string{"gro=off", "gso=off", "mtu=1400", "tso=off"} {
@@ -175,8 +175,8 @@ func TestRowsLearnFromEachOther(t *testing.T) {
 	}
 }
 
-// A machine that slows down in the middle of a run makes other ratios of modes that are measured one
-// after the other, and not of those that take turns.
+// A machine that slows down in the middle of a run changes the ratios of modes that are measured
+// one after the other, but not of those that take turns.
 func TestUnpaired(t *testing.T) {
 	r := newSlicedRun(t, four("bulk")...).epochs(4, 30, 30, 27, 30).epochs(4, 24, 24, 21.6, 24)
 	got := Judge(r.File).Base().Unpaired
@@ -188,8 +188,7 @@ func TestUnpaired(t *testing.T) {
 	}
 }
 
-// Absolute values are the median slice of each round; the window keeps a metric of its
-// own.
+// Absolute values are the median slice of each round; the window has its own metric.
 func TestSlicesAbsolute(t *testing.T) {
 	r := newSlicedRun(t, append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.Trio(mode.Bridge, "rr")...)...)
 	r.epochs(1, 30, 30, 20, 20, 20, 40)
@@ -213,7 +212,7 @@ func TestSlicesAbsolute(t *testing.T) {
 			t.Errorf("%s: %+v, want %g", tt.name, got, tt.want)
 		}
 	}
-	// A visit that lost all its slices has no such value, and not its window's.
+	// A visit that lost all its slices has no such value, and does not use that of its window.
 	for i := range r.File.Visits {
 		r.File.Visits[i].Slices = &sample.Slices{Lost: 5}
 	}
@@ -222,8 +221,8 @@ func TestSlicesAbsolute(t *testing.T) {
 	}
 }
 
-// A cell whose last visit failed is visited once more by itself: its slices are no
-// neighbours of the round's.
+// A cell whose last visit failed is visited once more by itself; its slices are not near those of
+// the round.
 func TestRepeatedVisitsArePairedWithNobody(t *testing.T) {
 	r := newSlicedRun(t, four("bulk")...).epochs(4, 30, 30, 28, 30)
 	want := ratioIn(t, Judge(r.File).Base(), mode.Bridge, "bulk", workload.Throughput)
@@ -236,7 +235,7 @@ func TestRepeatedVisitsArePairedWithNobody(t *testing.T) {
 	}
 	r.File.Visits = append(r.File.Visits, again)
 	got := Judge(r.File).Base()
-	// The other rows' fifth epoch says more of how much epochs differ.
+	// The other rows' fifth epoch says more about how much epochs differ.
 	x := ratioIn(t, got, mode.Bridge, "bulk", workload.Throughput)
 	if x.Median != want.Median || x.N != want.N || x.Epochs != want.Epochs {
 		t.Errorf("%+v, without the repeated visit %+v", x, want)
@@ -250,8 +249,8 @@ func TestRepeatedVisitsArePairedWithNobody(t *testing.T) {
 	}
 }
 
-// Any two cells of a load are held against each other by their slices: rungs of a ladder,
-// the cells of two backends, the pairs that published studies have.
+// Any two cells of a load are compared by their slices: rungs of a ladder, the cells of two
+// backends, the pairs of published studies.
 func TestSlicesOfAnyPair(t *testing.T) {
 	r := newSlicedRun(t, four("bulk")...)
 	r.File.Header.Plan.Study = sample.StudyLadder
@@ -309,7 +308,7 @@ func TestPredictBySlices(t *testing.T) {
 	}
 }
 
-// Two rounds of slices are judged; of windows two are too few.
+// Two rounds of slices are judged; two of windows are too few.
 func TestFewEpochsAreJudged(t *testing.T) {
 	got := Judge(newSlicedRun(t, four("bulk")...).epochs(2, 30, 30, 20, 30).File).Base()
 	if x := ratioIn(t, got, mode.Bridge, "bulk", workload.Throughput); x.Verdict != stats.Worse || x.N < 2*stats.MinJudged {
@@ -333,7 +332,7 @@ func TestSliceWarnings(t *testing.T) {
 	if got := codes(newSlicedRun(t, four("bulk")...).epochs(13, 30, 30, 28, 30)); len(got) != 0 {
 		t.Errorf("a run without a doubt has %v", got)
 	}
-	if got := codes(newSlicedRun(t, four("bulk")...).epochs(3, 30, 30, 28, 30)); len(got) != 0 { // each knows its error
+	if got := codes(newSlicedRun(t, four("bulk")...).epochs(3, 30, 30, 28, 30)); len(got) != 0 { // each epoch knows its error
 		t.Errorf("three epochs: %v", got)
 	}
 	bursts := newSlicedRun(t, four("bulk")...)
@@ -350,7 +349,7 @@ func TestSliceWarnings(t *testing.T) {
 	}
 }
 
-// A baseline whose epochs all failed gives no ratio, though its control has slices.
+// A baseline whose epochs all failed gives no ratio, although its control has slices.
 func TestNoRatioToABaselineWithoutSlices(t *testing.T) {
 	r := newSlicedRun(t, judgetest.Trio(mode.Bridge, "rr")...).epochs(3, 20, 20, 25)
 	for k := range r.File.Visits {
@@ -369,7 +368,7 @@ func TestNoRatioToABaselineWithoutSlices(t *testing.T) {
 	}
 }
 
-// A baseline that shows another figure among the other modes' slices than in its own is a warning.
+// A baseline with another figure among the other modes' slices than in its own is a warning.
 func TestPlaceboShowsSlotBias(t *testing.T) {
 	placebo := judgetest.Control(judgetest.HostCell(mode.Host, "rr"))
 	placebo.Placebo = true

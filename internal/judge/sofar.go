@@ -2,8 +2,8 @@ package judge
 
 import "github.com/bridgetoll/bridgetoll/internal/record/sample"
 
-// SoFar judges the file of a run that goes on: cells that were not visited yet are not in the
-// report, and that the file has no end is no fault of it.
+// SoFar judges the file of a run that is still going on. The report leaves out cells that were not
+// visited yet, and a missing end of the file is no fault.
 func SoFar(f *sample.File) Report {
 	if !f.Truncated {
 		return Judge(f)
@@ -15,7 +15,7 @@ func SoFar(f *sample.File) Report {
 	for _, v := range f.Visits {
 		visited[v.Cell] = true
 	}
-	at := make([]int, len(p.Cells)) // where a cell is among those that were visited
+	at := make([]int, len(p.Cells)) // index of a cell among those that were visited
 	p.Cells = nil
 	for i, c := range f.Header.Plan.Cells {
 		at[i] = len(p.Cells)

@@ -12,12 +12,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// What was not visited yet is neither a row nor failed, and everything else is judged as in
+// A cell that was not visited yet is neither a row nor failed, and everything else is judged as at
 // the end.
 func TestSoFar(t *testing.T) {
 	cells := slices.Concat(judgetest.Trio(mode.Bridge, "bulk"), judgetest.Trio(mode.Bridge, "rr"))
 	run := judgetest.New(t, cells...)
-	for round := range 6 { // the first load's cells stand behind in the plan
+	for round := range 6 { // the first load's cells come last in the plan
 		for i, x := range []float64{20, 20, 24} {
 			run.Visit(round, 3+i, x+0.1*float64(round%2))
 		}

@@ -10,8 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// What a machine does in another state for some of the epochs is said, and of a third of
-// them at most it is left out.
+// Epochs in another state of the machine are reported, and left out if they are at most a third.
 func TestStates(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
@@ -63,7 +62,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// Of epochs that a busy machine starved all rows say the same.
+// Epochs that a busy machine starved are reported once for all rows.
 func TestStarvedEpochsAreSaidOnce(t *testing.T) {
 	r := newSlicedRun(t, four("bulk")...).epochs(8, 30, 30, 28, 30)
 	for i := range r.File.Visits {

@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// What the scheduler did is said, and warned of where it did it to some rows only.
+// The scheduler's placement is reported, with a warning if it differs between rows.
 func TestTogether(t *testing.T) {
 	for _, tt := range []struct {
 		name         string

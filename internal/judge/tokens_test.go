@@ -15,8 +15,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// streamed is a run of stream with a delay in µs and a response time in ms for
-// each cell; each visit has a thousand tokens in a second.
+// streamed makes a run of stream with a delay in µs and a response time in ms for each cell; each
+// visit has a thousand tokens in a second.
 func streamed(t *testing.T, rounds int, delay, response []float64, change ...func(*sample.Visit)) *judgetest.Run {
 	t.Helper()
 	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "stream")...)
@@ -88,8 +88,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// What a mode adds to a response is said with its interval, and held against
-// what was published.
+// What a mode adds to a response is reported with its interval, and compared with what was
+// published.
 func TestStreamFinding(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -130,7 +130,7 @@ func TestStreamFinding(t *testing.T) {
 	}
 }
 
-// A load that falls behind says so, and which end.
+// A load that falls behind is reported, with the end that does.
 func TestStreamWarnings(t *testing.T) {
 	with := func(name string, ns ...int64) func(*sample.Visit) {
 		return func(v *sample.Visit) {
@@ -167,7 +167,7 @@ func TestStreamWarnings(t *testing.T) {
 	}
 }
 
-// A record whose histograms cannot be read has no times, and is judged.
+// A record whose histograms cannot be read has no times, but is judged.
 func TestTokensOfABadRecord(t *testing.T) {
 	bad := sample.EncodedHisto("bad")
 	got := Judge(streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120}, func(v *sample.Visit) {

@@ -16,8 +16,7 @@ func tuned(c sample.Cell, tunes string) sample.Cell {
 	return c
 }
 
-// A variant's ratio is to the baseline untuned, and what it gains against its
-// mode is said.
+// A variant's ratio is to the untuned baseline, and its gain over its own mode is reported.
 func TestVariants(t *testing.T) {
 	var cells []sample.Cell
 	for _, load := range []string{"bulk", "rr"} {
@@ -50,7 +49,7 @@ func TestVariants(t *testing.T) {
 	wantFinding(t, r, "host+mtu=9000 from the machine itself: 1.00 ±0.00 of host's throughput (same)")
 }
 
-// A path over a wire with a rate is limited by it once it is full.
+// A path over a wire with a rate is limited by the wire once it is full.
 func TestLimitedByTheWire(t *testing.T) {
 	base := judgetest.Cell(mode.Host, mode.FromRemote, mode.ToAddress, "bulk")
 	nat := judgetest.Cell(mode.PublishNAT, mode.FromRemote, mode.ToAddress, "bulk")
@@ -97,7 +96,7 @@ func TestLimitedByTheWire(t *testing.T) {
 	}
 }
 
-// Where the machine's congestion control decides what bridge costs, the answer says so.
+// If the machine's congestion control decides what bridge costs, the answer says so.
 func TestPacingIsInTheAnswer(t *testing.T) {
 	const unpaced = "congestion=reno"
 	cells := judgetest.Trio(mode.Bridge, "bulk")
@@ -122,7 +121,7 @@ func TestPacingIsInTheAnswer(t *testing.T) {
 	}
 }
 
-// What IPv6 costs is a path's own ratio to the same over IPv4, whatever the baseline is.
+// The cost of IPv6 is a path's ratio to the same path over IPv4, whatever the baseline is.
 func TestIPv6AgainstIPv4(t *testing.T) {
 	base := judgetest.HostCell(mode.Host, "bulk")
 	r := judgetest.New(t, base, judgetest.Control(base), judgetest.HostCell(mode.Bridge, "bulk"),
