@@ -11,7 +11,7 @@ import (
 func TestDockerIsHeldAgainstTheLab(t *testing.T) {
 	load := sample.Load{Kind: "bulk", Window: 1}
 	f := &sample.File{Header: sample.Header{Plan: sample.Plan{Baseline: "host", Loads: []sample.Load{load}, Precision: 0.02}}}
-	rates := []int64{100, 100, 50, 120, 120, 50} // host, its control and bridge: from the lab, then from docker
+	rates := []int64{100, 100, 50, 120, 120, 50} // host, its control, bridge: lab, docker
 	for _, on := range []string{"lab", "docker"} {
 		for i, m := range []string{"host", "host", "bridge"} {
 			to := "loopback"

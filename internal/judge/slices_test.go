@@ -332,7 +332,7 @@ func TestSliceWarnings(t *testing.T) {
 	if got := codes(newSlicedRun(t, four("bulk")...).epochs(13, 30, 30, 28, 30)); len(got) != 0 {
 		t.Errorf("a run without a doubt has %v", got)
 	}
-	if got := codes(newSlicedRun(t, four("bulk")...).epochs(3, 30, 30, 28, 30)); len(got) != 0 { // each epoch knows its error
+	if got := codes(newSlicedRun(t, four("bulk")...).epochs(3, 30, 30, 28, 30)); len(got) != 0 { // epochs know their error
 		t.Errorf("three epochs: %v", got)
 	}
 	bursts := newSlicedRun(t, four("bulk")...)

@@ -49,8 +49,8 @@ const (
 	NotAgain    Verdict = "not again"    // it helped alone, but not when it was measured again
 	AddsNothing Verdict = "adds nothing" // no gain on top of those chosen before
 	Excluded    Verdict = "excluded"     // by a lever chosen before
-	NotSure     Verdict = "not certain"  // it helped alone, but there was no time to measure it again
-	GivesUp     Verdict = "gives up"     // it loses what the mode is chosen for: for comparison only
+	NotSure     Verdict = "not certain"  // it helped alone, and was not measured again for lack of time
+	GivesUp     Verdict = "gives up"     // it loses what the mode is chosen for
 	Broken      Verdict = "failed"       // a path with it failed
 	Skipped     Verdict = "not here"     // this machine cannot have it
 )

@@ -284,7 +284,7 @@ func (c Cell) Toll() float64 {
 	r := c.Metrics[c.Primary].Ratio
 	cpu := c.Metrics[workload.CPUPerByte].Ratio
 	switch {
-	case c.FillsLink() && cpu != nil: // cells that fill a link are equally fast and differ in CPU time only
+	case c.FillsLink() && cpu != nil: // all are equally fast: CPU time differs
 		return cpu.Median
 	case r == nil:
 		return math.Inf(1)

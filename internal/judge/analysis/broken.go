@@ -12,9 +12,9 @@ import (
 // machine starved says nothing about the path and is not counted. Fewer bad visits are left out and
 // reported: a busy machine has the odd one.
 const (
-	brokenShare = 0.2 // more than this share of the visits, and more than one, are bad or contradicted
+	brokenShare = 0.2 // more of the visits are bad, and more than one, or contradicted
 	brokenRun   = 3   // this many in a row are bad, even if the path came back
-	brokenEnd   = 2   // this many are bad at the end: the engine repeats a cell's last visit if it is bad
+	brokenEnd   = 2   // this many are bad at the end: the engine repeats a bad last visit
 )
 
 // trouble is what went wrong with a cell.
@@ -25,7 +25,7 @@ type trouble struct {
 	since                   sample.Visit    // first visit of the bad run at the end
 	worst, worstEnd         sample.Visit    // first and last visit of the longest bad run
 	last                    sample.Visit    // last visit without a result, starved ones included
-	theirs                  bool            // endpoint that is not ours: what it answered before it broke is valid
+	theirs                  bool            // endpoint that is not ours: earlier answers are valid
 	changes                 []sample.Change // changes of the path while it was measured
 }
 

@@ -40,7 +40,7 @@ func ethernet(where string, speed uint64) sample.Card {
 func segments(mss, headers int64) func(*sample.Visit) {
 	return func(v *sample.Visit) {
 		calm(v)
-		v.Client.TCP = sample.TCPInfo{MSS: mss - mss%16, Packet: mss + headers, Headers: headers, PMTU: mss + headers} // the kernel truncates the mean
+		v.Client.TCP = sample.TCPInfo{MSS: mss - mss%16, Packet: mss + headers, Headers: headers, PMTU: mss + headers} // truncated mean
 	}
 }
 

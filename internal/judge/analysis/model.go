@@ -127,7 +127,7 @@ type Cell struct {
 	Dial      string            `json:"dial,omitempty"` // what the (first) client connected to
 	Witnessed bool              `json:"witnessed"`
 	Baseline  bool              `json:"baseline,omitempty"`
-	Broke     bool              `json:"broke,omitempty"` // a route that did not come back; its results are from before that
+	Broke     bool              `json:"broke,omitempty"` // results are from before
 	Metrics   map[string]Metric `json:"metrics"`
 	Latencies []Quantile        `json:"latencies,omitempty"`
 	CPU       CPUSplit          `json:"cpu"`
@@ -139,7 +139,7 @@ type Cell struct {
 	Segments  []Segments        `json:"segments,omitempty"` // of TCP connections
 	Cards     []sample.CardName `json:"cards,omitempty"`    // that the cell's packets cross
 	Primary   string            `json:"primary"`            // the metric that decides its toll
-	Band      Band              `json:"band,omitempty"`     // of a sweep, at the level of a whole curve
+	Band      Band              `json:"band,omitempty"`     // of a sweep, for a whole curve
 	Facts     map[string]string `json:"facts,omitempty"`
 	// Together is the share of the time, 0 to 1, in which client and server, if the scheduler
 	// placed them, were on one CPU; nil if they were pinned or it is not known.
@@ -175,8 +175,8 @@ type Ratio struct {
 	Median  float64       `json:"median"`
 	Low     float64       `json:"low"`
 	High    float64       `json:"high"`
-	N       int           `json:"n"`                // pairs: rounds that both have, or pairs of slices
-	Epochs  int           `json:"epochs,omitempty"` // epochs of the slices; 0: the ratio is by rounds
+	N       int           `json:"n"`                // pairs of rounds or slices
+	Epochs  int           `json:"epochs,omitempty"` // of slices; 0: by rounds
 	Verdict stats.Verdict `json:"verdict"`
 }
 

@@ -20,7 +20,7 @@ func PinWords(pin string) string { return pinWords[pin] }
 // ManyPins reports whether the run has cells in several placements on CPUs.
 func (p Plan) ManyPins() bool { return len(p.Pins) > 1 }
 
-// SayPin returns ", on own CPUs" or ", on one CPU", or "" if all cells of the run have one placement.
+// SayPin returns ", on own CPUs" or ", on one CPU", or "" if the run has only one placement.
 func (p Plan) SayPin(pin string) string {
 	if !p.ManyPins() || pin == "" {
 		return ""

@@ -95,7 +95,7 @@ func (j *Run) epochs(i, b int, metric string) (rounds []int, out []stats.Epoch) 
 
 // epoch pairs the slices of cell i in a round with those of cell b.
 func (j *Run) epoch(i, b, round int, metric string) stats.Epoch {
-	if c, d := j.Series[i].Cell, j.Series[b].Cell; c.Load != d.Load || c.Point != d.Point { // they were in another epoch
+	if c, d := j.Series[i].Cell, j.Series[b].Cell; c.Load != d.Load || c.Point != d.Point { // other epochs
 		return stats.Epoch{}
 	}
 	of := quantity(j.Series[i].Load, metric)
@@ -150,7 +150,7 @@ func logarithms(s *sample.Slices, of func(*sample.Slices) []float64) []slot {
 // of each slice's share in it.
 func pairUp(mine, partners []slot) stats.Epoch {
 	var values []float64
-	own, theirs := make([]float64, len(mine)), make([]float64, len(partners)) // number of pairs that each slice is in
+	own, theirs := make([]float64, len(mine)), make([]float64, len(partners)) // pairs with each slice
 	after := 0
 	for k, s := range mine {
 		for after < len(partners) && partners[after].at < s.at {

@@ -15,7 +15,7 @@ type Bounds struct {
 	Epochs            int // as in Ratio
 	Known             bool
 	Control           bool    // the group has a control, without which no ratio is known
-	Noise             float64 // noise of the control, by which Low and High are widened: 0.02 is 2 %
+	Noise             float64 // of the control; Low and High are widened by it: 0.02 is 2 %
 }
 
 // RatioBounds returns the bounds of the ratio of cell i's metric to cell b's, widened by the noise

@@ -46,8 +46,8 @@ func (j study) answer(r *analysis.Report) *analysis.Answer {
 	return a
 }
 
-// AnswerOf returns what the judged cells answer, or nil if there are none. It claims no more than the
-// verdicts do.
+// AnswerOf returns what the judged cells answer, or nil if there are none. It claims no more than
+// the verdicts do.
 func AnswerOf(r *analysis.Report) *analysis.Answer { return answerOf(r, false) }
 
 // answerOf does what AnswerOf does. otherwise says that the question is not which mode to use.

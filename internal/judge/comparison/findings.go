@@ -45,7 +45,8 @@ func (j study) findings(r *analysis.Report) []string {
 	return append(out, j.againstLab()...)
 }
 
-// unpaced reports whether a variant was measured only because the machine's congestion control paces.
+// unpaced reports whether a variant was measured only because the machine's congestion control
+// paces.
 func (j study) unpaced(c sample.Cell) bool {
 	return c.Tune != "" && c.Tune == j.File.Header.Plan.Unpaced
 }

@@ -32,7 +32,7 @@ type Report struct {
 	OnlyOld  []Lone     `json:"only_old"`
 	OnlyNew  []Lone     `json:"only_new"`
 	FailAt   *float64   `json:"fail_above,omitempty"` // --fail-above
-	Failing  []Exceeded `json:"failing,omitempty"`    // ratios that are certainly worse by more than that
+	Failing  []Exceeded `json:"failing,omitempty"`    // certainly worse by more than that
 }
 
 // Side is one of the two runs.
@@ -81,7 +81,7 @@ type Cell struct {
 type Metric struct {
 	Unit   string  `json:"unit"`
 	Higher bool    `json:"higher_is_better,omitempty"`
-	Ratio  *Change `json:"ratio,omitempty"` // of the ratio to the baseline; nil for the baseline itself
+	Ratio  *Change `json:"ratio,omitempty"` // of the ratio to the baseline; nil: it is the baseline
 	Value  *Change `json:"value,omitempty"` // of the value itself
 }
 

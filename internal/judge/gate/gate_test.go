@@ -53,7 +53,7 @@ func TestOwnNoise(t *testing.T) {
 	if r := outcome(t, f, "publish-proxy.throughput >= 0.48 of bridge"); r.Outcome != gate.Holds {
 		t.Errorf("by bridge's control: %+v", r)
 	}
-	cells[3] = judgetest.HostCell(mode.Native, workload.Bulk) // the only cell with the noise of host
+	cells[3] = judgetest.HostCell(mode.Native, workload.Bulk) // leaves the noise of host only
 	f = judgetest.New(t, cells...).Rounds(12, judgetest.Noisy(noise, 40, 40, 32, 32, 16)).File
 	if r := outcome(t, f, "publish-proxy.throughput >= 0.48 of bridge"); r.Outcome != gate.Unclear {
 		t.Errorf("by host's control: %+v", r)

@@ -162,7 +162,7 @@ func classOf(r rune, before class) class {
 	switch {
 	case unicode.IsSpace(r):
 		return space
-	case strings.ContainsRune("<>≥≤", r), r == '=' && !within && before != number: // not the = in bridge+mtu=9000
+	case strings.ContainsRune("<>≥≤", r), r == '=' && !within && before != number: // not in bridge+mtu=9000
 		return comparator
 	case within:
 		return name

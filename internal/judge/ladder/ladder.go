@@ -23,7 +23,7 @@ type Step struct {
 	To     string                    `json:"to"`
 	On     string                    `json:"on"`
 	Label  string                    `json:"label"`
-	Below  string                    `json:"below,omitempty"` // label of the rung below; absent at the bottom
+	Below  string                    `json:"below,omitempty"` // its label; absent at the bottom
 	Part   string                    `json:"part,omitempty"`
 	Prices map[string]analysis.Price `json:"prices"` // by PriceName
 

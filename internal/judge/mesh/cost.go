@@ -40,7 +40,7 @@ type LinkCost struct {
 	Nodes  [2]string `json:"nodes"` // from, to
 	Value  float64   `json:"value"`
 	Beside float64   `json:"beside"` // in the other mode
-	Ratio  float64   `json:"ratio"`  // median over the sweeps, without the drift that all links share
+	Ratio  float64   `json:"ratio"`  // median over the sweeps, without the common drift
 	Low    *float64  `json:"low,omitempty"`
 	High   *float64  `json:"high,omitempty"`
 	// Verdict is "" if the link is as its nodes make it.

@@ -52,7 +52,7 @@ func (m *Mesh) addGroups(keys []string, fs fits) {
 				values = append(values, v)
 			}
 		}
-		if len(values) < 2 { //nolint:mnd // with one value there is nothing to compare
+		if len(values) < 2 { //nolint:mnd // of one value nothing differs
 			continue
 		}
 		slices.Sort(values)

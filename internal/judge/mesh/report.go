@@ -103,8 +103,8 @@ type Metric struct {
 	Slowest float64 `json:"slowest"`
 	// SlowestLink holds the nodes of the slowest link.
 	SlowestLink [2]string `json:"slowest_link"`
-	Links       int       `json:"links"`           // measured links; for throughput, each direction counts
-	Noise       *float64  `json:"noise,omitempty"` // relative noise of a link's value; nil: not known
+	Links       int       `json:"links"`           // for throughput, each direction counts
+	Noise       *float64  `json:"noise,omitempty"` // relative, of a link's value; nil: not known
 	// NamedFrom is how many times slower than its nodes explain a link must be to be told from the
 	// noise. For retransmissions it is the rate of a link between nodes that lose nothing.
 	NamedFrom *float64 `json:"named_from,omitempty"`
@@ -152,7 +152,7 @@ type Fault struct {
 	Nodes  []string `json:"nodes"` // the node, the two nodes of a link, or those of the group
 	Way    string   `json:"way"`   // for round trips WayBoth
 	Metric string   `json:"metric"`
-	Ratio  float64  `json:"ratio,omitempty"` // to what is typical for its nodes; of two directions the worse one
+	Ratio  float64  `json:"ratio,omitempty"` // to what is typical; the worse direction
 	// RateOut and RateIn replace the ratio if packets are lost: the share of segments that are
 	// retransmitted, of what the node sends and receives, or of what passes the link from its first
 	// node to its second and back.
@@ -160,7 +160,7 @@ type Fault struct {
 	RateIn  *float64 `json:"rate_in,omitempty"`
 	Low     *float64 `json:"low,omitempty"` // 95 % interval of the ratio, or of the worse rate
 	High    *float64 `json:"high,omitempty"`
-	Slow    int      `json:"slow"` // slow links, or visits of a link; for lost packets, those that lose
+	Slow    int      `json:"slow"` // slow or lossy links, or visits of a link
 	Of      int      `json:"of"`
 }
 

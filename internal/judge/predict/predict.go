@@ -22,7 +22,7 @@ const Schema = "bridgetoll.prediction/1"
 type Workload struct {
 	Queries int     `json:"queries"`            // of a page, one after another
 	Bytes   int64   `json:"bytes"`              // of a reply
-	QPS     float64 `json:"queries_per_second"` // of the whole application; 0: no CPU time is predicted
+	QPS     float64 `json:"queries_per_second"` // of the whole application; 0: no CPU
 	Tokens  float64 `json:"tokens_per_second"`  // of all its streams together; 0: none
 }
 
@@ -55,7 +55,7 @@ type Row struct {
 	StreamCPU *Quantity                 `json:"stream_cpu,omitempty"`
 	Over      map[string]analysis.Price `json:"over"`        // "page", "cpu", "stream_cpu"
 	Costs     map[string]float64        `json:"costs"`       // inputs: medians of the metrics used
-	Extra     float64                   `json:"extra_bytes"` // of a reply, beyond the reply of the measured round trips
+	Extra     float64                   `json:"extra_bytes"` // of a reply, beyond that of rr
 }
 
 // Quantity is a number with its interval, over rounds.
@@ -228,7 +228,7 @@ func (p *predictor) over(name string, c, base sample.Cell, d analysis.Difference
 		d.Slices = p.perTrip(c, base, workload.CPUPerTrip, workload.CPUPerByte).Times(p.w.QPS)
 		rr := c
 		rr.Load = workload.RR
-		if i := p.find(rr); d.Slices.Pairs == 0 && i >= 0 && p.Series[i].InWindows() { // rounds would look too certain
+		if i := p.find(rr); d.Slices.Pairs == 0 && i >= 0 && p.Series[i].InWindows() { // rounds look too certain
 			return d, false
 		}
 	}

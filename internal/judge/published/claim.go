@@ -41,8 +41,8 @@ type ClaimResult struct {
 	Bound    float64         `json:"bound,omitempty"`
 	Want     Direction       `json:"want"`
 	Finding  int             `json:"finding"`
-	Measured *analysis.Ratio `json:"measured,omitempty"` // Of to To; nil: not measured, or the claim has a bound
-	Extreme  *float64        `json:"extreme,omitempty"`  // the largest Of of all rounds, for a claim with a bound
+	Measured *analysis.Ratio `json:"measured,omitempty"` // of Of to To; nil: none, or a bound
+	Extreme  *float64        `json:"extreme,omitempty"`  // largest Of of all rounds, with a bound
 	Unit     string          `json:"unit"`               // of Extreme and Bound
 	File     string          `json:"file,omitempty"`
 	Verdict  Verdict         `json:"verdict"`

@@ -128,7 +128,7 @@ func hereIn(f Measured, of analysis.Figure, r Row) (h *Here, rounds int) {
 	case r.Metric == cpuIdle:
 		h.Value, h.Unit, rounds = *h.Idle, "1", h.Idle.N
 	case r.Metric == spike && m.Merged != nil:
-		h.Value = Value{*m.Merged, *m.Merged, *m.Merged, 1} // the longest pause of all rounds has no interval
+		h.Value = Value{*m.Merged, *m.Merged, *m.Merged, 1} // the longest has no interval
 	}
 	return h, rounds
 }

@@ -61,7 +61,7 @@ const (
 	perClient  = "throughput_per_container"
 	cpuIdle    = "cpu_idle"
 	adjusted   = "cpu_adjusted_ratio_vs_" // followed by a mode
-	AsPrinted  = "ratio_as_printed"       // printed beside the quotient of two rows, and in no ratio itself
+	AsPrinted  = "ratio_as_printed"       // beside the quotient of two rows; in no ratio itself
 	oneWay     = "latency_one_way"
 	response   = "response_time_median"
 	spike      = "latency_spike"

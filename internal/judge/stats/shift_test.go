@@ -86,7 +86,7 @@ func TestShiftOfRunsThatDiffer(t *testing.T) {
 	for _, c := range []struct {
 		epochs                 int
 		less                   float64 // the new run's ratio is smaller by this
-		leastWorse, mostBeyond float64 // shares of the runs: called worse, and called worse by more than 5 %
+		leastWorse, mostBeyond float64 // shares of the runs: called worse, and by more than 5 %
 		leastBeyond            float64
 	}{
 		{5, 0, 0, 0, 0}, {13, 0, 0, 0, 0}, {13, 0.03, 0.4, 0, 0}, {13, 0.05, 0.95, 0.03, 0}, {5, 0.1, 0.98, 1, 0.8}, {13, 0.1, 1, 1, 0.98},

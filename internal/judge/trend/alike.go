@@ -43,7 +43,7 @@ func planKey(p sample.Plan) string {
 // false if there is no such pair; now is then the newest run that can be read, or zero.
 func Alike(l List) (old, now Entry, ok bool) { return alike(l.Runs) }
 
-// NewestAlike returns the newest two runs of a list that have the same plan, whatever came after them.
+// NewestAlike returns the newest two runs of a list with the same plan, whatever came after them.
 func NewestAlike(l List) (old, now Entry, ok bool) {
 	for i := range l.Runs {
 		if old, now, ok = alike(l.Runs[i:]); ok {

@@ -13,7 +13,7 @@ type Kind string
 const (
 	Node      Kind = "node"      // most links of the node are slow, both ways if both were measured
 	Direction Kind = "direction" // only sending or only receiving of a node is slow
-	Link      Kind = "link"      // a link between otherwise healthy nodes, both ways if both were measured
+	Link      Kind = "link"      // between otherwise healthy nodes, both ways if measured
 	LinkWay   Kind = "link-way"  // one way of a link
 	Apart     Kind = "group"     // nodes that are healthy among themselves and slow to the others
 )

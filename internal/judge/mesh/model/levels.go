@@ -84,7 +84,7 @@ func (f *Fit) times(rounds bool) []int32 {
 	for _, v := range f.visits {
 		count[v.round]++
 	}
-	ids := make([]int32, f.rounds+f.Sweeps) // of rounds and of the rest of sweeps, plus 1; 0: no number yet
+	ids := make([]int32, f.rounds+f.Sweeps) // of rounds and sweeps, plus 1; 0: none yet
 	last := int32(0)
 	for i, v := range f.visits {
 		t := v.round

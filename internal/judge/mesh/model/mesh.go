@@ -67,7 +67,7 @@ type Fit struct {
 	// The standard deviation of a visit, NaN if not known, and its degrees of freedom.
 	visitNoise, visitFree float64
 	beside                float64   // how much links differ beyond what their visits explain
-	info                  []float64 // number of visits of each link that can be compared with others
+	info                  []float64 // visits of each link that can be compared with others
 	// What all visits of a sweep have in common: the mean, its standard error, NaN if not known,
 	// and its degrees of freedom.
 	centre, drift, driftFree float64
