@@ -49,7 +49,7 @@ const (
 	NotAgain    Verdict = "not again"    // it helped alone, but not when it was measured again
 	AddsNothing Verdict = "adds nothing" // no gain on top of those chosen before
 	Excluded    Verdict = "excluded"     // by a lever chosen before
-	NotSure     Verdict = "not certain"  // it helped alone, and was not measured again for lack of time
+	NotSure     Verdict = "not certain"  // it helped alone, but was not measured again
 	GivesUp     Verdict = "gives up"     // it loses what the mode is chosen for
 	Broken      Verdict = "failed"       // a path with it failed
 	Skipped     Verdict = "not here"     // this machine cannot have it

@@ -62,7 +62,7 @@ func TestCapacity(t *testing.T) {
 		mss      int64
 		headers  int64
 		gbit     float64
-		want     string // what limits
+		want     string // the limit
 		payload  int
 		frame    int
 		goodput  float64 // Gbit/s

@@ -57,7 +57,7 @@ func TestCounted(t *testing.T) {
 	}
 	c := bridge(t, "bulk", func(v *sample.Visit) {
 		if v.Hops = []sample.HopReading{reading("bridge", 1000), reading("veth", 2000), reading("proxy", 0)}; v.Round == 3 {
-			v.Witness.OK = false // is no result
+			v.Witness.OK = false // not a result
 		}
 	})
 	want := []analysis.Counted{{Kind: "bridge", Name: "bridge0", Where: "machine A", ForwardBytes: 5000, Hits: 5},

@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// What nothing is known of is unclear.
+// A metric without any pairs is unclear.
 func TestLiveVerdictOfNothing(t *testing.T) {
 	host, bridge := string(mode.Host), string(mode.Bridge)
 	l := NewLive(sample.Plan{Baseline: host, Cells: []sample.Cell{{Mode: host, Load: "rr"}, {Mode: host, Load: "rr", Control: true}, {Mode: bridge, Load: "rr"}}}, ToBaseline)

@@ -1,7 +1,6 @@
-// Package analysis turns a results file into a judged report: it groups
-// visits by cell, pairs them by round, and gives every number its interval,
-// every difference its verdict and every doubt its warning. It needs nothing
-// but the file, so any machine can judge any run again.
+// Package analysis turns a results file into a judged report: it groups visits by cell, pairs them
+// by round, and gives every number its interval, every difference its verdict and every doubt its
+// warning. It needs only the file, so any machine can judge any run again.
 package analysis
 
 import (

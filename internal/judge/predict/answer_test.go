@@ -9,15 +9,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// Whatever the verdicts are: a mode adds something in words only if its verdict says so, and
-// what is unclear has no figure.
+// With any verdicts, the text says that a mode adds something only if its verdict does, and prints
+// no figure that is unclear.
 func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 	verdicts := []stats.Verdict{stats.Costs, stats.Gains, stats.Nothing, stats.Unclear}
 	rnd := rand.New(rand.NewPCG(7, 8))
 	for range 200 {
 		p := &Prediction{Baseline: "host", Rows: []Row{{Mode: "host", Label: "host", From: "host", Baseline: true}}}
 		of := map[string]stats.Verdict{}
-		for _, name := range []string{"<a>", "<b>", "<c>"} { // no modes: their names are the labels
+		for _, name := range []string{"<a>", "<b>", "<c>"} { // no modes, so the labels are their names
 			v := verdicts[rnd.IntN(len(verdicts))]
 			x := map[stats.Verdict]float64{stats.Costs: 3e-4, stats.Gains: -3e-4, stats.Nothing: 1e-6, stats.Unclear: 2e-4}[v]
 			of[name] = v

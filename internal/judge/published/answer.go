@@ -31,8 +31,8 @@ func (r *Report) answer() analysis.Answer {
 	}
 	for _, x := range []struct {
 		verdict   Verdict
-		one, many string // what is said of one finding, and of several
-		end       string // "": they are named
+		one, many string // text for one finding, and for several
+		end       string // "": the findings are named
 	}{
 		{Holds, "holds", "hold", ""},
 		{Fails, "does not hold", "do not hold", ""},

@@ -4,7 +4,7 @@ package stats
 const (
 	Costs   Verdict = "costs"
 	Gains   Verdict = "gains"
-	Nothing Verdict = "nothing" // that can be measured
+	Nothing Verdict = "nothing" // nothing measurable
 )
 
 // Differences subtracts base from x round by round. Rounds that only one of

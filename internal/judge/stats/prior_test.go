@@ -88,7 +88,7 @@ func TestLearnedIntervalCovers(t *testing.T) {
 		name string
 		group
 		first, least, odd float64 // shares of the rows: of two epochs, of more, of the odd row
-		gain              float64 // width of five epochs' intervals at most, relative to the assumed
+		gain              float64 // width of five epochs' intervals at most, relative to the prior's
 	}{
 		{"epochs hardly differ", group{quiet, 7, Assumed, nil}, 0.95, 0.93, 0, 0.77},
 		{"the same, two rows", group{quiet, 2, Assumed, nil}, 0.95, 0.93, 0, 0.86},

@@ -33,7 +33,7 @@ type Summary struct {
 	Started  time.Time `json:"started"`
 	Study    string    `json:"study,omitempty"`
 	Command  []string  `json:"command,omitempty"` // as in the results file's header
-	Plan     string    `json:"plan,omitempty"`    // same for runs of the same cells and loads; "": none has it
+	Plan     string    `json:"plan,omitempty"`    // same for the same cells and loads; "": none has it
 	Baseline string    `json:"baseline"`
 	Modes    []string  `json:"modes"`
 	Loads    []string  `json:"loads"`

@@ -48,7 +48,7 @@ func (c lossy) run(sweeps int) []Sent {
 	return out
 }
 
-// Networks without a fault: one that loses nothing, one whose streams fill its
+// sound lists networks without a fault: one that loses nothing, one with streams that fill its
 // queues, one with bursts of other traffic, and a slow one of few segments.
 var sound = map[string]lossy{
 	"clean":  {segments: 50e3},

@@ -1,5 +1,5 @@
-// Package model finds the slow nodes and links of a cluster from what was
-// measured. It is pure: numbers in, numbers out.
+// Package model finds the slow nodes and links of a cluster from measured figures. It is pure:
+// numbers in, numbers out.
 //
 // A slow machine makes all of its links slow, a bad cable only one. The model is of logarithms,
 // because slowness is a factor:
