@@ -208,9 +208,9 @@ func (s *search) partly(v sample.Variant) (reason, remedy string) {
 	return "not from " + printable.List(places) + ": " + reason, remedy
 }
 
-// Next returns the step that follows from what was measured: the lever, the variant it is tried on,
-// and the result of both. waiting is the number of levers to be measured again, this one included;
-// 0 means that the search is over.
+// Next returns the step that follows from what was measured: the lever, and the variants before and
+// after it. waiting is the number of levers to be measured again, this one included; 0 means that
+// the search is over.
 func Next(p sample.Plan, visits []sample.Visit) (step sample.Step, waiting int) {
 	s := newSearch(current(p, visits))
 	t, after, ok := s.next()

@@ -45,7 +45,7 @@ func Learn(known Prior, rows [][]Epoch) Prior {
 		worst, least := -1, outlier
 		for k, s := range all {
 			if s.surprise(p) > suspect {
-				continue // an outlier that contributed to p is less likely than that
+				continue // an outlier that contributed to p is never that likely
 			}
 			if p := s.surprise(fit(known, without(all, k))); p < least {
 				worst, least = k, p
