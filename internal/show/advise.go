@@ -18,8 +18,8 @@ import (
 
 var adviseView = view{study: sample.StudyAdvise, hides: "thin-tail"}
 
-// adviseSections are, below the answer, the levers by their verdict, and what makes those that
-// are recommended permanent; with details also what each does from where.
+// adviseSections returns the sections below the answer: the levers by verdict, and how to make the
+// recommended ones permanent. With details it adds what each lever does from each place.
 func adviseSections(r *advise.Report, base *analysis.Report, details bool) []document.Section {
 	var out []document.Section
 	if details {
@@ -65,7 +65,7 @@ func adviseSections(r *advise.Report, base *analysis.Report, details bool) []doc
 const adviseLegend = "A lever is recommended if it was better both times (alone and when measured again) and never worse. " +
 	"+ is always a gain. ?: unclear."
 
-// withMode names the mode in a title, where there are several.
+// withMode adds the mode to a title if there are several modes.
 func withMode(a advise.Advice, several bool) string {
 	if !several {
 		return ""
@@ -73,7 +73,7 @@ func withMode(a advise.Advice, several bool) string {
 	return " with " + a.Mode
 }
 
-// recommended are the levers that are, for any of the modes, each once.
+// recommended returns the levers recommended for any of the modes, each once.
 func recommended(all []advise.Advice) (out []advise.Lever) {
 	for _, a := range all {
 		for _, l := range a.Levers {
@@ -85,7 +85,8 @@ func recommended(all []advise.Advice) (out []advise.Lever) {
 	return out
 }
 
-// elsewhere says what stands for the modes where they are not reached from.
+// elsewhere names the modes that cannot be reached from every place, and the path that stands in
+// for them there.
 func elsewhere(all []advise.Advice) (out []string) {
 	for _, a := range all {
 		if a.Elsewhere != "" {
@@ -95,14 +96,14 @@ func elsewhere(all []advise.Advice) (out []string) {
 	return out
 }
 
-// withoutSkipped is the report without what is listed by lever.
+// withoutSkipped returns the report without the skips that are listed by lever.
 func withoutSkipped(r *analysis.Report) *analysis.Report {
 	out := *r
 	out.Skipped = nil
 	return &out
 }
 
-// rankedTable has a row for each lever that was measured.
+// rankedTable returns a table with a row for each lever that was measured.
 func rankedTable(a advise.Advice) document.Table {
 	where := document.Column{Head: [2]string{"", "where"}, Cut: document.CutEnd, Least: leastWhere}
 	t := document.Table{Level: 1, Fit: "levers", Columns: []document.Column{
@@ -140,7 +141,7 @@ func leverStyle(v advise.Verdict) document.Style {
 	return document.Plain
 }
 
-// effectCell is a gain, or with a minus a loss, in %.
+// effectCell returns a gain in %, or a loss as a negative number.
 func effectCell(e advise.Effect) document.Cell {
 	x := e.Ratio
 	change, half := x.Median-1, x.HalfWidth()
@@ -166,20 +167,21 @@ func effectCell(e advise.Effect) document.Cell {
 	return document.Cell{Text: text, Style: styleOf(x.Verdict), Number: ratioCell("", x).Number}
 }
 
-// hopeless is the half width of an interval beyond which an unclear change says nothing.
+// hopeless is the half width of an interval beyond which an unclear change tells the reader
+// nothing.
 const hopeless = 0.5
 
-// oneDecimal is the half width of an interval below which a change has a decimal.
+// oneDecimal is the half width of an interval below which a change is printed with a decimal.
 const oneDecimal = 0.005
 
-// whereOf is under which load and from where an effect is.
+// whereOf returns the load and the place of an effect.
 func whereOf(e advise.Effect) document.Cell {
 	return document.Cell{Text: e.Load + ", " + e.From, Short: strings.TrimPrefix(e.Load, "bulk-") + " " + e.From}
 }
 
 const leastWhere = 8 // columns
 
-// permanentSection is what makes a lever permanent, and what it gives up.
+// permanentSection says how to make a lever permanent and what that gives up.
 func permanentSection(l advise.Lever) document.Section {
 	s := document.Section{Title: document.Strongly("To keep " + l.Name)}
 	for _, p := range l.Permanent {
@@ -196,7 +198,7 @@ func permanentSection(l advise.Lever) document.Section {
 	return s
 }
 
-// unavailable lists the levers that could not be tried or that failed, with what is missing.
+// unavailable lists the levers that could not be tried or that failed, with what they lack.
 func unavailable(a advise.Advice, with string) (document.Section, bool) {
 	var items []string
 	for _, l := range a.Levers {
@@ -212,7 +214,7 @@ func unavailable(a advise.Advice, with string) (document.Section, bool) {
 	return list(document.Skipped, "Not tried"+with+", or failed", items), len(items) > 0
 }
 
-// effectSections are what each lever does from each place, alone, and then again.
+// effectSections returns what each lever does from each place, measured alone and then again.
 func effectSections(a advise.Advice, base *analysis.Report, with string) []document.Section {
 	var out []document.Section
 	for _, kind := range []struct {
@@ -252,7 +254,7 @@ func placesOf(a advise.Advice, of func(advise.Lever) []advise.Effect) []place {
 	return out
 }
 
-// effectTable has a row for each lever and a column for each load.
+// effectTable returns a table with a row for each lever and a column for each load.
 func effectTable(a advise.Advice, base *analysis.Report, at place, of func(advise.Lever) []advise.Effect) document.Table {
 	var loads []string
 	for _, l := range base.Plan.Loads {

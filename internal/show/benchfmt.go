@@ -68,7 +68,7 @@ func (b *bench) flush() {
 	b.rounds = nil
 }
 
-// units says which way is good, where it is known and benchstat does not know it.
+// units declares which direction is better, for units where that is known but not to benchstat.
 func (b *bench) units(r judge.Report) {
 	better := map[string]string{}
 	for f := range numbers.Of(r) {
@@ -82,8 +82,8 @@ func (b *bench) units(r judge.Report) {
 	}
 }
 
-// benchConfig is the machine; benchstat compares no results whose configurations differ, so
-// what differs from run to run is not among it.
+// benchConfig describes the machine. It leaves out what differs from run to run, because benchstat
+// does not compare results whose configurations differ.
 func benchConfig(r *analysis.Report) []benchfmt.Config {
 	e := r.Environment
 	var out []benchfmt.Config
@@ -100,7 +100,7 @@ func benchConfig(r *analysis.Report) []benchfmt.Config {
 	return out
 }
 
-// benchName is a cell in the form of a benchmark's name, whose parts benchstat can project on.
+// benchName returns a cell as a benchmark name, whose parts benchstat can project on.
 func benchName(c numbers.Cell) benchfmt.Name {
 	study := []rune(c.Study)
 	var b strings.Builder
@@ -119,7 +119,8 @@ func benchName(c numbers.Cell) benchfmt.Name {
 	return benchfmt.Name(b.String())
 }
 
-// benchPart is foreign text in a name: what ends a part or the name is written as in a URL.
+// benchPart escapes foreign text in a name: characters that end a part or the name are written as
+// in a URL.
 func benchPart(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -134,7 +135,7 @@ func benchPart(s string) string {
 	return b.String()
 }
 
-// benchUnits are those of the metrics, with their own unit, for which Go's benchmarks have one.
+// benchUnits maps metrics, with their own unit, to the units that Go's benchmarks use for them.
 var benchUnits = map[[2]string]string{
 	{workload.Throughput, "bit/s"}: "B/s", {workload.CPUPerByte, "s/B"}: "cpu-sec/B",
 	{workload.CPUPerTrip, "s"}: "cpu-sec/op", {workload.Transactions, "1/s"}: "op/s",
@@ -142,8 +143,8 @@ var benchUnits = map[[2]string]string{
 	{workload.LatencyP999, "s"}: "p99.9-sec/op", {workload.LatencyMax, "s"}: "max-sec/op",
 }
 
-// benchValue is a figure in the units that benchstat scales: bytes and seconds. Those of other
-// metrics begin with the metric's name.
+// benchValue returns a figure in the units that benchstat scales, bytes and seconds. The units of
+// other metrics begin with the metric's name.
 func benchValue(f numbers.Figure) benchfmt.Value {
 	const bitsPerByte = 8
 	v := benchfmt.Value{Value: f.Value}

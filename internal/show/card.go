@@ -29,7 +29,7 @@ func cardSection(all []sample.Card) (s document.Section) {
 	return s
 }
 
-// cardsOf are the cards of a report that a cell's packets cross.
+// cardsOf returns those network cards of a report that a cell's packets cross.
 func cardsOf(r *analysis.Report, c analysis.Cell) (out []sample.Card) {
 	for _, x := range r.Environment.Cards {
 		if slices.Contains(c.Cards, x.ID()) {
@@ -39,7 +39,7 @@ func cardsOf(r *analysis.Report, c analysis.Cell) (out []sample.Card) {
 	return out
 }
 
-// cardFacts are what a card is, and what its link came up with.
+// cardFacts describes a card and the settings that its link negotiated.
 func cardFacts(c sample.Card) []string {
 	out := []string{c.Name + " of " + c.Where}
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
@@ -77,7 +77,7 @@ func cardFacts(c sample.Card) []string {
 	return out
 }
 
-// cardQueues are "8 queues (of 63)" and "rings of 512 and 512 (of 4096)".
+// cardQueues returns text such as "8 queues (of 63)" and "rings of 512 and 512 (of 4096)".
 func cardQueues(q sample.CardQueues) string {
 	var parts []string
 	of := func(most, n int) string {
@@ -105,7 +105,7 @@ func cardQueues(q sample.CardQueues) string {
 	return strings.Join(parts, ", ")
 }
 
-// cardOffloads are those that are on and off, and how large packets get by them.
+// cardOffloads lists the offloads that are on and off, and how large packets get with them.
 func cardOffloads(c sample.Card) string {
 	var on, off []string
 	for _, k := range slices.Sorted(maps.Keys(c.Offloads)) {
@@ -128,10 +128,10 @@ func cardOffloads(c sample.Card) string {
 	return strings.Join(parts, "; ")
 }
 
-// mostInterrupts is how many interrupts are listed one by one.
+// mostInterrupts is the number of interrupts up to which each is listed.
 const mostInterrupts = 16
 
-// cardInterrupts are which CPUs the card's interrupts go to.
+// cardInterrupts lists the CPUs that the card's interrupts go to.
 func cardInterrupts(c sample.Card) string {
 	var parts, cpus []string
 	for _, i := range c.Interrupts {
@@ -156,7 +156,7 @@ func cardInterrupts(c sample.Card) string {
 	return "interrupts: " + strings.Join(parts, ", ")
 }
 
-// cardSteering are the queues whose packets are steered to CPUs by software.
+// cardSteering lists the queues whose packets software steers to CPUs.
 func cardSteering(c sample.Card) string {
 	var parts []string
 	for _, x := range []struct {
@@ -178,15 +178,15 @@ func cardSteering(c sample.Card) string {
 	return strings.Join(parts, "; ")
 }
 
-// segmentsText is what TCP sends at once, "segments of 1448 bytes in packets of 1500"; "" if that is not
-// known.
+// segmentsText returns what TCP sends at once, such as "segments of 1448 bytes in packets of 1500",
+// or "" if that is not known.
 func segmentsText(all []analysis.Segments) string {
 	if len(all) == 0 {
 		return ""
 	}
 	s := all[0]
 	text := fmt.Sprintf("segments of %d bytes", s.Payload)
-	if s.Packet <= jumbo { // else TCP takes less at once than a packet may hold
+	if s.Packet <= jumbo { // if not, TCP sends less at once than a packet may hold
 		text += fmt.Sprintf(" in packets of %d", s.Packet)
 	}
 	if s.Device != "" {
@@ -195,5 +195,5 @@ func segmentsText(all []analysis.Segments) string {
 	return text
 }
 
-// jumbo is more than packets of any network's card hold, in bytes.
+// jumbo is a size in bytes that no network card's packets exceed.
 const jumbo = 16384

@@ -19,10 +19,10 @@ type column struct {
 	cell func(c analysis.Cell) document.Cell
 }
 
-// texts is a column of texts below two lines.
+// texts returns a column of texts with a head of two lines.
 func texts(a, b string) document.Column { return document.Column{Head: [2]string{a, b}} }
 
-// figures is a column of figures below two lines.
+// figures returns a column of figures with a head of two lines.
 func figures(a, b string) document.Column {
 	return document.Column{Head: [2]string{a, b}, Right: true}
 }
@@ -50,11 +50,11 @@ const (
 	milli = 1e3  // s to ms
 )
 
-// columnsOf are the columns of a load's tables.
+// columnsOf returns the columns of a load's tables.
 func columnsOf(r *analysis.Report, load string) []column { return viewOf(r).columns(r, load) }
 
-// columnsWith are those of a load between what a row is called and a ratio, which is to what
-// the head says.
+// columnsWith returns a load's columns, between the given first columns and a ratio. The ratio's
+// head says that it is to the given baseline.
 func columnsWith(r *analysis.Report, load string, first []column, to string) []column {
 	l := loadOf(r, load)
 	w := workload.Of(l)
@@ -62,8 +62,8 @@ func columnsWith(r *analysis.Report, load string, first []column, to string) []c
 	return append(out, column{texts(w.Ratio, to), ratio(w.Primary)})
 }
 
-// columnsFor are the columns of a group: those of its load, with what is added to
-// the baseline if that is known.
+// columnsFor returns the columns of a group's load, with a column of what is added to the baseline
+// if that is known.
 func columnsFor(r *analysis.Report, cells []analysis.Cell) []column {
 	cols := columnsOf(r, cells[0].Load)
 	if more, ok := addedColumn(r, cells); ok {
@@ -72,7 +72,7 @@ func columnsFor(r *analysis.Report, cells []analysis.Cell) []column {
 	return cols
 }
 
-// tableOf is a table with a row for each cell.
+// tableOf returns a table with a row for each cell.
 func tableOf(cols []column, cells []analysis.Cell, layouts []document.Layout) document.Table {
 	t := document.Table{Level: 1, Layouts: layouts}
 	for _, col := range cols {
@@ -88,7 +88,7 @@ func tableOf(cols []column, cells []analysis.Cell, layouts []document.Layout) do
 	return t
 }
 
-// nothing is the cell of a figure that is not known.
+// nothing is the cell of an unknown figure.
 var nothing = document.Cell{Text: "-"}
 
 func scaled(metric string, by float64) func(analysis.Cell) document.Cell {
@@ -101,7 +101,7 @@ func scaled(metric string, by float64) func(analysis.Cell) document.Cell {
 	}
 }
 
-// merged prints a percentile over all rounds' samples.
+// merged prints a percentile over the samples of all rounds.
 func merged(metric string, by float64) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		m, ok := c.Metrics[metric]
@@ -112,7 +112,7 @@ func merged(metric string, by float64) func(analysis.Cell) document.Cell {
 	}
 }
 
-// median is a metric's median with its interval, printed as text.
+// median returns a cell with a metric's median, printed as text, and its interval.
 func median(text string, m analysis.Metric) document.Cell {
 	n := document.Number{Value: m.Median, Unit: m.Unit}
 	if m.Low <= m.Median && m.Median <= m.High {
@@ -147,7 +147,7 @@ func ratio(metric string) func(analysis.Cell) document.Cell {
 	}
 }
 
-// own is what the baseline has where others are held against it.
+// own returns the cell of the baseline in a column where other rows are compared with it.
 func own(text string, x float64, unit string) document.Cell {
 	return document.Cell{Text: text, Number: &document.Number{Value: x, Unit: unit}}
 }
@@ -182,7 +182,7 @@ func orDash(s string) string {
 	return s
 }
 
-// verdictOf is the verdict that a row's colour shows.
+// verdictOf returns the verdict that a row's colour shows.
 func verdictOf(c analysis.Cell) stats.Verdict {
 	if r := c.Metrics[c.Primary].Ratio; r != nil {
 		return r.Verdict

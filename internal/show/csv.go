@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
 )
 
-// csvFormat writes figures in long form, a row for each number (RFC 4180, with the line ends
-// that all but the strictest readers like better).
+// csvFormat writes figures in long form, one row per number. It follows RFC 4180 but ends lines
+// with \n, which all but the strictest readers prefer.
 var csvFormat = Format{Name: "csv", Kinds: []document.Kind{document.AReport, document.APrediction, document.AComparison}, write: writeCSV}
 
 func writeCSV(w io.Writer, d document.Document, _ Options) error {
@@ -31,8 +31,8 @@ func writeCSV(w io.Writer, d document.Document, _ Options) error {
 // record collects the fields of a row.
 type record []string
 
-// text appends text, of which a spreadsheet must make no formula: what begins with one of
-// those characters is told to be text by an apostrophe (OWASP, "CSV Injection").
+// text appends texts. It puts an apostrophe before text that a spreadsheet would read as a formula
+// (OWASP, "CSV Injection").
 func (r *record) text(texts ...string) {
 	for _, t := range texts {
 		if strings.IndexAny(t, "=+-@\t\r＝＋－＠") == 0 {
@@ -42,7 +42,7 @@ func (r *record) text(texts ...string) {
 	}
 }
 
-// number appends a number; one that is not finite is none.
+// number appends a number, or an empty field if it is not finite.
 func (r *record) number(x float64) {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		*r = append(*r, "")
@@ -59,7 +59,7 @@ func (r *record) maybe(x *float64) {
 	r.number(*x)
 }
 
-// count appends a number of something; there are none of 0.
+// count appends a number of something, or an empty field if it is 0.
 func (r *record) count(n int) {
 	if n == 0 {
 		*r = append(*r, "")
@@ -70,7 +70,7 @@ func (r *record) count(n int) {
 
 func (r *record) truth(b bool) { *r = append(*r, strconv.FormatBool(b)) }
 
-// write writes the row; the writer keeps the first error.
+// write writes the row. The csv.Writer keeps the first error.
 func (r record) write(c *csv.Writer) { _ = c.Write(r) }
 
 func writeFigures(c *csv.Writer, value any) {
@@ -106,7 +106,8 @@ func writeFigures(c *csv.Writer, value any) {
 	}
 }
 
-// end is where a published range ends; nil: it is none.
+// end returns a pointer to an end of a published range, or nil if x is 0, which means that there is
+// no range.
 func end(x float64) *float64 {
 	if x == 0 {
 		return nil
@@ -114,7 +115,8 @@ func end(x float64) *float64 {
 	return &x
 }
 
-// writePublished has a row for each ratio of two published figures, and for each figure that is in no ratio.
+// writePublished writes a row for each ratio of two published figures, and for each figure that is
+// in no ratio.
 func writePublished(c *csv.Writer, p *published.Report) {
 	record{"study", "year", "table", "mode", "placement", "load", "shape", "metric", "unit", "value", "value_to",
 		"against", "against_shape", "published_ratio", "measured_ratio", "low", "high", "n", "epochs", "file", "verdict", "notes",
@@ -155,7 +157,7 @@ func writePublished(c *csv.Writer, p *published.Report) {
 	}
 }
 
-// here appends what this machine has of a row, in base units; nil: nothing.
+// here appends this machine's figures for a row, in base units, or empty fields if h is nil.
 func (r *record) here(h *published.Here) {
 	if h == nil {
 		r.text("", "", "", "", "", "", "")
@@ -175,8 +177,8 @@ func (r *record) here(h *published.Here) {
 	}
 }
 
-// claimRecord returns the row of what a study states without figures: its words and the direction
-// that it states are in the notes, a bound is the value.
+// claimRecord returns the row of a claim that a study states without figures. Its notes have the
+// words and the stated direction, its value is the bound.
 func claimRecord(s published.Result, x published.ClaimResult) record {
 	var r record
 	r.text(s.Name, s.Year, "", analysis.Label(x.Of), x.Of.From, x.Of.Load, "", x.Metric, x.Unit)

@@ -15,7 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Difference is the document of what differs between two runs.
+// Difference returns the document that compares two runs.
 func Difference(r *difference.Report) document.Document {
 	d := document.Document{Kind: document.ADifference, Value: r}
 	d.Sections = append(d.Sections, differenceHead(r), otherSettings(r))
@@ -62,7 +62,7 @@ func differenceHead(r *difference.Report) document.Section {
 	return out
 }
 
-// verdictTally says how many ratios have each verdict.
+// verdictTally returns the number of ratios with each verdict.
 func verdictTally(r *difference.Report) string {
 	count, total := map[stats.Verdict]int{}, 0
 	for _, c := range r.Cells {
@@ -85,7 +85,7 @@ func verdictTally(r *difference.Report) string {
 	return fmt.Sprintf("Of %s to %s: %s.", plural(total, "ratio"), r.Baseline, strings.Join(parts, ", "))
 }
 
-// stateTexts say what a baseline's own figure was in both runs.
+// stateTexts compares a baseline's own figure in both runs.
 func stateTexts(states []difference.State) []string {
 	var out []string
 	for _, s := range states {
@@ -115,7 +115,7 @@ func failing(r *difference.Report) document.Paragraph {
 	return p
 }
 
-// otherSettings are what may explain a difference.
+// otherSettings lists the settings that may explain a difference.
 func otherSettings(r *difference.Report) document.Section {
 	items := []string{}
 	labels := map[string]bool{}
@@ -148,7 +148,7 @@ func orNone(s string) string {
 	return s
 }
 
-// cellGroups are cells of one placement, load and backend, in the cells' order.
+// cellGroups groups cells by placement, load and backend, keeping their order.
 func cellGroups(cells []difference.Cell) [][]difference.Cell {
 	var out [][]difference.Cell
 	for _, c := range cells {
@@ -163,7 +163,7 @@ func cellGroups(cells []difference.Cell) [][]difference.Cell {
 	return out
 }
 
-// comparedPins lists the placements on CPUs of all cells of both runs.
+// comparedPins lists the CPU placements of all cells of both runs.
 func comparedPins(r *difference.Report) []string {
 	out := pinsOf(r.Cells, func(c difference.Cell) string { return c.Pin })
 	for _, alone := range [][]difference.Lone{r.OnlyOld, r.OnlyNew} {
@@ -180,7 +180,7 @@ func placeAndLoad(r *difference.Report, c difference.Cell) string {
 	return fmt.Sprintf("%s → container%s, %s%s", printable.Capital(placeWords(c.From)), on, c.Load, pinned(c.Pin, comparedPins(r)))
 }
 
-// ratioChanges is the table of the ratios of one group.
+// ratioChanges returns the table of one group's ratios.
 func ratioChanges(cells []difference.Cell) document.Table {
 	t := changeTable(texts("", "verdict"))
 	eachMetric(cells, func(c difference.Cell, metric string, m difference.Metric) {
@@ -197,7 +197,7 @@ func ratioChanges(cells []difference.Cell) document.Table {
 	return t
 }
 
-// valueChanges is the table of the figures themselves.
+// valueChanges returns the table of the figures themselves.
 func valueChanges(cells []difference.Cell) document.Table {
 	t := changeTable()
 	eachMetric(cells, func(c difference.Cell, metric string, m difference.Metric) {
@@ -240,8 +240,8 @@ func figureCell(text string, f difference.Figure, unit string) document.Cell {
 	return document.Cell{Text: text, Number: &document.Number{Value: f.Median, Low: &low, High: &high, Unit: unit}}
 }
 
-// changeText is "-2.1 (-3.0 to -1.2)": by how many per cent the new figure is more. The
-// interval of few rounds would say nothing.
+// changeText returns by how many per cent the new figure is larger, such as "-2.1 (-3.0 to -1.2)".
+// It leaves out the interval of few rounds, which would be too wide to tell anything.
 func changeText(x difference.Change) string {
 	const wide = 0.1
 	if x.Epochs == 0 && x.N < stats.MinJudged {
@@ -260,7 +260,7 @@ func signedPercent(ratio float64, decimals int) string {
 	return fmt.Sprintf("%+.*f", decimals, x)
 }
 
-// metricWord is a metric as tables name it.
+// metricWord returns the name that tables use for a metric.
 func metricWord(metric string) string {
 	words := map[string]string{workload.LatencyP50: "p50", workload.LatencyP99: "p99", workload.CPUPerByte: "CPU time", workload.CPUPerTrip: "CPU time"}
 	if w, ok := words[metric]; ok {
@@ -269,8 +269,8 @@ func metricWord(metric string) string {
 	return strings.ReplaceAll(metric, "_", " ")
 }
 
-// legible is the unit in which people read figures of about x, and what they are
-// multiplied by for it.
+// legible returns the unit in which people read figures of about x, and the factor that converts to
+// it.
 func legible(unit string, x float64) (by float64, name string) {
 	const fewMilliseconds = 10e-3
 	switch {

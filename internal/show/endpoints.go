@@ -27,15 +27,15 @@ var endpointsView = view{study: sample.StudyEndpoints, columns: routeColumns, ti
 	legend: func(*analysis.Report) string { return routeLegend },
 	brief:  briefRoutes, briefTitle: briefRouteTitle, detailed: "percentiles, connections"}
 
-// briefRoutes are the columns of a summary; without ratios if there is one route only.
+// briefRoutes returns the columns of a summary, without ratios if there is only one route.
 func briefRoutes(r *analysis.Report, cells []analysis.Cell) []column {
 	name, address := routeColumn, addressColumn
 	name.Cut, name.Least = document.CutMiddle, leastPhrase
 	address.Below, address.Spare = false, true
 	first := []column{name, address}
 	all := briefFigures(r, cells, first, briefBaseline(r))
-	if cells[0].Load == workload.Chat { // below a table of tokens
-		all[len(all)-1].Head[0] = "response" // of which the verdict is
+	if cells[0].Load == workload.Chat { // it stands below a table of tokens
+		all[len(all)-1].Head[0] = "response" // the verdict is about the response
 	}
 	if len(cells) > 1 {
 		return all
@@ -45,7 +45,7 @@ func briefRoutes(r *analysis.Report, cells []analysis.Cell) []column {
 	})
 }
 
-// tokenTable shows how the tokens came over each route; ok is false of loads without tokens.
+// tokenTable shows how the tokens arrived over each route. ok is false for loads without tokens.
 func tokenTable(r *analysis.Report, cells []analysis.Cell) (t document.Table, ok bool) {
 	if cells[0].Load != workload.Chat {
 		return t, false
@@ -55,12 +55,12 @@ func tokenTable(r *analysis.Report, cells []analysis.Cell) (t document.Table, ok
 	cols := append([]column{name}, loadColumns(r, workload.Chat, workload.ChatProof)...)
 	t = tableOf(cols, cells, onlyGaps)
 	for i := range t.Rows {
-		t.Rows[i].Style = document.Plain // the verdict is of the response
+		t.Rows[i].Style = document.Plain // the verdict is about the response
 	}
 	return t, true
 }
 
-// briefBaseline is the baseline's name below a head, if there is room for it.
+// briefBaseline returns the baseline's name for the line below a head, if it fits there.
 func briefBaseline(r *analysis.Report) string {
 	const longest = 12
 	if width(r.Plan.Baseline) > longest {
@@ -87,7 +87,7 @@ func routeTitle(r *analysis.Report, cells []analysis.Cell) string {
 	return fmt.Sprintf("From %s → %s, %s", clients(cells), served(cells[0]), describeLoad(r, cells[0].Load))
 }
 
-// toBaseline is the head of the ratios' column. The baseline's name may be longer
+// toBaseline returns the head of the column of ratios. It avoids a baseline's name that is wider
 // than any ratio.
 func toBaseline(r *analysis.Report) string {
 	const longest = 20
@@ -97,10 +97,10 @@ func toBaseline(r *analysis.Report) string {
 	return "to " + r.Plan.Baseline
 }
 
-// addsHead begins the heads of columns that say what a route adds to others.
+// addsHead begins the heads of the columns that show what a route adds to others.
 const addsHead = "adds "
 
-// worthShowing leaves out what a route adds where there is no other.
+// worthShowing drops the columns of what a route adds if there is no other route.
 func worthShowing(cols []column, cells []analysis.Cell) []column {
 	if len(cells) > 1 {
 		return cols
@@ -108,7 +108,7 @@ func worthShowing(cols []column, cells []analysis.Cell) []column {
 	return slices.DeleteFunc(slices.Clone(cols), func(c column) bool { return strings.HasPrefix(c.Head[0], addsHead) })
 }
 
-// withoutQuiet leaves out columns of what is seldom, where it is not seen at all.
+// withoutQuiet drops the columns of rare events that did not happen in any cell.
 func withoutQuiet(cols []column, cells []analysis.Cell) []column {
 	return slices.DeleteFunc(slices.Clone(cols), func(c column) bool {
 		return c.Quiet != "" && !slices.ContainsFunc(cells, func(x analysis.Cell) bool {
@@ -118,7 +118,7 @@ func withoutQuiet(cols []column, cells []analysis.Cell) []column {
 	})
 }
 
-// inAll is how often something happened in all rounds.
+// inAll prints how often something happened in all rounds together.
 func inAll(metric string) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		if m := c.Metrics[metric].Merged; m != nil {
@@ -128,12 +128,12 @@ func inAll(metric string) func(analysis.Cell) document.Cell {
 	}
 }
 
-// added is what a route adds to a time.
+// added prints what a route adds to a time.
 func added(metric string) func(analysis.Cell) document.Cell {
 	return adds(metric, analysis.Price.Milliseconds)
 }
 
-// adds is what a cell adds to the baseline's, as show has it.
+// adds prints what a cell adds to the baseline's time, formatted by show.
 func adds(metric string, show func(analysis.Price) string) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		p := c.Metrics[metric].Price
@@ -147,7 +147,7 @@ func adds(metric string, show func(analysis.Price) string) func(analysis.Cell) d
 	}
 }
 
-// clients are the places that routes begin at, in the order of the rows.
+// clients names the places where routes begin, in the order of the rows.
 func clients(cells []analysis.Cell) string {
 	var places []string
 	for _, c := range cells {
@@ -163,7 +163,7 @@ func clients(cells []analysis.Cell) string {
 	return printable.List(places)
 }
 
-// served is what is at the end of the routes.
+// served names the server at the end of the routes.
 func served(c analysis.Cell) string {
 	if c.Load == workload.Exec {
 		return "the server"

@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Fast is the document of which ports have a shortcut past docker-proxy.
+// Fast returns the document that lists which ports have a shortcut past docker-proxy.
 func Fast(s *fast.Status) document.Document {
 	d := document.Document{Kind: document.FastState, Value: s, Sections: saying(fastState(s))}
 	if s.State == fast.Off {
@@ -64,7 +64,7 @@ func Fast(s *fast.Status) document.Document {
 	return d
 }
 
-// FastTrial is the document of what a trial found, and of how fast is after it.
+// FastTrial returns the document of a trial's result and of the shortcuts' status after it.
 func FastTrial(t *fast.Tried, s *fast.Status) document.Document {
 	d := Fast(s)
 	d.Value = struct {
@@ -94,7 +94,7 @@ func FastTrial(t *fast.Tried, s *fast.Status) document.Document {
 	return d
 }
 
-// fastFigure is a figure in the unit that fits it.
+// fastFigure returns a figure in the unit that fits it.
 func fastFigure(v float64, unit string) string {
 	for _, s := range steps[unit] {
 		switch {
@@ -110,7 +110,7 @@ func fastFigure(v float64, unit string) string {
 	return strings.TrimSpace(fmt.Sprintf("%.4g %s", v, unit))
 }
 
-// linkTable is how large packets may be on each link.
+// linkTable shows the largest packet of each link.
 func linkTable(links []fast.Link) document.Table {
 	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("", "link"), texts("", "bridge"), texts("chosen", "containers"),
 		texts("largest", "packet, B"), texts("", "before"), texts("", "state")}}
@@ -120,7 +120,7 @@ func linkTable(links []fast.Link) document.Table {
 	return t
 }
 
-// fastState is one sentence.
+// fastState describes the status in one sentence.
 func fastState(s *fast.Status) string {
 	of := "all published ports"
 	if !s.All {

@@ -12,18 +12,18 @@ import (
 // Format is a form in which documents are written.
 type Format struct {
 	Name string // as --format takes it
-	// Kinds are the documents that it can write; nil: all.
+	// Kinds lists the kinds of documents that it can write, or is nil if it can write all.
 	Kinds []document.Kind
 	write func(w io.Writer, d document.Document, o Options) error
 }
 
-// Formats are all of them; the first is the default. A format is a file of this package
-// and a line here.
+// Formats returns all formats; the first is the default. To add a format, write a file in this
+// package and add a line here.
 func Formats() []Format { return slices.Clone(formats) }
 
 var formats = []Format{tableFormat, jsonFormat, markdownFormat, csvFormat, benchFormat, metricsFormat, htmlFormat}
 
-// FindFormat is the format with that name.
+// FindFormat returns the format with the given name; ok is false if there is none.
 func FindFormat(name string) (f Format, ok bool) {
 	i := slices.IndexFunc(formats, func(f Format) bool { return f.Name == name })
 	if i < 0 {
@@ -32,7 +32,7 @@ func FindFormat(name string) (f Format, ok bool) {
 	return formats[i], true
 }
 
-// FormatsOf are the names of the formats that can write a kind of document.
+// FormatsOf returns the names of the formats that can write documents of a kind.
 func FormatsOf(k document.Kind) []string {
 	var names []string
 	for _, f := range formats {
@@ -43,7 +43,7 @@ func FormatsOf(k document.Kind) []string {
 	return names
 }
 
-// Writes reports whether the format can write such a document.
+// Writes reports whether the format can write documents of the given kind.
 func (f Format) Writes(k document.Kind) bool { return f.Kinds == nil || slices.Contains(f.Kinds, k) }
 
 // Write writes the document.
@@ -57,7 +57,7 @@ func (f Format) Write(w io.Writer, d document.Document, o Options) error {
 	return nil
 }
 
-// reportIn is the report that a document was made from, for formats of figures.
+// reportIn returns the report that a document was made from, for formats that write figures.
 func reportIn(d document.Document) (judge.Report, error) {
 	r, ok := d.Value.(judge.Report)
 	if !ok {

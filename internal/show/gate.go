@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Gate is the document of what holds of a results file.
+// Gate returns the document that says which sentences hold for a results file.
 func Gate(r *gate.Report) document.Document {
 	d := document.Document{Kind: document.AGate, Value: r}
 	facts := append([]string{r.Name}, machineFacts(r.Environment)...)
@@ -27,7 +27,7 @@ func Gate(r *gate.Report) document.Document {
 	return d
 }
 
-// ruleTally says how many sentences have each outcome.
+// ruleTally returns the number of sentences with each outcome.
 func ruleTally(r *gate.Report) string {
 	count := map[gate.Outcome]int{}
 	for _, x := range r.Rules {
@@ -42,7 +42,7 @@ func ruleTally(r *gate.Report) string {
 	return fmt.Sprintf("Of %s: %s.", plural(len(r.Rules), "sentence"), strings.Join(parts, ", "))
 }
 
-// outcomeWord is an outcome of so many sentences.
+// outcomeWord returns an outcome of n sentences.
 func outcomeWord(o gate.Outcome, n int) string {
 	if o == gate.Holds && n != 1 {
 		return "hold"
@@ -50,11 +50,11 @@ func outcomeWord(o gate.Outcome, n int) string {
 	return string(o)
 }
 
-// outcomeStyles are what outcomes are to the reader.
+// outcomeStyles maps outcomes to the styles that readers see.
 var outcomeStyles = map[gate.Outcome]document.Style{gate.Holds: document.Good, gate.Violated: document.Bad, gate.Missing: document.Bad,
 	gate.Unclear: document.Doubtful}
 
-// rule is the section of a sentence, with a row for each cell that it is about.
+// rule returns the section of a sentence, with a row for each cell that it is about.
 func rule(x gate.Rule) document.Section {
 	title := document.Text{{Text: string(x.Outcome), Style: outcomeStyles[x.Outcome]}}
 	out := document.Section{Title: title.Then(": "+x.Sentence, document.Strong)}
@@ -78,7 +78,7 @@ func rule(x gate.Rule) document.Section {
 	return out
 }
 
-// checkTable is the table of a sentence's cells.
+// checkTable returns the table of a sentence's cells.
 func checkTable(cs []gate.Check) document.Table {
 	mode := texts("", "mode")
 	mode.Cut = document.CutMiddle
@@ -98,7 +98,7 @@ func checkTable(cs []gate.Check) document.Table {
 	return t
 }
 
-// figureText is a figure with its unit.
+// figureText returns a figure with its unit.
 func figureText(c gate.Check, x float64) string {
 	if c.Unit == analysis.RatioUnit {
 		return fmt.Sprintf("%.2f of %s", x, c.Of)
@@ -110,7 +110,7 @@ func figureText(c gate.Check, x float64) string {
 	return digits(by*x) + " " + unit
 }
 
-// figureRange is between what the figure certainly is, in the unit of its text.
+// figureRange returns the bounds between which the figure certainly lies, in the unit of its text.
 func figureRange(c gate.Check) string {
 	if c.Unit == analysis.RatioUnit {
 		return fmt.Sprintf("%.2f–%.2f", *c.Low, *c.High)

@@ -7,19 +7,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// grid is a table as a layout has it, in texts.
+// grid is a table in a layout, as texts.
 type grid struct {
 	document.Table // without the columns that the layout leaves out
 	gap            int
 	texts          [][]string // by row and column
 	below          [][]string // by row
 	widths         []int
-	plotted        bool           // it has a plot, which is not drawn yet
+	plotted        bool           // it has a plot, not drawn yet
 	kept           []int          // the columns that the layout keeps
 	rows           []document.Row // with all columns
 }
 
-// lay puts a table into a layout.
+// lay applies a layout to a table.
 func lay(t document.Table, l document.Layout) grid {
 	g := grid{Table: t, gap: 2, below: make([][]string, len(t.Rows)), plotted: t.Plot != nil && !l.Bare, rows: t.Rows}
 	if l.Tight {
@@ -98,7 +98,7 @@ func (g *grid) measure() {
 	g.widen()
 }
 
-// widen makes room for heads that stand above several columns, in the last of these.
+// widen makes room for heads above several columns, by widening the last of those columns.
 func (g *grid) widen() {
 	for i, c := range g.Columns {
 		next := min(i+c.Span, len(g.Columns))
@@ -113,7 +113,7 @@ func (g *grid) widen() {
 	}
 }
 
-// gapBefore is the space before a column.
+// gapBefore returns the space before a column.
 func (g *grid) gapBefore(i int) int {
 	switch {
 	case i == 0:
@@ -135,7 +135,7 @@ func (g *grid) width() int {
 	return n + g.moved()
 }
 
-// moved returns how far texts that are longer than their columns move the end of a row.
+// moved returns how far texts wider than their columns move the end of a row.
 func (g *grid) moved() (most int) {
 	for _, row := range g.texts {
 		n := 0
@@ -147,13 +147,13 @@ func (g *grid) moved() (most int) {
 	return most
 }
 
-// shown is where a column stands in the layout, or the next one that does.
+// shown returns where a column is in the layout, or where the next column that the layout keeps is.
 func (g *grid) shown(column int) int {
 	i, _ := slices.BinarySearch(g.kept, column)
 	return i
 }
 
-// fit is the first layout in which all tables fit; the last if there is none.
+// fit returns the first layout in which all tables fit, or the last one with ok false.
 func (p *printer) fit(tables []document.Table, layouts []document.Layout) (l document.Layout, ok bool) {
 	if len(layouts) == 0 {
 		layouts = document.Wide()
@@ -182,14 +182,15 @@ func (p *printer) grid(g grid) {
 	}
 }
 
-// above prints what stands above a row.
+// above prints the text above a row.
 func (p *printer) above(t document.Table, r document.Row) {
 	if len(r.Above) > 0 {
 		p.wrapped(spaces(t.Level), p.text(r.Above), document.Words)
 	}
 }
 
-// underRow prints what stands below the n-th row: the columns that the layout put there, and its note.
+// underRow prints the text below the n-th row: the columns that the layout put there, and the row's
+// note.
 func (p *printer) underRow(g grid, n int) {
 	for _, text := range append(slices.Clone(g.below[n]), g.Rows[n].Note) {
 		if text != "" {
@@ -198,7 +199,7 @@ func (p *printer) underRow(g grid, n int) {
 	}
 }
 
-// heads prints the lines above a table: two, or one if all of the upper one is empty.
+// heads prints the lines above a table: two, or one if the upper one is empty.
 func (p *printer) heads(g grid) {
 	if !g.Headed() {
 		return
@@ -213,7 +214,7 @@ func (p *printer) heads(g grid) {
 	p.row(g, texts, document.Row{Style: document.Faint})
 }
 
-// upperHeads prints the upper line; a head above several columns is as wide as they are.
+// upperHeads prints the upper line. A head above several columns is as wide as they are together.
 func (p *printer) upperHeads(g grid) {
 	var b strings.Builder
 	b.WriteString(spaces(g.Level))
@@ -239,8 +240,8 @@ func (p *printer) upperHeads(g grid) {
 	p.line(p.styled(document.Faint, strings.TrimRight(b.String(), " ")))
 }
 
-// row prints the texts of a row in the style of the row and its cells: a line, or several where
-// texts have several.
+// row prints the texts of a row in the style of the row and its cells, on one line or, if a text
+// has several lines, on several.
 func (p *printer) row(g grid, texts []string, r document.Row) {
 	cells := make([][]string, len(texts))
 	lines := 1
@@ -282,8 +283,8 @@ func shorten(s string, n int) string {
 	return string(r[:max(0, n-1)]) + "…"
 }
 
-// shortName takes the middle out of a name that is longer than most columns:
-// names of nodes differ at either end.
+// shortName cuts the middle out of a name wider than the given number of columns, because names of
+// nodes differ at either end.
 func shortName(name string, most int) string {
 	r := []rune(name)
 	if len(r) <= most {
