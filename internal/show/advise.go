@@ -85,8 +85,8 @@ func recommended(all []advise.Advice) (out []advise.Lever) {
 	return out
 }
 
-// elsewhere names the modes that cannot be reached from every place, and the path that stands in
-// for them there.
+// elsewhere says, for each mode that cannot be reached from every place, over which path its
+// containers were reached there instead.
 func elsewhere(all []advise.Advice) (out []string) {
 	for _, a := range all {
 		if a.Elsewhere != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// History is the document of the runs that are kept.
+// History returns the document that lists the kept runs.
 func History(l trend.List) document.Document {
 	d := document.Document{Kind: document.AHistory, Value: l}
 	if l.Total == 0 {
@@ -47,10 +47,10 @@ func pastCommand(e trend.Entry) string {
 	return e.CommandLine()
 }
 
-// mostRatios is the number of columns that a run's ratios take at most beside its command line.
+// mostRatios is the largest number of columns that a run's ratios take next to its command line.
 const mostRatios = 36
 
-// pastRows returns a run's ratios in a line, by load, and in short their beginning.
+// pastRows returns a run's ratios by load in one line. The short text has only the first of them.
 func pastRows(e trend.Entry) document.Cell {
 	if e.Error != "" {
 		return document.Cell{Text: e.Error}
@@ -61,7 +61,7 @@ func pastRows(e trend.Entry) document.Cell {
 	var out []string
 	load := ""
 	for _, r := range e.Rows {
-		if r.Pin != e.Rows[0].Pin { // those of one placement on CPUs are enough
+		if r.Pin != e.Rows[0].Pin { // one CPU placement's ratios are enough
 			continue
 		}
 		text := fmt.Sprintf("%s %.2f", r.Label, r.Median)
@@ -78,11 +78,11 @@ func pastRows(e trend.Entry) document.Cell {
 	return document.Cell{Text: text, Short: shorten(text, mostRatios)}
 }
 
-// mostDrawn is the number of trends that are drawn each by itself, as a page has space for.
+// mostDrawn is the number of trends up to which each is drawn separately, as a page has space for.
 const mostDrawn = 4
 
-// Trends is the document of ratios over runs: few, or all with details, are drawn run by run, many
-// have a row each.
+// Trends returns the document of ratios over runs. Up to mostDrawn trends, or all with details, are
+// drawn run by run; otherwise each trend has one row.
 func Trends(t *trend.Trends, details bool) document.Document {
 	d := document.Document{Kind: document.AHistory, Value: t}
 	if len(t.Lines) == 0 {
@@ -109,7 +109,8 @@ func Trends(t *trend.Trends, details bool) document.Document {
 	return d
 }
 
-// trendTable has a row for each run, with the interval on a scale that all rows share.
+// trendTable returns a table with a row for each run. The intervals are drawn on a scale that all
+// rows share.
 func trendTable(l trend.Trend) document.Table {
 	const ratio = 2 // the column
 	t := document.Table{Level: 1, Columns: []document.Column{texts("", "run"), texts("", "when (UTC)"), texts("", "ratio"), texts("", "verdict")},

@@ -12,7 +12,8 @@ import (
 // htmlFormat writes a document as one HTML file, a report with charts.
 var htmlFormat = Format{Name: "html", write: writeHTML}
 
-// writeHTML writes all of a report, however much of it the document has: a page has space.
+// writeHTML writes the whole report, even if the document has only its summary, because a page has
+// space.
 func writeHTML(w io.Writer, d document.Document, _ Options) error {
 	if r, ok := d.Value.(judge.Report); ok && d.Kind == document.AReport {
 		d = Report(r)

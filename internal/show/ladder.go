@@ -13,10 +13,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// A ladder's tables show no tails.
+// ladderView hides thin-tail warnings, because a ladder's tables show no tails.
 var ladderView = view{study: sample.StudyLadder, legend: ladderLegend, hides: "thin-tail", detailed: "CPU, paths"}
 
-// sides are the steps by placement and backend.
+// sides groups the steps by placement and backend.
 func sides(steps []ladder.Step) [][]ladder.Step {
 	var out [][]ladder.Step
 	for i, s := range steps {
@@ -65,7 +65,7 @@ func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load) document.
 	return document.Section{Title: title, Blocks: []document.Block{t}}
 }
 
-// pricedCell is a price with its interval below a head that has its unit.
+// pricedCell returns the cell of a price with its interval. The unit is in the head.
 func pricedCell(p analysis.Price, unit string) document.Cell {
 	if p.Unit != analysis.RatioUnit {
 		return priceCell(p.Enclosed(unit), p)
@@ -74,7 +74,7 @@ func pricedCell(p analysis.Price, unit string) document.Cell {
 	return inPercent(x, true)
 }
 
-// ladderLegend says how to read a ladder.
+// ladderLegend returns the sentences that say how to read a ladder.
 func ladderLegend(r *analysis.Report) string {
 	taken := "taken round by round and then summarized"
 	if words := slicesInWords(r); len(words) > 0 {
@@ -86,15 +86,15 @@ func ladderLegend(r *analysis.Report) string {
 		"to confirm. Without ±: the first row's own."
 }
 
-// stepColumn is a column of a ladder's table: of a number of the mode's own, or
-// of a price, which at the bottom is the mode's own number.
+// stepColumn is a column of a ladder's table. It shows a figure of the mode itself, or a price; the
+// bottom step has no price and shows the figure instead.
 type stepColumn struct {
 	column
-	load  string // that it is about
+	load  string // the load that it is about
 	price string // the metric; "": no price
 }
 
-// stepColumns are those of the loads that were planned.
+// stepColumns returns the columns of the planned loads.
 func stepColumns(r *analysis.Report) []stepColumn {
 	number := func(load, head, unit string, cell func(analysis.Cell) document.Cell) stepColumn {
 		return stepColumn{column{figures(head, unit), cell}, load, ""}
@@ -117,7 +117,7 @@ func stepColumns(r *analysis.Report) []stepColumn {
 	return slices.DeleteFunc(all, func(c stepColumn) bool { return loadOf(r, c.load).Window == 0 })
 }
 
-// ladderSections are one for each placement and backend.
+// ladderSections returns a section for each placement and backend.
 func ladderSections(r *analysis.Report, steps []ladder.Step) []document.Section {
 	var out []document.Section
 	for _, side := range sides(steps) {
@@ -135,8 +135,8 @@ func stepSection(r *analysis.Report, steps []ladder.Step) document.Section {
 	return document.Section{Title: document.Strongly(title), Blocks: []document.Block{stepTable(r, steps)}}
 }
 
-// stepTable has a row for each step. Where the loads are too wide side by side, the second
-// one is below the first.
+// stepTable returns a table with a row for each step. If the loads are too wide side by side, the
+// second is printed below the first.
 func stepTable(r *analysis.Report, steps []ladder.Step) document.Table {
 	all := stepColumns(r)
 	t := document.Table{Level: 1, Columns: []document.Column{modeColumn.Column}}
@@ -156,7 +156,7 @@ func stepTable(r *analysis.Report, steps []ladder.Step) document.Table {
 	return t
 }
 
-// stepCell is what a step has in a column.
+// stepCell returns the cell of a step in a column.
 func stepCell(r *analysis.Report, s ladder.Step, col stepColumn) document.Cell {
 	if col.price != "" && s.Below != "" {
 		price, ok := s.Prices[ladder.PriceName(col.load, col.price)]
@@ -174,7 +174,7 @@ func stepCell(r *analysis.Report, s ladder.Step, col stepColumn) document.Cell {
 	return col.cell(c)
 }
 
-// partNote is the path, and what the step is made of.
+// partNote returns the path, and the parts that make up the step.
 func partNote(r *analysis.Report, s ladder.Step) string {
 	text := ""
 	if i := slices.IndexFunc(r.Cells, s.Has); i >= 0 {
@@ -186,7 +186,7 @@ func partNote(r *analysis.Report, s ladder.Step) string {
 	return text
 }
 
-// cellOf is the step's cell under a load.
+// cellOf returns the step's cell under a load; ok is false if there is none.
 func cellOf(r *analysis.Report, s ladder.Step, load string) (c analysis.Cell, ok bool) {
 	i := slices.IndexFunc(r.Cells, func(c analysis.Cell) bool { return s.Has(c) && c.Load == load })
 	if i < 0 {

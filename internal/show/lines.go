@@ -6,13 +6,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Mark says in which line a table's row stands.
+// Mark records the line in which a table's row is printed.
 type Mark struct {
-	Section, Row int // of the document, and of the section's tables
+	Section, Row int // indexes of the section in the document and of the row in the section's tables
 	Line         int
 }
 
-// Lines are the lines of a document as a table has them, and where its tables' rows stand.
+// Lines returns the lines of a document as the table format prints them, and the positions of its
+// tables' rows.
 func Lines(d document.Document, o Options) ([]string, []Mark) {
 	if o.Width == 0 {
 		o.Width = DefaultWidth

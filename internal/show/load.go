@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// loadColumns are a load's columns as cells fill them.
+// loadColumns returns a load's columns.
 func loadColumns(r *analysis.Report, load string, cs []workload.Column) []column {
 	var out []column
 	for _, c := range cs {
@@ -24,7 +24,7 @@ func loadColumns(r *analysis.Report, load string, cs []workload.Column) []column
 	return out
 }
 
-// figure prints what a column shows of a cell.
+// figure prints what a workload column shows of a cell.
 func figure(c workload.Column) func(analysis.Cell) document.Cell {
 	switch c.Show {
 	case workload.Merged:
@@ -52,7 +52,7 @@ func figure(c workload.Column) func(analysis.Cell) document.Cell {
 	return scaled(c.Metric, c.Scale)
 }
 
-// limitedBy is what kept the load from being faster.
+// limitedBy names what kept the load from being faster.
 func limitedBy(c analysis.Cell) string {
 	return strings.TrimSuffix(strings.TrimSuffix(cmp.Or(c.LimitedBy, "-"), " cores"), " core")
 }
@@ -82,7 +82,7 @@ func share(metric string) func(analysis.Cell) document.Cell {
 	}
 }
 
-// much prints a share in % that is at least so large.
+// much prints a share in % if it is at least least.
 func much(metric string, least float64) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		if m, ok := c.Metrics[metric]; ok && m.Median >= least {
@@ -92,8 +92,8 @@ func much(metric string, least float64) func(analysis.Cell) document.Cell {
 	}
 }
 
-// lossShare prints a share in per cent with three digits, because little loss is
-// much; none is 0.
+// lossShare prints a share in % with three significant digits, because small losses matter, or 0
+// for none.
 func lossShare(metric string) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		if m, ok := c.Metrics[metric]; ok && m.Median == 0 {
@@ -103,7 +103,7 @@ func lossShare(metric string) func(analysis.Cell) document.Cell {
 	}
 }
 
-// steps are the multiples in which a base unit is printed, the largest first.
+// steps lists the multiples in which a base unit is printed, largest first.
 var steps = map[string][]struct {
 	least float64
 	unit  string
@@ -116,7 +116,8 @@ var steps = map[string][]struct {
 	"1":     {{0, "%", percent}},
 }
 
-// fitting is the unit that fits a metric's middle row, and its scale.
+// fitting returns the unit that fits the middle one of a metric's rows, and the factor that
+// converts to it.
 func fitting(r *analysis.Report, load, metric string) (unit string, by float64) {
 	var rows []float64
 	for _, c := range r.Cells {
@@ -136,7 +137,7 @@ func fitting(r *analysis.Report, load, metric string) (unit string, by float64) 
 	return unit, 1
 }
 
-// describeLoad is a load with its options, in words.
+// describeLoad describes a load and its options in words.
 func describeLoad(r *analysis.Report, kind string) string {
 	l := loadOf(r, kind)
 	return workload.Of(l).Words(l)

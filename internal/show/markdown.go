@@ -25,7 +25,7 @@ func writeMarkdown(w io.Writer, d document.Document, _ Options) error {
 	return err
 }
 
-// markdown collects blocks, with an empty line between them.
+// markdown collects blocks, separated by empty lines.
 type markdown struct{ b strings.Builder }
 
 func (m *markdown) block(lines ...string) {
@@ -40,7 +40,8 @@ func (m *markdown) block(lines ...string) {
 	}
 }
 
-// topHeading is the level of a section's title: those above are the comment's or the page's.
+// topHeading is the level of section titles. Higher levels are left to the comment or page that has
+// the text.
 const topHeading = 3
 
 func (m *markdown) section(s document.Section) {
@@ -81,7 +82,8 @@ func bullets(items []string) []string {
 	return out
 }
 
-// fenced are command lines as a block of code, whose fence is longer than what is in it.
+// fenced returns command lines as a code block. Its fence is longer than any run of fence
+// characters in the lines.
 func fenced(lines []string) []string {
 	fence := "```"
 	for strings.Contains(strings.Join(lines, "\n"), fence) {
@@ -90,8 +92,8 @@ func fenced(lines []string) []string {
 	return slices.Concat([]string{fence + "sh"}, lines, []string{fence})
 }
 
-// markdownTable is a table with the heads in one line. What stands above a row is a row, what
-// stands below one is a last column.
+// markdownTable returns a table with one line of heads. Text above a row becomes a row, and notes
+// below rows become a last column.
 func markdownTable(t document.Table) []string {
 	noted := slices.ContainsFunc(t.Rows, func(r document.Row) bool { return r.Note != "" })
 	var heads, rule []string
@@ -129,8 +131,8 @@ func markdownTable(t document.Table) []string {
 	return out
 }
 
-// headOver is a column's head in one line, with what stands above several columns in each of
-// them, and without the hyphen of a word that two lines share.
+// headOver returns a column's head in one line. It repeats a head that covers several columns in
+// each of them, and joins a word that a hyphen splits over two lines.
 func headOver(t document.Table, i int) string {
 	c := t.Columns[i]
 	if c.Head[0] == "" {
@@ -149,7 +151,7 @@ func headOver(t document.Table, i int) string {
 	return c.Title()
 }
 
-// markdownRoute is a numbered list, with what each hop counted below it.
+// markdownRoute returns a numbered list of steps, each with what the hop counted.
 func markdownRoute(r document.Route) []string {
 	var out []string
 	for i, s := range r.Steps {
@@ -172,7 +174,7 @@ func markdownSpans(t document.Text) string {
 	return strings.TrimSpace(b.String())
 }
 
-// emphasis is text of a style: Markdown has no colors, and verdicts are words.
+// emphasis marks up text of a style. Markdown has no colors, but verdicts are also words.
 func emphasis(s document.Style, text string) string {
 	inner := strings.TrimSpace(text)
 	if s != document.Strong || inner == "" {
@@ -181,7 +183,7 @@ func emphasis(s document.Style, text string) string {
 	return strings.Replace(text, inner, "**"+inner+"**", 1)
 }
 
-// markdownStart keeps the start of a block from being a heading, a list or a quotation.
+// markdownStart keeps the start of a block from being read as a heading, a list or a quotation.
 func markdownStart(text string) string {
 	if at := opening.FindStringIndex(text); at != nil {
 		last := strings.TrimRight(text[:at[1]], " \t")
@@ -190,11 +192,12 @@ func markdownStart(text string) string {
 	return text
 }
 
-// opening begins another block, up to a character that can be escaped.
+// opening matches the start of a line that would begin another block, up to a character that can be
+// escaped.
 var opening = regexp.MustCompile(`^(?:(?:#{1,6}|[-+]|\d{1,9}[.)])(?:\s|$)|-[- ]*$|=+$)`)
 
-// markdownLine is foreign text as one line that shows it and does nothing: no markup, no
-// HTML, no mention of a user (@name) and no reference to an issue (#1).
+// markdownLine returns foreign text as one line that is displayed literally: without markup, HTML,
+// mentions of users (@name) or references to issues (#1).
 func markdownLine(s string) string {
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
 	var b strings.Builder
@@ -208,7 +211,7 @@ func markdownLine(s string) string {
 }
 
 func markdownRune(before, r, after rune) string {
-	const nothing = "&#8203;" // of no width
+	const nothing = "&#8203;" // zero-width space
 	word := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 	switch {
 	case strings.ContainsRune("\\`*[]|~", r), r == '_' && (!word(before) || !word(after)):
@@ -218,7 +221,7 @@ func markdownRune(before, r, after rune) string {
 	case r == '>':
 		return "&gt;"
 	case r == '$':
-		return "&#36;" // begins a formula
+		return "&#36;" // it begins a formula
 	case r == '&' && (word(after) || after == '#'):
 		return "&amp;"
 	case (r == '@' || r == '#') && !word(before) && word(after):

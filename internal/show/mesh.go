@@ -17,14 +17,13 @@ import (
 const meshLegend = "Each value is a link's median over the sweeps, with the drift common to all links removed. *: explained by a reported " +
 	"fault; a node's slow links are those of its own faults, its links' and its group's. A node's ratio is the median over its links, relative to the typical node."
 
-// mostFindings is how many sentences about what is slow are printed; all faults
-// are in the JSON.
+// mostFindings is the number of findings that are printed; all faults are in the JSON.
 const mostFindings = 20
 
-// worstNodes is how many nodes of a large mesh the table has.
+// worstNodes is the number of nodes in the table of a large mesh.
 const worstNodes = 10
 
-// meshSections are those of a judged mesh.
+// meshSections returns the sections of a judged mesh.
 func meshSections(r *analysis.Report, m *mesh.Mesh) []document.Section {
 	out := []document.Section{headOf(r, meshFacts(m), meshRun(r, m))}
 	for _, t := range meshMetrics {
@@ -50,7 +49,7 @@ func meshSections(r *analysis.Report, m *mesh.Mesh) []document.Section {
 	return append(out, meshFoot(r, m)...)
 }
 
-// meshFacts are what was measured, meshRun for how long.
+// meshFacts says what was measured; meshRun says for how long.
 func meshFacts(m *mesh.Mesh) string {
 	if m.Beside != nil {
 		return fmt.Sprintf("%s on %s, modes %s and %s side by side", plural(len(m.Nodes), "node"), m.On, m.Mode, m.Beside.Mode)
@@ -71,21 +70,21 @@ func meshRun(r *analysis.Report, m *mesh.Mesh) string {
 	return text
 }
 
-// meshMetric is a metric of a mesh as it is printed.
+// meshMetric says how a metric of a mesh is printed.
 type meshMetric struct {
 	metric, title, unit string
 	text                func(float64) string
-	upper               bool               // both ways are the same
-	best, worst         string             // of the links
-	none                func(float64) bool // of the worst link: it is not worth a table; nil: none is
+	upper               bool               // the value is the same in both directions
+	best, worst         string             // words for the best and the worst link
+	none                func(float64) bool // reports that the worst value is not worth a table; nil: never
 }
 
-// scaledBy prints values in a unit.
+// scaledBy prints values multiplied by a factor.
 func scaledBy(by float64) func(float64) string {
 	return func(x float64) string { return digits(x * by) }
 }
 
-// meshMetrics are the metrics of a mesh in the order in which they are printed.
+// meshMetrics lists the metrics of a mesh in the order in which they are printed.
 var meshMetrics = []meshMetric{
 	{metric: workload.LatencyP50, title: "Round trips between nodes, median", unit: "µs", text: scaledBy(micro), upper: true, best: "fastest", worst: "slowest"},
 	{metric: workload.Throughput, title: "Throughput, from the row's node to the column's", unit: "Gbit/s", text: scaledBy(giga), best: "fastest", worst: "slowest"},
@@ -94,11 +93,10 @@ var meshMetrics = []meshMetric{
 		none: func(worst float64) bool { return worst < leastShown }},
 }
 
-// leastShown is the rate of retransmission that is printed as more than nothing.
+// leastShown is the smallest retransmission rate that is not printed as none.
 const leastShown = 0.00005
 
-// linkSection has the links' values in one metric: each, or if they do not fit, the
-// best and the worst.
+// linkSection shows all links' values of one metric or, if they do not fit, the best and the worst.
 func linkSection(m *mesh.Mesh, x mesh.Metric, t meshMetric) document.Section {
 	var s document.Section
 	instead := fmt.Sprintf("%d links: %s %s, median %s, %s %s (%s)", x.Links, t.best, t.text(x.Fastest), t.text(x.Median),
@@ -113,7 +111,7 @@ func linkSection(m *mesh.Mesh, x mesh.Metric, t meshMetric) document.Section {
 	switch {
 	case x.OnePair && noisy:
 		text = fmt.Sprintf("A link's noise: %.1f %%; a direction is reported if %.2f times slower than the other.", 100**x.Noise, *x.NamedFrom)
-	case x.OnePair: // nothing is typical
+	case x.OnePair: // there is no typical value
 		return s
 	case noisy:
 		text = fmt.Sprintf("Typical: %s %s. A link's noise: %.1f %%; links are reported if %.2f times slower than their nodes explain.",
@@ -125,7 +123,7 @@ func linkSection(m *mesh.Mesh, x mesh.Metric, t meshMetric) document.Section {
 	return s
 }
 
-// link is a link in words.
+// link names a link in words.
 func (t meshMetric) link(nodes [2]string) string {
 	if t.metric == workload.RetransmissionRate {
 		return nodes[0] + " to " + nodes[1]
@@ -133,7 +131,7 @@ func (t meshMetric) link(nodes [2]string) string {
 	return nodes[0] + " and " + nodes[1]
 }
 
-// matrix is the values by nodes; of a narrow one the columns have numbers for names.
+// matrix returns the values by node. In the narrow layout numbers replace the columns' names.
 func matrix(m *mesh.Mesh, x mesh.Metric, t meshMetric, instead string) document.Table {
 	out := document.Table{Level: 1, Instead: instead, Columns: []document.Column{{}},
 		Layouts: []document.Layout{{}, {Tight: true}, {Short: true}, {Short: true, Tight: true}}}
@@ -154,7 +152,7 @@ func matrix(m *mesh.Mesh, x mesh.Metric, t meshMetric, instead string) document.
 	return out
 }
 
-// cell is a link's value; those that a fault explains have a star.
+// cell returns a link's value, with a star if a fault explains it.
 func (t meshMetric) cell(x mesh.Metric, i, j int) document.Cell {
 	v := x.Matrix[i][j]
 	switch {
@@ -170,12 +168,13 @@ func (t meshMetric) cell(x mesh.Metric, i, j int) document.Cell {
 	return c
 }
 
-// meshEffects are what a node does to its links, as they are printed.
+// meshEffects lists the effects of nodes on their links, with the heads under which they are
+// printed.
 var meshEffects = []struct{ name, head string }{
 	{workload.LatencyP50, "round trips"}, {workload.ThroughputOut, "sends"}, {mesh.ThroughputIn, "receives"},
 }
 
-// nodeSections say what each node does to its links; of many, those of the worst.
+// nodeSections shows how each node affects its links. Of a large mesh it shows the worst nodes.
 func nodeSections(m *mesh.Mesh, network string) []document.Section {
 	nodes := slices.Clone(m.Nodes)
 	title := "Nodes" + network + ", ratio to what is typical"
@@ -205,7 +204,7 @@ func nodeSections(m *mesh.Mesh, network string) []document.Section {
 	return []document.Section{{Title: document.Strongly(title), Blocks: []document.Block{t}}}
 }
 
-// effectCells are a ratio, and how many links are slow.
+// effectCells returns a ratio and the number of slow links.
 func effectCells(effects map[string]mesh.Effect, name string) []document.Cell {
 	x, ok := effects[name]
 	if !ok {
@@ -217,10 +216,10 @@ func effectCells(effects map[string]mesh.Effect, name string) []document.Cell {
 	}
 }
 
-// leastName is how much of a name is left at least.
+// leastName is the least number of characters that shortening leaves of a name.
 const leastName = 8
 
-// badness is by how much a node is slower than typical, in its worst respect.
+// badness returns by how much a node is slower than typical in its worst metric.
 func badness(n mesh.Node) float64 {
 	worst := 0.0
 	for name, e := range n.Effects {
@@ -232,7 +231,7 @@ func badness(n mesh.Node) float64 {
 	return worst
 }
 
-// meshFoot is what is said of a mesh below its tables.
+// meshFoot returns the sections below a mesh's tables.
 func meshFoot(r *analysis.Report, m *mesh.Mesh) []document.Section {
 	var said document.Section
 	if findings := r.Findings; len(findings) > 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// bothOf are a mesh and the one beside it, if there is one.
+// bothOf returns a mesh and, if there is one, m.Beside.
 func bothOf(m *mesh.Mesh) []*mesh.Mesh {
 	if m.Beside == nil {
 		return []*mesh.Mesh{m}
@@ -23,7 +23,7 @@ func bothOf(m *mesh.Mesh) []*mesh.Mesh {
 	return []*mesh.Mesh{m, m.Beside}
 }
 
-// networkOf is ", pod network" where a mesh has two; "" where it has one.
+// networkOf returns text such as ", pod network" if the mesh has two networks, or "" if it has one.
 func networkOf(m, of *mesh.Mesh) string {
 	if m.Beside == nil {
 		return ""
@@ -31,11 +31,11 @@ func networkOf(m, of *mesh.Mesh) string {
 	return ", " + mesh.Network(of.Mode)
 }
 
-// worstLinks is how many links the tables of a large mesh have.
+// worstLinks is the number of links in the tables of a large mesh.
 const worstLinks = 12
 
-// costSections hold a metric's links in both modes against each other: those with a verdict first, then
-// the dearest.
+// costSections compares a metric of the links in both modes. Links with a verdict come first, then
+// the most expensive.
 func costSections(m *mesh.Mesh, t meshMetric) []document.Section {
 	c, ok := m.Costs[t.metric]
 	if !ok || len(c.Links) == 0 {
@@ -82,7 +82,7 @@ func costSections(m *mesh.Mesh, t meshMetric) []document.Section {
 	return []document.Section{s}
 }
 
-// groupSections are the links within and across the zones, racks and other labels of the nodes.
+// groupSections shows the links within and across zones, racks and other node labels.
 func groupSections(m *mesh.Mesh) []document.Section {
 	if len(m.Groups) == 0 {
 		return nil
@@ -142,7 +142,7 @@ func groupSections(m *mesh.Mesh) []document.Section {
 	return []document.Section{s}
 }
 
-// groupIn is the group of the same links in a mesh; nil if it has none.
+// groupIn returns the group of the same links in a mesh, or nil if it has none.
 func groupIn(m *mesh.Mesh, g mesh.LabelGroup) *mesh.LabelGroup {
 	i := slices.IndexFunc(m.Groups, func(x mesh.LabelGroup) bool {
 		return x.Label == g.Label && x.Across == g.Across && x.From == g.From && x.To == g.To
@@ -166,7 +166,7 @@ func groupName(g mesh.LabelGroup) string {
 	return word + " " + g.From
 }
 
-// nodesAre is where the nodes are, and their network cards; nothing if neither is known.
+// nodesAre returns where the nodes are and their network cards, or nothing if neither is known.
 func nodesAre(r *analysis.Report, m *mesh.Mesh) []document.Section {
 	var keys []string
 	for _, n := range m.Nodes {
@@ -227,7 +227,7 @@ func nodesAre(r *analysis.Report, m *mesh.Mesh) []document.Section {
 	return []document.Section{s}
 }
 
-// labelRank is where a label stands: the larger place first.
+// labelRank returns the sort position of a label; larger places come first.
 func labelRank(key string) int {
 	if i := slices.Index([]string{"region", "zone", "rack"}, mesh.ShortLabel(key)); i >= 0 {
 		return i
@@ -235,7 +235,7 @@ func labelRank(key string) int {
 	return math.MaxInt
 }
 
-// cardBrief is a card in few words: "eth0, mlx5_core, 25 Gbit/s".
+// cardBrief returns a short description of a card, such as "eth0, mlx5_core, 25 Gbit/s".
 func cardBrief(c sample.Card) string {
 	parts := []string{c.Name}
 	if c.Driver != "" {

@@ -7,8 +7,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// table prints a table in the first of its layouts that fits; where none does, it is split as the table
-// says, or made narrower by fitted.
+// table prints a table in the first of its layouts that fits. If none fits, the table is split in
+// its own way, or fitted makes it narrower.
 func (p *printer) table(t document.Table) {
 	if l, ok := p.shared[t.Fit]; ok {
 		p.fitted(t, l)
@@ -35,9 +35,9 @@ func (p *printer) table(t document.Table) {
 	p.fitted(t, l)
 }
 
-// fitted prints a table in a layout. Where it is too wide, texts are cut that may be cut, or else broken
-// into lines in their cells; or else the table is split into equal parts of at least three columns, or
-// each of its rows becomes a block.
+// fitted prints a table in a layout. If it is too wide, fitted cuts the texts that may be cut, or
+// else breaks texts into lines within their cells. If that is not enough, it splits the table into
+// equal parts of at least three columns, or prints each row as a block.
 func (p *printer) fitted(t document.Table, l document.Layout) {
 	if g, ok := p.squeezed(t, l); ok {
 		p.grid(g)
@@ -62,8 +62,8 @@ func (p *printer) fitted(t document.Table, l document.Layout) {
 	}
 }
 
-// equalParts splits the columns that a layout keeps into n tables, each with the first column, and
-// returns how many others they have at most.
+// equalParts splits the columns that a layout keeps into n tables, each with the first column. each
+// is the largest number of other columns in a part.
 func equalParts(t document.Table, l document.Layout, n int) (parts []document.Table, each int) {
 	kept := lay(t, l).kept
 	if len(kept) < 2 {
@@ -79,7 +79,8 @@ func equalParts(t document.Table, l document.Layout, n int) (parts []document.Ta
 	return append(parts, part(t, from, len(t.Columns))), each
 }
 
-// squeezed lays a table out, with texts that are cut or broken where it is too wide otherwise.
+// squeezed lays a table out and, if it is too wide, cuts or breaks texts. ok is false if it is
+// still too wide.
 func (p *printer) squeezed(t document.Table, l document.Layout) (g grid, ok bool) {
 	g = lay(t, l)
 	if g.width() <= p.width {
@@ -98,7 +99,7 @@ func (p *printer) squeezed(t document.Table, l document.Layout) (g grid, ok bool
 	return g, g.wrap(p.width)
 }
 
-// parts prints the parts of a table, with an empty line between them.
+// parts prints the parts of a table, separated by empty lines.
 func (p *printer) parts(parts []document.Table, l document.Layout) {
 	for i, t := range parts {
 		if i > 0 {
@@ -108,8 +109,8 @@ func (p *printer) parts(parts []document.Table, l document.Layout) {
 	}
 }
 
-// part is a table of the first column and those of a range. A head above several columns stands above
-// those of them that the part has, and the rows' notes are in the first part only.
+// part returns a table of the first column and the columns in [from, to). A head above several
+// columns keeps to those that the part has. Only the first part has the rows' notes.
 func part(t document.Table, from, to int) document.Table {
 	columns := append(t.Columns[:1:1], t.Columns[from:to]...)
 	for i, c := range t.Columns {
@@ -133,7 +134,7 @@ func part(t document.Table, from, to int) document.Table {
 	return t
 }
 
-// splitEven prints as many equal tables as it takes for none to be too wide.
+// splitEven prints the smallest number of equal tables that are not too wide.
 func (p *printer) splitEven(t document.Table) {
 	for n := len(t.Columns) - 1; ; n = (n + 1) / 2 {
 		var parts []document.Table
@@ -149,7 +150,7 @@ func (p *printer) splitEven(t document.Table) {
 	}
 }
 
-// splitFull prints tables of as many columns as fit.
+// splitFull puts as many columns as fit into each table.
 func (p *printer) splitFull(t document.Table) {
 	for from := 1; from < len(t.Columns); {
 		to := from + 1
@@ -164,7 +165,7 @@ func (p *printer) splitFull(t document.Table) {
 	}
 }
 
-// leastCut is what a cut leaves of texts in columns that do not say it.
+// leastCut is the width that a cut leaves, for columns that do not set one.
 const leastCut = 12
 
 // cut shortens texts that may be cut until the table has at most the given number of columns.
@@ -190,11 +191,11 @@ func (g *grid) cut(columns int) {
 	}
 }
 
-// mostLines is how many lines a cell may have.
+// mostLines is the largest number of lines in a cell.
 const mostLines = 4
 
-// wrap breaks texts and heads at words until the table has at most the given number of columns, the
-// widest column first. It reports whether that is enough. Figures are not broken.
+// wrap breaks texts and heads at words, in the widest column first, until the table has at most the
+// given number of columns. It reports whether it succeeded. It does not break figures.
 func (g *grid) wrap(columns int) bool {
 	for over := g.width() - columns; over > 0; over-- {
 		widest := -1
@@ -225,8 +226,8 @@ func (g *grid) wrap(columns int) bool {
 	return g.width() <= columns
 }
 
-// narrowest returns the columns that a column needs if its head, and its texts unless they are figures,
-// are broken at words.
+// narrowest returns the width of a column whose head and texts are broken at words. Figures are not
+// broken.
 func (g *grid) narrowest(column int) int {
 	c, least := g.Columns[column], 0
 	if c.Span < 2 {
@@ -268,8 +269,8 @@ func inCell(text string, columns int) string {
 	return strings.Join(append(lines, line), "\n")
 }
 
-// blocks prints each row as a block: the text of its first column, and below it a line for each of the
-// others that has one, behind its head.
+// blocks prints each row as a block: the text of its first column, then a line with head and text
+// for each other column that has a text.
 func (p *printer) blocks(g grid) {
 	heads := g.titles()
 	for n, r := range g.Rows {
@@ -292,7 +293,7 @@ func (p *printer) blocks(g grid) {
 	}
 }
 
-// titles returns the heads of the columns in one line each, with what stands above several of them.
+// titles returns each column's head in one line, including a head that covers several columns.
 func (g *grid) titles() []string {
 	out := make([]string, len(g.Columns))
 	over, until := "", 0

@@ -14,8 +14,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
 )
 
-// metricsFormat writes OpenMetrics text (https://prometheus.io/docs/specs/om/open_metrics_spec/)
-// of gauges only, which older readers of Prometheus' text format, such as node_exporter's, take too.
+// metricsFormat writes OpenMetrics text (https://prometheus.io/docs/specs/om/open_metrics_spec/).
+// It has only gauges, so that older readers of Prometheus' text format, such as node_exporter's,
+// accept it too.
 var metricsFormat = Format{Name: "openmetrics", Kinds: []document.Kind{document.AReport}, write: writeMetrics}
 
 func writeMetrics(w io.Writer, d document.Document, _ Options) error {
@@ -38,7 +39,7 @@ func writeMetrics(w io.Writer, d document.Document, _ Options) error {
 	return err
 }
 
-// exposition is families of samples: a family's lines stand together.
+// exposition collects samples by family, because a family's lines must be contiguous.
 type exposition struct {
 	families map[string]*family
 	order    []string
@@ -50,7 +51,7 @@ type family struct {
 	samples strings.Builder
 }
 
-// labels are pairs of names and values; those without a value are left out.
+// labels are pairs of names and values. Pairs without a value are left out.
 type labels [][2]string
 
 func (m *exposition) add(name, help string, l labels, value float64) {
@@ -81,7 +82,7 @@ func (m *exposition) add(name, help string, l labels, value float64) {
 
 var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// run says what was measured, how long, and how much of it has a result.
+// run adds what was measured, how long it took, and how much of it has a result.
 func (m *exposition) run(r *analysis.Report) {
 	study := r.Study
 	if study == "" {
@@ -110,7 +111,7 @@ func (m *exposition) run(r *analysis.Report) {
 	}
 }
 
-// comparisons are the families of what is said of a metric beside its value, by statistic.
+// comparisons names the families of statistics that accompany a metric's value.
 var comparisons = map[numbers.Statistic]struct{ name, help string }{
 	numbers.Ratio:   {"toll_baseline_ratio", "The metric against the baseline's, paired by slice or round."},
 	numbers.Scaling: {"toll_scaling_ratio", "The metric against that of the same mode's smallest crowd."},
@@ -168,7 +169,8 @@ func (m *exposition) interval(name, help string, of labels, f numbers.Figure) {
 	}
 }
 
-// gaugeName is the name of a metric of ours, which ends with its unit; what programs print is not ours.
+// gaugeName returns the name of one of our own metrics, which ends with its unit. ours is false for
+// metrics that foreign programs print.
 func gaugeName(f numbers.Figure) (name string, ours bool) {
 	if !ownMetric.MatchString(f.Metric) || f.Load == workload.Exec && f.Metric != workload.Elapsed && f.Metric != workload.BusyCPUs {
 		return "", false
@@ -182,7 +184,7 @@ func gaugeName(f numbers.Figure) (name string, ours bool) {
 
 var ownMetric = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
-// unitSuffix is the end of a metric's name that has this unit.
+// unitSuffix returns the suffix of metric names for a unit.
 func unitSuffix(unit string) string {
 	return map[string]string{"s": "_seconds", "bit/s": "_bits_per_second", "B/s": "_bytes_per_second", "1/s": "_per_second", "B": "_bytes",
 		"s/B": "_seconds_per_byte", "1": "_ratio", numbers.RatioUnit: "_ratio", analysis.CoreUnit: "_cores"}[unit]

@@ -14,23 +14,23 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Part is a table of a judged run, whose rows can be sorted and looked at one by one.
+// Part is a table of a judged run, whose rows can be sorted and inspected one by one.
 type Part struct {
-	Section document.Section // its tables have a row for each of Rows
+	Section document.Section // its tables have one row for each of Rows
 	Rows    []PartRow
 }
 
-// PartRow is what a row of a part is about.
+// PartRow describes a row of a part.
 type PartRow struct {
 	Name    string
-	Cells   []analysis.Cell // one for each placement on CPUs that the table shows; none: it has no result
-	Value   float64         // of the cell's own metric, in base units
-	Higher  bool            // a higher value is better
-	Price   float64         // the more, the dearer; that of the baseline is -Inf
-	Verdict string          // as the table has it; "": none
+	Cells   []analysis.Cell // one per CPU placement that the table shows; none: no result
+	Value   float64         // of the cell's primary metric, in base units
+	Higher  bool            // higher values are better
+	Price   float64         // higher is more expensive; -Inf for the baseline
+	Verdict string          // as the table shows it; "": none
 }
 
-// Parts are the tables of a run's summary. A mesh, and a run without an answer, has none.
+// Parts returns the tables of a run's summary, or none for a mesh and for a run without an answer.
 func Parts(r judge.Report) []Part {
 	base := r.Base()
 	switch r := r.(type) {
@@ -45,7 +45,7 @@ func Parts(r judge.Report) []Part {
 	var out []Part
 	for _, g := range tableGroups(base) {
 		p := Part{Section: briefly(base, g)}
-		last := p.Section.Blocks[len(p.Section.Blocks)-1] // a table of tokens stands before it
+		last := p.Section.Blocks[len(p.Section.Blocks)-1] // a table of tokens comes before it
 		t, _ := last.(document.Table)
 		for n, c := range g {
 			row := rowOf(base, c)
@@ -67,7 +67,7 @@ func rowOf(r *analysis.Report, c analysis.Cell) PartRow {
 	return PartRow{Name: c.Name(), Cells: cells, Value: m.Median, Higher: m.Higher, Price: c.Toll()}
 }
 
-// label returns the row's mode with its target and tunes; its points or sizes stay as they are.
+// label returns the row's mode with its target and tunes. It does not shorten points and sizes.
 func (r *PartRow) label() string {
 	if len(r.Cells) == 0 {
 		return r.Name
@@ -75,8 +75,8 @@ func (r *PartRow) label() string {
 	return r.Cells[0].Label()
 }
 
-// take takes what the row is sorted by from the n-th row of its table, so that rows are in the order of
-// what is shown: the figure, the ratio that is drawn, the last column's word.
+// take reads the row's sort keys from the n-th row of its table, so that rows are sorted by what is
+// shown: the figure, the drawn ratio and the word in the last column.
 func (r *PartRow) take(t document.Table, n int) {
 	cells := t.Rows[n].Cells
 	last := len(cells) - 1
@@ -95,7 +95,7 @@ func (r *PartRow) take(t document.Table, n int) {
 	}
 }
 
-// ladderParts are for each load what each part costs in the metric that decides.
+// ladderParts returns, for each load, a table of each part's cost in the load's primary metric.
 func ladderParts(r *analysis.Report, steps []ladder.Step) []Part {
 	var out []Part
 	if r.Answer == nil {
@@ -136,7 +136,7 @@ func stepRow(r *analysis.Report, s ladder.Step, load string) PartRow {
 // Sorting is an order of a part's rows.
 type Sorting string
 
-// The orders. AsReported is that of the report; the others begin with what is best.
+// The orders. AsReported keeps the report's order; the others put the best row first.
 const (
 	AsReported Sorting = "report"
 	ByMode     Sorting = "mode"
@@ -145,10 +145,10 @@ const (
 	ByPrice    Sorting = "price"
 )
 
-// Sortings are all orders.
+// Sortings returns all orders.
 func Sortings() []Sorting { return []Sorting{AsReported, ByMode, ByValue, ByVerdict, ByPrice} }
 
-// verdictOrder is from the best to the worst, with those that say nothing in between.
+// verdictOrder lists verdicts from best to worst, with the inconclusive ones in between.
 var verdictOrder = []string{string(stats.Better), string(stats.Gains), "baseline", "", "-", string(analysis.Within), string(stats.Same), string(stats.Nothing),
 	string(stats.Unclear), string(stats.Costs), string(stats.Worse)}
 
@@ -170,7 +170,7 @@ func (s Sorting) compare(a, b PartRow) int {
 	return 0
 }
 
-// Sorted is the part with its rows in that order, or in the opposite one.
+// Sorted returns the part with its rows in the given order, or in the reverse of it.
 func (p Part) Sorted(by Sorting, reversed bool) Part {
 	order := make([]int, len(p.Rows))
 	for i := range order {
@@ -196,8 +196,8 @@ func (p Part) Sorted(by Sorting, reversed bool) Part {
 	return out
 }
 
-// ordered are the rows in another order. What stands above a row is of those that follow it,
-// too, and goes with them.
+// ordered returns the rows in the given order. Text above a row also applies to the rows that
+// follow, so ordered keeps it with them.
 func ordered(rows []document.Row, order []int) []document.Row {
 	above := make([]document.Text, len(rows))
 	for i, r := range rows {
@@ -216,8 +216,8 @@ func ordered(rows []document.Row, order []int) []document.Row {
 	return out
 }
 
-// Beside are what a judged run says besides its tables: before them the answer, behind them
-// what has no result, and the doubts.
+// Beside returns what a judged run has besides its tables: the answer goes before them; the
+// findings of a run without an answer, what has no result and the warnings go behind them.
 func Beside(r judge.Report) (before, behind []document.Section) {
 	base := r.Base()
 	if base.Answer != nil {
@@ -229,7 +229,7 @@ func Beside(r judge.Report) (before, behind []document.Section) {
 	return before, append(append(behind, absent(base)...), warnings(base)...)
 }
 
-// Doubts are the run's warnings, each once.
+// Doubts returns the run's warnings without duplicates.
 func Doubts(r judge.Report) []string {
 	for _, s := range warnings(r.Base()) {
 		return s.Blocks[0].(document.List).Items
@@ -237,5 +237,5 @@ func Doubts(r judge.Report) []string {
 	return nil
 }
 
-// RunFacts are how long a run took, how it ended and how noisy it was.
+// RunFacts says how long a run took, how it ended and how noisy it was.
 func RunFacts(r judge.Report) string { return runText(r.Base()) }

@@ -17,12 +17,12 @@ import (
 type Trace struct {
 	Path  sample.Path  `json:"path"`
 	Visit sample.Visit `json:"visit"`
-	// Cards are the network cards of the machines that the path is on.
+	// Cards lists the network cards of the path's machines.
 	Cards []sample.Card `json:"cards,omitempty"`
 }
 
-// Path is the document of a path, from the client down to the server, with what each
-// hop counted before and after the visit.
+// Path returns the document of a path: its hops from the client down to the server, and what each
+// counted before and after the visit.
 func Path(t *Trace) document.Document {
 	name := mode.Tunes(t.Path.Tune).Name(t.Path.Mode)
 	title := document.Strongly(fmt.Sprintf("%s from %s, dialling %s", name, placeWords(t.Path.From), t.Path.Dial)).
@@ -42,7 +42,7 @@ func Path(t *Trace) document.Document {
 	return d
 }
 
-// witness says what was moved, whether every hop counted it, and what guards counted.
+// witness says how much was moved, whether every hop counted it, and what guards counted.
 func witness(v sample.Visit, guards []sample.HopReading) (out document.Section) {
 	out.Add(paragraph(1, fmt.Sprintf("The load moved %d bytes to the server and %d back, in %s on %s.",
 		v.Server.TotalRecv, v.Client.TotalRecv, plural(int(v.Client.TotalSent/max(1, int64(probeSize(v)))), "round trip"),
@@ -59,7 +59,7 @@ func witness(v sample.Visit, guards []sample.HopReading) (out document.Section) 
 	return out
 }
 
-// pathFacts are what is known of how the path was built.
+// pathFacts lists what is known about how the path was built.
 func pathFacts(t *Trace) (out document.Section) {
 	p := t.Path
 	for _, k := range slices.Sorted(maps.Keys(p.Facts)) {
@@ -68,7 +68,7 @@ func pathFacts(t *Trace) (out document.Section) {
 	for _, l := range p.Links {
 		out.Add(faint(describeLink(l), document.Words))
 	}
-	// Small requests fill no segment, so what is between the ends' devices was not tried.
+	// Small requests do not fill a segment, so they do not test the devices between the two ends.
 	all := analysis.SegmentsOf(t.Visit)
 	tried := len(all) > 0 && (all[0].Narrow() || probeSize(t.Visit) >= float64(all[0].Payload))
 	if text := segmentsText(all); tried {
@@ -77,7 +77,7 @@ func pathFacts(t *Trace) (out document.Section) {
 	return out
 }
 
-// probeSize is the payload bytes of one round trip's request.
+// probeSize returns the payload of one request in bytes.
 func probeSize(v sample.Visit) float64 {
 	if v.Client.Trips == 0 {
 		return float64(max(1, v.Client.TotalSent))
@@ -85,14 +85,14 @@ func probeSize(v sample.Visit) float64 {
 	return float64(v.Client.Sent) / float64(v.Client.Trips)
 }
 
-// hopCounters are what a hop counted, in the directions that it tells apart.
+// hopCounters returns a hop's counters, by direction if the hop distinguishes them.
 func hopCounters(h sample.HopReading) []document.Counter {
 	b, a := h.Before, h.After
 	if a.ForwardBytes+a.BackwardBytes == 0 {
 		return []document.Counter{{What: "hits", Before: b.Hits, After: a.Hits}}
 	}
 	toServer := "→"
-	if a.BackwardBytes == 0 { // a device that counts both directions as one
+	if a.BackwardBytes == 0 { // the device counts both directions in one counter
 		toServer = "⇄"
 	}
 	out := []document.Counter{{What: "bytes " + toServer, Before: b.ForwardBytes, After: a.ForwardBytes}}
@@ -108,7 +108,7 @@ func hopCounters(h sample.HopReading) []document.Counter {
 	return out
 }
 
-// hopName is kind and name, once if they are the same.
+// hopName returns the kind and the name of a hop, or one word if both are the same.
 func hopName(h sample.HopReading) string {
 	if h.Kind == h.Name {
 		return h.Name
@@ -116,8 +116,8 @@ func hopName(h sample.HopReading) string {
 	return h.Kind + " " + h.Name
 }
 
-// delta is what a hop beside the path counted. Only a witness that found
-// nothing against the path calls it quiet.
+// delta describes the counters of a hop that is not on the path. It says "quiet" only if the
+// witness found nothing against the path.
 func delta(d sample.Counters, ok bool) string {
 	if n := d.ForwardBytes + d.BackwardBytes; n > 0 {
 		s := plural(int(n), "byte")
