@@ -8,7 +8,7 @@ import (
 
 // Mark records the line in which a table's row is printed.
 type Mark struct {
-	Section, Row int // indexes of the section in the document and of the row in the section's tables
+	Section, Row int // index in the document, and in its tables
 	Line         int
 }
 

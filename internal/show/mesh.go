@@ -76,7 +76,7 @@ type meshMetric struct {
 	text                func(float64) string
 	upper               bool               // the value is the same in both directions
 	best, worst         string             // words for the best and the worst link
-	none                func(float64) bool // reports that the worst value is not worth a table; nil: never
+	none                func(float64) bool // whether the worst value needs no table; nil: never
 }
 
 // scaledBy prints values multiplied by a factor.

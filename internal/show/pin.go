@@ -8,8 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// pinned returns a placement on CPUs behind a row's place and load: ", on one CPU"; "" if all rows
-// have the same.
+// pinned returns text about a CPU placement to append to a row's place and load, such as ", on one
+// CPU", or "" if all rows have the same.
 func pinned(pin string, all []string) string {
 	if pin == "" || !slices.ContainsFunc(all, func(other string) bool { return other != pin }) {
 		return ""
@@ -17,7 +17,7 @@ func pinned(pin string, all []string) string {
 	return ", on " + analysis.PinWords(pin)
 }
 
-// pinsOf lists the placements on CPUs of rows.
+// pinsOf lists the CPU placements of rows.
 func pinsOf[T any](rows []T, of func(T) string) []string {
 	out := make([]string, len(rows))
 	for i, r := range rows {
@@ -26,12 +26,12 @@ func pinsOf[T any](rows []T, of func(T) string) []string {
 	return out
 }
 
-// sideBySide reports whether a run's placements on CPUs are columns of one table.
+// sideBySide reports whether a run's CPU placements are columns of one table.
 func sideBySide(r *analysis.Report) bool { return r.Plan.ManyPins() && r.Study == "" }
 
-// tableGroups splits cells into the tables of a summary: as groups does, but with all placements on
-// CPUs in one. The rows of each are the cells of the first placement, then those that have a result
-// in another one only.
+// tableGroups splits cells into the tables of a summary as groups does, but keeps all CPU
+// placements in one table. Each has the cells of the first placement as rows, then the cells that
+// have a result only in another placement.
 func tableGroups(r *analysis.Report) [][]analysis.Cell {
 	all := groups(r.Cells)
 	if !sideBySide(r) {
@@ -57,7 +57,7 @@ func tableGroups(r *analysis.Report) [][]analysis.Cell {
 	return out
 }
 
-// onPin applies a column to the row's cell in a placement on CPUs.
+// onPin applies a column to the row's cell in a CPU placement.
 func onPin(r *analysis.Report, pin string, of func(analysis.Cell) document.Cell) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		if c, ok := r.WithPin(c, pin); ok {
@@ -67,8 +67,8 @@ func onPin(r *analysis.Report, pin string, of func(analysis.Cell) document.Cell)
 	}
 }
 
-// pinColumns returns the figures of a table in which each placement on CPUs has its own: what is
-// added to the baseline's time, the ratio, the figure itself; the verdicts last.
+// pinColumns returns the columns of a table in which each CPU placement has its own figures: the
+// time added to the baseline's, the ratio, the figure itself. The verdicts come last.
 func pinColumns(r *analysis.Report, cells []analysis.Cell, first []column, baseline string) []column {
 	c := cells[0]
 	unit, scale := fitting(r, c.Load, c.Primary)
@@ -84,12 +84,12 @@ func pinColumns(r *analysis.Report, cells []analysis.Cell, first []column, basel
 		}
 		out = append(out, column{document.Column{Head: [2]string{"", percentHead + " " + baseline}, Spare: hasAdded}, onPin(r, p.Name, share)},
 			column{document.Column{Head: [2]string{"", unit}, Right: true}, onPin(r, p.Name, scaled(c.Primary, scale))})
-		out[at].Head[0] = analysis.PinWords(p.Name) // above the next columns, too, which have nothing there
+		out[at].Head[0] = analysis.PinWords(p.Name) // this head also covers the next columns, which have none here
 	}
 	return append(out, column{texts("", "verdict"), pinVerdict(r)})
 }
 
-// withoutInterval gives a cell a short text: the median alone.
+// withoutInterval shortens a cell to the median alone.
 func withoutInterval(of func(analysis.Cell) document.Cell) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		cell := of(c)
@@ -98,7 +98,7 @@ func withoutInterval(of func(analysis.Cell) document.Cell) func(analysis.Cell) d
 	}
 }
 
-// orEqual prints "=" for a ratio that agrees with that of the first placement on CPUs.
+// orEqual prints "=" for a ratio that agrees with the ratio in the first CPU placement.
 func orEqual(r *analysis.Report, of func(analysis.Cell) document.Cell) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		cell := of(c)
@@ -109,7 +109,7 @@ func orEqual(r *analysis.Report, of func(analysis.Cell) document.Cell) func(anal
 	}
 }
 
-// pinVerdict prints the verdicts in all placements on CPUs, one if they are the same.
+// pinVerdict prints the verdicts in all CPU placements, or one verdict if they agree.
 func pinVerdict(r *analysis.Report) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		var all []string

@@ -7,9 +7,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-const mostPlot = 41 // columns: wider ones show no more
+const mostPlot = 41 // columns: wider plots do not show more
 
-// draw puts the table's plot into the columns that are left of a line.
+// draw puts the table's plot into the columns that the other texts leave of a line.
 func (g *grid) draw(line int) {
 	if !g.plotted {
 		return
@@ -32,7 +32,7 @@ func (g *grid) draw(line int) {
 	}
 }
 
-// drawn is a number with its interval: "│" is the baseline, dots are what is called the
+// drawn draws a number with its interval. "│" marks the baseline, dots the range that counts as the
 // same.
 func drawn(p document.Plot, axis document.Axis, n *document.Number, columns int) string {
 	out := []rune(strings.Repeat(" ", columns))
@@ -57,7 +57,7 @@ func drawn(p document.Plot, axis document.Axis, n *document.Number, columns int)
 	return string(out)
 }
 
-// axisText is the axis: each label is centred at its value.
+// axisText returns the axis, with each label centred at its value.
 func axisText(p document.Plot, axis document.Axis, columns int) string {
 	out := []rune(strings.Repeat(" ", columns))
 	values, texts := axis.Labels(p.Scale)

@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// explain has each path to a port, hop by hop, as Path does.
+// explain shows each path to a port hop by hop, as Path does.
 func explain(r *ports.Report) []document.Section {
 	var out []document.Section
 	for _, row := range r.Ports {
@@ -33,7 +33,7 @@ func explain(r *ports.Report) []document.Section {
 	return append(out, below)
 }
 
-// alike are the clients whose routes differ only in how they arrive, together.
+// alike groups the clients whose routes differ only in how they arrive.
 func alike(paths map[ports.Client]ports.Path) [][]ports.Client {
 	var out [][]ports.Client
 	for _, c := range ports.Clients() {
@@ -58,7 +58,7 @@ func sameRoute(a, b ports.Path) bool {
 		slices.Equal(a.Cost, b.Cost) && slices.Equal(restA, restB)
 }
 
-// arrival is how a path comes to the machine, and the rest of its hops.
+// arrival splits a path into the hops that lead to the machine and the rest.
 func arrival(path ports.Path) (by, rest []ports.Hop) {
 	i := 0
 	for i < len(path.Hops) && slices.Contains([]string{"lo", "wire", "veth", "bridge"}, path.Hops[i].Kind) {
@@ -67,7 +67,7 @@ func arrival(path ports.Path) (by, rest []ports.Hop) {
 	return path.Hops[:i], path.Hops[i:]
 }
 
-// servedBy says who serves a row and whose its socket is.
+// servedBy says who serves a row and who owns its socket.
 func servedBy(r ports.Row) string {
 	s := "served by " + serverText(r.Server)
 	if r.Server.PID != 0 && r.Server.Kind == "container" {
@@ -96,11 +96,11 @@ func servedBy(r ports.Row) string {
 	return s
 }
 
-// portPath is the route of one or several clients.
+// portPath returns the route that one or several clients take.
 func portPath(clients []ports.Client, paths map[ports.Client]ports.Path, other string) (out document.Section) {
 	path := paths[clients[0]]
 	if strings.HasPrefix(paths[ports.Remote].Dial, "[") != strings.Contains(other, ":") {
-		other = "" // of the other family it is anybody
+		other = "" // a port of the other family may belong to anybody
 	}
 	out.Add(document.Paragraph{Level: 1, Break: document.Words,
 		Text: document.Plainly(clientsText(clients, other)+": ").Then(routeText(paths, clients[0]), document.Strong)})
@@ -150,7 +150,7 @@ func portPath(clients []ports.Client, paths map[ports.Client]ports.Path, other s
 	return out
 }
 
-// insidePath is the route of a client to a container's own address.
+// insidePath returns the route of a client to a container's own address.
 func insidePath(c ports.Client, path ports.Path) (out document.Section) {
 	who := map[ports.Client]string{ports.OwnAddr: "this machine", ports.Neighbour: "a container on the same network",
 		ports.Foreign: "a container on another network", ports.Remote: "another machine"}[c]
@@ -171,8 +171,8 @@ func insidePath(c ports.Client, path ports.Path) (out document.Section) {
 	return out
 }
 
-// clientsText names clients: "this machine, dialling 127.0.0.1 or its own address;
-// another machine".
+// clientsText names clients, as in "this machine, dialling 127.0.0.1 or its own address; another
+// machine".
 func clientsText(clients []ports.Client, other string) string {
 	var here, out []string
 	for _, c := range clients {
@@ -197,7 +197,7 @@ func clientsText(clients []ports.Client, other string) string {
 	return strings.Join(out, "; ")
 }
 
-// orList joins words: "a, b or c".
+// orList joins words as in "a, b or c".
 func orList(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -205,7 +205,7 @@ func orList(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
-// arrivalText is how a client's packets come to the machine.
+// arrivalText says how a client's packets reach the machine.
 func arrivalText(c ports.Client, by []ports.Hop) string {
 	if c != ports.Neighbour && c != ports.Remote {
 		if len(by) == 0 {
@@ -216,7 +216,7 @@ func arrivalText(c ports.Client, by []ports.Hop) string {
 	return clientText(c) + " by " + by[len(by)-1].Text
 }
 
-// measure names the commands that measure such routes.
+// measure lists the commands that measure these routes.
 func measure(r *ports.Report) (out []document.Block) {
 	if r.MeasureServer != "" {
 		out = append(out, document.Paragraph{Break: document.Words, Text: document.Strongly("To measure").Then(" this server over each of its routes, with a client of your own in place of this one if need be:", document.Plain)},
@@ -234,7 +234,7 @@ func measure(r *ports.Report) (out []document.Block) {
 		document.List{Topic: document.Notes, Items: items, Level: 1})
 }
 
-// checks says what was tried and what is only inferred.
+// checks says what was tested and what is only inferred.
 func checks(r *ports.Report) (out document.Section) {
 	if len(r.Checks) > 0 {
 		out.Add(document.Paragraph{Text: document.Strongly("Checked").Then(" by connecting from this machine:", document.Plain)})

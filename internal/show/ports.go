@@ -11,7 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Ports is the document of who answers the machine's ports; of one port with each path.
+// Ports returns the document that lists who answers the machine's ports. For a single port it shows
+// each path.
 func Ports(r *ports.Report) document.Document {
 	d := document.Document{Kind: document.PortList, Value: r}
 	switch {
@@ -43,7 +44,7 @@ func Ports(r *ports.Report) document.Document {
 	return d
 }
 
-// saying is a section of one line.
+// saying returns a section of one line.
 func saying(text string) []document.Section {
 	return []document.Section{{Blocks: []document.Block{paragraph(0, text, document.Words)}}}
 }
@@ -53,10 +54,10 @@ const portsLegend = "Each route is that of a client that dials the machine, at t
 	"container (hairpin: back to the bridge it came from). held: accepted, but no answer. blocked: dropped. " +
 	"nothing: refused. ?: not everything that decides it could be read. *: it depends on the client's address."
 
-// serverWidth is as wide as a server's name may get, if there is no room.
+// serverWidth is the width in columns to which a server's name is cut if space is short.
 const serverWidth = 22
 
-// portSections are the table of ports and how to read it.
+// portSections returns the table of ports and its legend.
 func portSections(r *ports.Report) []document.Section {
 	port, server, here := texts("", "port"), texts("", "served by"), texts("this machine, at", "127.0.0.1")
 	port.Once = true
@@ -66,7 +67,7 @@ func portSections(r *ports.Report) []document.Section {
 		here, texts("", "::1"), texts("", "own"), texts("a con-", "tainer"), texts("another", "machine")}}
 	for _, row := range r.Ports {
 		served := serverText(row.Server)
-		if row.Server.State != "" { // before what may be cut off
+		if row.Server.State != "" { // goes before the part that may be cut off
 			served = row.Server.State + ": " + served
 		}
 		cells := document.Texts(portName(row), row.Address, served, holderText(row.Holder))
@@ -98,7 +99,7 @@ func portSections(r *ports.Report) []document.Section {
 const insideLegend = "Clients dial the container's own address. another network: a container on another of this machine's bridges. " +
 	"another machine needs a route to the address besides."
 
-// insides is the table of ports in containers that nobody publishes.
+// insides returns the table of container ports that are not published.
 func insides(r *ports.Report) []document.Section {
 	if len(r.Inside) == 0 {
 		return nil
@@ -123,7 +124,7 @@ func insides(r *ports.Report) []document.Section {
 
 func insideName(x ports.Inside) string { return strconv.Itoa(int(x.Port)) + "/" + x.Proto }
 
-// homes is the table of containers, their addresses and where their devices end here.
+// homes returns the table of containers, their addresses and the host ends of their devices.
 func homes(r *ports.Report) []document.Section {
 	if len(r.Containers) == 0 {
 		return nil
@@ -153,7 +154,7 @@ func homes(r *ports.Report) []document.Section {
 
 func portName(r ports.Row) string { return strconv.Itoa(int(r.Port)) + "/" + r.Proto }
 
-// serverText is who serves: "web:80 (nginx)", "redis-server 811".
+// serverText names the server, as in "web:80 (nginx)" or "redis-server 811".
 func serverText(s ports.Server) string {
 	switch s.Kind {
 	case "container":
@@ -205,7 +206,7 @@ func routeText(paths map[ports.Client]ports.Path, c ports.Client) string {
 	return text
 }
 
-// rowVerdict colours a row that nobody gets an answer from.
+// rowVerdict returns the verdict that colours a row if nobody gets an answer from the port.
 func rowVerdict(r ports.Row) stats.Verdict {
 	for _, path := range r.Paths {
 		if path.Answers() {
@@ -231,7 +232,7 @@ func traps(r *ports.Report) []document.Section {
 	return []document.Section{s}
 }
 
-// costs lists what the kinds of paths cost, each once.
+// costs lists the cost of each kind of path once.
 func costs(r *ports.Report) []document.Section {
 	if r.Costs == nil {
 		return nil
@@ -265,10 +266,10 @@ func costs(r *ports.Report) []document.Section {
 	return []document.Section{s}
 }
 
-// metricName is a metric in words.
+// metricName returns a metric's name in words.
 func metricName(m string) string { return strings.ReplaceAll(m, "_", " ") }
 
-// clientText names a client in a sentence.
+// clientText names a client as part of a sentence.
 func clientText(c ports.Client) string {
 	return map[ports.Client]string{ports.Loopback: "127.0.0.1", ports.Loopback6: "::1", ports.OwnAddr: "own address",
 		ports.Neighbour: "a container", ports.Remote: "another machine"}[c]

@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Prediction is the document of a prediction, with its arithmetic.
+// Prediction returns the document of a prediction, with its arithmetic.
 func Prediction(r *predict.Prediction) document.Document {
 	d := document.Document{Kind: document.APrediction, Value: r}
 	if r.Answer != nil {
@@ -58,7 +58,8 @@ type forecast struct {
 	cell func(predict.Row) document.Cell
 }
 
-// predicted are the tables of one placement: what queries cost, and what streamed tokens do.
+// predicted returns the tables of one placement: the cost of queries and the behaviour of streamed
+// tokens.
 func predicted(r *predict.Prediction, rows []predict.Row) []document.Block {
 	over := func(name, unit string) forecast {
 		return forecast{texts("over "+r.Baseline, unit), func(x predict.Row) document.Cell {
@@ -86,7 +87,7 @@ func predicted(r *predict.Prediction, rows []predict.Row) []document.Block {
 	return out
 }
 
-// forecasts is one table, whose rows have the style of one verdict.
+// forecasts returns a table whose rows are styled by the given one of their verdicts.
 func forecasts(cols []forecast, rows []predict.Row, verdict string) document.Table {
 	t := document.Table{Level: 1, Columns: []document.Column{modeColumn.Column}}
 	for _, c := range cols {
@@ -104,7 +105,7 @@ func forecasts(cols []forecast, rows []predict.Row, verdict string) document.Tab
 
 const percent = 1e2 // a share to %
 
-// quantity is a number with its interval.
+// quantity returns the cell of a number with its interval.
 func quantity(q *predict.Quantity, by float64) document.Cell {
 	if q == nil {
 		return nothing
@@ -117,7 +118,7 @@ func quantity(q *predict.Quantity, by float64) document.Cell {
 	return c
 }
 
-// formulas are the arithmetic in words.
+// formulas returns the arithmetic in words.
 func formulas(r *predict.Prediction) []string {
 	w := r.Workload
 	bytes, perByte := "", ""
@@ -135,7 +136,7 @@ func formulas(r *predict.Prediction) []string {
 	return out
 }
 
-// arithmetic is a row's own, with its medians.
+// arithmetic returns the arithmetic of one row, with its medians.
 func arithmetic(w predict.Workload, x predict.Row) string {
 	var parts []string
 	trip, hasTrip := x.Costs[workload.LatencyP50]

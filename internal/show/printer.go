@@ -14,10 +14,10 @@ type printer struct {
 	b      strings.Builder
 	width  int
 	color  bool
-	shared map[string]document.Layout // of tables with one layout
+	shared map[string]document.Layout // by Table.Fit, of tables that share one layout
 
 	lines   int    // so far
-	section int    // that is being printed
+	section int    // the one that is being printed
 	marks   []Mark // of rows
 }
 
@@ -28,7 +28,7 @@ func (p *printer) line(s string) {
 	p.lines++
 }
 
-// attributes are those of text on a terminal (ECMA-48, SGR).
+// attributes maps styles to the codes that terminals use for them (ECMA-48, SGR).
 var attributes = map[document.Style]string{document.Strong: "1", document.Faint: "2",
 	document.Bad: "31", document.Good: "32", document.Doubtful: "33"}
 
@@ -39,7 +39,7 @@ func (p *printer) styled(s document.Style, text string) string {
 	return "\x1b[" + attributes[s] + "m" + text + "\x1b[0m"
 }
 
-// styleOf is the style of what has that verdict.
+// styleOf returns the style of texts with the given verdict.
 func styleOf(v stats.Verdict) document.Style {
 	return map[stats.Verdict]document.Style{stats.Better: document.Good, stats.Gains: document.Good,
 		stats.Worse: document.Bad, stats.Costs: document.Bad, stats.Unclear: document.Doubtful}[v]

@@ -8,10 +8,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Published is the document of the published beside the measured: which findings hold, and the tables.
+// Published returns the document that compares published figures with measured ones: which findings
+// hold, and the tables.
 func Published(r *published.Report) document.Document { return publishedDocument(r, false) }
 
-// PublishedDetails is the same with the ratios of large tables, the CPUs' time and all notes.
+// PublishedDetails returns the document of Published with the ratios of large tables, the CPUs'
+// time and all notes.
 func PublishedDetails(r *published.Report) document.Document { return publishedDocument(r, true) }
 
 func publishedDocument(r *published.Report, details bool) document.Document {
@@ -35,7 +37,7 @@ func measuredFiles(r *published.Report) (out document.Section) {
 	return out
 }
 
-// study is a study's sections: what it is and found, its tables, and how to measure it.
+// study returns a study's sections: what it is and found, its tables, and how to measure it.
 func study(s published.Result, measured, details bool) []document.Section {
 	out := []document.Section{{Title: document.Strongly(s.Name).Then(" · "+s.Year, document.Plain),
 		Blocks: []document.Block{paragraph(1, s.Title, document.Words), paragraph(1, s.URL, document.Words), paragraph(1, s.Setup+".", document.Words)}}}
@@ -62,7 +64,8 @@ func study(s published.Result, measured, details bool) []document.Section {
 	return append(out, toMeasure(s, measured)...)
 }
 
-// findingWords says whether a finding holds, by how many of its ratios, and under which conditions.
+// findingWords says whether a finding holds, how many of its ratios confirm that, and under which
+// conditions.
 func findingWords(f published.Finding) string {
 	words := string(f.Verdict)
 	if tally := f.Tally(); tally != "" {
@@ -74,8 +77,8 @@ func findingWords(f published.Finding) string {
 	return words
 }
 
-// notes are what differs from the study's conditions; in details also the data's own notes, and
-// why rows have no cell or no ratio.
+// notes lists how this machine differs from the study's conditions. With details it adds the data's
+// own notes, and why rows have no cell or no ratio.
 func notes(s published.Result, details bool) []document.Section {
 	if !details {
 		return notesList(s.Differs)
@@ -110,7 +113,7 @@ func notesList(items []string) []document.Section {
 		Blocks: []document.Block{document.List{Topic: document.Notes, Items: items, Level: 2}}}}
 }
 
-// appendNew appends text if nothing of list says it already.
+// appendNew appends text to list, unless an entry already says it.
 func appendNew(list []string, text string) []string {
 	if text == "" || slices.ContainsFunc(list, func(have string) bool { return strings.Contains(have, text) }) {
 		return list
@@ -118,8 +121,8 @@ func appendNew(list []string, text string) []string {
 	return append(list, text)
 }
 
-// toMeasure are the commands that measure the study's cells; with measured,
-// those that would measure what is missing.
+// toMeasure returns the commands that measure the study's cells. If measured is true, it returns
+// only those for cells that are still missing.
 func toMeasure(s published.Result, measured bool) []document.Section {
 	out := document.Section{Title: document.Plainly("To measure it here:"), Level: 1}
 	if measured {

@@ -11,12 +11,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// publishedLayouts keep what was measured and whether it holds on 60 columns.
+// publishedLayouts are chosen so that measured figures and verdicts stay visible on 60 columns.
 var publishedLayouts = []document.Layout{{}, {Tight: true}, {Short: true}, {Short: true, Lean: true}, {Short: true, Lean: true, Tight: true},
 	{Short: true, Lean: true, Below: true}, {Short: true, Lean: true, Below: true, Tight: true}}
 
-// publishedTables has a table for each of the study's figures and places: the author's, this
-// machine's, their ratios and whether these hold.
+// publishedTables returns a table for each figure and place of the study. It has the author's
+// figures, this machine's, their ratios, and whether those hold.
 func publishedTables(s published.Result, measured bool) []document.Section {
 	var groups [][2]string
 	for _, r := range s.Rows {
@@ -42,7 +42,7 @@ func publishedTables(s published.Result, measured bool) []document.Section {
 	return out
 }
 
-// publishedTable lays out those rows of a study, the baseline first.
+// publishedTable lays out the given rows of a study, baseline first.
 func publishedTable(s published.Result, rows []int, measured bool) document.Table {
 	unit := s.Rows[rows[0]].In()
 	base := baseOf(s, rows)
@@ -63,7 +63,7 @@ func publishedTable(s published.Result, rows []int, measured bool) document.Tabl
 		for k, x := range ratioCells(s, i, base, measured) {
 			cells := []document.Cell{{Text: rowName(r), Short: r.Column()}, printedCell(r)}
 			here := hereCell(r.Here, unit.By)
-			if k > 0 { // one more ratio of the same row
+			if k > 0 { // another ratio of the same row
 				cells, here, r.Here = make([]document.Cell, 2), document.Cell{}, nil
 			}
 			if measured {
@@ -84,7 +84,8 @@ func first(is bool) int {
 	return 1
 }
 
-// baseOf returns the row that the others of a table are held against; -1: there is none.
+// baseOf returns the index of the row that a table compares the others with, or -1 if there is
+// none.
 func baseOf(s published.Result, rows []int) int {
 	for _, i := range rows {
 		for _, x := range s.Rows[i].Ratios {
@@ -94,7 +95,8 @@ func baseOf(s published.Result, rows []int) int {
 	return -1
 }
 
-// ratioCells returns the cells of each ratio of a row; a row without one has empty cells, the baseline 1.
+// ratioCells returns the cells of each of a row's ratios. A row without ratios has empty cells, and
+// the baseline has 1.
 func ratioCells(s published.Result, row, base int, measured bool) [][]document.Cell {
 	var out [][]document.Cell
 	for _, x := range s.Rows[row].Ratios {
@@ -117,8 +119,8 @@ func ratioCells(s published.Result, row, base int, measured bool) [][]document.C
 	return [][]document.Cell{blank}
 }
 
-// comparedCells are the published ratio, with the measured one and in a cell of its own the verdict if
-// anything is measured. What the ratio is to follows it.
+// comparedCells returns a cell with the published ratio, then the measured one if measured is true,
+// then what they are ratios to. If measured is true, a second cell has the verdict.
 func comparedCells(x published.Ratio, to string, measured bool) []document.Cell {
 	text := ratioText(x.Published)
 	if !measured {
@@ -131,7 +133,7 @@ func comparedCells(x published.Ratio, to string, measured bool) []document.Cell 
 	return []document.Cell{cell, {Text: string(x.Verdict), Style: publishedStyle(x.Verdict)}}
 }
 
-// publishedStyle is the style of a verdict.
+// publishedStyle returns the style of a verdict.
 func publishedStyle(v published.Verdict) document.Style {
 	switch v {
 	case published.Holds:
@@ -144,7 +146,8 @@ func publishedStyle(v published.Verdict) document.Style {
 	return document.Plain
 }
 
-// printedCell returns the published figure. A ratio says so, as its table has another unit.
+// printedCell returns the published figure. It marks a ratio as one, because its table has another
+// unit.
 func printedCell(r published.Line) document.Cell {
 	if unit := shortUnit(r.Unit); unit != statedRatio {
 		return own(r.Printed, r.Value, unit)
@@ -152,7 +155,7 @@ func printedCell(r published.Line) document.Cell {
 	return own(r.Printed+" ×", r.Value, analysis.RatioUnit)
 }
 
-// hereCell is a figure of this machine in the study's unit.
+// hereCell returns this machine's figure in the study's unit.
 func hereCell(h *published.Here, by float64) document.Cell {
 	if h == nil {
 		return nothing
@@ -168,7 +171,7 @@ func valueCell(v published.Value, unit string, by float64) document.Cell {
 	return document.Cell{Text: v.Text(by), Number: &n}
 }
 
-// cpuCells are the machine's idle share and docker-proxy's share of a core, in per cent.
+// cpuCells returns, in per cent, the machine's idle share and docker-proxy's share of a core.
 func cpuCells(h *published.Here) []document.Cell {
 	out := make([]document.Cell, 2)
 	if h == nil {
@@ -182,7 +185,7 @@ func cpuCells(h *published.Here) []document.Cell {
 	return out
 }
 
-// claims is a table of what the study states without figures.
+// claims returns a table of the claims that the study makes without figures.
 func claims(s published.Result, measured bool) []document.Section {
 	if len(s.Claims) == 0 {
 		return nil
@@ -216,7 +219,7 @@ func claims(s published.Result, measured bool) []document.Section {
 	return []document.Section{{Title: document.Plainly("Stated without figures; response times as ratios to the published port's"), Level: 1, Blocks: []document.Block{t}}}
 }
 
-// publishedCPUs has a table of the CPUs' time for each cell that was measured.
+// publishedCPUs returns a table of the CPUs' time for each measured cell.
 func publishedCPUs(s published.Result) []document.Section {
 	var out []document.Section
 	var seen []string
@@ -238,7 +241,7 @@ func publishedCPUs(s published.Result) []document.Section {
 	return out
 }
 
-// ratioText is a ratio; small ones have a digit more.
+// ratioText returns a ratio; small ratios have one digit more.
 func ratioText(x float64) string {
 	if 0 < x && x < 0.0095 {
 		return fmt.Sprintf("%.3f", x)
@@ -246,8 +249,7 @@ func ratioText(x float64) string {
 	return fmt.Sprintf("%.2f", x)
 }
 
-// rowName is the cell of ours that a row corresponds to, or else the row's own
-// words.
+// rowName returns our name for the cell that a row corresponds to, or else the row's own words.
 func rowName(r published.Line) string {
 	if r.Cell == nil {
 		return r.Mode + ", " + r.Placement
@@ -255,13 +257,13 @@ func rowName(r published.Line) string {
 	return r.Cell.Mode + " from " + r.Cell.From
 }
 
-// statedRatio is the unit of a figure that is a ratio in the study itself.
+// statedRatio is the unit of figures that are themselves ratios in the study.
 const statedRatio = "x"
 
-// asPrinted is where the data says something about a unit.
+// asPrinted separates a unit from a remark about it in the data.
 const asPrinted = " as printed"
 
-// shortUnit is a unit without what is said about it.
+// shortUnit returns a unit without the remark about it.
 func shortUnit(u string) string {
 	u, _, _ = strings.Cut(u, asPrinted)
 	return u

@@ -17,7 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Report is the document of a judged run, with all that is known.
+// Report returns the document of a judged run with everything that is known.
 func Report(r judge.Report) document.Document {
 	d := document.Document{Kind: document.AReport, Value: r}
 	base := r.Base()
@@ -42,8 +42,7 @@ func Report(r judge.Report) document.Document {
 	return d
 }
 
-// groups splits cells, which are sorted, where placement, load or backend
-// change.
+// groups splits sorted cells wherever placement, load or backend change.
 func groups(cells []analysis.Cell) [][]analysis.Cell {
 	var out [][]analysis.Cell
 	for i, c := range cells {
@@ -59,13 +58,13 @@ func sameGroup(a, b analysis.Cell) bool {
 	return a.From == b.From && a.Load == b.Load && a.On == b.On && a.Pin == b.Pin
 }
 
-// backends are what a reader must know of each.
+// backends maps backends to what a reader must know about them.
 var backends = map[string]string{
 	sample.Lab: "lab: private namespaces, nothing on this machine is touched",
 	"endpoint": "endpoints: external, not started by toll",
 }
 
-// backend is what a reader must know of who built the cells called on.
+// backend returns what a reader must know about the backend that built the cells called on.
 func backend(r *analysis.Report, on string) string {
 	for _, c := range r.Cells {
 		if e := c.Facts["engine"]; c.On == on && e != "" {
@@ -84,7 +83,7 @@ func backend(r *analysis.Report, on string) string {
 	return on
 }
 
-// sayOn tells the backends apart where there are several.
+// sayOn names the backend if the run has several.
 func sayOn(r *analysis.Report, on string) string {
 	if len(analysis.Backends(r.Cells)) < 2 {
 		return ""
@@ -96,7 +95,7 @@ func runHead(r *analysis.Report) document.Section {
 	return headOf(r, "", runText(r))
 }
 
-// runText is how long a run took, how it ended, and how noisy it was.
+// runText says how long a run took, how it ended and how noisy it was.
 func runText(r *analysis.Report) string {
 	return fmt.Sprintf("%s in %.0f s, %s", plural(r.Plan.Rounds, "round"), r.Plan.Elapsed, endedBy(r.Plan)) + noise(r)
 }
@@ -114,7 +113,7 @@ func headOf(r *analysis.Report, what, run string) document.Section {
 	}}
 }
 
-// placeFacts are what a reader must know of where a run was made.
+// placeFacts lists what a reader must know about where a run was made.
 func placeFacts(r *analysis.Report) []string {
 	facts := machineFacts(r.Environment)
 	for _, on := range slices.Sorted(slices.Values(analysis.Backends(r.Cells))) {
@@ -130,17 +129,17 @@ func paragraph(level int, text, breaks string) document.Paragraph {
 	return document.Paragraph{Level: level, Text: document.Plainly(text), Break: breaks}
 }
 
-// faint is a paragraph of less weight.
+// faint returns a paragraph of less weight.
 func faint(text, breaks string) document.Paragraph {
 	return document.Paragraph{Level: 1, Text: document.Plainly(text), Break: breaks, Style: document.Faint}
 }
 
-// list is a section of points.
+// list returns a section with a list of points.
 func list(topic document.Topic, title string, items []string) document.Section {
 	return document.Section{Title: document.Strongly(title), Blocks: []document.Block{document.List{Topic: topic, Items: items, Level: 1}}}
 }
 
-// machineFacts are what a reader must know of the machine.
+// machineFacts lists what a reader must know about the machine.
 func machineFacts(e sample.Environment) []string {
 	facts := []string{"toll " + e.Tool, "Linux " + e.Kernel, fmt.Sprintf("%d × %s", e.CPUs, e.CPUModel)}
 	if e.Virtualization != "" {
@@ -175,7 +174,7 @@ func endedBy(p analysis.Plan) string {
 	return "ended by " + p.EndedBy
 }
 
-// noise is the control's noise floor by load, the widest over placements.
+// noise returns the control's noise floor by load, taking the widest over all placements.
 func noise(r *analysis.Report) string {
 	widest := map[string]float64{}
 	var loads []string
@@ -197,13 +196,13 @@ func noise(r *analysis.Report) string {
 		parts[i] = fmt.Sprintf("%s ± %.1f %%", l, 100*widest[l])
 	}
 	upTo := ""
-	if len(r.Control.Groups) > len(loads) { // each group has its own
+	if len(r.Control.Groups) > len(loads) { // each group has its own noise floor
 		upTo = "up to "
 	}
 	return fmt.Sprintf(" · noise floor %s%s (control: %s against itself)", upTo, strings.Join(parts, ", "), r.Control.Mode)
 }
 
-// group is the section of cells of one placement, load and backend.
+// group returns the section of cells of one placement, load and backend.
 func group(r *analysis.Report, cells []analysis.Cell) document.Section {
 	c, v := cells[0], viewOf(r)
 	t := tableOf(columnsFor(r, cells), cells, v.layouts)
@@ -240,7 +239,7 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// foot is what is said below the tables.
+// foot returns the sections below the tables.
 func foot(r *analysis.Report) []document.Section {
 	var said document.Section
 	if len(r.Findings) > 0 {
@@ -282,8 +281,8 @@ func foot(r *analysis.Report) []document.Section {
 	return append(append(out, absent(r)...), warnings(r)...)
 }
 
-// proxyMemory says what the proxy takes for a port and for connections, of the cell with the
-// most of those.
+// proxyMemory says how much memory the proxy takes per port and for connections. It uses the cell
+// with the most connections.
 func proxyMemory(cells []analysis.Cell) []document.Block {
 	var most *analysis.ProxyMemory
 	for _, c := range cells {
@@ -301,10 +300,10 @@ func proxyMemory(cells []analysis.Cell) []document.Block {
 	return []document.Block{faint(text+".", document.Words)}
 }
 
-// mebibytes is memory as text.
+// mebibytes returns a memory size as text.
 func mebibytes(n int64) string { return digits(float64(n)/(1<<20)) + " MiB" }
 
-// absent are the cells without a result.
+// absent lists the cells without a result.
 func absent(r *analysis.Report) []document.Section {
 	var out []document.Section
 	if len(r.Failed) > 0 {
@@ -326,11 +325,11 @@ func absent(r *analysis.Report) []document.Section {
 	return out
 }
 
-// warnings lists the run's warnings and the cells', each text once with the
-// rows that it is about.
+// warnings lists the warnings of the run and of its cells. Each text appears once, with the rows
+// that it applies to.
 func warnings(r *analysis.Report) []document.Section { return warningsBut(r, viewOf(r).hides) }
 
-// warningsBut is warnings without the cells' warnings of the given codes.
+// warningsBut returns the same lists as warnings, without cell warnings of the given codes.
 func warningsBut(r *analysis.Report, hidden ...string) []document.Section {
 	var texts []string
 	rows, shares := map[string][]string{}, map[string]span{}
@@ -373,14 +372,15 @@ func warningsBut(r *analysis.Report, hidden ...string) []document.Section {
 	return []document.Section{list(document.Warnings, "Warnings", texts)}
 }
 
-// span are the shares in % with which rows have a warning in common; the zero value is none.
+// span is the range of the shares in % with which several rows have the same warning. The zero
+// value means that there is no share.
 type span struct {
 	low, high int
 	known     bool
 }
 
-// withoutShare is a warning without the share in whole % that it begins with, which differs from row
-// to row.
+// withoutShare cuts off the share in whole % that a warning begins with, because it differs from
+// row to row.
 func withoutShare(text string) (rest string, s span) {
 	number, rest, ok := strings.Cut(text, " % ")
 	if n, err := strconv.Atoi(number); ok && err == nil {
@@ -401,5 +401,5 @@ func (s span) text() string {
 	return fmt.Sprintf("%d–%d ", s.low, s.high)
 }
 
-// maxNamed is how many rows a warning names.
+// maxNamed is the largest number of rows that a warning names.
 const maxNamed = 4

@@ -14,7 +14,7 @@ var scaleView = view{study: sample.StudyScale, columns: scaleColumns, above: blo
 	brief: briefCrowds, briefTitle: crowdTitle, detailed: "least and most of a client, CPU, paths",
 	briefNotes: "S×C×P: servers × client containers × processes in each. fair: Jain's index over the clients; 1 is even shares."}
 
-// scaleColumns are the columns of a scaling study.
+// scaleColumns returns the columns of a scaling study.
 func scaleColumns(r *analysis.Report, load string) []column {
 	w := workload.Of(loadOf(r, load))
 	rate, by, unit := w.Rate, float64(giga), "Gbit/s"
@@ -34,7 +34,7 @@ func scaleColumns(r *analysis.Report, load string) []column {
 	}
 	if slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return c.Shape.Procs > 1 }) {
 		out = append(out, crowd([2]string{"process", "min"}, workload.ProcessMin, by))
-		if !w.Trips { // where there is no room for it
+		if !w.Trips { // if space is short
 			out = append(out, column{figures("", "Jain"), index(workload.ProcessFairness)})
 		}
 	}
@@ -52,7 +52,7 @@ func scaleColumns(r *analysis.Report, load string) []column {
 
 const kilo = 1e-3 // 1/s to 1000/s
 
-// firstShape is the shape that others are held against.
+// firstShape returns the shape that others are compared with.
 func firstShape(cells []analysis.Cell) string {
 	if len(cells) == 0 {
 		return ""
@@ -60,7 +60,7 @@ func firstShape(cells []analysis.Cell) string {
 	return cells[0].Shape.String()
 }
 
-// briefCrowds are the columns of a scaling study's summary.
+// briefCrowds returns the columns of a scaling study's summary.
 func briefCrowds(r *analysis.Report, cells []analysis.Cell) []column {
 	rate := workload.Of(loadOf(r, cells[0].Load)).Rate
 	unit, by := fitting(r, cells[0].Load, rate)
@@ -108,12 +108,12 @@ func index(metric string) func(analysis.Cell) document.Cell {
 	}
 }
 
-// legend says what the columns of a scaling study are.
+// legend explains the columns of a scaling study.
 const legend = "S×C×P: server containers × client containers × client processes in each. Jain's index of fairness is 1 " +
 	"where all get the same and 1/n where one of n gets all; min, max and index are over the client containers, those under " +
 	"process over the processes."
 
-// scaling is a cell's metric against the same mode's first shape.
+// scaling prints a cell's metric relative to the same mode's first shape.
 func scaling(metric string) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		if x := c.Metrics[metric].Scaling; x != nil {
@@ -123,7 +123,7 @@ func scaling(metric string) func(analysis.Cell) document.Cell {
 	}
 }
 
-// blocks names the mode and its path above the first of its shapes.
+// blocks names the mode and its path above the first of the mode's shapes.
 func blocks(cells []analysis.Cell, i int) document.Text {
 	c := cells[i]
 	if i > 0 && cells[i-1].Label() == c.Label() {

@@ -1,6 +1,5 @@
-// Package show makes documents of reports, by a view for each study, and writes documents
-// for people and for programs, in each of Formats. It does no arithmetic beyond scaling base
-// units for print.
+// Package show makes documents of reports, with a view for each study, and writes them for people
+// and for programs, in each of Formats. Its only arithmetic is to scale base units for print.
 package show
 
 // Options say how a document is written.
@@ -9,5 +8,5 @@ type Options struct {
 	Width int  // columns of the text; 0 is DefaultWidth
 }
 
-// DefaultWidth is the text's width in columns.
+// DefaultWidth is the width of text in columns unless Options sets another.
 const DefaultWidth = 100

@@ -9,15 +9,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// unmeasured is what is not measured for one reason: from where each is not.
+// unmeasured collects the rows that are not measured for one reason, and the places from which each
+// is not.
 type unmeasured struct {
 	reason, remedy, on string
 	labels             []string
 	from               map[string][]string // by label
 }
 
-// NotMeasured says what is not measured, why, and what to try: a sentence for each
-// reason. On is put before what a backend cannot build; it may be nil.
+// NotMeasured says what is not measured, why, and what to try, in one sentence per reason. on
+// returns a prefix for what a backend cannot build; it may be nil.
 func NotMeasured(skips []sample.Skip, on func(string) string) []string {
 	var all []*unmeasured
 	for _, s := range skips {
@@ -65,7 +66,7 @@ func (u *unmeasured) String() string {
 	return text
 }
 
-// who names them; those that are not measured from the same places together.
+// who names the rows. Rows that are not measured from the same places are named together.
 func (u *unmeasured) who() string {
 	var parts []string
 	left := slices.Clone(u.labels)

@@ -10,8 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// addedColumn is what the modes of a group add to the baseline's median time; ok is
-// false if that is not known of any, or shown elsewhere.
+// addedColumn shows what a group's modes add to the baseline's median time. ok is false if no mode
+// has that figure, or if another table shows it.
 func addedColumn(r *analysis.Report, cells []analysis.Cell) (col column, ok bool) {
 	w := workload.Of(loadOf(r, cells[0].Load))
 	metric := w.Primary
@@ -20,14 +20,14 @@ func addedColumn(r *analysis.Report, cells []analysis.Cell) (col column, ok bool
 		return col, false
 	}
 	known := func(c analysis.Cell) bool { return !c.Shape.Crowd() && c.Metrics[metric].Price != nil }
-	plain := func(p analysis.Price) string { // its verdict is the ratio's, which stands beside it
+	plain := func(p analysis.Price) string { // its verdict is that of the ratio in the next column
 		p.Verdict = stats.Costs
 		return show(p)
 	}
 	return column{texts(addedHead, w.Adds), adds(metric, plain)}, slices.ContainsFunc(cells, known)
 }
 
-// ratioLegend says what the ratios are of.
+// ratioLegend says what the ratios compare.
 func ratioLegend(r *analysis.Report) string {
 	const quotient = "hey need not be a quotient of two rows."
 	sliced := slicesInWords(r)
@@ -41,7 +41,8 @@ func ratioLegend(r *analysis.Report) string {
 	return text + ". T" + quotient + unpairedWords(r)
 }
 
-// unpairedWords says what it is worth that the rows took turns.
+// unpairedWords says by how much ratios would be off if the modes had not taken turns, or returns
+// "" if that is not known.
 func unpairedWords(r *analysis.Report) string {
 	if len(r.Unpaired) == 0 {
 		return ""
@@ -64,7 +65,7 @@ func inPercents(x float64) string {
 	return fmt.Sprintf("%.0f %%", percent*x)
 }
 
-// slicesInWords says how many epochs of slices the loads had that were measured so:
+// slicesInWords lists the loads that were measured in slices and their number of epochs, as in
 // "bulk and rr in 12 epochs of slices of 4 ms".
 func slicesInWords(r *analysis.Report) []string {
 	var texts []string
@@ -86,7 +87,7 @@ func slicesInWords(r *analysis.Report) []string {
 	return texts
 }
 
-// epochs are those in which a cell of the load was measured.
+// epochs returns the number of epochs in which a cell of the load was measured.
 func epochs(r *analysis.Report, load string) int {
 	n := 0
 	for _, c := range r.Cells {
@@ -97,7 +98,7 @@ func epochs(r *analysis.Report, load string) int {
 	return n
 }
 
-// visited are the loads that have cells and no slices.
+// visited returns the loads that have cells but no slices.
 func visited(r *analysis.Report) []string {
 	return analysis.Distinct(slices.DeleteFunc(slices.Clone(r.Cells), func(c analysis.Cell) bool { return loadOf(r, c.Load).Slice > 0 }),
 		func(c analysis.Cell) string { return c.Load })

@@ -16,9 +16,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Summary is the document of a judged run for those who want the answer: a small table for each
-// load and placement, what changes how these are read, and the answer last, where a terminal shows
-// it. Runs without an answer, and meshes, have their whole report.
+// Summary returns the short document of a judged run: a small table for each load and placement,
+// what changes how to read it, and last the answer, where a terminal shows it. For runs without an
+// answer, and for meshes, it returns the whole report.
 func Summary(r judge.Report) document.Document {
 	base := r.Base()
 	whole, isMesh := r.(*mesh.Report)
@@ -34,7 +34,7 @@ func Summary(r judge.Report) document.Document {
 		d.Sections = append(d.Sections, p.Section)
 	}
 	d.Sections = append(d.Sections, absent(base)...)
-	const thinTail = "thin-tail" // of percentiles that only the details have
+	const thinTail = "thin-tail" // the code about percentiles that only the details show
 	if w := warningsBut(base, viewOf(base).hides, thinTail); len(w) > 0 {
 		d.Sections = append(d.Sections, fewest(w[0]))
 	}
@@ -54,13 +54,13 @@ func Summary(r judge.Report) document.Document {
 	return d
 }
 
-// answerSection is the question with its answer.
+// answerSection returns the question with its answer.
 func answerSection(a *analysis.Answer) document.Section {
 	return document.Section{Title: document.Strongly(a.Question),
 		Blocks: []document.Block{document.List{Topic: document.Answer, Items: a.Text, Level: 1}}}
 }
 
-// briefly is the small table of a group.
+// briefly returns the small table of a group.
 func briefly(r *analysis.Report, cells []analysis.Cell) document.Section {
 	v := viewOf(r)
 	cols := v.brief(r, cells)
@@ -80,7 +80,7 @@ func briefly(r *analysis.Report, cells []analysis.Cell) document.Section {
 	return s
 }
 
-// briefTitle says what a group's figures are of, and which direction is good.
+// briefTitle says what a group's figures measure and which direction is good.
 func briefTitle(r *analysis.Report, cells []analysis.Cell) document.Text {
 	c := cells[0]
 	l := loadOf(r, c.Load)
@@ -96,7 +96,7 @@ func direction(m workload.Metric) string {
 	return "less is better"
 }
 
-// briefColumns are at most four columns of figures: the ratio, the figure itself, what is
+// briefColumns returns at most four columns of figures: the ratio, the figure itself, what is
 // added, the verdict.
 func briefColumns(r *analysis.Report, cells []analysis.Cell) []column {
 	first := []column{
@@ -109,12 +109,13 @@ func briefColumns(r *analysis.Report, cells []analysis.Cell) []column {
 	return briefFigures(r, cells, first, r.Plan.Baseline)
 }
 
-// briefFigures are those columns behind the row's names, with the baseline's in the head.
+// briefFigures returns the same columns behind the columns of the row's names, with the baseline's
+// figure in the head.
 func briefFigures(r *analysis.Report, cells []analysis.Cell, first []column, baseline string) []column {
 	c := cells[0]
 	unit, scale := fitting(r, c.Load, c.Primary)
 	added, hasAdded := briefAdded(r, cells)
-	if added.Head[1] == "ms" && unit == "s" { // one unit for both
+	if added.Head[1] == "ms" && unit == "s" { // use one unit for both
 		unit, scale = "ms", milli
 	}
 	out := append(first,
@@ -129,7 +130,7 @@ func briefFigures(r *analysis.Report, cells []analysis.Cell, first []column, bas
 // percentHead begins the head of the column that is drawn.
 const percentHead = "% of"
 
-// percentCell is the ratio in %, with its interval or without.
+// percentCell prints the ratio in %, with its interval if interval is true.
 func percentCell(metric string, interval bool) func(c analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		x := c.Metrics[metric].Ratio
@@ -143,14 +144,14 @@ func percentCell(metric string, interval bool) func(c analysis.Cell) document.Ce
 	}
 }
 
-// inPercent is a ratio below a head that says %.
+// inPercent returns a ratio for a column whose head says %.
 func inPercent(x analysis.Ratio, interval bool) document.Cell {
 	text := x.Percent()
 	if !interval {
 		text, _, _ = strings.Cut(text, " (")
 	}
 	cell := ratioCell(strings.Replace(text, " %", "", 1), x)
-	if x.N < 2 { // it has none
+	if x.N < 2 { // a single round has no interval
 		cell.Number.Low, cell.Number.High = nil, nil
 	}
 	return cell
@@ -159,8 +160,8 @@ func inPercent(x analysis.Ratio, interval bool) document.Cell {
 // addedHead begins the head of what a mode adds.
 const addedHead = "added"
 
-// briefAdded is what a mode adds, with its interval in parentheses. ok is false of loads
-// that no time decides.
+// briefAdded shows what a mode adds, with its interval in parentheses. ok is false for loads whose
+// primary metric is not a time.
 func briefAdded(r *analysis.Report, cells []analysis.Cell) (col column, ok bool) {
 	c := cells[0]
 	col, ok = addedColumn(r, cells)
@@ -192,7 +193,7 @@ func verdictCell(c analysis.Cell) document.Cell {
 	return document.Cell{Text: orDash(string(verdictOf(c)))}
 }
 
-// plotOf draws a table's ratios on one scale, with what is called the same.
+// plotOf draws a table's ratios on one scale, with the range that counts as the same.
 func plotOf(r *analysis.Report, cols []column, t document.Table) *document.Plot {
 	at := slices.IndexFunc(cols, func(c column) bool { return c.Head[0] == percentHead || strings.HasPrefix(c.Head[1], percentHead+" ") })
 	if at < 0 {
@@ -204,11 +205,11 @@ func plotOf(r *analysis.Report, cols []column, t document.Table) *document.Plot 
 }
 
 const (
-	leastPlot   = 12 // columns: with fewer nothing is drawn
+	leastPlot   = 12 // columns: with fewer, no plot is drawn
 	leastPhrase = 12 // columns
 )
 
-// fewest are the first of a list's points, and how many more there are.
+// fewest shortens a list to its first points and says how many more there are.
 func fewest(s document.Section) document.Section {
 	const most = 3
 	l := s.Blocks[0].(document.List)
@@ -219,7 +220,7 @@ func fewest(s document.Section) document.Section {
 	return s
 }
 
-// proven is how far the bytes of what is shown were counted.
+// proven says how far the bytes of the shown results were counted.
 func proven(r *analysis.Report) string {
 	if r.Study == sample.StudyEndpoints {
 		return endpoints.Uncounted
@@ -227,7 +228,7 @@ func proven(r *analysis.Report) string {
 	return analysis.Witnessed(r)
 }
 
-// provenance is where what is shown is from.
+// provenance says where the shown results are from.
 func provenance(r *analysis.Report) string {
 	facts := append([]string{runText(r)}, placeFacts(r)...)
 	return strings.Join(append(facts, viewOf(r).detailed+": --details"), document.Facts)

@@ -29,7 +29,7 @@ func curveHeads(cells []analysis.Cell, i int) document.Text {
 	return head
 }
 
-// pointColumn is the value at which a row was measured.
+// pointColumn shows the value at which a row was measured.
 func pointColumn(r *analysis.Report) column {
 	head := figures("", "point")
 	if r.Plan.Sweep != nil {
@@ -42,7 +42,7 @@ func sweepColumns(r *analysis.Report, load string) []column {
 	return append(columnsWith(r, load, []column{pointColumn(r)}, "to "+r.Plan.Baseline), bandColumn(r))
 }
 
-// briefSweep are a summary's columns: those of a comparison, but for a word on the curve in the
+// briefSweep returns a summary's columns. They are a comparison's, with a word about the curve in
 // place of the verdict.
 func briefSweep(r *analysis.Report, cells []analysis.Cell) []column {
 	out := briefFigures(r, cells, []column{pointColumn(r)}, r.Plan.Baseline)
@@ -50,7 +50,7 @@ func briefSweep(r *analysis.Report, cells []analysis.Cell) []column {
 	return out
 }
 
-// bandColumn says what is certain of a point for its curve.
+// bandColumn shows what is certain about a point on its curve.
 func bandColumn(r *analysis.Report) column {
 	const percent = 100
 	head := texts("", "certain")

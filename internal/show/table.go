@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// tableFormat writes text for people, in lines of at most so many columns.
+// tableFormat writes text for people, in lines of at most Options.Width columns.
 var tableFormat = Format{Name: "table", write: writeTable}
 
 func writeTable(w io.Writer, d document.Document, o Options) error {
@@ -24,7 +24,7 @@ func writeTable(w io.Writer, d document.Document, o Options) error {
 	return err
 }
 
-// document prints sections, with an empty line between them.
+// document prints sections, separated by empty lines.
 func (p *printer) document(d document.Document) {
 	p.fitTogether(d)
 	for n, s := range d.Sections {
@@ -67,13 +67,13 @@ func (p *printer) block(b document.Block) {
 	}
 }
 
-// spaces are those before text of a level.
+// spaces returns the indentation of text at a level.
 func spaces(level int) string { return strings.Repeat(" ", indent*level) }
 
-// indent is how much further right each level is.
+// indent is the number of columns that each level adds.
 const indent = 2
 
-// text is a line with its styles.
+// text returns a line with its styles.
 func (p *printer) text(t document.Text) string {
 	var b strings.Builder
 	for _, s := range t {
@@ -89,8 +89,8 @@ func (p *printer) paragraph(x document.Paragraph) {
 	}
 }
 
-// command prints a command so that it can be pasted: it is broken before flags and routes, or at
-// words where nothing is quoted, and a line that goes on ends with a backslash.
+// command prints a command so that it can be pasted. It breaks lines before flags and routes, or at
+// words that are not quoted, and ends each continued line with a backslash.
 func (p *printer) command(c string) {
 	const margin, tail = "    ", " \\"
 	line := margin
@@ -117,10 +117,10 @@ func (p *printer) command(c string) {
 	p.line(line)
 }
 
-// routeWord is how a route begins among a command's words.
+// routeWord matches the start of a route among a command's words.
 var routeWord = regexp.MustCompile(`^[a-z]+=`)
 
-// commandParts splits a command before its flags and routes. A flag's value is part of it.
+// commandParts splits a command before its flags and routes. A flag keeps its value.
 func commandParts(c string) (out []string) {
 	last := ""
 	for _, word := range strings.Split(c, " ") {
@@ -156,7 +156,7 @@ func (p *printer) route(r document.Route) {
 	}
 }
 
-// counters prints what a hop counted behind the line of its route, as a column where that fits.
+// counters prints what a hop counted after the line of its route, as a column if that fits.
 func (p *printer) counters(bar string, cs []document.Counter) {
 	lines := func(format string) (out []string, fits bool) {
 		fits = true
@@ -175,10 +175,10 @@ func (p *printer) counters(bar string, cs []document.Counter) {
 	}
 }
 
-const whatWidth = 12 // columns of what is counted
+const whatWidth = 12 // columns for the name of a counter
 
-// fitTogether finds the layouts of the tables that share one: the first in which the
-// widest of them fits.
+// fitTogether chooses the layout of tables that share one: the first in which the widest of them
+// fits.
 func (p *printer) fitTogether(d document.Document) {
 	together := map[string][]document.Table{}
 	var names []string

@@ -9,8 +9,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// trendRows returns tables with a row for each trend: the newest ratio, by how much it differs from
-// the run before, and a bar for each run. Ratios of one run only are counted, unless all are.
+// trendRows returns tables with a row for each trend. A row has the newest ratio, its difference
+// from the run before, and a bar for each run. Trends with a single run are only counted, unless
+// all have a single run.
 func trendRows(lines []trend.Trend) (out []document.Section) {
 	several := func(l trend.Trend) bool { return len(l.Points) > 1 }
 	shown := slices.Clone(lines)
@@ -59,7 +60,7 @@ func trendTitle(l trend.Trend, all []trend.Trend) string {
 		l.Work+pin, metricWord(l.Metric), l.Baseline, better)
 }
 
-// trendOn names the backend of a trend among others; "" if all have the same.
+// trendOn names the backend of a trend, or returns "" if all trends have the same.
 func trendOn(l trend.Trend, all []trend.Trend) string {
 	if !slices.ContainsFunc(all, func(other trend.Trend) bool { return other.On != l.On }) {
 		return ""
@@ -67,7 +68,7 @@ func trendOn(l trend.Trend, all []trend.Trend) string {
 	return " on " + l.On
 }
 
-// trendRow returns the row of a trend that has a point at least.
+// trendRow returns the row of a trend, which must have at least one point.
 func trendRow(l trend.Trend) document.Row {
 	last := len(l.Points) - 1
 	now := l.Points[last]

@@ -12,35 +12,34 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// view is how a study's cells are laid out. What is nil or empty is as in a comparison.
+// view says how a study's cells are laid out. Fields that are nil or empty are as in a comparison.
 type view struct {
 	study   string
 	columns func(r *analysis.Report, load string) []column
 	title   func(r *analysis.Report, cells []analysis.Cell) string
-	// above is what stands above a row; nil: nothing.
+	// above returns the text above a row; nil: no text.
 	above   func(cells []analysis.Cell, i int) document.Text
-	layouts []document.Layout // that are tried
-	single  bool              // without a second table of what else a load has
-	// notes are said of the columns, legend of how figures are made of visits.
+	layouts []document.Layout // tried in this order
+	single  bool              // there is no second table of a load's other figures
+	// notes explain the columns; legend explains how figures are made from visits.
 	notes  string
 	legend func(r *analysis.Report) string
-	hides  string // the code of a warning about what the tables do not show
-	// brief and briefTitle are of the tables of a summary, detailed what only the details
-	// have.
+	hides  string // code of a warning about figures that the tables do not show
+	// brief and briefTitle make the tables of a summary; detailed names what only the details show.
 	brief      func(r *analysis.Report, cells []analysis.Cell) []column
 	briefTitle func(r *analysis.Report, cells []analysis.Cell) document.Text
 	detailed   string
-	briefNotes string // what the columns are
+	briefNotes string // explain the columns
 }
 
-// withPaths are the layouts of tables whose rows have a path, onlyGaps those of others.
+// withPaths are the layouts of tables whose rows have a path; onlyGaps are those of other tables.
 var (
 	withPaths = []document.Layout{{}, {Short: true}, {Short: true, Tight: true}, {Short: true, Tight: true, Terse: true},
 		{Below: true}, {Below: true, Tight: true}, {Below: true, Tight: true, Terse: true}}
 	onlyGaps = []document.Layout{{}, {Tight: true}}
 )
 
-// views are those of the studies; the first is of a comparison.
+// views lists the studies' views; the first is for comparisons.
 var views = []view{
 	{columns: comparisonColumns, title: comparisonTitle, layouts: withPaths, legend: ratioLegend,
 		brief: briefColumns, briefTitle: briefTitle, detailed: "CPU, percentiles, paths"},
@@ -85,10 +84,10 @@ func comparisonTitle(r *analysis.Report, cells []analysis.Cell) string {
 	return fmt.Sprintf("%s %s container%s, %s", printable.Capital(placeWords(c.From)), arrow(l), sayOn(r, c.On), describeLoad(r, c.Load)) + r.Plan.SayPin(c.Pin)
 }
 
-// placeWords are a placement's in a sentence.
+// placeWords names a placement within a sentence.
 func placeWords(from string) string { return mode.Placement(from).Words() }
 
-// arrow is where a load's payload goes.
+// arrow shows the direction of a load's payload.
 func arrow(l sample.Load) string {
 	switch o := workload.BulkOf(l); {
 	case o.Bidir:

@@ -10,22 +10,22 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// wrapped prints s behind indent and breaks it at sep where it is too long.
+// wrapped prints s behind indent and, if it is too long, breaks it at sep.
 func (p *printer) wrapped(indent, s, sep string) {
 	for _, l := range p.broken(indent, s, sep) {
 		p.line(l)
 	}
 }
 
-// broken returns s behind indent in lines of at most the printer's width, broken at sep; further
-// lines are indented by two more. What is longer than a line is broken at words, and a word that is
-// longer has a line of its own.
+// broken returns s behind indent in lines of at most the printer's width, broken at sep. Further
+// lines are indented by two more columns. A part that is longer than a line is broken at words, and
+// a word that is longer has its own line.
 func (p *printer) broken(indent, s, sep string) []string {
 	return brokenAt(p.width, indent, s, sep)
 }
 
-// Wrap returns text in lines of at most the given number of columns, broken at words as those of a
-// document; further lines are indented by two columns.
+// Wrap breaks text at words into lines of at most the given number of columns, as documents do.
+// Further lines are indented by two columns.
 func Wrap(text string, columns int) []string { return brokenAt(columns, "", text, document.Words) }
 
 func brokenAt(columns int, indent, s, sep string) []string {
@@ -80,11 +80,12 @@ func shorterThan(columns int, all []piece, sep string) []piece {
 	return out
 }
 
-// piece is text that stays on one line, behind what separates it from the piece before it there.
+// piece is text that stays on one line, with the separator before it if it is not first on its
+// line.
 type piece struct{ before, text string }
 
-// pieces returns the pieces of s between which a line may end. At words these are the words, of which
-// a number and its unit are one, and the hops of a path.
+// pieces splits s where a line may end. If sep is Words, the pieces are words and the hops of a
+// path; a number and its unit are one piece.
 func pieces(s, sep string) []piece {
 	var out []piece
 	for i, word := range strings.Split(s, sep) {
@@ -106,7 +107,7 @@ func pieces(s, sep string) []piece {
 // hopJoin stands between the hops of a path.
 const hopJoin = "·"
 
-// hops splits a path behind each of its hops but the last; any other word is one.
+// hops splits a path after each hop but the last. Any other word is one piece.
 func hops(word string) []string {
 	all := strings.SplitAfter(word, hopJoin)
 	for i, hop := range all {
@@ -119,12 +120,12 @@ func hops(word string) []string {
 	return all
 }
 
-// together reports whether no line ends between two words, which may be styled.
+// together reports whether no line may end between two words, which may be styled.
 func together(before, word string) bool {
 	return document.Together(ansi.Strip(before), ansi.Strip(word))
 }
 
-// linesWidth returns the columns of the widest line of a text.
+// linesWidth returns the width of a text's widest line in columns.
 func linesWidth(text string) int {
 	most := 0
 	for _, l := range strings.Split(text, "\n") {
