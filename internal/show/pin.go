@@ -84,7 +84,7 @@ func pinColumns(r *analysis.Report, cells []analysis.Cell, first []column, basel
 		}
 		out = append(out, column{document.Column{Head: [2]string{"", percentHead + " " + baseline}, Spare: hasAdded}, onPin(r, p.Name, share)},
 			column{document.Column{Head: [2]string{"", unit}, Right: true}, onPin(r, p.Name, scaled(c.Primary, scale))})
-		out[at].Head[0] = analysis.PinWords(p.Name) // this head also covers the next columns, which have none here
+		out[at].Head[0] = analysis.PinWords(p.Name) // covers the next columns too
 	}
 	return append(out, column{texts("", "verdict"), pinVerdict(r)})
 }

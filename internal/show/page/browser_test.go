@@ -25,7 +25,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// browser is a Chromium. Without one the test is skipped, except where it should be there.
+// browser returns the path of a Chromium. If there is none, the test is skipped, or fails where one
+// is required.
 func browser(t *testing.T) string {
 	for _, name := range []string{"chromium", "google-chrome", "google-chrome-stable", "chromium-browser"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -39,14 +40,14 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// hostile is what a name in a results file may be; smuggled is what must not work even if
-// it got into the page.
+// hostile is a possible name in a results file. smuggled must not work even if it got into the
+// page.
 const (
 	hostile  = `<img src="http://192.0.2.1/a" onerror="document.title='owned'">`
 	smuggled = `<script>document.title = "owned"</script><img src="http://192.0.2.1/b" alt="">`
 )
 
-// everyChart is a page with the charts of all studies, and a hostile label in each.
+// everyChart returns a page with the charts of all studies and a hostile label in each.
 func everyChart(t *testing.T) view {
 	var all []group
 	for _, r := range []judge.Report{comparison(t), climbed(t), crowds(t), cluster(t)} {
@@ -63,8 +64,8 @@ func everyChart(t *testing.T) view {
 	return v
 }
 
-// dump has the browser draw a page, and returns what it made of it, what it logged and the
-// requests that it sent.
+// dump makes the browser draw a page. It returns the resulting document, what the browser logged
+// and the requests that it sent.
 func dump(t *testing.T, page []byte) (root *html.Node, console, requests []string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.html")
@@ -85,7 +86,7 @@ func dump(t *testing.T, page []byte) (root *html.Node, console, requests []strin
 	}
 	proxy.Start()
 	defer proxy.Close()
-	const patience = 2 * time.Minute // on a busy machine
+	const patience = 2 * time.Minute // for a busy machine
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	c := exec.CommandContext(ctx, browser(t), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir="+t.TempDir(),
@@ -111,9 +112,9 @@ func dump(t *testing.T, page []byte) (root *html.Node, console, requests []strin
 	return root, console, slices.Clone(requests)
 }
 
-// The charts of all studies are drawn with the right figures at the right places, without an
-// error and without a request. The page's policy blocks both things that are smuggled in, and
-// says so: what else the console had would be seen, too.
+// The charts of all studies are drawn with the right figures in the right places, without an error
+// and without a request. The page's policy blocks both smuggled things and logs that, which shows
+// that the test would see any other console message.
 func TestInABrowser(t *testing.T) {
 	v := everyChart(t)
 	var page bytes.Buffer
@@ -227,8 +228,8 @@ func drawn(t *testing.T, svg *html.Node, c chart) {
 	linear(t, values, places)
 }
 
-// linear checks that places are a linear function of values, to a pixel or two (bars are
-// inset by parts of one).
+// linear checks that places are a linear function of values, within a pixel or two (bars are inset
+// by fractions of one).
 func linear(t *testing.T, values, places []float64) {
 	if len(values) < 2 {
 		t.Fatalf("%d marks", len(values))
@@ -250,8 +251,8 @@ func linear(t *testing.T, values, places []float64) {
 
 var moved = regexp.MustCompile(`translate\(([-\d.e]+),\s*([-\d.e]+)\)`)
 
-// labelled are the marks that have a label: x, y and width in px. What is in a moved facet
-// is where the facet is.
+// labelled returns the labelled marks: x, y and width in px. Marks in a translated facet are placed
+// relative to the page.
 func labelled(n *html.Node) map[string][]float64 {
 	out := map[string][]float64{}
 	var walk func(n *html.Node, x, y float64)

@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// The committed bundle is of the sources that are here: build.mjs writes their checksum
-// into it.
+// The committed bundle was built from the present sources: build.mjs writes their checksum into it.
 func TestBundleIsOfTheseSources(t *testing.T) {
 	files, err := filepath.Glob("web/src/*")
 	if err != nil || len(files) == 0 {
@@ -31,7 +30,7 @@ func TestBundleIsOfTheseSources(t *testing.T) {
 	}
 }
 
-// Where the packages are installed, building again gives the same bytes.
+// Building again gives the same bytes. The test needs the installed npm packages.
 func TestBundleIsReproducible(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if _, missing := os.Stat("web/node_modules/esbuild"); err != nil || missing != nil {
@@ -50,7 +49,7 @@ func TestBundleIsReproducible(t *testing.T) {
 	}
 }
 
-// The bundle keeps the licences of what is in it, and cannot end its element.
+// The bundle keeps its packages' licences and cannot end its script element.
 func TestBundle(t *testing.T) {
 	b := asset("page.js")
 	for _, s := range []string{"@observablehq/plot 0.", "Copyright 2020-2025 Observable", "d3-scale 4.", "Copyright 2010-"} {

@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// titles returns what the page is called, and the command of such runs.
+// titles returns the page's title and the command that makes such runs.
 func titles(r judge.Report) (title, command string) {
 	base := r.Base()
 	switch base.Study {
@@ -34,7 +34,7 @@ func titles(r judge.Report) (title, command string) {
 	return "What container network modes cost", "toll compare"
 }
 
-// groupsOf are the charts of a report.
+// groupsOf returns the charts of a report.
 func groupsOf(r judge.Report) []group {
 	switch r := r.(type) {
 	case *mesh.Report:
@@ -45,7 +45,7 @@ func groupsOf(r judge.Report) []group {
 	return cellGroups(r.Base())
 }
 
-// cellGroups are those of cells: one for each placement, load and backend.
+// cellGroups returns a group of charts for each placement, load and backend.
 func cellGroups(r *analysis.Report) []group {
 	var out []group
 	several := slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return c.On != r.Cells[0].On })
@@ -55,7 +55,8 @@ func cellGroups(r *analysis.Report) []group {
 	for rest := r.Cells; len(rest) > 0; {
 		first := rest[0]
 		n := slices.IndexFunc(rest, func(c analysis.Cell) bool {
-			// A search's baseline is first in its groups, and the next search's may be in a like one.
+			// A search's baseline comes first in its groups. Split before it, because the groups of
+			// the next search may have the same place and load.
 			return c.From != first.From || c.Load != first.Load || c.On != first.On || c.Pin != first.Pin || modes && c.Baseline && c.Mode != first.Mode
 		})
 		if n < 0 {
@@ -78,7 +79,7 @@ func cellGroups(r *analysis.Report) []group {
 	return out
 }
 
-// cellCharts are the charts of cells that are compared.
+// cellCharts returns the charts that compare the given cells.
 func cellCharts(r *analysis.Report, l sample.Load, cells []analysis.Cell) []chart {
 	w := workload.Of(l)
 	if r.Plan.Sweep != nil {
@@ -95,7 +96,7 @@ func cellCharts(r *analysis.Report, l sample.Load, cells []analysis.Cell) []char
 		add(scalingChart(cells, workload.ClientFairness, "Fairness between clients (Jain's index)"))
 		add(scalingChart(cells, w.CPU(), metricName(w.CPU(), "CPU time")))
 	}
-	if r.Study != sample.StudyLadder { // whose prices are against the rung below
+	if r.Study != sample.StudyLadder { // a ladder's prices compare with the rung below instead
 		for _, m := range judged(w) {
 			add(ratioChart(r, cells, m, metricName(m, w.Noun)))
 		}
@@ -107,7 +108,7 @@ func cellCharts(r *analysis.Report, l sample.Load, cells []analysis.Cell) []char
 	return all
 }
 
-// judged are the metrics of a load that interval plots show.
+// judged returns the metrics of a load that interval plots show.
 func judged(w workload.Workload) []string {
 	out := []string{w.Primary}
 	for _, m := range []string{workload.LatencyP99, w.CPU()} {
@@ -118,7 +119,7 @@ func judged(w workload.Workload) []string {
 	return out
 }
 
-// scaleOf is the scale for a metric of these cells.
+// scaleOf returns the scale for a metric of the cells.
 func scaleOf(cells []analysis.Cell, metric string) scale {
 	var xs []float64
 	unit := ""
@@ -130,8 +131,8 @@ func scaleOf(cells []analysis.Cell, metric string) scale {
 	return scaleFor(unit, largest(xs...))
 }
 
-// mostPoints is how many rounds of a row a strip shows; of more it shows every second,
-// third …
+// mostPoints is the number of rounds of a row that a strip shows. If there are more, it shows every
+// second, third and so on.
 const mostPoints = 400
 
 // stripChart shows a metric round by round.
@@ -184,7 +185,7 @@ func curveChart(cells []analysis.Cell) (c chart, ok bool) {
 	for _, cell := range cells {
 		for _, q := range cell.Latencies {
 			most = append(most, q.Seconds)
-			break // the scale of what is usual
+			break // usual latencies set the scale
 		}
 	}
 	unit := scaleFor("s", largest(most...))

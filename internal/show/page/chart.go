@@ -11,24 +11,24 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// chart is a drawing and its figures as a table, which is its text alternative.
+// chart is a drawing and a table of its figures, which is its text alternative.
 type chart struct {
 	ID    string         `json:"id"`
 	Kind  string         `json:"kind"` // a file of web/src; "": only the table
 	Title string         `json:"title"`
 	Spec  any            `json:"spec"`
-	How   string         `json:"-"` // to read it
+	How   string         `json:"-"` // how to read it
 	Table document.Table `json:"-"`
 }
 
-// intervals are dots with their intervals against a line.
+// intervals are dots with their intervals, plotted against a line.
 type intervals struct {
 	Axis string      `json:"axis"`
-	Line *float64    `json:"line,omitempty"` // of the baseline
-	Band *[2]float64 `json:"band,omitempty"` // of what counts as the same
-	// Beside is what the rows' second values are, which are diamonds; "": there are none.
+	Line *float64    `json:"line,omitempty"` // the baseline
+	Band *[2]float64 `json:"band,omitempty"` // what counts as the same
+	// Beside names the rows' second values, which are drawn as diamonds; "": there are none.
 	Beside string `json:"beside,omitempty"`
-	// Limits are where the axis ends; what lies beyond is cut, and marked. Nil: nothing does.
+	// Limits are the ends of the axis. What lies beyond is cut and marked. Nil: nothing is cut.
 	Limits *[2]float64   `json:"limits,omitempty"`
 	Rows   []intervalRow `json:"rows"`
 }
@@ -43,12 +43,12 @@ type intervalRow struct {
 	High    *float64 `json:"high,omitempty"`
 	Verdict string   `json:"verdict"`
 	Text    string   `json:"text"`
-	More    string   `json:"more,omitempty"` // where there is space for it
-	// Beside is the second value; without a verdict it is the only one.
+	More    string   `json:"more,omitempty"` // shown if space permits
+	// Beside is the second value. In a row without a verdict it is the only value.
 	Beside *float64 `json:"beside,omitempty"`
 }
 
-// lines are curves: points of each series.
+// lines are the curves of several series.
 type lines struct {
 	Axis   string `json:"axis"`
 	Series []line `json:"series"`
@@ -59,21 +59,21 @@ type line struct {
 	Points [][2]float64 `json:"points"`
 }
 
-// strips are each row's values by round.
+// strips are the rows' values by round.
 type strips struct {
 	Axis     string `json:"axis"`
 	Baseline string `json:"baseline"`
-	// Top is where the axis of the values ends; rounds above it are drawn there, and marked. Nil: at
-	// the highest.
+	// Top is the end of the values' axis. Higher rounds are drawn there and marked. Nil: the axis
+	// reaches the highest round.
 	Top  *float64 `json:"top,omitempty"`
 	Rows []line   `json:"rows"`
 }
 
-// stacks are what sums are made of.
+// stacks are bars that show the parts of sums.
 type stacks struct {
 	Axis   string     `json:"axis"`
 	Parts  []string   `json:"parts"`
-	Colors string     `json:"colors"` // the stem of their CSS variables
+	Colors string     `json:"colors"` // stem of the CSS variables of the parts' colours
 	Whole  float64    `json:"whole,omitempty"`
 	Dense  bool       `json:"dense,omitempty"`
 	Rows   []stackRow `json:"rows"`
@@ -85,13 +85,13 @@ type stackRow struct {
 	Text   string    `json:"text"`
 }
 
-// scale is how figures of a base unit are shown.
+// scale converts figures from a base unit to the unit in which they are shown.
 type scale struct {
 	by   float64
 	unit string
 }
 
-// scaleFor is the scale in which values up to the largest are read best.
+// scaleFor returns the scale that suits values up to the largest.
 func scaleFor(unit string, largest float64) scale {
 	steps := map[string][]scale{
 		"s":     {{1, "s"}, {1e3, "ms"}, {1e6, "µs"}},
@@ -112,12 +112,12 @@ func scaleFor(unit string, largest float64) scale {
 	return scale{1, unit}
 }
 
-// text is a value with three digits and its unit.
+// text returns a value with three digits and its unit.
 func (s scale) text(x float64) string {
 	return strings.TrimSpace(three(x*s.by) + " " + s.unit)
 }
 
-// three is x with three digits.
+// three returns x with three digits.
 func three(x float64) string {
 	const most = 3
 	digits := most
@@ -127,7 +127,8 @@ func three(x float64) string {
 	return fmt.Sprintf("%.*f", digits, x)
 }
 
-// short is x with four significant digits: what a chart can show.
+// short returns x with four significant digits, which is as exact as a chart can be. It returns 0
+// for NaN and infinities.
 func short(x float64) float64 {
 	if x == 0 || math.IsInf(x, 0) || math.IsNaN(x) {
 		return 0
@@ -136,7 +137,7 @@ func short(x float64) float64 {
 	return math.Round(x*by) / by
 }
 
-// rangeText is a median with its interval: "0.87 (0.85–0.89)".
+// rangeText returns a median with its interval, such as "0.87 (0.85–0.89)".
 func rangeText(median, low, high float64, n int) string {
 	if n < 2 {
 		return fmt.Sprintf("%.2f (one round)", median)
@@ -144,7 +145,7 @@ func rangeText(median, low, high float64, n int) string {
 	return fmt.Sprintf("%.2f (%.2f–%.2f)", median, low, high)
 }
 
-// tableOf is a table of texts whose first column names the rows; the others are figures.
+// tableOf returns a table of texts. The first column names the rows, the others have figures.
 func tableOf(rows [][]string, heads ...string) document.Table {
 	var t document.Table
 	for i, h := range heads {
@@ -156,7 +157,7 @@ func tableOf(rows [][]string, heads ...string) document.Table {
 	return t
 }
 
-// metricNames are the metrics that charts show, in words.
+// metricNames maps the metrics that charts show to words.
 var metricNames = map[string]string{
 	"throughput": "Throughput", "transactions": "Rate", "latency_p50": "Median latency", "latency_p99": "Latency, 99th percentile",
 	"cpu_per_byte": "CPU time per byte", "cpu_per_transaction": "CPU time per round trip",
@@ -166,7 +167,7 @@ func metricName(metric, noun string) string {
 	return cmp.Or(metricNames[metric], printable.Capital(noun), metric)
 }
 
-// largest is the largest value, 0 of none.
+// largest returns the largest value, or 0 if there are no values.
 func largest(xs ...float64) float64 {
 	if len(xs) == 0 {
 		return 0

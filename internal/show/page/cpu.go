@@ -39,7 +39,7 @@ func partyChart(cells []analysis.Cell, w workload.Workload) (c chart, ok bool) {
 		Table: tableOf(rows, "mode, "+unit.unit, "client", "server", "proxy", "rest", "sum")}, largest(sums...) > 0
 }
 
-// mostBars is how many CPUs of all modes together are drawn; the table has all.
+// mostBars is the number of rows up to which a chart is drawn. With more, only its table is shown.
 const mostBars = 64
 
 // cpuChart shows how each CPU spent its time under each mode.

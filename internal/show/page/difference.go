@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// differenceGroups returns the changes of two runs: a group for each placement, load and backend,
-// with a chart for each metric that both runs have.
+// differenceGroups returns the changes between two runs: a group for each placement, load and
+// backend, with a chart for each metric that both runs have.
 func differenceGroups(r *difference.Report) []group {
 	like := func(a, b difference.Cell) bool {
 		return a.From == b.From && a.Load == b.Load && a.On == b.On && a.Pin == b.Pin
@@ -61,8 +61,8 @@ func differenceTitle(r *difference.Report, c difference.Cell) string {
 	return title
 }
 
-// changeChart shows by what factor each mode's ratio to the baseline changed; ok is false if no mode
-// has one.
+// changeChart shows the factor by which each mode's ratio to the baseline changed; ok is false if
+// no mode has one.
 func changeChart(r *difference.Report, cells []difference.Cell, metric string) (c chart, ok bool) {
 	one := 1.0
 	spec := intervals{Line: &one, Rows: []intervalRow{}}
@@ -99,7 +99,7 @@ func changeChart(r *difference.Report, cells []difference.Cell, metric string) (
 		Table: table.WithoutEmpty()}, ok
 }
 
-// changeRow returns a cell's row, in the drawing and in the table below it.
+// changeRow returns a cell's row for the drawing and for the table below it.
 func changeRow(cell difference.Cell, m difference.Metric) (row intervalRow, entry []string) {
 	phrase := dockerWords(analysis.Cell{Mode: cell.Mode, From: cell.From, To: cell.To, Tune: cell.Tune})
 	row = intervalRow{Label: cell.Label, Docker: phrase, Value: 1, Text: "baseline"}
@@ -120,8 +120,8 @@ func changeRow(cell difference.Cell, m difference.Metric) (row intervalRow, entr
 	return row, entry
 }
 
-// percentText returns by how many per cent a factor is more than 1: "-2.1 %".
+// percentText returns by how many per cent a factor exceeds 1, such as "-2.1 %".
 func percentText(factor float64) string {
 	const tenths = 10
-	return fmt.Sprintf("%+.1f %%", math.Round(100*tenths*(factor-1))/tenths+0) // 0, not -0
+	return fmt.Sprintf("%+.1f %%", math.Round(100*tenths*(factor-1))/tenths+0) // adding 0 turns -0 into 0
 }

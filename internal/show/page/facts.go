@@ -28,7 +28,7 @@ func (f *facts) add(name, value string) {
 	}
 }
 
-// factsOf are the environment and the plan of a report.
+// factsOf returns the environment and the plan of a report.
 func factsOf(r judge.Report) []facts {
 	base := r.Base()
 	out := []facts{environment(base.Environment), plan(base)}
@@ -72,7 +72,7 @@ func environment(e sample.Environment) facts {
 	return f
 }
 
-// card are the facts of a network card.
+// card returns the facts about a network card.
 func card(c sample.Card) facts {
 	f := facts{Title: "Network card " + c.Name + " of " + c.Where}
 	f.add("Below", c.Under)

@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Whatever results file can be read and judged, there is a page of it.
+// Any results file that can be read and judged has a page.
 func FuzzPage(f *testing.F) {
 	run, err := os.ReadFile("../../record/sample/testdata/run.jsonl")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// dateLine returns when and where a run was made, without what the file does not say.
+// dateLine says when and where a run was made, as far as the file says so.
 func dateLine(r *analysis.Report) string {
 	var facts []string
 	if !r.Started.IsZero() {
@@ -25,7 +25,7 @@ func dateLine(r *analysis.Report) string {
 
 func dateOf(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") + " UTC" }
 
-// differenceLine returns when and where the two runs of a difference were made.
+// differenceLine says when and where the two runs of a difference were made.
 func differenceLine(r *difference.Report) string {
 	var facts []string
 	for _, s := range []difference.Side{r.Old, r.New} {
@@ -41,8 +41,8 @@ func differenceLine(r *difference.Report) string {
 	return strings.Join(facts, " → ")
 }
 
-// arranged returns a report's sections in the order of the page: lead has the answer, the warnings
-// and failures, and the facts of the run; rest has what stands below the charts.
+// arranged splits a report's sections: lead is printed above the charts and has the answer, the
+// warnings and failures, and the facts of the run; rest is printed below the charts.
 func arranged(sections []document.Section) (lead, rest []document.Section) {
 	n := leading(sections)
 	var warnings, failed []document.Section
@@ -72,8 +72,8 @@ func about(s document.Section, topic document.Topic) bool {
 	})
 }
 
-// leading returns the number of sections that stand above the charts: the first, and those after it
-// up to the next that has a table.
+// leading returns the number of sections above the charts: the first one, and those after it up to
+// the next section with a table.
 func leading(sections []document.Section) int {
 	isTable := func(b document.Block) bool { _, is := b.(document.Table); return is }
 	for i, s := range sections {

@@ -10,13 +10,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// pathGroup is the paths of one placement, load and backend.
+// pathGroup holds the paths of one placement, load and backend.
 type pathGroup struct {
 	Title string
 	Paths []path
 }
 
-// path is the way from a client to a server, with what each hop counted.
+// path leads from a client to a server. It has what each hop counted.
 type path struct {
 	Name, Dial   string
 	Hops, Guards []hop
@@ -27,10 +27,10 @@ type hop struct {
 	Counts            []count
 }
 
-// count is a figure to be read, and exactly.
+// count is a counter's value, rounded for reading and exact.
 type count struct{ What, Text, Exact string }
 
-// pathsOf are the paths of a report's cells that have counters.
+// pathsOf returns the paths of those cells of a report that have counters.
 func pathsOf(r judge.Report) []pathGroup {
 	var out []pathGroup
 	for _, c := range r.Base().Cells {
@@ -60,13 +60,13 @@ func pathsOf(r judge.Report) []pathGroup {
 	return out
 }
 
-// counts are what a hop counted, in the directions that it tells apart.
+// counts returns a hop's counters, by direction if the hop distinguishes them.
 func counts(h analysis.Counted) []count {
 	if h.ForwardBytes+h.BackwardBytes == 0 {
 		return []count{packetCount("packets", h.Hits)}
 	}
 	toServer := "→"
-	if h.BackwardBytes == 0 { // a device that counts both directions as one
+	if h.BackwardBytes == 0 { // the device counts both directions in one counter
 		toServer = "⇄"
 	}
 	out := []count{byteCount(toServer, h.ForwardBytes)}
@@ -97,7 +97,7 @@ func packetCount(what string, n uint64) count {
 	return count{what, text, fmt.Sprintf("%d packets", n)}
 }
 
-// humane is a number with three digits.
+// humane returns a number with three digits and a unit.
 func humane(n uint64, unit string) string {
 	x, prefix := float64(n), ""
 	for _, p := range []string{"k", "M", "G", "T"} {
@@ -110,7 +110,7 @@ func humane(n uint64, unit string) string {
 	if prefix == "" {
 		text = fmt.Sprint(n)
 	}
-	if unit != "B" && prefix != "" { // 1.2 M packets
+	if unit != "B" && prefix != "" { // "1.2 M packets", but "1.2 MB"
 		prefix += " "
 	}
 	return strings.TrimSpace(text + " " + prefix + unit)

@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// falls are bars, each of which begins where another ends.
+// falls is a waterfall chart: most bars begin where another bar ends.
 type falls struct {
 	Axis string `json:"axis"`
 	Rows []fall `json:"rows"`
@@ -17,7 +17,7 @@ type falls struct {
 
 type fall struct {
 	Label   string   `json:"label"`
-	Below   *int     `json:"below,omitempty"` // the row where it begins
+	Below   *int     `json:"below,omitempty"` // index of the row at whose end it begins
 	From    float64  `json:"from"`
 	To      float64  `json:"to"`
 	Low     *float64 `json:"low,omitempty"`
@@ -26,7 +26,7 @@ type fall struct {
 	Text    string   `json:"text"`
 }
 
-// priced are the metrics whose prices are drawn, with their loads.
+// priced lists the metrics whose prices are drawn, and the load of each.
 var priced = []struct{ metric, load, title string }{
 	{workload.LatencyP50, workload.RR, "Median latency, part by part"},
 	{workload.CPUPerTrip, workload.RR, "CPU time per round trip, part by part"},
@@ -36,7 +36,7 @@ var priced = []struct{ metric, load, title string }{
 	{workload.CPUPerToken, workload.Stream, "CPU time per token, part by part"},
 }
 
-// ladderGroups are one for each placement and backend.
+// ladderGroups returns a group for each placement and backend.
 func ladderGroups(r *analysis.Report, steps []ladder.Step) []group {
 	var out []group
 	for rest := steps; len(rest) > 0; {
@@ -58,8 +58,8 @@ func ladderGroups(r *analysis.Report, steps []ladder.Step) []group {
 	return out
 }
 
-// fallChart shows the prices of one metric: the first row is its own, each other bar begins
-// where the one of the rung below ends.
+// fallChart shows the prices of one metric. The first bar is the bottom rung's own figure, and each
+// other bar begins where the bar of the rung below ends.
 func fallChart(r *analysis.Report, steps []ladder.Step, metric, load, title string) (c chart, ok bool) {
 	var own []float64
 	unit := ""
@@ -69,7 +69,7 @@ func fallChart(r *analysis.Report, steps []ladder.Step, metric, load, title stri
 		}
 	}
 	to := scaleFor(unit, largest(own...))
-	if unit == "s" { // as prices are printed
+	if unit == "s" { // the unit in which prices are printed
 		to = scale{1e6, "µs"}
 	}
 	spec, at := falls{Axis: to.unit}, map[string]int{}
@@ -98,7 +98,7 @@ func fallChart(r *analysis.Report, steps []ladder.Step, metric, load, title stri
 			"the price of its part, with the 95 % interval as a line. Pale: nothing measurable, or unclear."}, ok
 }
 
-// priceBar is the bar of a part, which begins at from.
+// priceBar returns the bar of a part, beginning at from.
 func priceBar(s ladder.Step, p analysis.Price, from float64, below int, to scale) fall {
 	end := func(x float64) float64 { return short(from + x*to.by) }
 	if p.Unit == analysis.RatioUnit {
@@ -112,7 +112,7 @@ func priceBar(s ladder.Step, p analysis.Price, from float64, below int, to scale
 	return out
 }
 
-// metricOf is a step's metric under a load.
+// metricOf returns a step's metric under a load; ok is false if there is none.
 func metricOf(r *analysis.Report, s ladder.Step, load, metric string) (m analysis.Metric, ok bool) {
 	i := slices.IndexFunc(r.Cells, func(c analysis.Cell) bool { return s.Has(c) && c.Load == load })
 	if i < 0 {

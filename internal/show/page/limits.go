@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// An axis that outliers would squeeze ends before them, and the drawing marks what is cut. The
-// tables below the charts have every figure.
+// Outliers would squeeze the rest of an axis. The axis ends before them, and the drawing marks what
+// is cut. The tables below the charts have every figure.
 const (
-	leastFar  = 0.25 // a distance of ratios
-	cutEnds   = 1    // by how many spans of the values their intervals may lengthen the axis, on either side
+	leastFar  = 0.25 // the smallest distance of ratios that matters
+	cutEnds   = 1    // intervals may lengthen the axis by this many spans of the values, on either side
 	cutValues = 20   // a value this many times as far from the line as any other is cut
-	cutPad    = 1.5  // how far the axis then reaches, in distances of the other values
+	cutPad    = 1.5  // the axis then reaches this many distances of the other values
 	cutRounds = 3    // a round this many times as high as the highest row's median is cut
-	roundsTop = 2    // where the axis then ends, in medians
+	roundsTop = 2    // the axis then ends at this many medians
 )
 
-// limits returns where an axis ends that shows values and the ends of their intervals around a
-// line, or nil if there is nothing to cut. Distances up to least are not told apart.
+// limits returns the ends of an axis that shows values and the ends of their intervals around a
+// line, or nil if nothing has to be cut. Distances less than least count as least.
 func limits(line, least float64, values, ends []float64) *[2]float64 {
 	if len(values) == 0 {
 		return nil
@@ -37,7 +37,7 @@ func limits(line, least float64, values, ends []float64) *[2]float64 {
 	return &out
 }
 
-// withoutFar returns the values without those that are much further from the line than all others.
+// withoutFar returns the values without those that are much farther from the line than all others.
 func withoutFar(line, least float64, values []float64) []float64 {
 	far := func(x float64) float64 { return max(x-line, line-x) }
 	sorted := slices.Clone(values)
@@ -51,7 +51,7 @@ func withoutFar(line, least float64, values []float64) []float64 {
 	return sorted
 }
 
-// topOf returns where the axis of the rounds ends, or nil if it reaches as far as they do.
+// topOf returns the end of the rounds' axis, or nil if it reaches the highest round.
 func topOf(medians []float64, highest float64) *float64 {
 	if len(medians) == 0 {
 		return nil
@@ -64,7 +64,7 @@ func topOf(medians []float64, highest float64) *float64 {
 	return &m
 }
 
-// cut sets where the axis of ratios ends.
+// cut sets the ends of the axis of ratios.
 func (s *intervals) cut() {
 	var values, ends []float64
 	for _, r := range s.Rows {
@@ -82,7 +82,7 @@ func (s *intervals) cut() {
 	s.Limits = limits(1, leastFar, values, ends)
 }
 
-// cutNote says that something is cut, if anything is.
+// cutNote says that something is cut, or returns "" if nothing is.
 func (s *intervals) cutNote() string {
 	if s.Limits == nil {
 		return ""

@@ -8,16 +8,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// heats are a value for each pair of nodes.
+// heats are the values of a heat map, one per pair of nodes.
 type heats struct {
 	Unit   string   `json:"unit"`
-	Higher bool     `json:"higher,omitempty"` // is better
+	Higher bool     `json:"higher,omitempty"` // higher values are better
 	Nodes  []string `json:"nodes"`
 	Cells  []heat   `json:"cells"`
 }
 
-// heat is the row's index, the column's, the value with three digits, and 1 if a fault
-// explains it: there are thousands of them.
+// heat is the index of the row, that of the column, the value rounded to three digits, and 1 if a
+// fault explains it, else 0. It is an array to stay small, because a mesh has thousands of them.
 type heat [4]float64
 
 var meshTitles = []struct{ metric, title string }{
@@ -26,14 +26,14 @@ var meshTitles = []struct{ metric, title string }{
 	{workload.RetransmissionRate, "Retransmitted, of what the row's node sends to the column's"},
 }
 
-// nodeEffects are what a node does to its links.
+// nodeEffects lists the effects of a node on its links.
 var nodeEffects = []struct{ name, title string }{
 	{workload.LatencyP50, "Nodes: round trips, against what is typical"},
 	{workload.ThroughputOut, "Nodes: what they send, against what is typical"},
 	{mesh.ThroughputIn, "Nodes: what they receive, against what is typical"},
 }
 
-// meshGroups are the charts of a mesh.
+// meshGroups returns the charts of a mesh.
 func meshGroups(m *mesh.Mesh) []group {
 	links, nodes := group{Title: "Links"}, group{Title: "Nodes"}
 	if m.Beside != nil {
@@ -66,7 +66,7 @@ func meshGroups(m *mesh.Mesh) []group {
 	return out
 }
 
-// costGroup shows what the mode costs on each link against the one beside it.
+// costGroup shows the mode's cost on each link, compared with the mesh in m.Beside.
 func costGroup(m *mesh.Mesh) group {
 	out := group{Title: "What the " + m.Mode + " network costs"}
 	one := 1.0
@@ -99,13 +99,13 @@ func costGroup(m *mesh.Mesh) group {
 	return out
 }
 
-// largeMesh is from how many nodes on a heat map's figures are only in the document's own
-// table of the same links.
+// largeMesh is the number of nodes from which on the heat map has no table of its own, because the
+// document's table has the same links.
 const largeMesh = 16
 
-// heatChart shows a metric of all links; ok is false if there is nothing to see.
+// heatChart shows a metric of all links; ok is false if all its values are negligible.
 func heatChart(m *mesh.Mesh, x mesh.Metric, title string) (c chart, ok bool) {
-	const seen = 0.005 // %
+	const seen = 0.005 // %: smaller rates are not worth a chart
 	to, least, more := scaleFor(x.Unit, x.Median), 0.0, "slower"
 	if x.Unit == "1" {
 		to, least, more = scale{100, "%"}, seen, "more"
@@ -124,7 +124,7 @@ func heatChart(m *mesh.Mesh, x mesh.Metric, title string) (c chart, ok bool) {
 			}
 			text, mark := three(*v*to.by), 0.0
 			ok = ok || *v*to.by > least
-			shown, _ := strconv.ParseFloat(text, 64) // three's own
+			shown, _ := strconv.ParseFloat(text, 64) // as rounded in the text
 			if slow {
 				text, mark = text+" slow", 1
 			}
@@ -143,8 +143,8 @@ func heatChart(m *mesh.Mesh, x mesh.Metric, title string) (c chart, ok bool) {
 	return c, ok
 }
 
-// linkOf is the value of the link from node i to node j, nil if it has none, and whether a
-// fault explains it.
+// linkOf returns the value of the link from node i to node j, or nil if there is none, and whether
+// a fault explains it.
 func linkOf(x mesh.Metric, i, j int) (value *float64, slow bool) {
 	if i == j || i >= len(x.Matrix) || j >= len(x.Matrix[i]) {
 		return nil, false

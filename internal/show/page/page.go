@@ -1,12 +1,11 @@
-// Package page writes a document as one HTML file that needs nothing else: no network, no
-// other file. It has all of the document as text and real tables, and of a report also
-// charts, each with its figures in a table below it, the hops of every path with what they
-// counted, the machine and the plan, and the report itself as JSON.
+// Package page writes a document as one self-contained HTML file, which loads nothing from the
+// network or from other files. It has the whole document as text and real tables. For a report it
+// adds charts, each with its figures in a table below it, the hops of every path and their
+// counters, the machine and the plan, and the report itself as JSON.
 //
-// Charts are data here and are drawn in the browser by assets/page.js, which web/build.mjs
-// makes of web/src and Observable Plot. All text is escaped by html/template, and the page's
-// Content-Security-Policy allows only the scripts and styles that are in this package, by
-// their checksums, and no request to anywhere.
+// Charts are data here. In the browser, assets/page.js draws them; web/build.mjs builds it from
+// web/src and Observable Plot. html/template escapes all text. The page's Content-Security-Policy
+// allows only this package's scripts and styles, by their checksums, and forbids all requests.
 package page
 
 import (
@@ -35,7 +34,7 @@ var assets embed.FS
 func asset(name string) string {
 	b, err := assets.ReadFile("assets/" + name)
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // cannot fail: the file is embedded
 	}
 	return string(b)
 }
@@ -53,16 +52,16 @@ const plotStyle = `:where(.chart) {
   white-space: pre;
 }`
 
-// view is a page as its template needs it.
+// view holds the data of the page's template.
 type view struct {
 	Policy, Title string
-	Command, Lede string // above and below the title; "": it has none
+	Command, Lede string // above and below the title; "": nothing
 	Style         template.CSS
 	Lead, Rest    []document.Section
 	Groups        []group
 	Paths         []pathGroup
 	Facts         []facts
-	Charts        []chart // of all groups
+	Charts        []chart // those of all groups
 
 	ChartData, Report, Bundle, Script template.JS
 }
@@ -73,7 +72,8 @@ type group struct {
 	Charts    []chart
 }
 
-// Write writes the document as a page.
+// Write writes the document as a page. A value that is a report, a difference or a comparison with
+// published figures also has charts.
 func Write(w io.Writer, d document.Document) error {
 	v, err := viewOf(d)
 	if err != nil {
@@ -85,7 +85,7 @@ func Write(w io.Writer, d document.Document) error {
 func viewOf(d document.Document) (v view, err error) {
 	if p, is := d.Value.(*published.Report); is {
 		v, err := assemble(d, publishedGroups(p))
-		if len(v.Rest) > 1 { // of what runs, stands above the charts
+		if len(v.Rest) > 1 { // the answer goes above the charts
 			v.Title, v.Lead, v.Rest = "Published studies, and this machine", v.Rest[:1], v.Rest[1:]
 		}
 		return v, err
@@ -105,7 +105,7 @@ func viewOf(d document.Document) (v view, err error) {
 	}
 	v.Title, v.Command = titles(r)
 	v.Paths, v.Facts = pathsOf(r), factsOf(r)
-	if args := r.Base().Command; args != nil { // else it is not known
+	if args := r.Base().Command; args != nil { // nil: not known
 		v.Command = sample.CommandLine(args)
 	}
 	v.Lede = dateLine(r.Base())
@@ -113,7 +113,7 @@ func viewOf(d document.Document) (v view, err error) {
 	return v, nil
 }
 
-// assemble is the page of a document with these charts.
+// assemble returns the page of a document with the given charts.
 func assemble(d document.Document, groups []group) (v view, err error) {
 	v = view{Title: printable.Capital(strings.TrimPrefix(string(d.Kind), "a ")), Rest: d.Sections, Groups: groups,
 		Style: template.CSS(asset("page.css")), Script: template.JS(asset("file.js"))}
@@ -121,7 +121,7 @@ func assemble(d document.Document, groups []group) (v view, err error) {
 	if err != nil {
 		return v, err
 	}
-	v.Report = template.JS(report) // json escapes <, > and &
+	v.Report = template.JS(report) // safe in a script: json escapes <, > and &
 	for i := range v.Groups {
 		v.Groups[i].ID = fmt.Sprintf("charts-%d", i+1)
 		for k := range v.Groups[i].Charts {
@@ -145,7 +145,7 @@ func assemble(d document.Document, groups []group) (v view, err error) {
 	return v, nil
 }
 
-// policy is a Content-Security-Policy that allows these scripts and styles and nothing else.
+// policy returns a Content-Security-Policy that allows only the given scripts and styles.
 func policy(scripts, styles []string) string {
 	sums := func(of []string) string {
 		var out []string
@@ -170,27 +170,27 @@ var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"unknown": func(b document.Block) (string, error) { return "", fmt.Errorf("no form for %T", b) },
 }).ParseFS(assets, "assets/page.html"))
 
-// mostPointsOpen is the number of points of a list from which on it is closed at first.
+// mostPointsOpen is the largest number of points of a list that is open at first.
 const mostPointsOpen = 8
 
-// classes are those of styles.
+// classes maps styles to CSS classes.
 var classes = map[document.Style]string{document.Strong: "strong", document.Faint: "faint", document.Good: "good",
 	document.Bad: "bad", document.Doubtful: "doubtful"}
 
-// kinds are the names of blocks' templates.
+// kinds maps the types of blocks to the names of their templates.
 var kinds = map[string]string{"document.Paragraph": "paragraph", "document.List": "list", "document.Command": "command",
 	"document.Table": "table", "document.Route": "route"}
 
-// heading is the level of a section's title on the page.
+// heading returns the HTML heading level of a section's title.
 func heading(level int) int { return min(6, 2+level) }
 
-// span is a head that stands above several columns.
+// span is a head that covers several columns.
 type span struct {
 	Text    string
 	Columns int
 }
 
-// spans are the heads' first lines, if one of them stands above several columns; else nil.
+// spans returns the first line of the heads, or nil if no head covers several columns.
 func spans(t document.Table) []span {
 	var out []span
 	several := false
@@ -205,15 +205,15 @@ func spans(t document.Table) []span {
 	return out
 }
 
-// cellView is a cell of a table where it stands.
+// cellView is a cell as the template needs it.
 type cellView struct {
 	Cell  document.Cell
 	Head  bool // it names its row
 	Class string
 }
 
-// mostExact is how many cells a table may have for each to have its exact value beside its
-// text; of larger ones only the data has it.
+// mostExact is the number of cells up to which a table shows each cell's exact value next to its
+// text. The exact values of larger tables are only in the page's data.
 const mostExact = 1000
 
 func tableCell(t document.Table, column int, c document.Cell) cellView {

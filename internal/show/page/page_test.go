@@ -18,7 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// comparison is a run of host and bridge: 40 and 30 Gbit/s, 20 and 25 µs.
+// comparison returns a run of host and bridge: 40 and 30 Gbit/s, 20 and 25 µs.
 func comparison(t *testing.T) judge.Report {
 	cells := append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.Trio(mode.Bridge, "rr")...)
 	r := judgetest.New(t, cells...).Rounds(12, judgetest.Noisy([]float64{0.001, 0.002, 0.003, 0.001, 0.002, 0.003}, 40, 40, 30, 20, 20, 25),
@@ -44,7 +44,7 @@ func climbed(t *testing.T) judge.Report {
 	return judge.Judge(r.File)
 }
 
-// crowds are 1, 4 and 16 clients, which share 40 Gbit/s.
+// crowds returns a run of 1, 4 and 16 clients, which share 40 Gbit/s.
 func crowds(t *testing.T) judge.Report {
 	var cells []sample.Cell
 	for _, n := range []int{1, 4, 16} {
@@ -67,7 +67,7 @@ func crowds(t *testing.T) judge.Report {
 	return judge.Judge(r.File)
 }
 
-// cluster is three nodes, of which the third is slow.
+// cluster returns a mesh of three nodes; the third is slow.
 func cluster(t *testing.T) judge.Report {
 	x := func(v float64) *float64 { return &v }
 	m := &mesh.Mesh{Sweeps: 3, Nodes: []mesh.Node{{Node: sample.Node{Name: "a"}}, {Node: sample.Node{Name: "b"}}, {Node: sample.Node{Name: "c"}}}}
@@ -112,7 +112,7 @@ func TestChartsOfAComparison(t *testing.T) {
 		t.Errorf("strips %+v", strip)
 	}
 	curves := chartOf(t, v, "Latency by percentile").Spec.(lines)
-	// 24,000 trips: ten lie beyond 99.95 %, five beyond 99.98 %.
+	// Of 24,000 trips, ten lie beyond 99.95 % and five beyond 99.98 %.
 	if last := curves.Series[1].Points; last[len(last)-1][0] != 99.95 || math.Abs(last[4][1]-25) > 0.1 {
 		t.Errorf("curve %+v", last)
 	}
@@ -161,7 +161,7 @@ func TestChartsOfAMesh(t *testing.T) {
 	}
 }
 
-// What has nothing to draw has no chart, and no script that draws.
+// A report without anything to draw has no chart and no script that draws.
 func TestNothingToDraw(t *testing.T) {
 	for name, r := range map[string]judge.Report{"no cells": &analysis.Report{}, "no mesh": &mesh.Report{Mesh: &mesh.Mesh{}},
 		"a cell without figures": &analysis.Report{Measured: analysis.Measured{Cells: []analysis.Cell{{Mode: "host", Load: "rr"}}}}} {
@@ -189,7 +189,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// sweeps are rr at three request sizes, of which the bridge costs more at the last two.
+// sweeps returns a run of rr at three request sizes. The bridge costs more at the last two.
 func sweeps(t *testing.T) judge.Report {
 	s := &sample.Sweep{Axis: "request", Unit: "B", Points: []sample.Point{{Name: "1", Value: 1}, {Name: "1400", Value: 1400}, {Name: "16k", Value: 16384}}}
 	var cells []sample.Cell
@@ -235,7 +235,7 @@ func TestChartsOfASweep(t *testing.T) {
 	}
 }
 
-// changed is the difference of two runs, of which the bridge was slower in the second.
+// changed returns the difference of two runs. The bridge was slower in the second.
 func changed(t *testing.T) *difference.Report {
 	file := func(bridge float64) *sample.File {
 		cells := append(judgetest.Trio(mode.Bridge, workload.Bulk), judgetest.Trio(mode.Bridge, workload.RR)...)
@@ -273,7 +273,7 @@ func TestChartsOfADifference(t *testing.T) {
 	}
 }
 
-// The head says by which command the run was made, when and where.
+// The head shows the command, the date and the place of the run.
 func TestHead(t *testing.T) {
 	r := comparison(t)
 	if v := viewed(t, r); v.Command != "toll compare" || v.Lede != "" {
@@ -291,7 +291,7 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// After the answer stand the warnings and what failed, then the facts of the run.
+// The answer is followed by the warnings and failures, then by the facts of the run.
 func TestArranged(t *testing.T) {
 	list := func(topic document.Topic) document.Section {
 		return document.Section{Title: document.Strongly(string(topic)), Blocks: []document.Block{document.List{Topic: topic, Items: []string{"x"}}}}
@@ -313,8 +313,8 @@ func TestArranged(t *testing.T) {
 	}
 }
 
-// A row has the label that can be typed, Docker's words for it, its figure and its ratio, and none
-// disappears from its chart.
+// A row has the label that a user can type, Docker's words for it, its figure and its ratio. No row
+// is missing from its chart.
 func TestRowsOfRatios(t *testing.T) {
 	r := comparison(t)
 	for i := range r.Base().Cells {
@@ -355,7 +355,8 @@ func TestRowsOfRatios(t *testing.T) {
 	}
 }
 
-// cutChart has an interval that would squeeze the others, and a row without a value.
+// cutChart returns a chart with an interval that would squeeze the others, and with a row without a
+// value.
 func cutChart() chart {
 	one, wide, narrow := 1.0, 40.0, 0.7
 	s := intervals{Line: &one, Axis: "times host's", Rows: []intervalRow{{Label: "host", Value: 1, Text: "baseline"}, {Label: "bridge", Value: 0.8, Text: "0.80"},

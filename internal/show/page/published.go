@@ -9,9 +9,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// publishedGroups are the studies' figures and ratios with those that this machine has, a group for
-// each study: of each of its tables the chart that it drew, and of each table and metric a chart of
-// what is held against its baseline and one of what is held against its smallest crowd.
+// publishedGroups compares the studies' figures and ratios with this machine's, in a group per
+// study. A group has, for each table, the chart that the study drew. For each table and metric it
+// has a chart of the ratios to the baseline and one of the ratios to the smallest crowd.
 func publishedGroups(r *published.Report) []group {
 	var out []group
 	measured := len(r.Files) > 0
@@ -40,12 +40,11 @@ func publishedGroups(r *published.Report) []group {
 	return out
 }
 
-// crowdChart is a table of a study as it drew it: a line for each mode over the numbers of clients, and
-// this machine's beside it. ok is false of what is no such table.
+// crowdChart draws a table of a study as its author did: a line for each mode over the number of
+// clients, and next to it this machine's line. ok is false if the table is not of that kind.
 func crowdChart(s published.Result, table string, measured bool) (c chart, ok bool) {
 	var spec growths
 	var rows [][]string
-	// add appends a point to a series.
 	add := func(label, shape string, p growthPoint) {
 		if !slices.Contains(spec.Shapes, shape) {
 			spec.Shapes = append(spec.Shapes, shape)
@@ -91,8 +90,8 @@ func crowdChart(s published.Result, table string, measured bool) (c chart, ok bo
 		Spec: spec, Table: tableOf(rows, heads...)}, len(spec.Shapes) > 1
 }
 
-// publishedChart has a row for each ratio that was published: a diamond for it, and a dot
-// with its interval for this machine's. ok is false if there are fewer than two.
+// publishedChart shows a row for each published ratio: a diamond for it, and a dot with an interval
+// for this machine's. ok is false if there are fewer than two ratios.
 func publishedChart(s published.Result, part string, smallest, measured bool) (c chart, ok bool) {
 	one, to := 1.0, s.Baseline
 	spec := intervals{Line: &one, Rows: []intervalRow{}, Beside: "published"}
@@ -149,7 +148,7 @@ func publishedChart(s published.Result, part string, smallest, measured bool) (c
 	return chart{Kind: "interval", Title: title, How: how + spec.cutNote(), Spec: spec, Table: tableOf(rows, heads...)}, len(rows) > 1
 }
 
-// partOf is the table or the metric that a row belongs to.
+// partOf returns the table or the metric that a row belongs to.
 func partOf(r published.Line) string {
 	if r.Table != "" {
 		return r.Table
@@ -157,7 +156,7 @@ func partOf(r published.Line) string {
 	return r.What()
 }
 
-// publishedName is what a ratio is of, in its part.
+// publishedName returns a ratio's name within its part.
 func publishedName(r published.Line) string {
 	switch {
 	case r.Table != "":

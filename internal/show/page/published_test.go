@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// besidePublished is a study of four rows: the baseline, a ratio that holds here, one that is
+// besidePublished returns a study of four rows: the baseline, a ratio that holds here, one that is
 // unclear and one that was not measured.
 func besidePublished() *published.Report {
 	row := func(mode string, x float64, m *analysis.Ratio, v published.Verdict) published.Line {
@@ -28,7 +28,7 @@ func besidePublished() *published.Report {
 			row("host", 0.95, ratio(0.97, 0.2, stats.Unclear), published.Unclear), row("publish-nat", 1.4, nil, published.NotMeasured)}}}}
 }
 
-// A chart has each published ratio, and this machine's where there is one; what was not
+// A chart has each published ratio, and this machine's if there is one. A ratio that was not
 // measured has no interval and no verdict.
 func TestPublishedChart(t *testing.T) {
 	r := besidePublished()
@@ -68,7 +68,7 @@ func TestPublishedChart(t *testing.T) {
 	}
 }
 
-// The page of every study there is has its charts, however its tables are laid out.
+// The page of every existing study has its charts, whatever the layout of its tables.
 func TestPublishedStudies(t *testing.T) {
 	r, err := published.Compare(published.Studies(), nil)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// ratioChart shows a metric as ratios to the baseline's, beside the figures themselves; ok is false
+// ratioChart shows a metric as ratios to the baseline, next to the figures themselves; ok is false
 // if there are no ratios.
 func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) (c chart, ok bool) {
 	one := 1.0
@@ -46,8 +46,8 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 		Spec: spec, Table: table.WithoutEmpty()}, true
 }
 
-// ratioRow returns the row of a cell, in the drawing and in the table below it. A cell without the
-// metric or without a ratio has a row, too: none disappears from its chart.
+// ratioRow returns a cell's row for the drawing and for the table below it. A cell without the
+// metric or without a ratio also has a row, so that no cell is missing from its chart.
 func ratioRow(cell analysis.Cell, m analysis.Metric, unit scale) (row intervalRow, entry []string) {
 	row = intervalRow{Label: cell.Name(), Docker: dockerWords(cell), Figure: unit.text(m.Median),
 		Value: 1, Text: "baseline"}
@@ -79,10 +79,10 @@ func ratioRow(cell analysis.Cell, m analysis.Metric, unit scale) (row intervalRo
 	return row, entry
 }
 
-// notMeasured is said of a cell that lacks what a chart shows.
+// notMeasured replaces the figure of a cell that lacks what a chart shows.
 const notMeasured = "not measured"
 
-// dockerWords returns a cell's name in Docker's words, or "" if it has none of its own.
+// dockerWords returns a cell's name in Docker's words, or "" if they are its label.
 func dockerWords(c analysis.Cell) string {
 	if text := c.Phrase(); text != c.Label() {
 		return text

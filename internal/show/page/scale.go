@@ -7,11 +7,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 )
 
-// growths are a metric of each mode over crowds that grow.
+// growths are curves of a metric of each mode over growing crowds, or over a sweep's points.
 type growths struct {
 	Axis string `json:"axis"`
-	// Line is the baseline, and Band what counts as the same; nil: there is none, and the axis
-	// begins at 0.
+	// Line is the baseline, and Band what counts as the same. If they are nil, there is no
+	// baseline, and the axis begins at 0.
 	Line   *float64    `json:"line,omitempty"`
 	Band   *[2]float64 `json:"band,omitempty"`
 	Across string      `json:"across"`
@@ -31,7 +31,7 @@ type growthPoint struct {
 	High  *float64 `json:"high,omitempty"`
 }
 
-// scalingChart shows a metric over the plan's shapes; ok is false if there is only one.
+// scalingChart shows a metric over the plan's shapes; ok is false if there is only one shape.
 func scalingChart(cells []analysis.Cell, metric, title string) (c chart, ok bool) {
 	unit := scaleOf(cells, metric)
 	if unit.unit == "1" {

@@ -9,8 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// sweepCharts are a sweep's: of each metric that matters the curves against the baseline, and of
-// the one that decides the figures themselves.
+// sweepCharts returns a sweep's charts: the curves of each judged metric against the baseline, and
+// the primary metric's figures themselves.
 func sweepCharts(r *analysis.Report, w workload.Workload, cells []analysis.Cell) []chart {
 	var out []chart
 	for _, m := range judged(w) {
@@ -24,8 +24,8 @@ func sweepCharts(r *analysis.Report, w workload.Workload, cells []analysis.Cell)
 	return out
 }
 
-// curvesOf are a metric's: entry gives a cell's point and its row of figures, ok is false of
-// cells without one.
+// curvesOf returns a metric's curves and the rows of their table. entry returns the point and the
+// table row of a cell; it returns ok false for a cell that has none.
 func curvesOf(r *analysis.Report, cells []analysis.Cell, entry func(c analysis.Cell) (p growthPoint, row []string, ok bool)) (growths, [][]string) {
 	spec := growths{Across: sweep.Noun(r.Plan)}
 	var rows [][]string
@@ -48,7 +48,7 @@ func curvesOf(r *analysis.Report, cells []analysis.Cell, entry func(c analysis.C
 	return spec, rows
 }
 
-// ratioCurves shows a metric of each mode as ratios to the baseline's at the same point.
+// ratioCurves shows a metric of each mode as ratios to the baseline at the same point.
 func ratioCurves(r *analysis.Report, cells []analysis.Cell, metric, name string) (c chart, ok bool) {
 	direction := "lower is better"
 	spec, rows := curvesOf(r, cells, func(c analysis.Cell) (p growthPoint, row []string, ok bool) {
@@ -88,7 +88,7 @@ func ratioCurves(r *analysis.Report, cells []analysis.Cell, metric, name string)
 		Table: tableOf(rows, heads...)}, len(rows) > 0
 }
 
-// figureCurves shows a metric of each mode, the baseline's as well.
+// figureCurves shows a metric of each mode, including the baseline.
 func figureCurves(r *analysis.Report, cells []analysis.Cell, metric, name string) (c chart, ok bool) {
 	unit := scaleOf(cells, metric)
 	spec, rows := curvesOf(r, cells, func(c analysis.Cell) (p growthPoint, row []string, ok bool) {
