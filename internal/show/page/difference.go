@@ -123,5 +123,5 @@ func changeRow(cell difference.Cell, m difference.Metric) (row intervalRow, entr
 // percentText returns by how many per cent a factor exceeds 1, such as "-2.1 %".
 func percentText(factor float64) string {
 	const tenths = 10
-	return fmt.Sprintf("%+.1f %%", math.Round(100*tenths*(factor-1))/tenths+0) // adding 0 turns -0 into 0
+	return fmt.Sprintf("%+.1f %%", math.Round(100*tenths*(factor-1))/tenths+0) // 0, not -0
 }

@@ -9,7 +9,7 @@ import (
 // is cut. The tables below the charts have every figure.
 const (
 	leastFar  = 0.25 // the smallest distance of ratios that matters
-	cutEnds   = 1    // intervals may lengthen the axis by this many spans of the values, on either side
+	cutEnds   = 1    // intervals may lengthen the axis by this many spans, on either side
 	cutValues = 20   // a value this many times as far from the line as any other is cut
 	cutPad    = 1.5  // the axis then reaches this many distances of the other values
 	cutRounds = 3    // a round this many times as high as the highest row's median is cut
