@@ -6,7 +6,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show"
 )
 
-// press takes a key.
+// press handles a key.
 func (m *Model) press(k string) {
 	if m.asking {
 		m.answer(k)
@@ -38,7 +38,7 @@ func (m *Model) press(k string) {
 	m.pressText(k)
 }
 
-// answer takes the answer to whether a run is to stop.
+// answer handles a key while the user is asked whether to stop the run.
 func (m *Model) answer(k string) {
 	switch k {
 	case "s":
@@ -50,7 +50,7 @@ func (m *Model) answer(k string) {
 	}
 }
 
-// turn shows a page, or the tables again if it is shown already.
+// turn shows a page, or returns to the tables if the page is already shown.
 func (m *Model) turn(to page) {
 	if m.page == to {
 		m.page, m.follow = tables, true
@@ -60,7 +60,7 @@ func (m *Model) turn(to page) {
 	m.scroll[to] = 0
 }
 
-// pressTables takes a key where the tables are shown.
+// pressTables handles a key while the tables are shown.
 func (m *Model) pressTables(k string) {
 	switch k {
 	case "down", "j", "tab":
@@ -100,12 +100,12 @@ func (m *Model) sort(by show.Sorting, reversed bool) {
 	m.arrange()
 }
 
-// move picks the row that is so many further down.
+// move picks the row that is by rows further down.
 func (m *Model) move(by int) {
 	all := m.keys
 	at := slices.Index(all, m.at)
 	to := min(max(0, at+by), len(all)-1)
-	if len(all) == 0 || to == at { // what is above or below the rows
+	if len(all) == 0 || to == at { // scroll to what is above or below the rows
 		m.scroll[tables], m.follow = m.scroll[tables]+by, false
 		return
 	}
@@ -115,7 +115,7 @@ func (m *Model) move(by int) {
 // unbounded is beyond the last line of any page.
 const unbounded = 1 << 30
 
-// pressText takes a key where text is shown, which it scrolls.
+// pressText handles a key while text is shown.
 func (m *Model) pressText(k string) {
 	top := &m.scroll[m.page]
 	switch k {

@@ -1,6 +1,6 @@
-// Package live is the screen of a run that goes on, or of a results file: the tables of the
-// answer as they form, the details of a row, and the keys. The model is pure: it has no clock,
-// reads and writes nothing, and is the same for the same messages.
+// Package live is the screen of a run in progress or of a results file: the tables of the answer as
+// they form, the details of a row, and the keys. The model is pure: it has no clock, does no input
+// or output, and its state depends only on the messages.
 package live
 
 import (
@@ -12,30 +12,30 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show"
 )
 
-// State is a message: what is known, and where a run is.
+// State is a message: what is known, and how far a run has come.
 type State struct {
-	// Report is what is judged so far; nil: as before.
+	// Report is the judgement so far. Nil keeps the previous one.
 	Report judge.Report
-	// Step is where a run is; nil: there is none, or it has ended.
+	// Step is the run's present step. Nil means that there is no run, or that it has ended.
 	Step *Step
-	// Note says something of the file, such as that it is being written; "": nothing.
+	// Note is a remark about the file, such as that it is being written. "" means none.
 	Note string
 }
 
-// Step is where a run is.
+// Step describes how far a run has come.
 type Step struct {
-	Next           string  // what comes next: the epoch, the cell
-	Elapsed, Total float64 // s; Total is what it takes at most
+	Next           string  // the next epoch or cell
+	Elapsed, Total float64 // seconds; Total is an upper bound
 }
 
-// Outcome is what the user decided.
+// Outcome is the user's decision.
 type Outcome int
 
-// The outcomes. closed ends the screen alone: a run goes on.
+// The outcomes. closed ends only the screen; the run goes on.
 const (
 	Undecided Outcome = iota
 	closed
-	Stopped // the run is to end with what there is
+	Stopped // the run should end with the results so far
 )
 
 // page is what the screen shows.
@@ -46,13 +46,13 @@ const (
 	details
 	doubts
 	help
-	pages // how many there are
+	pages // the number of pages
 )
 
 // Model is the screen. It is a tea.Model.
 type Model struct {
-	name          string // of what is shown
-	running       bool   // it is a run, which goes on
+	name          string // of the run or file
+	running       bool   // a run in progress, not a file
 	color         bool
 	width, height int
 
@@ -60,35 +60,35 @@ type Model struct {
 	step   *Step
 	note   string
 	parts  []show.Part // in the report's order
-	stale  bool        // laid is not what is to be shown
+	stale  bool        // laid is out of date
 
 	sorting  show.Sorting
 	reversed bool
-	sorted   []show.Part // as they are shown
-	keys     []key       // of all rows, from above
-	at       key         // the row that is picked
-	moved    bool        // by the user; as long as not, it is the first one
+	sorted   []show.Part // in the order shown
+	keys     []key       // of all rows, from top to bottom
+	at       key         // the picked row
+	moved    bool        // the user picked a row; if not, the first one is picked
 	page     page
-	scroll   [pages]int // the first line that is shown
-	follow   bool       // the picked row is to be shown
-	asking   bool       // what q is to do
+	scroll   [pages]int // the first line shown of each page
+	follow   bool       // keep the picked row visible
+	asking   bool       // asking the user whether to stop the run
 	lines    []string   // of the page
-	laid     laid       // the tables, as they were laid out last
+	laid     laid       // the tables as last laid out
 
 	doubts  []string
-	facts   string          // of the run
-	seen    map[string]bool // warnings
+	facts   string          // about the run
+	seen    map[string]bool // the warnings so far
 	newest  string
 	outcome Outcome
 }
 
-// key names a row, wherever it is sorted to.
+// key identifies a row, wherever sorting puts it.
 type key struct {
 	name string
-	nth  int // of those with that name
+	nth  int // index among the rows with that name
 }
 
-// New is the screen of a run that goes on, or of a file. It has so many columns and lines.
+// New returns the screen of a run in progress or of a file. Its size is in columns and lines.
 func New(name string, running, color bool, width, height int) Model {
 	m := Model{name: name, running: running, color: color, width: width, height: height,
 		sorting: show.AsReported, follow: true, seen: map[string]bool{}}
@@ -96,24 +96,24 @@ func New(name string, running, color bool, width, height int) Model {
 	return m
 }
 
-// With is the screen with what is known.
+// With returns the screen updated with a State.
 func (m Model) With(s State) Model {
 	m.take(s)
 	m.settle()
 	return m
 }
 
-// Outcome is what the user decided.
+// Outcome returns the user's decision.
 func (m Model) Outcome() Outcome { return m.outcome }
 
-// Urgent reports whether the screen should be drawn at once, even while something is
-// measured: it asks the user what to do.
+// Urgent reports whether the screen should be drawn at once, even during a measurement, because it
+// asks the user a question.
 func (m Model) Urgent() bool { return m.asking }
 
 // Init does nothing.
 func (m Model) Init() tea.Cmd { return nil }
 
-// Update takes a message: a State, a key, a size.
+// Update handles a message: a State, a key or a new size. It ignores other messages.
 func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case State:
@@ -132,7 +132,7 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// take takes what is known.
+// take applies a State.
 func (m *Model) take(s State) {
 	m.step, m.note = s.Step, s.Note
 	if s.Report == nil {
@@ -170,7 +170,7 @@ func cloned(seen map[string]bool) map[string]bool {
 	return out
 }
 
-// arrange sorts the parts, and names their rows.
+// arrange sorts the parts and makes the keys of their rows.
 func (m *Model) arrange() {
 	m.sorted = m.parts
 	if m.sorting != show.AsReported || m.reversed {
@@ -190,7 +190,7 @@ func (m *Model) arrange() {
 	}
 }
 
-// rowName is what a row is called among all.
+// rowName returns a name that tells a row from those of other placements, backends and loads.
 func rowName(r show.PartRow) string {
 	if len(r.Cells) == 0 {
 		return r.Name
@@ -199,7 +199,7 @@ func rowName(r show.PartRow) string {
 	return r.Name + "\x00" + c.From + "\x00" + c.On + "\x00" + c.Load + "\x00" + c.Pin
 }
 
-// row is the row that is picked; nil if there is none.
+// row returns the picked row, or nil if there is none.
 func (m Model) row() *show.PartRow {
 	i := slices.Index(m.keys, m.at)
 	for _, p := range m.sorted {

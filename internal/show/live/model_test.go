@@ -22,13 +22,13 @@ import (
 
 var update = flag.Bool("update", false, "write golden files")
 
-// modes are in the order of the cells of file, with bulk's Gbit/s and rr's µs.
+// modes are in the order of the file's cells, with Gbit/s for bulk and µs for rr.
 var modes = []struct {
 	name     mode.Name
 	bulk, rr float64
 }{{mode.Host, 30, 20}, {mode.Host, 30, 20}, {mode.Bridge, 28.8, 22}, {mode.PublishNAT, 26.1, 24}, {mode.PublishProxy, 12, 61}}
 
-// file is a run of so many rounds with known numbers.
+// file returns a run with the given number of rounds and known figures.
 func file(t testing.TB, rounds int) *sample.File {
 	var cells []sample.Cell
 	var values []float64
@@ -53,7 +53,7 @@ func file(t testing.TB, rounds int) *sample.File {
 	return r.File
 }
 
-// screen is a screen of a file or, with a step, of a run.
+// screen returns the screen of a file or, if step is not nil, of a run.
 func screen(t testing.TB, rounds, width, height int, step *Step) Model {
 	t.Helper()
 	name := "toll view · run.jsonl"
@@ -63,7 +63,7 @@ func screen(t testing.TB, rounds, width, height int, step *Step) Model {
 	return New(name, step != nil, false, width, height).With(State{Report: judge.Judge(file(t, rounds)), Step: step})
 }
 
-// keys presses keys, by their names.
+// keysPressed presses keys by name.
 func (m Model) keysPressed(names ...string) Model {
 	for _, n := range names {
 		next, _ := m.Update(keyOf(n))
@@ -108,7 +108,7 @@ func golden(t *testing.T, name string, m Model) {
 	}
 }
 
-// checkLines checks that the lines are a screen.
+// checkLines checks that the lines fill the screen and fit it.
 func checkLines(t testing.TB, m Model, lines []string) {
 	t.Helper()
 	if len(lines) != max(0, m.height) {
@@ -126,7 +126,7 @@ func checkLines(t testing.TB, m Model, lines []string) {
 	}
 }
 
-// The screens of a results file, as they are at three widths.
+// The screens of a results file at three widths.
 func TestScreens(t *testing.T) {
 	for _, size := range [][2]int{{60, 24}, {80, 24}, {120, 40}} {
 		m := screen(t, 12, size[0], size[1], nil)
@@ -140,7 +140,7 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// A run forms: intervals shrink, and what comes next is said.
+// While a run goes on, intervals shrink and the screen says what comes next.
 func TestRun(t *testing.T) {
 	m := New("toll compare", true, false, 80, 24)
 	golden(t, "run-0", m)
@@ -164,8 +164,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// The row that the user picked stays picked when another load's table comes above it; as long
-// as nobody picked one, it is the first.
+// A row that the user picked stays picked when another load's table appears above it. Until then
+// the first row is picked.
 func TestMoreTables(t *testing.T) {
 	whole := file(t, 6)
 	rr := *whole // as if rr had been measured first
@@ -190,7 +190,7 @@ func TestMoreTables(t *testing.T) {
 	pickedLine(t, picked)
 }
 
-// Of a file q ends the screen at once.
+// For a file, q ends the screen at once.
 func TestQuit(t *testing.T) {
 	next, cmd := screen(t, 6, 80, 24, nil).Update(keyOf("q"))
 	if next.(Model).Outcome() != closed || cmd == nil {
@@ -198,7 +198,7 @@ func TestQuit(t *testing.T) {
 	}
 }
 
-// pickedLine is the line of the row that is picked.
+// pickedLine returns the line of the picked row.
 func pickedLine(t *testing.T, m Model) string {
 	t.Helper()
 	i := slices.IndexFunc(m.Lines(), func(l string) bool { return strings.HasPrefix(l, "▸") })
@@ -208,8 +208,8 @@ func pickedLine(t *testing.T, m Model) string {
 	return m.Lines()[i]
 }
 
-// However rows are sorted, and while more becomes known, the picked row is the same one and
-// on the screen; and the order is the one that was asked for.
+// Sorting and new results keep the same row picked and visible, and the rows are in the order that
+// was asked for.
 func TestSort(t *testing.T) {
 	m := screen(t, 12, 80, 14, nil).keysPressed("down", "down")
 	want := pickedLine(t, m)
@@ -246,7 +246,7 @@ func TestSort(t *testing.T) {
 	}
 }
 
-// Every row can be picked and is then on the screen, however low that is.
+// Every row can be picked and is then visible, however far down it is.
 func TestEveryRowIsShown(t *testing.T) {
 	for _, height := range []int{6, 10, 24, 60} {
 		m := screen(t, 6, 80, height, nil)
@@ -265,7 +265,7 @@ func TestEveryRowIsShown(t *testing.T) {
 	}
 }
 
-// Studies without an answer, and files without results, have a screen, too.
+// Studies without an answer and files without results also have a screen.
 func TestOtherStudies(t *testing.T) {
 	for _, name := range []string{sample.StudyScale, sample.StudyLadder, sample.StudyEndpoints} {
 		f := file(t, 6)
@@ -283,7 +283,7 @@ func TestOtherStudies(t *testing.T) {
 	checkLines(t, m, m.Lines())
 }
 
-// Colour changes nothing but colour.
+// Colour does not change the text.
 func TestColor(t *testing.T) {
 	plain := screen(t, 12, 80, 30, nil)
 	colored := plain

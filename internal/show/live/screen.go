@@ -12,17 +12,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// View is the screen as bubbletea has it.
+// View returns the screen in bubbletea's form.
 func (m Model) View() tea.View {
 	v := tea.NewView(strings.Join(m.Lines(), "\n"))
 	v.AltScreen = true
 	return v
 }
 
-// footLines are below the body.
+// footLines is the number of lines below the body.
 const footLines = 2
 
-// headLines are above the body: on a low screen without an empty one.
+// headLines returns the number of lines above the body. On a low screen it omits an empty line.
 func (m Model) headLines() int {
 	const low, tight, roomy = 20, 2, 3
 	if m.height < low {
@@ -31,10 +31,10 @@ func (m Model) headLines() int {
 	return roomy
 }
 
-// body is how many lines the tables or the text have.
+// body returns the number of lines for the tables or the text.
 func (m Model) body() int { return max(0, m.height-m.headLines()-footLines) }
 
-// Lines are the screen's lines, as many as it has; none is wider than it is.
+// Lines returns exactly as many lines as the screen has, none wider than the screen.
 func (m Model) Lines() []string {
 	lines := append(m.head(), make([]string, m.headLines()-len(m.head()))...)
 	lines = append(lines, m.shown()...)
@@ -53,7 +53,7 @@ func (m Model) Lines() []string {
 	return lines
 }
 
-// head says what is shown, and where a run is.
+// head shows the name, and how far a run has come.
 func (m Model) head() []string {
 	right := ""
 	switch {
@@ -76,7 +76,7 @@ func (m Model) head() []string {
 	return []string{first, ""}
 }
 
-// bar is how much of the time is over.
+// bar shows the elapsed share of the time, or is "" if the screen is narrow or the time unknown.
 func (m Model) bar() string {
 	const cells, roomy = 10, 50
 	if m.width < roomy || !(m.step.Total > 0) {
@@ -86,7 +86,7 @@ func (m Model) bar() string {
 	return "[" + strings.Repeat("█", done) + strings.Repeat("░", cells-done) + "] "
 }
 
-// shown are the lines of the page that fit.
+// shown returns the lines of the page that fit.
 func (m Model) shown() []string {
 	if m.asking {
 		return m.question()
@@ -104,7 +104,7 @@ func (m Model) shown() []string {
 	return out
 }
 
-// settle makes the page's lines, and brings what is picked among those that are shown.
+// settle makes the page's lines and scrolls to keep the picked row visible.
 func (m *Model) settle() {
 	top := &m.scroll[m.page]
 	if m.page != tables {
@@ -117,7 +117,7 @@ func (m *Model) settle() {
 		first, last := m.laid.lineOf(slices.Index(m.keys, m.at))
 		switch {
 		case !m.follow || first < 0:
-		case last < m.body() && m.at == m.keys[0]: // with what is above the tables
+		case last < m.body() && m.at == m.keys[0]: // show what is above the tables, too
 			*top = 0
 		case first < *top:
 			*top = first
@@ -128,14 +128,15 @@ func (m *Model) settle() {
 	*top = max(0, min(*top, len(m.lines)-m.body()))
 }
 
-// laid are the tables with what is beside them, in lines.
+// laid holds the lines of the tables and of the sections around them.
 type laid struct {
 	lines  []string
-	rows   map[int]int // by line: the row that stands there, of Model.keys
-	places [][2]int    // by row: from which line to which it is to be seen
+	rows   map[int]int // by line: the index in Model.keys of its row
+	places [][2]int    // by row: the first and the last line to show
 }
 
-// lineOf is where a row is to be seen, with its heads if it is a table's first; -1: nowhere.
+// lineOf returns the first and the last line of a row, or -1 if it is not shown. The first row of a
+// table begins with the table's heads.
 func (l laid) lineOf(row int) (first, last int) {
 	if row < 0 || row >= len(l.places) {
 		return -1, -1
@@ -143,23 +144,23 @@ func (l laid) lineOf(row int) (first, last int) {
 	return l.places[row][0], l.places[row][1]
 }
 
-// layOut lays the tables out.
+// layOut lays out the tables.
 func (m Model) layOut() laid {
 	if m.report == nil {
 		return laid{lines: []string{"", "  Nothing is measured yet."}}
 	}
 	opts := show.Options{Color: m.color, Width: max(1, m.width)}
-	if len(m.parts) == 0 { // a mesh, or nothing has a result
+	if len(m.parts) == 0 { // a mesh, or a run without results
 		lines, _ := show.Lines(show.Report(m.report), opts)
 		return laid{lines: lines}
 	}
 	d := document.Document{Kind: document.AReport, Value: m.report}
 	before, behind := show.Beside(m.report)
-	if !m.running { // while a run goes on an answer would change all the time
+	if !m.running { // while a run goes on, its answer would keep changing
 		d.Sections = append(d.Sections, before...)
 	}
 	from := len(d.Sections)
-	firsts := []int{0} // by part: its first row
+	firsts := []int{0} // by part: the index of its first row
 	for _, p := range m.sorted {
 		d.Sections = append(d.Sections, p.Section)
 		firsts = append(firsts, firsts[len(firsts)-1]+len(p.Rows))
@@ -189,10 +190,10 @@ func (m Model) layOut() laid {
 	return out
 }
 
-// titleLines are a table's title and heads.
+// titleLines is the number of lines of a table's title and heads.
 const titleLines = 3
 
-// picked is the line of the row that is picked.
+// picked marks the line of the picked row.
 func (m Model) picked(line string) string {
 	plain := ansi.Strip(line)
 	plain = "▸" + strings.TrimPrefix(plain, " ")
@@ -202,7 +203,7 @@ func (m Model) picked(line string) string {
 	return "\x1b[7m" + plain + strings.Repeat(" ", max(0, m.width-ansi.StringWidth(plain))) + "\x1b[0m"
 }
 
-// text are the lines of a page of text.
+// text returns the lines of a text page.
 func (m Model) text(p page) []string {
 	opts := show.Options{Color: m.color, Width: max(1, m.width)}
 	var d document.Document
@@ -244,7 +245,7 @@ func (m Model) question() []string {
 		"  Esc  go on"}
 }
 
-// foot says what the newest warning is, and the keys.
+// foot shows the newest warning and the keys.
 func (m Model) foot() []string {
 	if m.asking {
 		return []string{"", m.faint("s stop  p progress line  Esc go on")}

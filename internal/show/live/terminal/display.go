@@ -20,15 +20,15 @@ type Display struct {
 	terminal *Terminal
 	program  *tea.Program
 	still    atomic.Bool
-	ended    chan struct{} // the program's end
-	model    live.Model    // as it was then
+	ended    chan struct{} // closed when the program has ended
+	model    live.Model    // its last state; read only after ended
 	err      error
-	once     sync.Once // of Close
+	once     sync.Once // used by Close
 	resized  chan os.Signal
 }
 
-// Show shows what a screen of so many columns and lines begins with, until it is closed or
-// the user closes it.
+// Show starts to display the model that first returns for the terminal's size. The display ends
+// when Close is called or the user closes the screen.
 func Show(t *Terminal, first func(columns, lines int) live.Model) *Display {
 	columns, lines := t.Size()
 	d := &Display{terminal: t, ended: make(chan struct{}), resized: make(chan os.Signal, 1)}
@@ -36,7 +36,7 @@ func Show(t *Terminal, first func(columns, lines int) live.Model) *Display {
 	d.program = tea.NewProgram(shell{d, m}, tea.WithInput(t.keys), tea.WithOutput(t.out), tea.WithWindowSize(columns, lines),
 		tea.WithoutRenderer(), tea.WithoutSignalHandler(), tea.WithFPS(1))
 	signal.Notify(d.resized, syscall.SIGWINCH)
-	_ = t.Draw(m.Lines()) // what keeps it from drawing shows when it draws again
+	_ = t.Draw(m.Lines()) // an error will show again at the next drawing
 	go func() {
 		defer close(d.ended)
 		end, err := d.program.Run()
@@ -61,11 +61,11 @@ func (d *Display) resize() {
 	}
 }
 
-// Still says whether the screen stands still: keys and sizes are taken, but nothing is drawn
-// until the next Send, except what is urgent.
+// Still sets whether the screen stands still. If it does, keys and changes of size are handled, but
+// nothing is drawn until the next Send, except what is urgent.
 func (d *Display) Still(still bool) { d.still.Store(still) }
 
-// Send gives the model a message, and returns when that is drawn.
+// Send passes the model a message. It returns when the result is drawn or the display has ended.
 func (d *Display) Send(s live.State) {
 	drawn := make(chan struct{})
 	d.program.Send(told{s, drawn})
@@ -75,10 +75,10 @@ func (d *Display) Send(s live.State) {
 	}
 }
 
-// Ended is closed when the user has closed the screen.
+// Ended returns a channel that is closed when the display has ended.
 func (d *Display) Ended() <-chan struct{} { return d.ended }
 
-// Outcome is what the user decided, once it has ended.
+// Outcome returns the user's decision, or live.Undecided while the display has not ended.
 func (d *Display) Outcome() live.Outcome {
 	select {
 	case <-d.ended:
@@ -88,13 +88,14 @@ func (d *Display) Outcome() live.Outcome {
 	}
 }
 
-// Close gives the terminal back as it was.
+// Close ends the display and restores the terminal. Only the first call has an effect. It waits at
+// most one second for the program to end.
 func (d *Display) Close() error {
 	var err error
 	d.once.Do(func() {
 		signal.Stop(d.resized)
 		go d.program.Quit()
-		const patience = time.Second // of a terminal that takes nothing any more
+		const patience = time.Second // the terminal may have stopped reading
 		select {
 		case <-d.ended:
 			err = d.err
@@ -114,7 +115,7 @@ type told struct {
 	drawn chan struct{}
 }
 
-// shell is the model with the terminal that it is drawn on.
+// shell combines a model with the display that draws it.
 type shell struct {
 	d     *Display
 	model live.Model
@@ -122,10 +123,10 @@ type shell struct {
 
 func (s shell) Init() tea.Cmd { return nil }
 
-// View is nothing: Update draws.
+// View returns an empty view, because Update draws.
 func (s shell) View() tea.View { return tea.View{} }
 
-// Update passes a message on, and draws what came of it.
+// Update passes a message to the model and draws the result.
 func (s shell) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	inner, forced := msg, s.model.Urgent()
 	switch m := msg.(type) {
@@ -145,7 +146,7 @@ func (s shell) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	s.model = next.(live.Model)
 	if forced || s.model.Urgent() || !s.d.still.Load() {
 		if err := s.d.terminal.Draw(s.model.Lines()); err != nil {
-			return s, tea.Quit // the terminal has gone
+			return s, tea.Quit // the terminal is gone
 		}
 	}
 	return s, cmd

@@ -1,6 +1,6 @@
-// Package terminal draws a screen on a terminal, and reads its keys. bubbletea reads and
-// decodes the keys and runs the model; it does not draw, because its renderer wakes sixty
-// times a second, which a measurement beside it would notice.
+// Package terminal draws a screen on a terminal and reads its keys. bubbletea reads and decodes the
+// keys and runs the model. It does not draw, because its renderer wakes sixty times a second, which
+// would disturb a measurement on the same machine.
 package terminal
 
 import (
@@ -13,20 +13,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Terminal is a terminal whose screen and keys are ours until it is closed.
+// Terminal is a terminal whose screen and keys belong to this process until it is closed.
 type Terminal struct {
 	out   *os.File
 	keys  *os.File
-	owned bool // keys is to be closed
+	owned bool // release closes keys
 	saved *unix.Termios
 	drawn []string // the lines on the screen; nil: not known
 }
 
-// ErrNone is that there is no terminal to draw on, or to read keys from.
+// ErrNone means that there is no terminal to draw on or to read keys from.
 var ErrNone = errors.New("there is no terminal")
 
-// Open takes the terminal that out is, whose keys come from in if that is one, too, and
-// else from the terminal that the process has.
+// Open takes over the terminal out and switches it to its alternate screen. Keys come from in if
+// that is a terminal, or else from /dev/tty. Open returns ErrNone if out is not a terminal or if
+// there is none to read keys from. The caller must call Close to restore the terminal.
 func Open(in, out *os.File) (*Terminal, error) {
 	if !is(out) {
 		return nil, ErrNone
@@ -54,8 +55,8 @@ func Open(in, out *os.File) (*Terminal, error) {
 	return t, nil
 }
 
-// raw is without lines and echo. Ctrl-C is a signal as ever; Ctrl-Z is none, because a
-// stopped toll would leave this screen to the shell.
+// raw returns the settings without line editing and echo. Ctrl-C still raises a signal. Ctrl-Z does
+// not, because a stopped toll would leave its screen to the shell.
 func raw(t unix.Termios) *unix.Termios {
 	t.Iflag &^= unix.IXON | unix.ICRNL | unix.INLCR | unix.IGNCR | unix.ISTRIP | unix.BRKINT | unix.INPCK
 	t.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.IEXTEN
@@ -71,7 +72,7 @@ func is(f *os.File) bool {
 	return err == nil
 }
 
-// Size is how many columns and lines the terminal has.
+// Size returns the terminal's size in columns and lines, or 80 and 24 if it is not known.
 func (t *Terminal) Size() (columns, lines int) {
 	const usualColumns, usualLines = 80, 24
 	s, err := unix.IoctlGetWinsize(int(t.out.Fd()), unix.TIOCGWINSZ)
@@ -109,17 +110,17 @@ func (t *Terminal) Draw(lines []string) error {
 	return err
 }
 
-// Forget has everything drawn again: the terminal has another size.
+// Forget makes the next Draw draw all lines, as is needed after a change of size.
 func (t *Terminal) Forget() { t.drawn = nil }
 
-// Close gives the terminal back as it was.
+// Close restores the terminal's screen and settings. It discards keys that were not read.
 func (t *Terminal) Close() error {
 	_, err := t.out.WriteString(ansi.ResetModeSynchronizedOutput + ansi.ResetStyle + ansi.ShowCursor + ansi.ResetModeAltScreenSaveCursor)
 	return errors.Join(err, t.release())
 }
 
 func (t *Terminal) release() (err error) {
-	if t.saved != nil { // what was typed is not left for the shell
+	if t.saved != nil { // TCSETSF discards what was typed, so that the shell does not get it
 		err = unix.IoctlSetTermios(int(t.keys.Fd()), unix.TCSETSF, t.saved)
 	}
 	if t.owned {

@@ -15,9 +15,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-const patience = time.Minute // of a busy machine
+const patience = time.Minute // for a busy machine
 
-// screen is a pseudo-terminal: what is drawn on it, and where keys are typed.
+// screen is a pseudo-terminal: it collects what is drawn and types keys.
 type screen struct {
 	keyboard *os.File
 	tty      *os.File
@@ -69,14 +69,14 @@ func (s *screen) resize(t *testing.T, columns, lines uint16) {
 	}
 }
 
-// text is all that was drawn so far.
+// text returns everything that was drawn so far.
 func (s *screen) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.drawn.String()
 }
 
-// waits waits until something was drawn.
+// waits waits until the text was drawn.
 func (s *screen) waits(t *testing.T, text string) {
 	t.Helper()
 	testwait.Until(t, patience, text+" is on the screen", func() bool { return strings.Contains(s.text(), text) })
@@ -91,7 +91,7 @@ func (s *screen) modes(t *testing.T) unix.Termios {
 	return *m
 }
 
-// A terminal is as it was when it is given back.
+// Close restores the terminal.
 func TestTerminalIsRestored(t *testing.T) {
 	s := newScreen(t)
 	before := s.modes(t)
@@ -117,7 +117,7 @@ func TestTerminalIsRestored(t *testing.T) {
 	}
 }
 
-// Only lines that differ are drawn, and nothing if none does.
+// Draw writes only the lines that differ, and nothing if none does.
 func TestDrawsWhatDiffers(t *testing.T) {
 	s := newScreen(t)
 	term, err := Open(s.tty, s.tty)
@@ -141,7 +141,7 @@ func TestDrawsWhatDiffers(t *testing.T) {
 	}
 }
 
-// What is no terminal is refused.
+// Open refuses files that are not terminals.
 func TestNoTerminal(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -154,7 +154,8 @@ func TestNoTerminal(t *testing.T) {
 	}
 }
 
-// While the screen stands still, keys are taken and nothing is drawn but what q asks.
+// While the screen is still, keys are handled, but nothing is drawn except the question that q
+// asks.
 func TestStill(t *testing.T) {
 	s := newScreen(t)
 	term, err := Open(s.tty, s.tty)
@@ -186,5 +187,5 @@ func TestStill(t *testing.T) {
 	if d.Outcome() != live.Stopped {
 		t.Errorf("outcome %v", d.Outcome())
 	}
-	d.Send(live.State{}) // returns
+	d.Send(live.State{}) // must return
 }
