@@ -9,8 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// mesh lists every link that the report has, what all of them are like, what each node does to its own,
-// and what is slow.
+// mesh lists every link that the report has, the typical figures of all links, the effect of each
+// node, and what is slow.
 func (l *list) mesh(m *mesh.Mesh) {
 	l.meshMode(m)
 	if m.Beside != nil {
@@ -19,7 +19,8 @@ func (l *list) mesh(m *mesh.Mesh) {
 	l.costs(m)
 }
 
-// costs lists what the mode costs on each link against the one beside it, and on all of them.
+// costs lists what the mode costs on each link, compared with the mesh in m.Beside, and on all
+// links together.
 func (l *list) costs(m *mesh.Mesh) {
 	for _, name := range slices.Sorted(maps.Keys(m.Costs)) {
 		c := m.Costs[name]
@@ -36,7 +37,7 @@ func (l *list) costs(m *mesh.Mesh) {
 	}
 }
 
-// groups lists the medians of the links within and across what the nodes' labels tell apart.
+// groups lists the medians of the links within and across the groups that the nodes' labels form.
 func (l *list) groups(of Figure, m *mesh.Mesh) {
 	for _, g := range m.Groups {
 		for _, name := range slices.Sorted(maps.Keys(g.Metrics)) {

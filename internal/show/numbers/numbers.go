@@ -1,5 +1,5 @@
-// Package numbers lists the figures of a judged document one by one, each with all that says
-// what it is: for formats that are tables of numbers. Units are base units.
+// Package numbers lists the figures of a judged document one by one, each with everything that
+// identifies it, for formats that are tables of numbers. Figures are in base units.
 package numbers
 
 import (
@@ -16,39 +16,39 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Cell is what a figure is of. Of a mesh it is a link, from its client's node to its
-// server's, a node (From), or all of it.
+// Cell identifies what a figure is about. In a mesh that is a link, from its client's node to its
+// server's, a node (From), or the whole mesh.
 type Cell struct {
 	Study                         string // the command's name: compare, ladder, …
-	Mode, Label                   string // the label has the target and the tune, as in tables
+	Mode, Label                   string // the label includes the target and the tune, as in tables
 	From, To, On, Load, Tune      string
 	Point                         string // of a sweep
 	Pin                           string // sample.PinFar or sample.PinNear
-	Servers, Clients, ClientProcs int    // 1 of each, unless it is a crowd
+	Servers, Clients, ClientProcs int    // 1 each, except in a crowd
 	Baseline                      bool
 	LimitedBy                     string
 }
 
-// Statistic is what a figure says of its metric.
+// Statistic says how a figure sums up its metric.
 type Statistic string
 
 // The statistics.
 const (
-	Round   Statistic = "round"   // in one round; of a sliced load the median of its slices
-	Median  Statistic = "median"  // over rounds, with its interval
-	Merged  Statistic = "merged"  // of all rounds together
-	Ratio   Statistic = "ratio"   // to the baseline
-	Added   Statistic = "added"   // to the baseline's
-	Scaling Statistic = "scaling" // the ratio to the same mode's smallest crowd
-	Part    Statistic = "part"    // what a rung of a ladder costs over the one below
+	Round   Statistic = "round"   // one round; for a sliced load the median of its slices
+	Median  Statistic = "median"  // median over rounds, with its interval
+	Merged  Statistic = "merged"  // all rounds together
+	Ratio   Statistic = "ratio"   // ratio to the baseline
+	Added   Statistic = "added"   // difference from the baseline
+	Scaling Statistic = "scaling" // ratio to the same mode's smallest crowd
+	Part    Statistic = "part"    // cost of a ladder's rung over the rung below
 
-	Typical Statistic = "typical" // of a mesh's links; the others of these are of its fastest and slowest link
+	Typical Statistic = "typical" // typical for a mesh's links; the next ones are of its fastest and slowest link
 	Fastest Statistic = "fastest"
 	Slowest Statistic = "slowest"
-	Effect  Statistic = "effect" // ratio of a node's links to typical ones
-	Fault   Statistic = "fault"  // ratio, or rate, of what is slow or loses packets
+	Effect  Statistic = "effect" // ratio of a node's links to typical links
+	Fault   Statistic = "fault"  // ratio or rate of something that is slow or loses packets
 
-	Failed Statistic = "failed" // there is no figure; the note says why
+	Failed Statistic = "failed" // no figure; Note has the reason
 )
 
 // RatioUnit is the unit of ratios.
@@ -58,18 +58,19 @@ const RatioUnit = analysis.RatioUnit
 type Figure struct {
 	Cell
 	Metric, Unit string
-	Higher       bool // is better
+	Higher       bool // higher values are better
 	Statistic    Statistic
 	Round        int // from 0, as in the results file
 	Value        float64
 	Low, High    *float64 // 95 % interval; nil: none
-	N, Epochs    int      // as of an analysis.Ratio; 0: not known
+	N, Epochs    int      // as in analysis.Ratio; 0: not known
 	Against      string   // what it is compared with
 	Verdict      string
 	Note         string // the codes of a cell's warnings, or why it failed
 }
 
-// Of are the figures of a judge.Report or a *predict.Prediction; of anything else there are none.
+// Of yields the figures of a judge.Report or a *predict.Prediction. It yields nothing for any other
+// value.
 func Of(value any) iter.Seq[Figure] {
 	return func(yield func(Figure) bool) {
 		l := list{yield, true}
@@ -87,7 +88,7 @@ func Of(value any) iter.Seq[Figure] {
 	}
 }
 
-// list passes figures on as long as somebody wants them.
+// list yields figures until the consumer stops.
 type list struct {
 	yield func(Figure) bool
 	on    bool
@@ -117,7 +118,7 @@ func (l *list) cells(r *analysis.Report) {
 	}
 }
 
-// later sorts what is not the first behind it.
+// later is a sort key that puts first before all other names.
 func later(name, first string) int {
 	if name == first {
 		return 0
@@ -137,7 +138,7 @@ func cellOf(study string, c sample.Cell) Cell {
 	return out
 }
 
-// metric lists a metric's rounds, and what sums them up.
+// metric lists a metric's rounds and the statistics that sum them up.
 func (l *list) metric(f Figure, name string, m analysis.Metric, notes string) {
 	f.Metric, f.Unit, f.Higher = name, m.Unit, m.Higher
 	for i, x := range m.Rounds {
@@ -180,7 +181,7 @@ func (l *list) price(f Figure, s Statistic, p analysis.Price, against string) {
 	l.add(f)
 }
 
-// cpu lists who spent the CPU time; of what was not metered nothing.
+// cpu lists who spent the CPU time. It lists nothing if no CPU time was metered.
 func (l *list) cpu(f Figure, c analysis.CPUSplit) {
 	if c.Client+c.Server+c.Proxy+c.Rest == 0 {
 		return
