@@ -1,7 +1,7 @@
-// Package document is the model of what a command has to say: sections of paragraphs,
-// lists, tables and routes, and the same as a value for programs. Views build it, every
-// format writes it. The model says what there is and what it means; a format decides how
-// that looks. Be aware that figures are in base units, and texts as people read them.
+// Package document is the model of what a command has to say: sections of paragraphs, lists, tables
+// and routes, and a value with the same content for programs. Views build a document; every format
+// writes it. The model has the content and its meaning; a format decides how that looks. Numbers
+// are in base units, texts as people read them.
 package document
 
 import "strings"
@@ -31,24 +31,24 @@ type Document struct {
 	Sections []Section
 }
 
-// Section is what belongs together, with or without a title.
+// Section holds blocks that belong together, with or without a title.
 type Section struct {
 	Title  Text
 	Level  int  // 0: of the document; 1: of the section above
-	Close  bool // it follows what is above it without an empty line
+	Close  bool // no empty line separates it from what is above
 	Blocks []Block
 }
 
-// Add appends blocks.
+// Add appends blocks to the section.
 func (s *Section) Add(bs ...Block) { s.Blocks = append(s.Blocks, bs...) }
 
 // Block is a Paragraph, a List, a Command, a Table or a Route.
 type Block interface{ block() }
 
-// Style is what a text is to the reader.
+// Style is the meaning of a text to the reader.
 type Style int
 
-// The styles. Good, Bad and Doubtful are those of verdicts.
+// The styles. Verdicts are Good, Bad or Doubtful.
 const (
 	Plain Style = iota
 	Strong
@@ -67,16 +67,16 @@ type Span struct {
 // Text is a line of spans.
 type Text []Span
 
-// Plainly is text without a style.
+// Plainly returns text without a style.
 func Plainly(s string) Text { return Text{{Text: s}} }
 
-// Strongly is text in bold.
+// Strongly returns text in bold.
 func Strongly(s string) Text { return Text{{s, Strong}} }
 
-// Then appends a span.
+// Then returns the text with another span at the end. It does not change t.
 func (t Text) Then(s string, style Style) Text { return append(t[:len(t):len(t)], Span{s, style}) }
 
-// String is the text without styles.
+// String returns the text without styles.
 func (t Text) String() string {
 	var b strings.Builder
 	for _, s := range t {
@@ -85,7 +85,7 @@ func (t Text) String() string {
 	return b.String()
 }
 
-// Where a paragraph is broken into lines that fit.
+// Where a paragraph may be broken into lines.
 const (
 	Words = " "   // between words
 	Facts = " · " // between facts
@@ -96,7 +96,7 @@ type Paragraph struct {
 	Text  Text
 	Level int    // of indentation
 	Break string // Words or Facts; "": Words
-	Style Style  // of the whole
+	Style Style  // of the whole paragraph
 }
 
 // Topic says what a list is about.
@@ -112,7 +112,7 @@ const (
 	Notes    Topic = "notes"
 )
 
-// List is points about one topic, each a paragraph.
+// List is a list of points about one topic. Each point is a paragraph.
 type List struct {
 	Topic Topic
 	Items []string
@@ -126,11 +126,11 @@ type Command struct{ Line string }
 type Route struct {
 	Level int
 	Steps []Step
-	Break string // of the steps' texts
-	Ends  string // why it ends after the last step; "": it arrives
+	Break string // of the steps' texts, as in Paragraph
+	Ends  string // why it ends after the last step; "": it reaches the server
 }
 
-// Step is a point of a route: the client, a hop, the server.
+// Step is a point of a route: the client, a hop or the server.
 type Step struct {
 	Kind     string
 	Text     Text

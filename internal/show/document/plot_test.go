@@ -24,7 +24,7 @@ func TestAxis(t *testing.T) {
 	}
 }
 
-// Whatever a file says, the column is one of the drawing's.
+// Whatever a file says, the column is inside the drawing.
 func TestAxisOfOddValues(t *testing.T) {
 	odd := []float64{0, 1, -1, 1e-300, 1e300, math.MaxFloat64, math.Inf(1), math.Inf(-1), math.NaN()}
 	for _, from := range odd {

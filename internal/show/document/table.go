@@ -5,60 +5,60 @@ import (
 	"strings"
 )
 
-// Table is rows of cells under the heads of columns. What follows Rows says how it is
-// made narrower where it must be; a format that has as much space as it likes needs none of it.
+// Table holds rows of cells under the heads of columns. The fields after Rows say how to make it
+// narrower if necessary; a format without a limit on width ignores them.
 type Table struct {
 	Columns []Column
 	Rows    []Row
 
 	Level   int      // of indentation
-	Layouts []Layout // that are tried in this order, the last is taken if none fits; nil: Wide
-	Fit     string   // tables with the same name have one layout; "": this has its own
+	Layouts []Layout // tried in this order; if none fits, the last is used; nil: Wide
+	Fit     string   // tables with the same name share a layout; "": it has its own
 	Split   Split
 	At      int    // the column before which SplitInTwo splits
 	Plot    *Plot  // drawn among the columns; nil: nothing is
-	Instead string // what is said where no layout fits; "": the last layout is taken
+	Instead string // printed if no layout fits; "": the last layout is used
 }
 
-// Layout is how a table saves width.
+// Layout says how a table saves width. The zero value saves nothing.
 type Layout struct {
-	Short bool // short texts and heads, where there are any
-	Below bool // columns that may be are below their rows
-	Terse bool // without the columns that are quiet in all rows
+	Short bool // use short texts and heads where a cell or column has them
+	Below bool // print the columns that allow it below their rows
+	Terse bool // leave out columns that are quiet in all rows
 	Tight bool // one space between columns, not two
-	Lean  bool // without spare columns
-	Bare  bool // without a plot
+	Lean  bool // leave out spare columns
+	Bare  bool // leave out the plot
 }
 
-// Wide is the layout that saves nothing.
+// Wide returns the layout that saves nothing.
 func Wide() []Layout { return []Layout{{}} }
 
-// Split is how a table that is still too wide becomes several, which all have the first column.
+// Split says how a table that is still too wide becomes several tables. Each has the first column.
 type Split int
 
 // The ways to split.
 const (
 	Whole      Split = iota
 	SplitInTwo       // before Table.At
-	SplitEven        // into as many equal parts as it takes
-	SplitFull        // as many columns as fit, and again
+	SplitEven        // into the smallest number of equal parts that fit
+	SplitFull        // into parts with as many columns as fit
 )
 
 // Column is one of a table's columns.
 type Column struct {
 	Head      [2]string // two lines
-	ShortHead string    // of the second line; "": it has none
-	Span      int       // how many columns the first line stands above; 0: one
+	ShortHead string    // replaces the second line; "": there is none
+	Span      int       // the number of columns that the first line covers; 0: one
 	Right     bool      // its texts are aligned to the right
-	Below     bool      // it may be below its rows
-	Quiet     string    // its text in rows of which it says nothing; "": it is never left out
+	Below     bool      // it may be printed below its rows
+	Quiet     string    // its text in rows where it says nothing; "": always shown
 	Marked    bool      // its cells may have marks
-	Spare     bool      // what it says is said elsewhere, too
-	Once      bool      // a text need not be shown again in the row below
-	Width     int       // fixed, a longer text moves what follows; 0: of its widest text
-	Gap       int       // before it; 0: the table's
+	Spare     bool      // its content is also shown elsewhere
+	Once      bool      // a text need not be repeated in the row below
+	Width     int       // fixed, longer texts move what follows; 0: of the widest text
+	Gap       int       // the space before it; 0: the table's
 	Cut       Cut       // where its texts are cut if no layout fits
-	Least     int       // columns that a cut leaves
+	Least     int       // the columns that a cut leaves
 }
 
 // Cut says where a text that is too long is cut.
@@ -71,23 +71,23 @@ const (
 	CutEnd
 )
 
-// Title is the column's head in one line.
+// Title returns the column's head in one line.
 func (c Column) Title() string { return strings.TrimSpace(c.Head[0] + " " + c.Head[1]) }
 
 // Row is one of a table's rows.
 type Row struct {
-	Above Text // stands above it; nil: nothing
+	Above Text // printed above it; nil: nothing
 	Cells []Cell
-	Note  string // stands below it; "": nothing
+	Note  string // printed below it; "": nothing
 	Style Style
 }
 
 // Cell is what a row has in a column.
 type Cell struct {
 	Text   string
-	Short  string  // where the layout is short; "": Text
-	Mark   string  // of one column, behind the text; "": none
-	Number *Number // nil: it is no number
+	Short  string  // for short layouts; "": Text
+	Mark   string  // one column wide, after the text; "": none
+	Number *Number // nil: it is not a number
 	Style  Style
 }
 
@@ -95,11 +95,11 @@ type Cell struct {
 type Number struct {
 	Value     float64
 	Low, High *float64 // its interval; nil: none
-	Unit      string   // "": none, or it is not known
+	Unit      string   // "": none, or not known
 	Verdict   string   // "": none
 }
 
-// Texts are cells without numbers.
+// Texts returns cells without numbers.
 func Texts(texts ...string) []Cell {
 	out := make([]Cell, len(texts))
 	for i, t := range texts {
@@ -108,12 +108,13 @@ func Texts(texts ...string) []Cell {
 	return out
 }
 
-// Headed reports whether the table has heads.
+// Headed reports whether any column has a head.
 func (t Table) Headed() bool {
 	return slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Title() != "" })
 }
 
-// Unit is the base unit of a column's numbers; "" if they have none, or several.
+// Unit returns the base unit of a column's numbers, or "" if there are no numbers or if their units
+// differ.
 func (t Table) Unit(column int) string {
 	unit, seen := "", false
 	for _, r := range t.Rows {
@@ -129,7 +130,8 @@ func (t Table) Unit(column int) string {
 	return unit
 }
 
-// WithoutEmpty returns the table without the columns in which no row has a text. The first stays.
+// WithoutEmpty returns the table without columns that are empty in all rows. It keeps the first
+// column.
 func (t Table) WithoutEmpty() Table {
 	out := t
 	out.Rows = slices.Clone(t.Rows)

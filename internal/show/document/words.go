@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// Units are those that follow a number in a sentence.
+// Units are the units that may follow a number in a sentence.
 var Units = []string{"%", "ns", "µs", "ms", "s", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "kB/s", "MB/s",
 	"GB/s", "s/GB", "/s", "1000/s", "B", "KiB", "MiB", "GiB", "k", "M", "G", "T", "MB", "GB", "×"}
 
-// Together reports whether no line ends between two words: a number keeps its unit, its interval and
-// the sign before it, and what joins facts stays behind the first.
+// Together reports whether no line may end between two words. A number keeps its unit, its interval
+// and the sign before it, and a separator of facts stays with the fact before it.
 func Together(before, word string) bool {
 	word = strings.TrimRight(word, ".,;:)")
 	last, _ := utf8.DecodeLastRuneInString(before)
@@ -28,8 +28,8 @@ func Together(before, word string) bool {
 	return digit && slices.Contains(Units, word)
 }
 
-// Unbroken returns text with no-break spaces (U+00A0) where no line ends, for formats whose reader
-// breaks the lines.
+// Unbroken returns text with no-break spaces (U+00A0) where no line may end, for formats whose
+// reader breaks the lines.
 func Unbroken(text string) string {
 	words := strings.Split(text, Words)
 	var b strings.Builder

@@ -15,7 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// judged is what the JSON of a run says, as far as its answer is held against it.
+// judged holds those parts of a run's JSON that its answer is compared with.
 type judged struct {
 	analysis.Measured
 	analysis.Said
@@ -23,8 +23,8 @@ type judged struct {
 	Steps  []ladder.Step   `json:"steps"`
 }
 
-// Contradictions returns the sentences of a printed answer that claim something else than the verdicts
-// in the JSON of the same document.
+// Contradictions returns the sentences of a printed answer that disagree with the verdicts in the
+// JSON of the same document.
 func Contradictions(d document.Document) []string {
 	var r judged
 	b, err := json.Marshal(d.Value)
@@ -42,10 +42,10 @@ func Contradictions(d document.Document) []string {
 	return out
 }
 
-// words are what columns call verdicts of differences, which figures of ratios have otherwise.
+// words maps the words that columns use for verdicts on differences to the verdicts of ratios.
 var words = map[string]stats.Verdict{string(stats.Better): stats.Gains, string(stats.Worse): stats.Costs, string(stats.Same): stats.Nothing, string(stats.Unclear): stats.Unclear}
 
-// unlike returns the rows whose column of verdicts has another word than all figures of the row.
+// unlike returns the rows whose verdict column disagrees with all figures of the row.
 func unlike(d document.Document) (out []string) {
 	for t := range tables(d) {
 		at := slices.IndexFunc(t.Columns, func(c document.Column) bool { return c.Title() == "verdict" })
@@ -100,7 +100,8 @@ var (
 	unclearOf   = regexp.MustCompile(`^(\d+) of (\d+) verdicts (?:is|are) unclear`)
 )
 
-// cells returns the cells that a name in a sentence means, the longest label that it begins with.
+// cells returns the cells that a name in a sentence stands for. It picks the longest label that the
+// name begins with.
 func (r judged) cells(name string) (out []analysis.Cell) {
 	longest := ""
 	for _, c := range r.Cells {
@@ -116,7 +117,8 @@ func (r judged) cells(name string) (out []analysis.Cell) {
 	return out
 }
 
-// has reports whether one of the cells has the verdict, in any of its ratios if of is empty.
+// has reports whether one of the cells has the verdict, as a whole or in a ratio of the metric
+// named by of. If of is "", a ratio of any metric counts.
 func has(cells []analysis.Cell, of string, v stats.Verdict) bool {
 	return slices.ContainsFunc(cells, func(c analysis.Cell) bool {
 		if c.Verdict() == v {
@@ -133,7 +135,7 @@ func has(cells []analysis.Cell, of string, v stats.Verdict) bool {
 	})
 }
 
-// verdicts holds "noun, of Y's: worse: a 80 %; same: b" against the ratios.
+// verdicts checks "noun, of Y's: worse: a 80 %; same: b" against the ratios.
 func (r judged) verdicts(sentence string) (out []string) {
 	if !strings.Contains(sentence, ", of ") || r.Steps != nil {
 		return nil
@@ -160,7 +162,7 @@ func (r judged) verdicts(sentence string) (out []string) {
 // dear is the factor from which on a mode is advised against.
 const dear = 1.5
 
-// advised holds "Keep a: …; b", "Avoid c" and "Not certain yet: d" against the verdicts.
+// advised checks "Keep a: …; b", "Avoid c" and "Not certain yet: d" against the verdicts.
 func (r judged) advised(sentence string) (out []string) {
 	m := verb.FindStringSubmatch(sentence)
 	if m == nil || r.Advice != nil {
@@ -168,7 +170,7 @@ func (r judged) advised(sentence string) (out []string) {
 	}
 	for _, text := range strings.Split(m[2], "; ") {
 		cells := r.cells(text)
-		if len(cells) == 0 { // what to do instead, or the figures of another placement on CPUs
+		if len(cells) == 0 { // an alternative, or figures of another CPU placement
 			continue
 		}
 		better, worse := has(cells, cells[0].Primary, stats.Better), has(cells, cells[0].Primary, stats.Worse)
@@ -206,7 +208,7 @@ func muchWorse(c analysis.Cell) bool {
 	return c.FillsLink() || x.Higher && 1/x.Ratio.High >= dear || !x.Higher && x.Ratio.Low >= dear
 }
 
-// routes holds what is said of routes to endpoints against their verdicts.
+// routes checks statements about routes to endpoints against their verdicts.
 func (r judged) routes(sentence string) (out []string) {
 	if r.Study != sample.StudyEndpoints {
 		return nil
@@ -243,7 +245,7 @@ func (r judged) routes(sentence string) (out []string) {
 	return out
 }
 
-// levers holds what is said of levers against their verdicts.
+// levers checks statements about levers against their verdicts.
 func (r judged) levers(sentence string) (out []string) {
 	for _, a := range r.Advice {
 		said := strings.TrimPrefix(sentence, a.Mode+": ")
@@ -266,7 +268,7 @@ func (r judged) levers(sentence string) (out []string) {
 	return out
 }
 
-// parts holds what is said of the parts of a path against their prices.
+// parts checks statements about the parts of a path against their prices.
 func (r judged) parts(sentence string) (out []string) {
 	for _, s := range r.Steps {
 		for metric, p := range s.Prices {
@@ -284,7 +286,7 @@ func (r judged) parts(sentence string) (out []string) {
 	return out
 }
 
-// open holds the number of unclear verdicts against the cells.
+// open checks the stated number of unclear verdicts against the cells.
 func (r judged) open(sentence string) []string {
 	m := unclearOf.FindStringSubmatch(sentence)
 	if m == nil || r.Study != "" {

@@ -1,6 +1,6 @@
-// Package documenttest writes any document in a format that knows nothing but the model,
-// lines of texts between tabs, and says what a reader of another text of the same document
-// would miss in it. It is for tests only.
+// Package documenttest compares texts with the documents that they were written from. It writes any
+// document in a format that uses only the model, lines of texts between tabs, and reports what a
+// reader of another text of the same document would miss. It is for tests only.
 package documenttest
 
 import (
@@ -11,11 +11,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Lines are a document's lines: a title, a paragraph, a point of a list, a table's head, a
-// row, a step each.
+// Lines returns a document's lines: one for each title, paragraph, point of a list, table head, row
+// and step.
 func Lines(d document.Document) []string { return lines(d, false) }
 
-// lines has the short texts in place of the long ones where short is true.
+// lines returns the document's lines, with short texts in place of long ones if short is true.
 func lines(d document.Document, short bool) []string {
 	var out []string
 	for _, s := range d.Sections {
@@ -73,7 +73,7 @@ func tableLines(t document.Table, short bool) []string {
 	return out
 }
 
-// axisLabels are those of a plot that is as wide as it may be, in any width.
+// axisLabels returns the labels that a plot's axis may have at any width up to the widest.
 func axisLabels(p *document.Plot) []string {
 	if p == nil {
 		return nil
@@ -105,8 +105,8 @@ func routeLines(r document.Route) []string {
 	return out
 }
 
-// Missing are the lines of text, written from the document or long ago, whose words are not
-// all in one line of the document. Lines may be broken, and words cut with an ellipsis.
+// Missing returns those lines of text whose words are not all in one line of the document. text may
+// be older than the document, its lines may be broken, and its words may be cut with an ellipsis.
 func Missing(d document.Document, text string) []string {
 	var have [][]string
 	for _, l := range append(lines(d, false), lines(d, true)...) {
@@ -123,7 +123,7 @@ func Missing(d document.Document, text string) []string {
 	return out
 }
 
-// withoutHead returns a line without the head of a column, behind which it has a cell's text.
+// withoutHead returns a line without the column's head that precedes the text of a cell.
 func withoutHead(d document.Document, line string) string {
 	for t := range tables(d) {
 		for _, c := range t.Columns {
@@ -140,7 +140,7 @@ func drawn(word string) bool {
 	return slices.Contains([]string{"╳", "→", "\\"}, word) || strings.Trim(word, "│┼─●·") == ""
 }
 
-// within reports whether each of the words is in the line, as often as there.
+// within reports whether the line has each of the words at least as often as words does.
 func within(words, line []string) bool {
 	left := slices.Clone(line)
 	for _, w := range words {
@@ -158,7 +158,7 @@ func same(word, of string) bool {
 	return word == of || cut && strings.HasPrefix(of, head) && strings.HasSuffix(of, tail)
 }
 
-// Unnumbered are the cells under figures' heads that have digits and no number.
+// Unnumbered returns the cells in columns of figures that have digits but no number.
 func Unnumbered(d document.Document) []string {
 	var out []string
 	for t := range tables(d) {
@@ -185,8 +185,8 @@ func tables(d document.Document) func(yield func(document.Table) bool) {
 	}
 }
 
-// Unnoticed are the cells without which text would miss nothing in the document: each is
-// taken out in turn, but for those that are said elsewhere, too.
+// Unnoticed returns the cells that text does not need: it removes each cell in turn and returns
+// those whose removal leaves nothing missing. It skips cells whose content is also shown elsewhere.
 func Unnoticed(d document.Document, text string) []string {
 	var out []string
 	for t := range tables(d) {
