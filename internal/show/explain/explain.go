@@ -1,5 +1,5 @@
-// Package explain says in a few lines what a word of the output means: modes and loads
-// and metrics from their catalogues, the rest from words.txt.
+// Package explain explains a word of the output in a few lines. Explanations of modes, loads and
+// metrics come from their catalogues, all others from words.txt.
 package explain
 
 import (
@@ -32,7 +32,7 @@ const (
 //go:embed words.txt
 var wordsText string
 
-// All are all entries, those of a group one after another.
+// All returns all entries, ordered by group.
 func All() []Entry {
 	out := parse(wordsText)
 	for _, m := range mode.All() {
@@ -44,7 +44,7 @@ func All() []Entry {
 	return append(out, metrics()...)
 }
 
-// parse reads entries: "# " begins a group, "= " an entry with its other words behind
+// parse reads entries. "# " begins a group; "= " begins an entry, with its other words after
 // commas; each further line is a paragraph.
 func parse(text string) (out []Entry) {
 	group := ""
@@ -67,7 +67,7 @@ func parse(text string) (out []Entry) {
 	return out
 }
 
-// ofMode is what the catalogue says of a mode.
+// ofMode returns a mode's entry from the catalogue.
 func ofMode(m mode.Mode) Entry {
 	e := Entry{Group: Modes, Name: string(m.Name), Text: []string{
 		sentence(m.Summary) + " Docker: " + m.Docker,
@@ -77,7 +77,7 @@ func ofMode(m mode.Mode) Entry {
 	for _, r := range m.Routes {
 		text := "from " + r.From.Words()
 		if same := slices.IndexFunc(m.Routes, func(o mode.Route) bool { return o.From == r.From && slices.Equal(o.Hops, r.Hops) }); m.Routes[same].To != r.To {
-			continue // said with the first
+			continue // included in the first
 		}
 		var to []string
 		for _, o := range m.RoutesFrom(r.From) {
@@ -94,7 +94,7 @@ func ofMode(m mode.Mode) Entry {
 
 func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }
 
-// metrics are those of all loads, each with the heads of its columns.
+// metrics returns the metrics of all loads, each with the heads of its columns.
 func metrics() (out []Entry) {
 	heads := headsOf()
 	for _, m := range workload.Metrics() {
@@ -108,8 +108,8 @@ func metrics() (out []Entry) {
 	return out
 }
 
-// headsOf are the heads of the columns that show each metric, with all options that add
-// columns, and their last words.
+// headsOf returns the heads of the columns that show each metric, including columns that options
+// add. A head is listed in full and by its first line.
 func headsOf() map[string][]string {
 	out := map[string][]string{}
 	for _, w := range workload.All() {
@@ -127,7 +127,7 @@ func headsOf() map[string][]string {
 	return out
 }
 
-// columnsOf are all columns of a load's tables, those of its options among them.
+// columnsOf returns all columns of a load's tables, including columns that options add.
 func columnsOf(w workload.Workload) []workload.Column {
 	var out []workload.Column
 	for _, l := range []sample.Load{
@@ -143,12 +143,12 @@ func columnsOf(w workload.Workload) []workload.Column {
 	return append(out, w.More...)
 }
 
-// Head is the two lines of a column's head as one.
+// Head joins the two lines of a column's head.
 func Head(lines [2]string) string { return strings.TrimSpace(lines[0] + " " + lines[1]) }
 
-// Find returns the entries of a word, several if it has several meanings. The word is matched as it
-// stands, then in whatever case, then without what a reader may have copied with it: the dashes of a
-// flag, or a unit behind a comma. The error is a *suggest.UnknownError.
+// Find returns the entries of a word, several if it has several meanings. It tries the word as
+// given, then in any case, then without what a reader may have copied with it: the dashes of a
+// flag, or a unit after a comma. If there is no entry, the error is a *suggest.UnknownError.
 func Find(word string) ([]Entry, error) {
 	word = strings.TrimSpace(word)
 	all := All()
@@ -173,7 +173,7 @@ func Find(word string) ([]Entry, error) {
 	return nil, &suggest.UnknownError{What: "word", Words: []string{word}, Known: slices.Compact(known)}
 }
 
-// matching returns the entries with a name for which is returns true.
+// matching returns the entries that have a name for which is returns true.
 func matching(all []Entry, is func(name string) bool) (out []Entry) {
 	for _, e := range all {
 		if is(e.Name) || slices.ContainsFunc(e.Also, is) {
@@ -183,7 +183,7 @@ func matching(all []Entry, is func(name string) bool) (out []Entry) {
 	return out
 }
 
-// Title is the entry's word, with what it is.
+// Title returns the entry's word and what kind of word it is.
 func (e Entry) Title() string {
 	title := e.Name
 	if len(e.Also) > 0 {

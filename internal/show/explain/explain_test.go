@@ -16,7 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
-// finds fails for words that nobody explains.
+// finds fails the test if a word is not explained.
 func finds(t *testing.T, what, word string) {
 	t.Helper()
 	if _, err := Find(word); err != nil {
@@ -24,7 +24,6 @@ func finds(t *testing.T, what, word string) {
 	}
 }
 
-// What people meet in the output is explained.
 func TestEverythingIsExplained(t *testing.T) {
 	for _, v := range []stats.Verdict{stats.Better, stats.Worse, stats.Same, stats.Unclear} {
 		finds(t, "verdict", string(v))
@@ -59,7 +58,7 @@ func TestEverythingIsExplained(t *testing.T) {
 	}
 }
 
-// sources are the Go files below a folder of internal, without tests.
+// sources returns the Go files below a folder of internal, without tests.
 func sources(t *testing.T, dir string) (out []string) {
 	t.Helper()
 	err := filepath.WalkDir(filepath.Join("../..", dir), func(name string, _ os.DirEntry, err error) error {
@@ -76,7 +75,6 @@ func sources(t *testing.T, dir string) (out []string) {
 	return out
 }
 
-// Codes of warnings are explained, wherever the code has them.
 func TestWarningsAreExplained(t *testing.T) {
 	codes := regexp.MustCompile(`(?:Warning\{|Doubt\{|\badd\()"([a-z-]+)"`)
 	n := 0
@@ -93,14 +91,15 @@ func TestWarningsAreExplained(t *testing.T) {
 	}
 }
 
-// scanned returns the words that a pattern's groups match in the Go files below folders of internal.
+// scanned returns the words that a pattern's groups match in the Go files below folders of
+// internal.
 func scanned(t *testing.T, pattern string, least int, dirs ...string) (out []string) {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
 	for _, dir := range dirs {
 		for _, text := range sources(t, dir) {
 			for _, m := range re.FindAllStringSubmatch(text, -1) {
-				word := strings.ReplaceAll(strings.Join(m[1:], " "), "- ", "") // "a con-", "tainer"
+				word := strings.ReplaceAll(strings.Join(m[1:], " "), "- ", "") // joins "a con-" and "tainer"
 				if word = strings.TrimSpace(word); word != "" {
 					out = append(out, word)
 				}
@@ -113,7 +112,7 @@ func scanned(t *testing.T, pattern string, least int, dirs ...string) (out []str
 	return out
 }
 
-// Every column's head, trap, verdict, route and hop is explained, wherever the code has them.
+// Every column head, trap, verdict, route and hop in the code is explained.
 func TestWordsOfTheOutputAreExplained(t *testing.T) {
 	for _, x := range []struct {
 		what, pattern string
@@ -134,7 +133,7 @@ func TestWordsOfTheOutputAreExplained(t *testing.T) {
 	}
 }
 
-// goldens are the printed outputs of all studies.
+// goldens returns the printed outputs of all studies.
 func goldens(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../testdata/*.txt")
@@ -152,7 +151,7 @@ func goldens(t *testing.T) []string {
 	return out
 }
 
-// What the printed outputs have in their last column or as the code of a trap is explained.
+// Words in the last column of the printed outputs, and codes of traps in them, are explained.
 func TestWordsOfTheGoldenOutputs(t *testing.T) {
 	found := map[string]bool{}
 	row := regexp.MustCompile(`(?m)[0-9)] +([a-z]+)$`)
@@ -176,7 +175,7 @@ func TestWordsOfTheGoldenOutputs(t *testing.T) {
 	}
 }
 
-// What the first screens and Docker's own flags have in them is explained.
+// Words of the first screens and of Docker's own flags are explained.
 func TestWordsOfTheFirstScreens(t *testing.T) {
 	const words = "-p,-P,EXPOSE,--expose,NAT,DNAT,masquerade,userland-proxy,docker-proxy,latency," +
 		"median latency,throughput,held,published,direct,blocked,hairpin,shortcut,in Docker's words," +
@@ -195,7 +194,7 @@ func TestWordsOfTheFirstScreens(t *testing.T) {
 	}
 }
 
-// No explanation is longer than can be read at a glance.
+// Every explanation can be read at a glance.
 func TestShort(t *testing.T) {
 	const lines, columns = 12, 76
 	for _, e := range All() {
@@ -214,7 +213,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// A word of several meanings has them all, whatever its case.
+// Find returns all meanings of a word, in any case.
 func TestFind(t *testing.T) {
 	for word, groups := range map[string]string{
 		"host": "Where it is measured, Modes", "HOST": "Where it is measured, Modes", "p99.9": "Metrics", "latency_p999": "Metrics",
@@ -247,7 +246,7 @@ func FuzzParse(f *testing.F) {
 
 var update = flag.Bool("update", false, "write the glossary anew")
 
-// The manual's glossary is made of the same texts.
+// The manual's glossary is generated from the same texts.
 func TestGlossary(t *testing.T) {
 	const page = "../../../docs/glossary.md"
 	if *update {

@@ -8,8 +8,8 @@ import (
 
 //go:generate go test -run TestGlossary -update
 
-// glossary is the manual's page of all words but modes and loads, which have pages of their
-// own, and metrics that no column shows. It is Markdown.
+// glossary returns the manual's page of all words except modes and loads, which have pages of their
+// own, and metrics that no column shows. The page is Markdown.
 func glossary() string {
 	var b strings.Builder
 	b.WriteString(`# Glossary
