@@ -42,7 +42,7 @@ const (
 	Scaling Statistic = "scaling" // ratio to the same mode's smallest crowd
 	Part    Statistic = "part"    // cost of a ladder's rung over the rung below
 
-	Typical Statistic = "typical" // typical for a mesh's links; the next ones are of its fastest and slowest link
+	Typical Statistic = "typical" // of a mesh's links; next are its fastest and slowest one
 	Fastest Statistic = "fastest"
 	Slowest Statistic = "slowest"
 	Effect  Statistic = "effect" // ratio of a node's links to typical links
