@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// twoCards are a card as servers have it and one that says next to nothing.
+// twoCards returns a typical server's card and one that reveals almost nothing.
 func twoCards() []sample.Card {
 	node := 1
 	return []sample.Card{
@@ -22,7 +22,7 @@ func twoCards() []sample.Card {
 	}
 }
 
-// Cards are drawn below a path, and fit 60 columns.
+// Cards are printed below a path and fit 60 columns.
 func TestPathCards(t *testing.T) {
 	tr := witnessed()
 	tr.Cards = twoCards()
@@ -38,7 +38,7 @@ func TestPathCards(t *testing.T) {
 	}
 }
 
-// Of many interrupts only the CPUs are named.
+// With many interrupts, only their CPUs are listed.
 func TestManyInterrupts(t *testing.T) {
 	c := twoCards()[0]
 	for range mostInterrupts {
@@ -49,7 +49,7 @@ func TestManyInterrupts(t *testing.T) {
 	}
 }
 
-// A row's details say what its path carries, and by which of the cards its packets go.
+// A row's details say what its path carries, and which of the cards its packets cross.
 func TestDetailsOfAFullCard(t *testing.T) {
 	c := analysis.Cell{Mode: "routed", From: "remote", To: "container", Load: "bulk", On: "swarm", Witnessed: true, LimitedBy: "card", Primary: "throughput",
 		Metrics:  map[string]analysis.Metric{"throughput": {Unit: "bit/s", Higher: true, Median: 9.4e9, Low: 9.4e9, High: 9.4e9}},

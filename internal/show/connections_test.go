@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// connections is a row of crr: thousands a second, and the ratio's median and
+// connections returns a row of crr with the rate in thousands per second and the ratio's median and
 // half-width.
 func connections(m mode.Name, to mode.Target, thousands, ratio, half float64, v stats.Verdict) analysis.Cell {
 	c := row(m, mode.FromHost, to, "crr", 1, ratio, half, v)

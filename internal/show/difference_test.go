@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// changed is a difference with all that one can have.
+// changed returns a difference with everything that one can have.
 func changed(t *testing.T) *difference.Report {
 	t.Helper()
 	measured := func(bridge, proxy float64, more ...sample.Cell) *sample.File {

@@ -15,8 +15,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// routeTo is a judged route: its metrics in seconds and, unless it is the baseline's,
-// what it adds to each time, with that verdict.
+// routeTo returns a judged route with times in seconds and other metrics. Unless the route is the
+// baseline, it adds the given amount to each time, with the given verdict.
 func routeTo(name, dial, load string, times, others map[string]float64, adds float64, v stats.Verdict) analysis.Cell {
 	l := sample.Load{Kind: load}
 	c := analysis.Cell{Mode: name, From: sample.FromHere, Load: load, On: sample.OnEndpoint, Hops: []string{}, Dial: dial, Baseline: v == "",
@@ -61,7 +61,7 @@ func sqlRoute(name, dial string, adds float64, v stats.Verdict) analysis.Cell {
 		map[string]float64{workload.Transactions: 812}, adds, v)
 }
 
-// routesTo is a report on routes.
+// routesTo returns a report on routes.
 func routesTo(l sample.Load, cells ...analysis.Cell) *analysis.Report {
 	r := head()
 	r.Study, r.Plan.Baseline, r.Control.Mode = sample.StudyEndpoints, cells[0].Mode, cells[0].Mode
@@ -80,7 +80,7 @@ var (
 	someSQL  = sample.Load{Kind: "sql", Streams: 1, Options: workload.SQLOptions{Queries: 20}, Warmup: 0.05, Window: 0.25}
 )
 
-// routeReports are reports on routes, by the names of their golden files.
+// routeReports returns reports on routes by the names of their golden files.
 func routeReports() map[string]*analysis.Report {
 	chat := routesTo(someChat, chatRoute("published", "127.0.0.1:8080", 0, ""), chatRoute("direct", "172.17.0.2:8000", -0.04, stats.Gains),
 		chatRoute("vpn", "10.8.0.5:8000", 0.21, stats.Costs))
@@ -97,7 +97,7 @@ func routeReports() map[string]*analysis.Report {
 	sql.Findings = append(sql.Findings, "vpn adds +1.8 ms (-0.2 to +2.9) to a page of 20 queries over published (unclear): +0.09 ms (-0.01 to +0.15) to each.")
 	sql.Failed = []analysis.Failed{{Cell: sample.Cell{Mode: "far", From: sample.FromHere, Load: "sql", On: sample.OnEndpoint}, Reason: "the visit failed", Evidence: "connect to 10.9.0.5:5432: connection refused"}}
 
-	// What nobody measured, over routes with long names.
+	// These figures were never measured; the routes have long names.
 	name := strings.Repeat("way-", 7)
 	wide := routesTo(someChat, chatRoute(name, "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535", 0, ""), chatRoute(name[1:], "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535", 12.3, stats.Unclear))
 	wideSQL := routesTo(someSQL, sqlRoute(name, "/run/bridge/postgresql/.s.PGSQL.5432", 0, ""), sqlRoute(name[1:], "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535", 12.3, stats.Unclear))
@@ -151,7 +151,7 @@ func TestRouteWords(t *testing.T) {
 	}
 }
 
-// The names that docs/results.md promises.
+// docs/results.md promises these names.
 func TestRouteJSONFields(t *testing.T) {
 	for _, name := range []string{"chat", "sql"} {
 		var b bytes.Buffer
@@ -199,7 +199,7 @@ func TestRouteJSONFields(t *testing.T) {
 	}
 }
 
-// A title says where the clients are.
+// The title says where the clients are.
 func TestRouteTitles(t *testing.T) {
 	at := func(facts map[string]string) analysis.Cell {
 		c := chatRoute("a", "10.0.0.1:80", 0, "")

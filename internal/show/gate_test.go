@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// gated is a gate's answer with every outcome.
+// gated returns a gate's answer with every outcome.
 func gated(t *testing.T) *gate.Report {
 	t.Helper()
 	cells := append(judgetest.Trio(mode.Bridge, workload.Bulk), judgetest.Trio(mode.Bridge, workload.RR)...)

@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// past is a history of four runs, of which one cannot be read.
+// past returns a history of four runs. One of them cannot be read.
 func past() trend.List {
 	l := trend.List{Schema: trend.Schema, Dir: "/home/a/.local/state/bridgetoll-history", Total: 9}
 	for k, x := range []float64{0.93, 0.91, 0.97} {
@@ -34,7 +34,7 @@ func past() trend.List {
 	return l
 }
 
-// A summary that somebody wrote by hand is drawn, too.
+// A summary written by hand is drawn, too.
 func TestOddTrend(t *testing.T) {
 	l := past()
 	l.Runs[0].Rows[0].Low, l.Runs[0].Rows[0].High = -math.MaxFloat64, math.MaxFloat64
@@ -69,7 +69,7 @@ func TestHistory(t *testing.T) {
 	fits(t, b.Bytes())
 }
 
-// Many trends have a row each, and a ratio of one run only is no trend.
+// Each of many trends has one row. A ratio of a single run is not a trend.
 func TestManyTrends(t *testing.T) {
 	l := past()
 	for i := range l.Runs[:3] {
@@ -100,7 +100,7 @@ func TestManyTrends(t *testing.T) {
 	}
 }
 
-// Trends of several backends say which one theirs is of.
+// If there are several backends, each trend names its own.
 func TestTrendsNameTheirBackend(t *testing.T) {
 	l := past()
 	for _, run := range l.Runs {

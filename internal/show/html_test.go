@@ -20,7 +20,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
 )
 
-// htmlOf is the page of a document.
+// htmlOf returns the page of a document, parsed and as text.
 func htmlOf(t *testing.T, d document.Document) (*html.Node, string) {
 	t.Helper()
 	f, ok := FindFormat("html")
@@ -38,7 +38,7 @@ func htmlOf(t *testing.T, d document.Document) (*html.Node, string) {
 	return root, b.String()
 }
 
-// pageLines are the texts of a page's paragraphs, points, rows and titles, in its order.
+// pageLines returns the texts of a page's paragraphs, points, rows and titles in page order.
 func pageLines(root *html.Node) []string {
 	var out []string
 	for n := range root.Descendants() {
@@ -52,11 +52,11 @@ func pageLines(root *html.Node) []string {
 	return out
 }
 
-// heads are a table's heads in one line each, with what stands above several of them.
+// heads returns a table's heads in one line each, including heads that cover several columns.
 func heads(n *html.Node) string {
 	var above, out []string
 	for r := n.FirstChild; r != nil; r = r.NextSibling {
-		if r.NextSibling == nil { // the last row has one for each column
+		if r.NextSibling == nil { // the last row has one head per column
 			break
 		}
 		for c := range r.ChildNodes() {
@@ -94,8 +94,8 @@ func words(s string) string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(s, "→", " ")), " ")
 }
 
-// A page has every line of its document, of any kind, in the document's order, and only
-// tables' headless heads may be without text.
+// A page has every line of its document, of any kind, in the document's order. Only the heads of
+// tables without heads may lack text.
 func TestPageHasTheWholeDocument(t *testing.T) {
 	study, err := published.Compare(published.Studies()[:1], nil)
 	if err != nil {
@@ -126,7 +126,7 @@ func TestPageHasTheWholeDocument(t *testing.T) {
 	}
 }
 
-// Text of others stays text: in the page, in its data and in the data of its charts.
+// Foreign text stays text: in the page, in its data and in the data of its charts.
 func TestPageEscapes(t *testing.T) {
 	const attack = `</script><script>alert(1)</script><img src=x onerror=alert(2)>"'&<!--`
 	r := usual()
@@ -171,7 +171,7 @@ func TestPageEscapes(t *testing.T) {
 	}
 }
 
-// The data of a page is what --format json prints.
+// The page's data equals the output of --format json.
 func TestPageHasTheReport(t *testing.T) {
 	d := Report(usual())
 	_, page := htmlOf(t, d)
@@ -191,7 +191,7 @@ func TestPageHasTheReport(t *testing.T) {
 	}
 }
 
-// A page has the whole report, also of a document that has less.
+// The page has the whole report even if the document has less.
 func TestPageIsWhole(t *testing.T) {
 	whole := Report(usual())
 	_, want := htmlOf(t, whole)
@@ -201,7 +201,6 @@ func TestPageIsWhole(t *testing.T) {
 	}
 }
 
-// A page that cannot be written is an error.
 func TestPageFails(t *testing.T) {
 	f, _ := FindFormat("html")
 	if err := f.Write(closed{}, Report(usual()), Options{}); err == nil {
@@ -213,7 +212,7 @@ type closed struct{}
 
 func (closed) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// A browser breaks no line between a number and its unit.
+// Numbers and their units are joined by no-break spaces.
 func TestPageKeepsUnits(t *testing.T) {
 	s := document.Section{Blocks: []document.Block{
 		document.List{Topic: document.Answer, Items: []string{"bridge costs -88 % (80–90)."}},

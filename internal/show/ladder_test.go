@@ -14,12 +14,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// price is a price of seven rounds.
+// price returns a price over seven rounds.
 func price(unit string, median, low, high float64, v stats.Verdict) analysis.Price {
 	return analysis.Price{Unit: unit, Median: median, Low: low, High: high, N: 7, Verdict: v}
 }
 
-// climbed is a ladder on a quiet machine.
+// climbed returns a ladder on a quiet machine.
 func climbed() *ladder.Report {
 	r := &ladder.Report{Measured: head().Measured, Said: head().Said}
 	r.Study, r.Plan.Baseline, r.Control.Mode = sample.StudyLadder, "native", "native"
@@ -55,7 +55,7 @@ func climbed() *ladder.Report {
 	return r
 }
 
-// tall is every ladder, with numbers as wide as they get on a bad day.
+// tall returns every ladder, with numbers as wide as on a noisy machine.
 func tall() *ladder.Report {
 	r := climbed()
 	r.Steps, r.Cells = nil, nil
@@ -105,7 +105,7 @@ func TestLadder(t *testing.T) {
 	})
 }
 
-// A file with numbers that no machine measures is printed as wide as it is.
+// Numbers that no machine can measure are printed at full width.
 func TestLadderAbsurdNumbers(t *testing.T) {
 	r := tall()
 	r.Plan.Loads = r.Plan.Loads[:1]
@@ -115,7 +115,7 @@ func TestLadderAbsurdNumbers(t *testing.T) {
 	}
 }
 
-// The names that docs/results.md promises.
+// docs/results.md promises these names.
 func TestLadderJSONFields(t *testing.T) {
 	var b bytes.Buffer
 	if err := jsonFormat.Write(&b, Report(climbed()), Options{}); err != nil {
@@ -142,7 +142,6 @@ func TestLadderJSONFields(t *testing.T) {
 	}
 }
 
-// Each price has the colour of its own verdict.
 func TestPriceColors(t *testing.T) {
 	p := newPrinter(Options{Color: true})
 	got := string(table(t, climbed(), Options{Color: true}))

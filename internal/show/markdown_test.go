@@ -17,8 +17,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
 )
 
-// rendered is what a reader of Markdown sees: a line for each heading, paragraph, point, row
-// and line of code, cells between tabs. Markup that no text of ours has fails the test.
+// rendered returns what a reader of Markdown sees: a line for each heading, paragraph, point, row
+// and line of code, with tabs between cells. It fails the test if there is markup that our text
+// never uses.
 func rendered(t *testing.T, source []byte) []string {
 	t.Helper()
 	var page bytes.Buffer
@@ -26,7 +27,7 @@ func rendered(t *testing.T, source []byte) []string {
 	if err := md.Convert(source, &page); err != nil {
 		t.Fatal(err)
 	}
-	one := strings.NewReplacer(">\n<td", "><td", ">\n<th", "><th").Replace(page.String()) // line for a row
+	one := strings.NewReplacer(">\n<td", "><td", ">\n<th", "><th").Replace(page.String()) // one line per row
 	text := tag.ReplaceAllStringFunc(one, func(s string) string {
 		switch name := strings.Trim(strings.Fields(s)[0], "</>"); name {
 		case "td", "th":
@@ -60,7 +61,7 @@ func markdownOf(t *testing.T, d document.Document) []byte {
 	return b.Bytes()
 }
 
-// Markdown of every kind of document has each of its lines and rows, and no markup but ours.
+// The Markdown of each kind of document has all its lines and rows, and only our own markup.
 func TestMarkdown(t *testing.T) {
 	study, err := published.Compare(published.Studies(), nil)
 	if err != nil {
@@ -74,7 +75,7 @@ func TestMarkdown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			source := markdownOf(t, d)
 			lines := rendered(t, source)
-			var instead []string // of tables that a narrower text has no space for
+			var instead []string // replaces tables that narrow text has no space for
 			wantTables := 0
 			for _, s := range d.Sections {
 				for _, b := range s.Blocks {
@@ -107,7 +108,7 @@ func hasWords(have, want string) bool {
 	return true
 }
 
-// Foreign text is shown as it is, wherever it stands.
+// Foreign text is shown literally in every position.
 func TestMarkdownOfForeignText(t *testing.T) {
 	for _, text := range []string{"a|b", `a\|b`, `\`, "`rm -rf`", "``", "<script>alert(1)</script>", "<!-- x -->", "&lt;", "a & b", "AT&T;", "*a*", "**a**", "_a_", "a_b_c",
 		"~~a~~", "[a](javascript:b)", "![a](b)", "# a", "- a", "+ a", "1. a", "12) a", "---", "===", "> a", "$a$", "@team", "fix #12", "a\nb", "```", "<https://a.b>", "-5"} {
@@ -132,7 +133,8 @@ func TestMarkdownOfForeignText(t *testing.T) {
 	}
 }
 
-// Tables say on which side their figures are, notes are a column, shared heads stand in each of theirs.
+// Columns of figures are aligned to the right, notes are a column, and a shared head is repeated in
+// each of its columns.
 func TestMarkdownTable(t *testing.T) {
 	d := document.Document{Sections: []document.Section{{Title: document.Strongly("host → container"), Level: 1, Blocks: []document.Block{
 		document.Table{Columns: []document.Column{{Head: [2]string{"", "mode"}}, {Head: [2]string{"this machine", "p50"}, Span: 2, Right: true}, {Head: [2]string{"", "p99"}}, {Head: [2]string{"a con-", "tainer"}}},

@@ -14,8 +14,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// cluster is a judged mesh: a round trip takes 50 µs, throughput is 9.4 Gbit/s;
-// the factors make links slower, if they are not nil.
+// cluster returns a judged mesh. A round trip takes 50 µs, and throughput is 9.4 Gbit/s. The
+// factors slow links down, unless they are nil.
 func cluster(nodes, sweeps int, trip, rate func(a, b int) float64, change ...func(*sample.File)) *mesh.Report {
 	f := &sample.File{End: sample.End{Reason: sample.EndedByBudget, Elapsed: 58.3, Sweeps: sweeps}}
 	f.Header.Environment = head().Environment
@@ -50,7 +50,7 @@ func cluster(nodes, sweeps int, trip, rate func(a, b int) float64, change ...fun
 	return mesh.Judge(f)
 }
 
-// ofNode makes all links of a node slower.
+// ofNode returns a factor that slows down all links of a node.
 func ofNode(node int, x float64) func(a, b int) float64 {
 	return func(a, b int) float64 {
 		if a == node || b == node {
@@ -155,7 +155,7 @@ func TestMesh(t *testing.T) {
 	}
 }
 
-// The names that docs/results.md promises.
+// docs/results.md promises these names.
 func TestMeshJSONFields(t *testing.T) {
 	var b bytes.Buffer
 	if err := jsonFormat.Write(&b, Report(meshReports()["mesh-left"]), Options{}); err != nil {

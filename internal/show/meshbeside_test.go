@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// besideMesh is a mesh of two networks: pods cost 1.3 times the host network. One link is slow itself, and on
-// another one only the CNI is.
+// besideMesh returns a mesh of two networks in which pods cost 1.3 times the host network. One link
+// is slow itself; on another one only the CNI is slow.
 func besideMesh(change ...func(*sample.File)) *mesh.Report {
 	rng := rand.New(rand.NewPCG(5, 6))
 	is := func(p sample.Pair, a, b int) bool { return p == (sample.Pair{a, b}) || p == (sample.Pair{b, a}) }
@@ -46,7 +46,7 @@ func besideMesh(change ...func(*sample.File)) *mesh.Report {
 	}}, change...)...)
 }
 
-// A slow link and a slow CNI are told apart, everywhere a mesh is written.
+// Every format distinguishes a slow link from a slow CNI.
 func TestMeshOfTwoNetworks(t *testing.T) {
 	r := besideMesh()
 	got := table(t, r, Options{Width: DefaultWidth})
@@ -81,7 +81,8 @@ func TestMeshOfTwoNetworks(t *testing.T) {
 	}
 }
 
-// The pods of one link reach each other no more; the nodes do. And what nobody could witness is said.
+// The pods of one link no longer reach each other, but the nodes do. The report also says what
+// could not be witnessed.
 func TestMeshWithoutOnePodLink(t *testing.T) {
 	r := besideMesh(func(f *sample.File) {
 		f.Header.Plan.Mesh.NotWitnessed = "all between the pods (--unprivileged)"

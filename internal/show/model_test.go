@@ -13,8 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
 )
 
-// whole checks that what a text says can be written from the document by a format that
-// knows nothing but the model.
+// whole checks that a format that uses only the model could write everything that the text says.
 func whole(t *testing.T, d document.Document, text string) {
 	t.Helper()
 	for _, l := range documenttest.Missing(d, text) {
@@ -25,7 +24,7 @@ func whole(t *testing.T, d document.Document, text string) {
 	}
 }
 
-// Every cell that a golden table shows is needed in the model: without it that table lacks a word.
+// The golden tables need every cell of the model: without it, a table would lack a word.
 func TestNoCellToSpare(t *testing.T) {
 	study, err := published.Compare(published.Studies()[:1], nil)
 	if err != nil {
@@ -55,7 +54,7 @@ func TestNoCellToSpare(t *testing.T) {
 	}
 }
 
-// A figure is in the model in base units, with its interval and verdict, as in JSON.
+// Figures in the model are in base units and have their interval and verdict, as in JSON.
 func TestFigures(t *testing.T) {
 	r := usual()
 	table := Report(r).Sections[1].Blocks[0].(document.Table)

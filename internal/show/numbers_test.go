@@ -35,8 +35,9 @@ func written(t *testing.T, f Format, d document.Document) string {
 	return b.String()
 }
 
-// drifting is a judged run of bulk and rr on a machine that drifts from round to round: bridge has 0.8 of
-// host's throughput in each, and 1.25 times its latency. Round 1 of its bulk has no result.
+// drifting returns a judged run of bulk and rr on a machine that drifts from round to round. In
+// each round, bridge has 0.8 of host's throughput and 1.25 times its latency. Round 1 of its bulk
+// has no result.
 func drifting(t *testing.T) judge.Report {
 	t.Helper()
 	r := judgetest.New(t, append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.Trio(mode.Bridge, "rr")...)...)
@@ -54,7 +55,7 @@ func drifting(t *testing.T) judge.Report {
 	return judge.Judge(r.File)
 }
 
-// foreign is a run of programs whose names are hostile.
+// foreign returns a run of programs with hostile names.
 func foreign() *analysis.Report {
 	r := head()
 	c := bulk(mode.Bridge, mode.ToContainer, 1, 0.5, 0.1, "worse")
@@ -67,7 +68,7 @@ func foreign() *analysis.Report {
 	return r
 }
 
-// Every format writes every document of the kinds that it claims, and refuses the others.
+// Every format writes all documents of the kinds that it claims, and refuses the others.
 func TestEveryKindInEveryFormat(t *testing.T) {
 	study, err := published.Compare(published.Studies(), []published.Measured{measuredBulk(t)})
 	if err != nil {
@@ -84,7 +85,7 @@ func TestEveryKindInEveryFormat(t *testing.T) {
 	}
 	for name, d := range documents {
 		for _, f := range Formats() {
-			none := name == "empty" || f.Name == benchFormat.Name && strings.HasPrefix(name, "mesh") // of a mesh without links
+			none := name == "empty" || f.Name == benchFormat.Name && strings.HasPrefix(name, "mesh") // a mesh without links
 			var b bytes.Buffer
 			err := f.Write(&b, d, Options{})
 			if f.Writes(d.Kind) != (err == nil) || err == nil && b.Len() == 0 && !none {
@@ -96,7 +97,7 @@ func TestEveryKindInEveryFormat(t *testing.T) {
 
 func csvRows(t *testing.T, text string) (rows []map[string]string) {
 	t.Helper()
-	all, err := csv.NewReader(strings.NewReader(text)).ReadAll() // of as many fields each
+	all, err := csv.NewReader(strings.NewReader(text)).ReadAll() // checks that rows have the same length
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +111,7 @@ func csvRows(t *testing.T, text string) (rows []map[string]string) {
 	return rows
 }
 
-// numberOf is the number of a metric's i-th round.
+// numberOf returns the number of a metric's i-th round.
 func numberOf(m analysis.Metric, i int) int {
 	if m.At == nil {
 		return i
@@ -118,7 +119,7 @@ func numberOf(m analysis.Metric, i int) int {
 	return m.At[i]
 }
 
-// CSV has every round of every metric with its number, and what sums them up.
+// CSV has every round of every metric with its number, and the statistics that sum them up.
 func TestCSV(t *testing.T) {
 	r := drifting(t)
 	rows := csvRows(t, written(t, csvFormat, Report(r)))
@@ -167,7 +168,7 @@ func TestCSV(t *testing.T) {
 	}
 }
 
-// Foreign text is no formula, and numbers stay numbers.
+// Foreign text does not become a formula, and numbers stay numbers.
 func TestCSVOfForeignText(t *testing.T) {
 	rows := csvRows(t, written(t, csvFormat, Report(foreign())))
 	negative := false
@@ -189,7 +190,8 @@ func TestCSVOfForeignText(t *testing.T) {
 	}
 }
 
-// benchstat's own reader and statistics find toll's medians, and toll's ratios where each round has the same.
+// benchstat's own reader and statistics find toll's medians, and toll's ratios if each round has
+// the same ratio.
 func TestBenchfmtAgrees(t *testing.T) {
 	r := drifting(t)
 	centers, higher := benchstat(t, written(t, benchFormat, Report(r)))
@@ -215,7 +217,7 @@ func TestBenchfmtAgrees(t *testing.T) {
 			if higher[unit] != m.Higher {
 				t.Errorf("%s: higher is better: %t", unit, higher[unit])
 			}
-			// Rounds that only one of them has change its median.
+			// In bulk, bridge lacks a round that host has, which changes host's median.
 			if m.Ratio == nil || metric != c.Primary || c.Load == "bulk" {
 				continue
 			}
@@ -230,7 +232,8 @@ func TestBenchfmtAgrees(t *testing.T) {
 	}
 }
 
-// benchstat reads results as the command of that name does: medians by name and unit, and of which units more is better.
+// benchstat reads results as the command of that name does. It returns the medians by name and
+// unit, and for each unit whether higher is better.
 func benchstat(t *testing.T, text string) (centers map[string]map[string]float64, higher map[string]bool) {
 	t.Helper()
 	values := map[string]map[string][]float64{}
@@ -265,7 +268,7 @@ func benchstat(t *testing.T, text string) (centers map[string]map[string]float64
 	return centers, higher
 }
 
-// Names and units of foreign programs are one word each, and stay apart.
+// Names and units of foreign programs are one word each and remain distinct.
 func TestBenchfmtOfForeignText(t *testing.T) {
 	centers, _ := benchstat(t, written(t, benchFormat, Report(foreign())))
 	const name = `Compare/mode==cmd|'%20%2FC%20calc'!A0%20"x\y"/from=host/to=container/tune=a%2Fb%20c%25/on=lab/load=exec`
@@ -278,7 +281,7 @@ func TestBenchfmtOfForeignText(t *testing.T) {
 	}
 }
 
-// Prometheus' parser reads gauges only, with the report's values.
+// Prometheus' parser reads only gauges, and they have the report's values.
 func TestOpenMetrics(t *testing.T) {
 	for name, r := range map[string]judge.Report{"usual": usual(), "drifting": drifting(t), "ladder": climbed(), "mesh": meshReports()["mesh"],
 		"chat": routeReports()["chat"], "foreign": foreign(), "empty": head()} {
@@ -317,7 +320,7 @@ func studyOf(r judge.Report) string {
 	return "compare"
 }
 
-// gauges are the values by name and labels.
+// gauges returns the values by name and labels.
 func gauges(t *testing.T, text string) map[string]float64 {
 	t.Helper()
 	p := expfmt.NewTextParser(model.LegacyValidation)
@@ -346,7 +349,7 @@ func gauges(t *testing.T, text string) map[string]float64 {
 	return out
 }
 
-// A saved run in every format: what scripts and documents rely on.
+// A saved run in every format has what scripts and documents rely on.
 func TestFormatsOfASavedRun(t *testing.T) {
 	in, err := os.Open("../record/sample/testdata/run.jsonl")
 	if err != nil {
@@ -363,7 +366,6 @@ func TestFormatsOfASavedRun(t *testing.T) {
 	golden(t, "formats.prom", []byte(firstLines(written(t, metricsFormat, d))))
 }
 
-// firstLines are the first lines of a long text.
 func firstLines(text string) string {
 	const most = 40
 	lines := strings.SplitAfterN(text, "\n", most+1)

@@ -15,10 +15,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// numbersIn reads all numbers of a text.
+// numbersIn matches the numbers in a text.
 var numbersIn = regexp.MustCompile(`\d+(\.\d+)?(e[+-]?\d+)?`)
 
-// has reports whether a number stands in a text with three digits, in any unit.
+// has reports whether a text has a number to three digits, in any unit.
 func has(text string, x float64) bool {
 	mantissa := func(x float64) float64 { return x / math.Pow(10, math.Floor(math.Log10(x))) }
 	for _, s := range numbersIn.FindAllString(text, -1) {
@@ -30,8 +30,8 @@ func has(text string, x float64) bool {
 	return false
 }
 
-// One run has one median, whether a summary, the tables or a row's details are printed, and in
-// whatever format, although the windows' median is another one than the slices'.
+// A run has the same median in a summary, in the tables and in a row's details, in every format,
+// even though the median of the windows differs from that of the slices.
 func TestOneMedianInAllOutputs(t *testing.T) {
 	const slices, windows, above = 39.8e-6, 37.1e-6, 46.3e-6
 	run := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.RR)...)
@@ -82,7 +82,7 @@ func TestOneMedianInAllOutputs(t *testing.T) {
 			if !has(b.String(), slices) {
 				t.Errorf("%s as %s has no 39.8 µs:\n%.2000s", name, f.Name, b.String())
 			}
-			// The lower percentiles are the windows', in some outputs, and are called that.
+			// Some outputs have the windows' lower percentiles and label them as such.
 			if has(b.String(), windows) && f.Name != "json" && f.Name != "html" && name != "details" {
 				t.Errorf("%s as %s has the windows' median:\n%s", name, f.Name, b.String())
 			}

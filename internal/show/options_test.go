@@ -10,8 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// optioned is a report of two rows of one load with options, which have the
-// metrics that those add.
+// optioned returns a report of two rows of a load with options, including the metrics that the
+// options add.
 func optioned(l sample.Load, metrics map[string]float64) *analysis.Report {
 	r := head()
 	r.Plan.Loads = []sample.Load{l}

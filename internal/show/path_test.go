@@ -12,9 +12,8 @@ func counters(fb, fp, bb, bp uint64) sample.Counters {
 	return sample.Counters{ForwardBytes: fb, ForwardPackets: fp, BackwardBytes: bb, BackwardPackets: bp}
 }
 
-// witnessed is a visit to a port published by docker-proxy: a hop that counts
-// both directions as one, one without packets, two with everything, and
-// guards that stayed quiet.
+// witnessed returns a visit to a port published by docker-proxy. One hop counts both directions
+// together, one has no packets, two have everything, and the guards stayed quiet.
 func witnessed() *Trace {
 	return &Trace{
 		Path: sample.Path{Mode: "publish-proxy", From: "host", To: "loopback", On: "lab", Dial: "127.0.0.1:8080", Listen: "0.0.0.0:5201",
@@ -39,8 +38,8 @@ func witnessed() *Trace {
 	}
 }
 
-// unwitnessed is a visit to a port that should have been published by NAT and
-// went through a proxy.
+// unwitnessed returns a visit to a port that should have been published by NAT but went through a
+// proxy.
 func unwitnessed() *Trace {
 	return &Trace{
 		Path: sample.Path{Mode: "publish-nat", From: "host", To: "loopback", On: "lab", Dial: "127.0.0.1:8080", Listen: "0.0.0.0:5201",
@@ -92,7 +91,7 @@ func TestPath(t *testing.T) {
 	})
 }
 
-// A visit that lacks what it should have is drawn as far as it goes.
+// An incomplete visit is drawn as far as it goes.
 func TestPathIncomplete(t *testing.T) {
 	tr := witnessed()
 	tr.Visit = sample.Visit{Proof: sample.Proof{Hops: tr.Visit.Hops[:1], Witness: sample.Witness{Evidence: "the load moved no byte"}}}
@@ -104,7 +103,7 @@ func TestPathIncomplete(t *testing.T) {
 	}
 }
 
-// A device beside the path that was not quiet must not be called quiet.
+// A device that is not on the path but counted bytes is not called quiet.
 func TestPathLoudGuard(t *testing.T) {
 	if got := string(path(t, unwitnessed(), Options{})); strings.Contains(got, "1234567 bytes, quiet as required") {
 		t.Error("the contradicting device is called quiet")

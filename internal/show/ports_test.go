@@ -25,8 +25,8 @@ COMMIT
 COMMIT
 `
 
-// somePorts is a machine with a long-named container, published by proxy, and
-// two programs of its own.
+// somePorts returns a machine with a container that has a long name and is published by the proxy,
+// and with two programs of its own.
 func somePorts() *ports.Facts {
 	at, net := netip.MustParseAddrPort, netip.MustParsePrefix
 	const id = "4c357c4cf6ba95a34db253871e120158ca5e105d1a084c3353e392c400fa0975"
@@ -54,7 +54,7 @@ func somePorts() *ports.Facts {
 	}
 }
 
-// pricedPorts is that machine with what one of its paths costs.
+// pricedPorts returns the same machine with the cost of one of its paths.
 func pricedPorts() *ports.Report {
 	priced := ports.Judge(somePorts(), 0)
 	priced.Costs = &ports.Costs{File: "run.jsonl", Baseline: "host", Lacks: []string{"publish-nat from remote"}}

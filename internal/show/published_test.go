@@ -14,8 +14,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// measuredBulk is a run of every bulk cell that the studies have, with a
-// throughput that depends on mode and shape only.
+// measuredBulk returns a run of every bulk cell of the studies. Its throughput depends only on mode
+// and shape.
 func measuredBulk(t *testing.T) published.Measured {
 	t.Helper()
 	rows, err := published.Rows()
@@ -122,7 +122,7 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// On 60 columns what was measured and whether it holds stay in the tables, which fit.
+// On 60 columns the tables fit, and keep the measured figures and their verdicts.
 func TestPublishedIsNarrow(t *testing.T) {
 	r, err := published.Compare(published.Studies(), []published.Measured{measuredBulk(t)})
 	if err != nil {
@@ -153,7 +153,6 @@ func TestPublishedIsNarrow(t *testing.T) {
 	}
 }
 
-// A claim's direction is among its notes, and its bound is the value.
 func TestClaimsInCSV(t *testing.T) {
 	r, err := published.Compare(published.Studies(), nil)
 	if err != nil {

@@ -24,8 +24,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// golden compares got with testdata/name. What differs is written beside it
-// as name.got.
+// golden compares got with testdata/name. If they differ, it fails the test and writes got to
+// name.got next to it. With -update it writes testdata/name instead.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
@@ -40,7 +40,7 @@ func golden(t *testing.T, name string, got []byte) {
 		t.Fatal(err)
 	}
 	if bytes.Equal(got, want) {
-		_ = os.Remove(file + ".got") // of an earlier failure
+		_ = os.Remove(file + ".got") // left by an earlier failure
 		return
 	}
 	if err := os.WriteFile(file+".got", got, 0o644); err != nil {
@@ -49,8 +49,8 @@ func golden(t *testing.T, name string, got []byte) {
 	t.Errorf("%s differs; see %s.got, and go test -update once it is right", file, file)
 }
 
-// row is a judged cell: the load's own metric in bit/s or seconds, and the
-// ratio's median and half-width.
+// row returns a judged cell with its primary metric in bit/s or seconds, and the ratio's median and
+// half-width.
 func row(m mode.Name, from mode.Placement, to mode.Target, load string, x, ratio, half float64, v stats.Verdict) analysis.Cell {
 	found, _ := mode.Find(m)
 	route, _ := found.Route(from, to)
@@ -93,7 +93,7 @@ func trip(m mode.Name, to mode.Target, us, ratio, half float64, v stats.Verdict)
 	return row(m, mode.FromHost, to, "rr", us*1e-6, ratio, half, v)
 }
 
-// head is a report's head, without any cell.
+// head returns a report without cells.
 func head() *analysis.Report {
 	return &analysis.Report{Measured: analysis.Measured{
 		Schema: analysis.Schema,
@@ -112,7 +112,7 @@ func head() *analysis.Report {
 	}, Said: analysis.Said{Failed: []analysis.Failed{}, Skipped: []sample.Skip{}, Warnings: []analysis.Warning{}, Findings: []string{}}}
 }
 
-// usual is what a run on a quiet machine reports.
+// usual returns a report of a run on a quiet machine.
 func usual() *analysis.Report {
 	r := head()
 	proxy := bulk(mode.PublishProxy, mode.ToLoopback, 9.87, 0.31, 0.02, stats.Worse)
@@ -157,8 +157,8 @@ func usual() *analysis.Report {
 	return r
 }
 
-// widest has every route of every mode from all placements, with numbers as
-// wide as they get on a bad day.
+// widest returns a report with every route of every mode from all placements, with numbers as wide
+// as on a noisy machine.
 func widest() *analysis.Report {
 	r := head()
 	limits := []string{"client core", "server core", "proxy", "softirq core", "all cores", ""}
@@ -330,7 +330,7 @@ func TestFailedWithoutEvidence(t *testing.T) {
 func TestJSON(t *testing.T) {
 	var b bytes.Buffer
 	r := usual()
-	r.Cells = []analysis.Cell{r.Cells[0], r.Cells[3], r.Cells[8]} // a baseline and one of each load
+	r.Cells = []analysis.Cell{r.Cells[0], r.Cells[3], r.Cells[8]} // the baseline and one of each load
 	if err := jsonFormat.Write(&b, Report(r), Options{Color: true, Width: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -345,8 +345,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// The names that docs/results.md promises. Whoever changes one raises
-// analysis.Schema.
+// docs/results.md promises these names. Whoever changes one must raise analysis.Schema.
 func TestJSONFields(t *testing.T) {
 	r := usual()
 	r.Cells[0].Facts = map[string]string{"rules": "Docker Engine 28"}
@@ -400,8 +399,7 @@ func TestJSONFields(t *testing.T) {
 	}
 }
 
-// The lists are lists also when they are empty, so that no reader needs to
-// ask for null.
+// Empty lists are lists, so that readers need not check for null.
 func TestJSONEmptyLists(t *testing.T) {
 	var b bytes.Buffer
 	if err := jsonFormat.Write(&b, Report(judge.Judge(&sample.File{})), Options{}); err != nil {
@@ -418,7 +416,7 @@ func TestJSONEmptyLists(t *testing.T) {
 	}
 }
 
-// at walks down a decoded document.
+// at returns the value at a path of a decoded document.
 func at(doc any, path string) any {
 	for _, k := range strings.FieldsFunc(path, func(r rune) bool { return r == '/' }) {
 		switch d := doc.(type) {
@@ -464,7 +462,7 @@ func TestWriteErrors(t *testing.T) {
 	}
 }
 
-// A format writes the kinds that it names, and is offered for those only.
+// A format writes only the kinds that it names, and is offered only for those.
 func TestFormatsOfKinds(t *testing.T) {
 	some := Format{Name: "some", Kinds: []document.Kind{document.APath}, write: func(io.Writer, document.Document, Options) error { return nil }}
 	if err := some.Write(io.Discard, Path(witnessed()), Options{}); err != nil {
@@ -484,7 +482,7 @@ func TestFormatsOfKinds(t *testing.T) {
 	}
 }
 
-// Rows are told apart by placement too, where a run has several.
+// If a run has several placements, warnings name the placement of a row.
 func TestWarningsNameThePlacement(t *testing.T) {
 	r := head()
 	for _, from := range []mode.Placement{mode.FromHost, mode.FromContainer, mode.FromRemote} {
@@ -507,7 +505,7 @@ func TestWarningsNameThePlacement(t *testing.T) {
 	}
 }
 
-// Rows whose warnings differ in the share that they begin with have one line.
+// Warnings that differ only in the leading share are printed in one line.
 func TestWarningsOfShares(t *testing.T) {
 	r := usual()
 	for i, text := range []string{"28 % of its slices are left out", "40 % of its slices are left out", "12 % of the tokens"} {

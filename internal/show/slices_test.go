@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// even gives all ratios of a report intervals that are even, as slices do.
+// even makes the intervals of all ratios of a report symmetric, as they are with slices.
 func even(r *analysis.Report) *analysis.Report {
 	for _, c := range r.Cells {
 		if m := c.Metrics[c.Primary]; m.Ratio != nil {
@@ -25,8 +25,8 @@ func even(r *analysis.Report) *analysis.Report {
 	return r
 }
 
-// adding gives each cell of a load what it adds to the baseline's median: by its
-// ratio, and as sure as that.
+// adding sets what each cell of a load adds to the baseline's median. It derives this from the
+// cell's ratio, with the same confidence.
 func adding(r *analysis.Report, load string) *analysis.Report {
 	base := 0.
 	for _, c := range r.Cells {
@@ -46,7 +46,7 @@ func adding(r *analysis.Report, load string) *analysis.Report {
 	return r
 }
 
-// sliced is the usual report of a run in slices.
+// sliced returns the usual report as a run in slices.
 func sliced() *analysis.Report {
 	r := adding(even(usual()), "rr")
 	for i := range r.Plan.Loads {
@@ -55,7 +55,7 @@ func sliced() *analysis.Report {
 	return r
 }
 
-// With what modes add the tables fit where they did, and on a terminal of 80
+// With a column of what modes add, tables fit the same widths as before, and a terminal of 80
 // columns.
 func TestSlicedTable(t *testing.T) {
 	mixed := sliced()
@@ -80,7 +80,7 @@ func TestSlicedTable(t *testing.T) {
 	}
 }
 
-// Datagrams' round trips add µs, pages ms; a crowd's queue and bulk add nothing.
+// Round trips of datagrams add µs and pages add ms. A crowd's queue and bulk add nothing.
 func TestAdded(t *testing.T) {
 	for _, tt := range []struct {
 		load, head, want string
@@ -111,7 +111,6 @@ func TestAdded(t *testing.T) {
 	}
 }
 
-// A ladder says which prices are from slices.
 func TestLadderOfSlices(t *testing.T) {
 	r := climbed()
 	r.Plan.Loads[0].Slice = 0.016
@@ -123,7 +122,7 @@ func TestLadderOfSlices(t *testing.T) {
 	}
 }
 
-// A load in whose epochs nothing was measured is not said to have had any.
+// A load without measured epochs is not listed as measured in slices.
 func TestNoEpochs(t *testing.T) {
 	r := head()
 	r.Plan.Loads[0].Slice = 0.004
@@ -132,7 +131,7 @@ func TestNoEpochs(t *testing.T) {
 	}
 }
 
-// The tables say in a sentence what it is worth that modes take turns.
+// The tables say in one sentence what taking turns gains.
 func TestUnpairedWords(t *testing.T) {
 	r := sliced()
 	if text := formatted(t, "table", Report(r)); strings.Contains(text, "one after the other") {
@@ -149,7 +148,7 @@ func TestUnpairedWords(t *testing.T) {
 	}
 }
 
-// formatted is a document in a format.
+// formatted returns a document in the given format.
 func formatted(t *testing.T, format string, d document.Document) string {
 	t.Helper()
 	f, _ := FindFormat(format)

@@ -19,7 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
 )
 
-// answered is the usual report with its answer, and with what a round trip takes more.
+// answered returns the usual report with its answer, and with what each round trip takes longer.
 func answered() *analysis.Report {
 	r := usual()
 	r.Plan.Same = 0.03
@@ -44,8 +44,7 @@ func summary(t *testing.T, r judge.Report, o Options) []byte {
 	return b.Bytes()
 }
 
-// The summary fits every width from 60 columns on, says the same in all of them, and is in
-// the model.
+// At every width from 60 columns on, the summary fits, says the same, and is in the model.
 func TestSummary(t *testing.T) {
 	d := Summary(answered())
 	for _, columns := range []int{60, 79, DefaultWidth} {
@@ -68,8 +67,8 @@ func TestSummary(t *testing.T) {
 	})
 }
 
-// sideways is a report of two placements on CPUs, between which bridge does not differ in latency and
-// docker-proxy does; publish-nat has no result on own CPUs.
+// sideways returns a report of two CPU placements. Between them, bridge's latency does not differ,
+// but docker-proxy's does. publish-nat has no result on separate CPUs.
 func sideways() *analysis.Report {
 	r := head()
 	r.Plan.Same = 0.03
@@ -101,7 +100,7 @@ func sideways() *analysis.Report {
 	return r
 }
 
-// Two placements on CPUs stand side by side, from 60 columns on.
+// From 60 columns on, two CPU placements are printed side by side.
 func TestSummaryByPin(t *testing.T) {
 	for _, columns := range []int{60, 80, 120} {
 		t.Run(fmt.Sprint(columns), func(t *testing.T) {
@@ -117,7 +116,7 @@ func TestSummaryByPin(t *testing.T) {
 	}
 }
 
-// Without one of its cells a summary lacks a word.
+// The summary needs every cell of the model: without it, the summary would lack a word.
 func TestNoCellToSpareInSummary(t *testing.T) {
 	d := Summary(answered())
 	for _, c := range documenttest.Unnoticed(d, string(summary(t, answered(), Options{Width: DefaultWidth}))) {
@@ -125,8 +124,7 @@ func TestNoCellToSpareInSummary(t *testing.T) {
 	}
 }
 
-// A row with no interval, one without a result beside the baseline, and ratios far from 1
-// are drawn, too.
+// A row without an interval and ratios far from 1 are drawn, too.
 func TestSummaryOfOddRows(t *testing.T) {
 	r := head()
 	once := bulk(mode.Bridge, mode.ToContainer, 27.4, 0.86, 0.02, stats.Unclear)
@@ -144,8 +142,8 @@ func TestSummaryOfOddRows(t *testing.T) {
 	golden(t, "summary-odd.txt", summary(t, r, Options{Width: 79}))
 }
 
-// The summaries of the other studies answer last, fit every width from 60 columns on, and
-// say the same in all of them.
+// The summaries of the other studies print the answer last. At every width from 60 columns on, they
+// fit and say the same.
 func TestSummaryOfStudies(t *testing.T) {
 	climb := climbed()
 	climb.Answer = ladder.AnswerOf(climb.Steps)

@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// streamed is a judged cell of stream with a median delay in seconds.
+// streamed returns a judged cell of stream with a median delay in seconds.
 func streamed(m mode.Name, to mode.Target, delay, ratio float64, v stats.Verdict) analysis.Cell {
 	c := row(m, mode.FromHost, to, "rr", delay, ratio, 0.1, v)
 	c.Load = "stream"

@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// datagrams is a cell of udp with what only its columns show.
+// datagrams returns a cell of udp with the figures that only its columns show.
 func datagrams(m mode.Name, to mode.Target, gbit, loss, late, ratio, half float64, v stats.Verdict) analysis.Cell {
 	c := row(m, mode.FromHost, to, "udp", gbit*1e9, ratio, half, v)
 	for name, x := range map[string]float64{workload.Packets: gbit * 1e9 / 8 / 1400, workload.Loss: loss, workload.Reordered: late,

@@ -13,12 +13,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
 )
 
-// misfits is what does not fit of the documents that the tests of this package wrote as tables, and what
-// they say against their own verdicts.
+// misfits collects what does not fit in the documents that this package's tests write as tables,
+// and what contradicts the documents' own verdicts.
 var misfits []string
 
-// TestMain lays every document that a test writes as a table out for terminals of several widths, too, and
-// holds its answer against its JSON.
+// TestMain also lays out every document that a test writes as a table for terminals of several
+// widths, and checks its answer against its JSON.
 func TestMain(m *testing.M) {
 	tableFormat.write = func(w io.Writer, d document.Document, o Options) error {
 		for _, what := range documenttest.Contradictions(d) {
@@ -46,7 +46,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A table that is too wide is broken in its cells, split, and in the end has a block for each row.
+// A table that is too wide is broken within its cells, then split, and at last printed as a block
+// for each row.
 func TestNarrowTables(t *testing.T) {
 	head := func(a, b string, span int) document.Column {
 		return document.Column{Head: [2]string{a, b}, Span: span}
@@ -82,7 +83,7 @@ func TestNarrowTables(t *testing.T) {
 	}
 }
 
-// A number, its unit, its interval and the sign before it are one word of a line.
+// A number, its unit, its interval and the sign before it stay on one line.
 func TestPieces(t *testing.T) {
 	for text, want := range map[string]string{
 		"took 12 µs, at least":             "took|12 µs,|at|least",

@@ -99,7 +99,7 @@ func scanned(t *testing.T, pattern string, least int, dirs ...string) (out []str
 	for _, dir := range dirs {
 		for _, text := range sources(t, dir) {
 			for _, m := range re.FindAllStringSubmatch(text, -1) {
-				word := strings.ReplaceAll(strings.Join(m[1:], " "), "- ", "") // joins "a con-" and "tainer"
+				word := strings.ReplaceAll(strings.Join(m[1:], " "), "- ", "") // joins "con-", "tainer"
 				if word = strings.TrimSpace(word); word != "" {
 					out = append(out, word)
 				}
