@@ -12,7 +12,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// cardSection lists network cards.
 func cardSection(all []sample.Card) (s document.Section) {
 	if len(all) == 0 {
 		return s

@@ -50,7 +50,6 @@ const (
 	milli = 1e3  // s to ms
 )
 
-// columnsOf returns the columns of a load's tables.
 func columnsOf(r *analysis.Report, load string) []column { return viewOf(r).columns(r, load) }
 
 // columnsWith returns a load's columns, between the given first columns and a ratio. The ratio's

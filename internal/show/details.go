@@ -280,7 +280,6 @@ func cpuUses(uses []analysis.CPUUse) document.Table {
 	return t
 }
 
-// doubts lists the cell's warnings.
 func doubts(c analysis.Cell) (s document.Section) {
 	var items []string
 	for _, w := range c.Warnings {

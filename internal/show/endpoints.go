@@ -128,7 +128,6 @@ func inAll(metric string) func(analysis.Cell) document.Cell {
 	}
 }
 
-// added prints what a route adds to a time.
 func added(metric string) func(analysis.Cell) document.Cell {
 	return adds(metric, analysis.Price.Milliseconds)
 }

@@ -61,7 +61,6 @@ func sqlRoute(name, dial string, adds float64, v stats.Verdict) analysis.Cell {
 		map[string]float64{workload.Transactions: 812}, adds, v)
 }
 
-// routesTo returns a report on routes.
 func routesTo(l sample.Load, cells ...analysis.Cell) *analysis.Report {
 	r := head()
 	r.Study, r.Plan.Baseline, r.Control.Mode = sample.StudyEndpoints, cells[0].Mode, cells[0].Mode

@@ -110,7 +110,6 @@ func fastFigure(v float64, unit string) string {
 	return strings.TrimSpace(fmt.Sprintf("%.4g %s", v, unit))
 }
 
-// linkTable shows the largest packet of each link.
 func linkTable(links []fast.Link) document.Table {
 	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("", "link"), texts("", "bridge"), texts("chosen", "containers"),
 		texts("largest", "packet, B"), texts("", "before"), texts("", "state")}}
@@ -120,7 +119,6 @@ func linkTable(links []fast.Link) document.Table {
 	return t
 }
 
-// fastState describes the status in one sentence.
 func fastState(s *fast.Status) string {
 	of := "all published ports"
 	if !s.All {

@@ -42,7 +42,6 @@ func ruleTally(r *gate.Report) string {
 	return fmt.Sprintf("Of %s: %s.", plural(len(r.Rules), "sentence"), strings.Join(parts, ", "))
 }
 
-// outcomeWord returns an outcome of n sentences.
 func outcomeWord(o gate.Outcome, n int) string {
 	if o == gate.Holds && n != 1 {
 		return "hold"
@@ -78,7 +77,6 @@ func rule(x gate.Rule) document.Section {
 	return out
 }
 
-// checkTable returns the table of a sentence's cells.
 func checkTable(cs []gate.Check) document.Table {
 	mode := texts("", "mode")
 	mode.Cut = document.CutMiddle
@@ -98,7 +96,6 @@ func checkTable(cs []gate.Check) document.Table {
 	return t
 }
 
-// figureText returns a figure with its unit.
 func figureText(c gate.Check, x float64) string {
 	if c.Unit == analysis.RatioUnit {
 		return fmt.Sprintf("%.2f of %s", x, c.Of)

@@ -113,7 +113,6 @@ func (g *grid) widen() {
 	}
 }
 
-// gapBefore returns the space before a column.
 func (g *grid) gapBefore(i int) int {
 	switch {
 	case i == 0:
@@ -274,7 +273,6 @@ func align(s string, w int, right bool) string {
 	return s + space
 }
 
-// shorten cuts s to at most n columns.
 func shorten(s string, n int) string {
 	if width(s) <= n {
 		return s

@@ -39,7 +39,6 @@ func History(l trend.List) document.Document {
 
 func minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
 
-// pastCommand returns the command line of a run.
 func pastCommand(e trend.Entry) string {
 	if e.Error != "" {
 		return "?"

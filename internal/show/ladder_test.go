@@ -14,7 +14,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// price returns a price over seven rounds.
 func price(unit string, median, low, high float64, v stats.Verdict) analysis.Price {
 	return analysis.Price{Unit: unit, Median: median, Low: low, High: high, N: 7, Verdict: v}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// loadColumns returns a load's columns.
 func loadColumns(r *analysis.Report, load string, cs []workload.Column) []column {
 	var out []column
 	for _, c := range cs {
@@ -57,7 +56,6 @@ func limitedBy(c analysis.Cell) string {
 	return strings.TrimSuffix(strings.TrimSuffix(cmp.Or(c.LimitedBy, "-"), " cores"), " core")
 }
 
-// hundredths prints the median with two decimals.
 func hundredths(metric string, by float64) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		m, ok := c.Metrics[metric]
@@ -68,7 +66,6 @@ func hundredths(metric string, by float64) func(analysis.Cell) document.Cell {
 	}
 }
 
-// share prints a share in %.
 func share(metric string) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		m, ok := c.Metrics[metric]
@@ -137,7 +134,6 @@ func fitting(r *analysis.Report, load, metric string) (unit string, by float64) 
 	return unit, 1
 }
 
-// describeLoad describes a load and its options in words.
 func describeLoad(r *analysis.Report, kind string) string {
 	l := loadOf(r, kind)
 	return workload.Of(l).Words(l)

@@ -27,7 +27,7 @@ func rendered(t *testing.T, source []byte) []string {
 	if err := md.Convert(source, &page); err != nil {
 		t.Fatal(err)
 	}
-	one := strings.NewReplacer(">\n<td", "><td", ">\n<th", "><th").Replace(page.String()) // one line per row
+	one := strings.NewReplacer(">\n<td", "><td", ">\n<th", "><th").Replace(page.String()) // a line per row
 	text := tag.ReplaceAllStringFunc(one, func(s string) string {
 		switch name := strings.Trim(strings.Fields(s)[0], "</>"); name {
 		case "td", "th":

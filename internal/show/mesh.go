@@ -23,7 +23,6 @@ const mostFindings = 20
 // worstNodes is the number of nodes in the table of a large mesh.
 const worstNodes = 10
 
-// meshSections returns the sections of a judged mesh.
 func meshSections(r *analysis.Report, m *mesh.Mesh) []document.Section {
 	out := []document.Section{headOf(r, meshFacts(m), meshRun(r, m))}
 	for _, t := range meshMetrics {

@@ -85,7 +85,7 @@ func TestEveryKindInEveryFormat(t *testing.T) {
 	}
 	for name, d := range documents {
 		for _, f := range Formats() {
-			none := name == "empty" || f.Name == benchFormat.Name && strings.HasPrefix(name, "mesh") // a mesh without links
+			none := name == "empty" || f.Name == benchFormat.Name && strings.HasPrefix(name, "mesh") // no links
 			var b bytes.Buffer
 			err := f.Write(&b, d, Options{})
 			if f.Writes(d.Kind) != (err == nil) || err == nil && b.Len() == 0 && !none {
@@ -97,7 +97,7 @@ func TestEveryKindInEveryFormat(t *testing.T) {
 
 func csvRows(t *testing.T, text string) (rows []map[string]string) {
 	t.Helper()
-	all, err := csv.NewReader(strings.NewReader(text)).ReadAll() // checks that rows have the same length
+	all, err := csv.NewReader(strings.NewReader(text)).ReadAll() // rows of equal length
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,6 @@ func csvRows(t *testing.T, text string) (rows []map[string]string) {
 	return rows
 }
 
-// numberOf returns the number of a metric's i-th round.
 func numberOf(m analysis.Metric, i int) int {
 	if m.At == nil {
 		return i
@@ -320,7 +319,6 @@ func studyOf(r judge.Report) string {
 	return "compare"
 }
 
-// gauges returns the values by name and labels.
 func gauges(t *testing.T, text string) map[string]float64 {
 	t.Helper()
 	p := expfmt.NewTextParser(model.LegacyValidation)

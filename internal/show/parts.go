@@ -152,7 +152,6 @@ func Sortings() []Sorting { return []Sorting{AsReported, ByMode, ByValue, ByVerd
 var verdictOrder = []string{string(stats.Better), string(stats.Gains), "baseline", "", "-", string(analysis.Within), string(stats.Same), string(stats.Nothing),
 	string(stats.Unclear), string(stats.Costs), string(stats.Worse)}
 
-// compare orders two rows.
 func (s Sorting) compare(a, b PartRow) int {
 	switch s {
 	case ByMode:

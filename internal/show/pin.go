@@ -17,7 +17,6 @@ func pinned(pin string, all []string) string {
 	return ", on " + analysis.PinWords(pin)
 }
 
-// pinsOf lists the CPU placements of rows.
 func pinsOf[T any](rows []T, of func(T) string) []string {
 	out := make([]string, len(rows))
 	for i, r := range rows {

@@ -266,7 +266,6 @@ func costs(r *ports.Report) []document.Section {
 	return []document.Section{s}
 }
 
-// metricName returns a metric's name in words.
 func metricName(m string) string { return strings.ReplaceAll(m, "_", " ") }
 
 // clientText names a client as part of a sentence.

@@ -133,7 +133,6 @@ func comparedCells(x published.Ratio, to string, measured bool) []document.Cell 
 	return []document.Cell{cell, {Text: string(x.Verdict), Style: publishedStyle(x.Verdict)}}
 }
 
-// publishedStyle returns the style of a verdict.
 func publishedStyle(v published.Verdict) document.Style {
 	switch v {
 	case published.Holds:

@@ -300,7 +300,6 @@ func proxyMemory(cells []analysis.Cell) []document.Block {
 	return []document.Block{faint(text+".", document.Words)}
 }
 
-// mebibytes returns a memory size as text.
 func mebibytes(n int64) string { return digits(float64(n)/(1<<20)) + " MiB" }
 
 // absent lists the cells without a result.

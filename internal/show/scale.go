@@ -14,7 +14,6 @@ var scaleView = view{study: sample.StudyScale, columns: scaleColumns, above: blo
 	brief: briefCrowds, briefTitle: crowdTitle, detailed: "least and most of a client, CPU, paths",
 	briefNotes: "S×C×P: servers × client containers × processes in each. fair: Jain's index over the clients; 1 is even shares."}
 
-// scaleColumns returns the columns of a scaling study.
 func scaleColumns(r *analysis.Report, load string) []column {
 	w := workload.Of(loadOf(r, load))
 	rate, by, unit := w.Rate, float64(giga), "Gbit/s"
@@ -98,7 +97,6 @@ func crowdTitle(r *analysis.Report, cells []analysis.Cell) document.Text {
 		Then(", "+describeLoad(r, c.Load)+", more is better", document.Faint)
 }
 
-// index prints a share.
 func index(metric string) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		if m, ok := c.Metrics[metric]; ok {

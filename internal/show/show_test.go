@@ -330,7 +330,7 @@ func TestFailedWithoutEvidence(t *testing.T) {
 func TestJSON(t *testing.T) {
 	var b bytes.Buffer
 	r := usual()
-	r.Cells = []analysis.Cell{r.Cells[0], r.Cells[3], r.Cells[8]} // the baseline and one of each load
+	r.Cells = []analysis.Cell{r.Cells[0], r.Cells[3], r.Cells[8]} // baseline, one of each load
 	if err := jsonFormat.Write(&b, Report(r), Options{Color: true, Width: 1}); err != nil {
 		t.Fatal(err)
 	}

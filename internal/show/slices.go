@@ -56,7 +56,6 @@ func unpairedWords(r *analysis.Report) string {
 		strings.Join(texts, ", and by ") + "."
 }
 
-// inPercents prints a share in %.
 func inPercents(x float64) string {
 	const few = 0.0995
 	if x < few {

@@ -148,7 +148,6 @@ func TestUnpairedWords(t *testing.T) {
 	}
 }
 
-// formatted returns a document in the given format.
 func formatted(t *testing.T, format string, d document.Document) string {
 	t.Helper()
 	f, _ := FindFormat(format)

@@ -87,7 +87,6 @@ func trendRow(l trend.Trend) document.Row {
 		Style: styleOf(now.Verdict)}
 }
 
-// trendRatio returns a run's ratio with its interval.
 func trendRatio(p trend.Point) document.Cell {
 	n := document.Number{Value: p.Median, Unit: analysis.RatioUnit, Verdict: string(p.Verdict)}
 	text := fmt.Sprintf("%.2f (?)", p.Median)

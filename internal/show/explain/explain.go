@@ -67,7 +67,6 @@ func parse(text string) (out []Entry) {
 	return out
 }
 
-// ofMode returns a mode's entry from the catalogue.
 func ofMode(m mode.Mode) Entry {
 	e := Entry{Group: Modes, Name: string(m.Name), Text: []string{
 		sentence(m.Summary) + " Docker: " + m.Docker,

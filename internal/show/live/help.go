@@ -2,7 +2,6 @@ package live
 
 import "github.com/bridgetoll/bridgetoll/internal/show/document"
 
-// helpPage explains the keys.
 func (m Model) helpPage() document.Document {
 	keys := [][2]string{
 		{"↑ ↓  j k", "pick a row, or scroll"},

@@ -6,7 +6,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show"
 )
 
-// press handles a key.
 func (m *Model) press(k string) {
 	if m.asking {
 		m.answer(k)

@@ -63,7 +63,6 @@ func screen(t testing.TB, rounds, width, height int, step *Step) Model {
 	return New(name, step != nil, false, width, height).With(State{Report: judge.Judge(file(t, rounds)), Step: step})
 }
 
-// keysPressed presses keys by name.
 func (m Model) keysPressed(names ...string) Model {
 	for _, n := range names {
 		next, _ := m.Update(keyOf(n))
@@ -198,7 +197,6 @@ func TestQuit(t *testing.T) {
 	}
 }
 
-// pickedLine returns the line of the picked row.
 func pickedLine(t *testing.T, m Model) string {
 	t.Helper()
 	i := slices.IndexFunc(m.Lines(), func(l string) bool { return strings.HasPrefix(l, "▸") })

@@ -144,7 +144,6 @@ func (l laid) lineOf(row int) (first, last int) {
 	return l.places[row][0], l.places[row][1]
 }
 
-// layOut lays out the tables.
 func (m Model) layOut() laid {
 	if m.report == nil {
 		return laid{lines: []string{"", "  Nothing is measured yet."}}
@@ -237,7 +236,6 @@ func (m Model) doubtsPage() document.Document {
 	return document.Document{Sections: behind}
 }
 
-// question asks whether to stop the run.
 func (m Model) question() []string {
 	return []string{"", m.strong("  Stop the run?"), "",
 		"  s    stop now, and print what there is (as Ctrl-C does)",

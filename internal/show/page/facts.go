@@ -72,7 +72,6 @@ func environment(e sample.Environment) facts {
 	return f
 }
 
-// card returns the facts about a network card.
 func card(c sample.Card) facts {
 	f := facts{Title: "Network card " + c.Name + " of " + c.Where}
 	f.add("Below", c.Under)

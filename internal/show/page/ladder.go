@@ -36,7 +36,6 @@ var priced = []struct{ metric, load, title string }{
 	{workload.CPUPerToken, workload.Stream, "CPU time per token, part by part"},
 }
 
-// ladderGroups returns a group for each placement and backend.
 func ladderGroups(r *analysis.Report, steps []ladder.Step) []group {
 	var out []group
 	for rest := steps; len(rest) > 0; {

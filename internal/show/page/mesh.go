@@ -33,7 +33,6 @@ var nodeEffects = []struct{ name, title string }{
 	{mesh.ThroughputIn, "Nodes: what they receive, against what is typical"},
 }
 
-// meshGroups returns the charts of a mesh.
 func meshGroups(m *mesh.Mesh) []group {
 	links, nodes := group{Title: "Links"}, group{Title: "Nodes"}
 	if m.Beside != nil {

@@ -69,7 +69,6 @@ func unlike(d document.Document) (out []string) {
 	return out
 }
 
-// answerOf returns the printed sentences of an answer.
 func answerOf(d document.Document) (out []string) {
 	for _, s := range d.Sections {
 		for _, b := range s.Blocks {
@@ -245,7 +244,6 @@ func (r judged) routes(sentence string) (out []string) {
 	return out
 }
 
-// levers checks statements about levers against their verdicts.
 func (r judged) levers(sentence string) (out []string) {
 	for _, a := range r.Advice {
 		said := strings.TrimPrefix(sentence, a.Mode+": ")

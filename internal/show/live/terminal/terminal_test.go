@@ -69,14 +69,12 @@ func (s *screen) resize(t *testing.T, columns, lines uint16) {
 	}
 }
 
-// text returns everything that was drawn so far.
 func (s *screen) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.drawn.String()
 }
 
-// waits waits until the text was drawn.
 func (s *screen) waits(t *testing.T, text string) {
 	t.Helper()
 	testwait.Until(t, patience, text+" is on the screen", func() bool { return strings.Contains(s.text(), text) })
