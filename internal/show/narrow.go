@@ -46,7 +46,7 @@ func (p *printer) fitted(t document.Table, l document.Layout) {
 	l.Bare = true
 	spacious := l
 	spacious.Tight = false
-	const least = 2 // columns beside the first
+	const least = 2 // columns next to the first
 	for n := 2; ; n++ {
 		parts, each := equalParts(t, l, n)
 		if each < least {

@@ -29,8 +29,8 @@ func pinsOf[T any](rows []T, of func(T) string) []string {
 func sideBySide(r *analysis.Report) bool { return r.Plan.ManyPins() && r.Study == "" }
 
 // tableGroups splits cells into the tables of a summary as groups does, but keeps all CPU
-// placements in one table. Each has the cells of the first placement as rows, then the cells that
-// have a result only in another placement.
+// placements in one table. Each table has the cells of the first placement as rows, then the cells
+// that have a result only in another placement.
 func tableGroups(r *analysis.Report) [][]analysis.Cell {
 	all := groups(r.Cells)
 	if !sideBySide(r) {
@@ -88,7 +88,7 @@ func pinColumns(r *analysis.Report, cells []analysis.Cell, first []column, basel
 	return append(out, column{texts("", "verdict"), pinVerdict(r)})
 }
 
-// withoutInterval shortens a cell to the median alone.
+// withoutInterval sets a cell's short text to the median alone.
 func withoutInterval(of func(analysis.Cell) document.Cell) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		cell := of(c)

@@ -104,7 +104,7 @@ func pieces(s, sep string) []piece {
 	return out
 }
 
-// hopJoin stands between the hops of a path.
+// hopJoin separates the hops of a path.
 const hopJoin = "·"
 
 // hops splits a path after each hop but the last. Any other word is one piece.

@@ -26,8 +26,8 @@ type Terminal struct {
 var ErrNone = errors.New("there is no terminal")
 
 // Open takes over the terminal out and switches it to its alternate screen. Keys come from in if
-// that is a terminal, or else from /dev/tty. Open returns ErrNone if out is not a terminal or if
-// there is none to read keys from. The caller must call Close to restore the terminal.
+// that is a terminal, or else from /dev/tty. The error wraps ErrNone if out is not a terminal or if
+// no terminal provides keys. The caller must call Close to restore the terminal.
 func Open(in, out *os.File) (*Terminal, error) {
 	if !is(out) {
 		return nil, ErrNone
