@@ -146,7 +146,8 @@ func (g *grid) moved() (most int) {
 	return most
 }
 
-// shown returns where a column is in the layout, or where the next column that the layout keeps is.
+// shown returns the position of a column in the layout. For a column that the layout leaves out, it
+// returns the position of the next one that is kept.
 func (g *grid) shown(column int) int {
 	i, _ := slices.BinarySearch(g.kept, column)
 	return i

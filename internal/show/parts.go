@@ -67,7 +67,8 @@ func rowOf(r *analysis.Report, c analysis.Cell) PartRow {
 	return PartRow{Name: c.Name(), Cells: cells, Value: m.Median, Higher: m.Higher, Price: c.Toll()}
 }
 
-// label returns the row's mode with its target and tunes. It does not shorten points and sizes.
+// label returns the row's mode with its target and tunes. It leaves out points and sizes, so that
+// sorting by mode keeps their order.
 func (r *PartRow) label() string {
 	if len(r.Cells) == 0 {
 		return r.Name

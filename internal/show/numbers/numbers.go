@@ -118,7 +118,7 @@ func (l *list) cells(r *analysis.Report) {
 	}
 }
 
-// later is a sort key that puts first before all other names.
+// later returns a sort key that puts first before all other names.
 func later(name, first string) int {
 	if name == first {
 		return 0
