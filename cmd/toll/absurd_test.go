@@ -29,8 +29,8 @@ func toll(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// commands are the commands that a user sees, each with what it needs besides
-// flags to be understood. None of them measures anything.
+// commands returns the commands that a user sees, each with the arguments it needs to be
+// understood. None of them measures anything.
 func commands(t *testing.T) map[string][]string {
 	t.Helper()
 	none := filepath.Join(t.TempDir(), "none")
@@ -50,7 +50,6 @@ func commands(t *testing.T) map[string][]string {
 	return needs
 }
 
-// visible are the flags of a command.
 func visible(t *testing.T, command string) []*pflag.Flag {
 	t.Helper()
 	var c *cobra.Command
@@ -64,8 +63,8 @@ func visible(t *testing.T, command string) []*pflag.Flag {
 	return out
 }
 
-// checkRefusal checks how a command line was refused: with an error line that
-// begins as all do, and nothing on it that has no shape.
+// checkRefusal checks that a refused command line has an error line that begins as all do and
+// contains no control characters.
 func checkRefusal(t *testing.T, args []string, code int, stderr string) {
 	t.Helper()
 	if code == exitOK || !strings.HasPrefix(stderr, "toll: error: ") {
@@ -78,7 +77,7 @@ func checkRefusal(t *testing.T, args []string, code int, stderr string) {
 	}
 }
 
-// An empty list is refused by every flag that takes one, in every command.
+// Every flag that takes a list refuses an empty one, in every command.
 func TestEmptyLists(t *testing.T) {
 	n := 0
 	for command, needs := range commands(t) {
@@ -103,7 +102,7 @@ func TestEmptyLists(t *testing.T) {
 	}
 }
 
-// Absurd is what no flag of that type can mean.
+// absurd has, for each type of flag, values that no flag of that type can have.
 var absurd = map[string][]string{
 	"int":      {"-1", "-9223372036854775808", "9223372036854775807", "1e309", "NaN", "", "0x", "\x1b[2J\u202e"},
 	"uint64":   {"-1", "18446744073709551616", "NaN", "", "\x1b"},
@@ -112,17 +111,17 @@ var absurd = map[string][]string{
 	"bool":     {"2", "", "NaN", "\x1b"},
 }
 
-// absurdTexts are texts that no flag's words, numbers or names can be.
+// absurdTexts are texts that are no word, number or name of any flag.
 var absurdTexts = []string{"\x1b]0;x\a\u202e\u009b", "\xff", "NaN", "-1", "1e309", strings.Repeat("9", 400), ",", "a\nb"}
 
-// Texts that may be anything: nothing of them is refused at the command line.
+// free are the flags that take any text: the command line refuses none.
 var free = []string{"save", "output", "server", "client", "ready", "prompt", "model", "query", "image", "proxy", "congestion", "parent", "keep-image", "metric",
-	"peer"} // TestParseHost has what is no host
+	"peer"} // TestParseHost has the invalid hosts
 
-// Whatever a flag is given, the command line is refused or understood: it does not
-// panic, and what cannot be meant is not run.
+// Whatever value a flag gets, the command line is refused or understood: it neither panics nor runs
+// with a value that makes no sense.
 func TestAbsurdFlags(t *testing.T) {
-	// What these mean at their bounds: no slices, no limit, and no more rounds than must be.
+	// What these mean at their bounds: no slices, no limit, and no more rounds than necessary.
 	means := map[string]string{"duration 0s": "slice", "duration 2562047h": "budget", "duration 1ns": "budget", "int 9223372036854775807": "rounds sweeps at-once"}
 	for command, needs := range commands(t) {
 		for _, f := range visible(t, command) {
@@ -148,8 +147,8 @@ func TestAbsurdFlags(t *testing.T) {
 	}
 }
 
-// A flag of a load that is not measured would be ignored: it is refused, whatever
-// its value, and its help says which loads have it.
+// A flag of a load that is not measured would be ignored, so it is refused whatever its value. Its
+// help says which loads have it.
 func TestFlagsOfOtherLoads(t *testing.T) {
 	flags := map[string]string{"reverse": "true", "bidir": "true", "under-load": "true", "gso": "true", "nodelay": "on", "send": "copy", "bitrate": "1mbit", "datagram": "1400", "slice": "4ms"}
 	var f runFlags
@@ -181,14 +180,13 @@ func TestFlagsOfOtherLoads(t *testing.T) {
 			t.Errorf("toll %q: exit %d, %s", args, code, stderr)
 		}
 	}
-	// Beside a stream, rr has the stream's.
+	// Under load, rr takes the stream's flags.
 	if code, _, stderr := toll(t, "compare", "nothing", "--load", "rr", "--under-load", "--write-size", "4k"); !strings.Contains(stderr, `unknown mode "nothing"`) {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }
 
-// No command writes over a file that it reads, or writes two things to one file,
-// under whatever name.
+// No command overwrites a file that it reads, or writes two outputs to one file, under any name.
 func TestSameFile(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -251,7 +249,7 @@ func TestSameFile(t *testing.T) {
 	}
 }
 
-// A budget that does not hold the rounds that a run makes is said before the run.
+// A budget too short for the rounds of a run is reported before the run.
 func TestBudgetTooShort(t *testing.T) {
 	for _, tt := range []struct {
 		args []string

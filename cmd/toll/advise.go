@@ -19,7 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// adviseLoads are those that a search can use: of our own, between two ends.
+// adviseLoads are the loads that a search can use: toll's own, between two ends.
 var adviseLoads = names(func(w workload.Workload) bool { return w.Gist != "" && w.Name != workload.Stream })
 
 func newAdvise(e env) *cobra.Command {
@@ -83,10 +83,11 @@ It changes nothing on the machine: levers are put on toll's own containers and n
 	return c
 }
 
-// adviseBudget is how long a search takes unless the user says otherwise.
+// adviseBudget is the default duration of a search.
 const adviseBudget = 5 * time.Minute
 
-// advice plans the first part of the first mode's search, and those of the others'.
+// advice plans the first part of the first mode's search, and returns the searches of the other
+// modes as later.
 func advice(r plan.Request, here lever.Host, named []string) (first sample.Plan, later []sample.Plan, err error) {
 	modes := r.Modes
 	if len(modes) == 0 {
@@ -113,23 +114,23 @@ func advice(r plan.Request, here lever.Host, named []string) (first sample.Plan,
 	return first, later, nil
 }
 
-// Shares of a search's time: that in which each lever is tried alone; that which must be left so
-// that those of which nothing is certain go on; of what is left that in which they do.
+// Shares of a search's time: for trying each lever alone; to be left over for continuing with the
+// undecided levers; and, of what is left, for that continuation.
 const (
 	firstShare = 0.5
 	leastMore  = 0.2
 	moreShare  = 0.5
 )
 
-// searches are how far a run of several has come.
+// searches holds the progress of a run of several searches.
 type searches struct {
-	later []sample.Plan // those that have not begun
-	time  float64       // of the one that goes on, in seconds
-	floor float64       // what of the budget it must leave to those
+	later []sample.Plan // searches that have not begun
+	time  float64       // of the current search, in seconds
+	floor float64       // of the budget, left for the later searches
 }
 
-// searching makes a run a search, and then those of later. Each has an equal share of the time
-// that is left when it begins.
+// searching turns a run into a search, followed by the searches of later. Each begins with an equal
+// share of the time that is left.
 func searching(c *engine.Config, later []sample.Plan) {
 	s := &searches{later: later}
 	s.share(c.Plan.Budget)
@@ -139,7 +140,7 @@ func searching(c *engine.Config, later []sample.Plan) {
 	c.Next = s.next
 }
 
-// share begins a search with so many seconds left, of which those that follow have theirs.
+// share begins a search with left seconds, of which the later searches keep their share.
 func (s *searches) share(left float64) {
 	s.time = max(0, left) / float64(len(s.later)+1)
 	s.floor = max(0, left) - s.time
@@ -159,8 +160,8 @@ func (s *searches) next(p sample.Plan, visits []sample.Visit, left float64) (sam
 		next.Cells, firstShare * s.time
 }
 
-// further is what the search that goes on measures next, with so many seconds of its own left; no
-// cells: it is over.
+// further returns the next step of the current search, which has left seconds of its own. Without
+// cells, the search has ended.
 func (s *searches) further(p sample.Plan, visits []sample.Visit, left float64) (sample.Step, []sample.Cell, float64) {
 	step, waiting := advise.Next(p, visits)
 	own := p.Now()
@@ -174,8 +175,7 @@ func (s *searches) further(p sample.Plan, visits []sample.Visit, left float64) (
 	return step, plan.PairOf(own, step.Before, step.After), max(0, left) / float64(waiting)
 }
 
-// setDefault gives a flag another default.
 func setDefault(f *pflag.Flag, value string) {
-	_ = f.Value.Set(value) // of ours
+	_ = f.Value.Set(value) // toll's own defaults are valid
 	f.DefValue = f.Value.String()
 }

@@ -18,12 +18,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// forOutput are the flags that say where a run's output goes, and whether each has a value.
+// forOutput are the flags that only decide where output goes, and whether each takes a value.
 var forOutput = map[string]bool{"save": true, "output": true, "format": true,
 	"force": false, "live": false, "details": false, "quiet": false}
 
-// commandOf returns the arguments with which a run can be made again, without those for its output;
-// nil of runs that involve programs or servers of the user's own, whose command lines may have
+// commandOf returns the arguments that repeat a run, without those for its output. It returns nil
+// for runs that involve the user's own programs or servers, whose command lines may contain
 // passwords.
 func commandOf(p sample.Plan, args []string) []string {
 	foreign := func(l sample.Load) bool { return workload.Of(l).Foreign }
@@ -42,13 +42,13 @@ func commandOf(p sample.Plan, args []string) []string {
 			i++
 		}
 	}
-	if len(out) == 0 { // "toll" alone; nil would say that it is not known
+	if len(out) == 0 { // "toll" alone; nil means that the command is not known
 		out = []string{"compare"}
 	}
 	return out
 }
 
-// remeasure makes the run of a results file once more, by its own command, and returns its results.
+// remeasure repeats the run of a results file with its own command, and returns the results.
 func remeasure(ctx context.Context, e env, h sample.Header) (*sample.File, error) {
 	if h.Command == nil {
 		return nil, usage(errors.New("the results file does not say by which command it was measured"),
@@ -72,7 +72,7 @@ func remeasure(ctx context.Context, e env, h sample.Header) (*sample.File, error
 	var said bytes.Buffer
 	cmd := exec.CommandContext(ctx, self, append(slices.Clone(h.Command), "--save", saved, "--quiet")...)
 	cmd.Stderr = &said
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // it leaves nothing behind
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // it cleans up
 	const patience = 30 * time.Second
 	cmd.WaitDelay = patience
 	runErr := cmd.Run()
@@ -80,7 +80,7 @@ func remeasure(ctx context.Context, e env, h sample.Header) (*sample.File, error
 		return nil, stop
 	}
 	in, err := os.Open(saved)
-	if err != nil { // it did not begin
+	if err != nil { // it did not start
 		return nil, &failure{exitFailed, fmt.Errorf("measure again: %w: %s", runErr, strings.TrimSpace(said.String())), ""}
 	}
 	defer in.Close()

@@ -24,11 +24,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
 )
 
-// maxBundle bounds a bundle's file, in bytes: a Swarm secret is no larger.
+// maxBundle is the largest bundle file, in bytes: the limit of a Swarm secret.
 const maxBundle = 500 << 10
 
-// newAgent is what toll starts on other machines. Swarm fills in templates in the
-// environment, but not in arguments: so the identity may come from there.
+// newAgent returns the command that toll starts on other machines. Swarm expands templates in the
+// environment but not in arguments, so the identity may come from the environment.
 func newAgent() *cobra.Command {
 	var (
 		bundle, id, name string
@@ -86,7 +86,6 @@ func newAgent() *cobra.Command {
 	return c
 }
 
-// readBundle reads a bundle.
 func readBundle(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -98,8 +97,8 @@ func readBundle(file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// peerAgent is the agent that ssh or an API server's exec started. It says that it is there, and gets the
-// bundle's length and its own name on a line, and the bundle.
+// peerAgent runs the agent that ssh or an API server's exec started. It announces itself, then
+// reads a line with the bundle's length and its own name, and the bundle.
 func peerAgent(ctx context.Context, id string, remove bool) error {
 	if remove {
 		if err := removeSelf(); err != nil {
@@ -109,7 +108,7 @@ func peerAgent(ctx context.Context, id string, remove bool) error {
 	if _, err := fmt.Printf("\n%s agent\n", id); err != nil {
 		return err
 	}
-	// A write to an output that ssh has closed would end this process before it has cleared away.
+	// Writing to an output that ssh has closed must not kill this process before it has cleaned up.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	in := bufio.NewReader(os.Stdin)
 	line, err := in.ReadSlice('\n')
@@ -131,7 +130,7 @@ func peerAgent(ctx context.Context, id string, remove bool) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { // what is on the way ends, too
+	go func() { // ends pending calls, too
 		<-carrier.CloseChan()
 		cancel()
 	}()
@@ -139,20 +138,20 @@ func peerAgent(ctx context.Context, id string, remove bool) error {
 	err = agent.Main(ctx, agent.Config{Bundle: secret, Open: carrier.Open, ID: id, Name: name, Version: version,
 		Starts: []string{worker.Arg, program.Arg, endpoint.Arg}, Engine: engine, Router: engine})
 	err = errors.Join(err, engine.Close())
-	if carrier.IsClosed() { // the stream is gone, and nobody hears what would be said
+	if carrier.IsClosed() { // the stream has closed, so nobody would read an error
 		return nil
 	}
 	return err
 }
 
-// standard is the standard input, some of which was read, and the standard output.
+// standard joins the standard input, part of which was read already, and the standard output.
 type standard struct{ io.Reader }
 
 func (standard) Write(b []byte) (int, error) { return os.Stdout.Write(b) }
 func (standard) Close() error                { return errors.Join(os.Stdin.Close(), os.Stdout.Close()) }
 
-// removeSelf removes this program's file and its directory, which were made for it. The
-// kernel keeps the program for those who run it.
+// removeSelf removes this program's file and its directory, which were made for it. The kernel
+// keeps the program for processes that run it.
 func removeSelf() error {
 	file, err := os.Executable()
 	if err != nil {

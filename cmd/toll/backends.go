@@ -19,42 +19,45 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// backend builds paths for those who name it with --on.
+// backend builds paths for runs that name it with --on.
 type backend struct {
 	name  string
-	words string // what it is, for help; "" if the name says it
-	// model says that its machines are toll's own: they can be set up as one likes,
-	// and its flags are not for runs that also have others.
+	words string // description for help; "" if the name is enough
+	// model reports whether the machines are toll's own: they can be set up freely, and the
+	// backend's flags are refused in runs that also have other backends.
 	model bool
-	// distant says that client and server are on different machines.
+	// distant reports whether client and server are on different machines.
 	distant bool
-	// meshes says that toll mesh can measure between its machines.
+	// meshes reports whether toll mesh can measure between its machines.
 	meshes bool
-	// modes are those that "all" is there; nil: all but Kubernetes's own.
+	// modes returns the modes that "all" means there; nil: all but Kubernetes's own.
 	modes func() []string
-	// usual are the modes that are compared there if none is named; nil: those of all backends.
+	// usual returns the modes that are compared if none is named; nil: those of all backends.
 	usual func(*builderFlags) []string
-	// visits says why loads are measured in visits there unless slices are asked for; "": they need not be.
+	// visits is why loads are measured in visits there unless slices are asked for; "": slices are
+	// the default.
 	visits string
-	// settings are new ones, with nothing set, for a command with such flags.
+	// settings returns new, empty settings for a command with such flags.
 	settings func(*builderFlags) settings
-	// inner runs what the backend starts of this program, if args say so; nil: nothing.
+	// inner runs the part of this program that the backend starts, if args ask for one; nil: there
+	// is none.
 	inner func(args []string) (ours bool, err error)
-	// leftovers are what toll clean looks for with a Docker daemon; nil: nothing.
+	// leftovers returns what toll clean looks for with a Docker daemon; nil: nothing.
 	leftovers func() dockerapi.Part
 }
 
-// settings are what the flags of a backend say, and make it.
+// settings holds the values of a backend's flags and makes the backend from them.
 type settings interface {
-	// add adds the flags that a command of the kind has.
+	// add adds the flags of a command of that kind.
 	add(fl *pflag.FlagSet, k commandKind)
-	// check reads them. It is called if the backend is used.
+	// check reads and checks the flags. It is called only if the backend is used.
 	check() error
-	// with calls use with the backend, and closes it.
+	// with makes the backend, calls use with it, and closes it.
 	with(ctx context.Context, wire sample.Wire, use func(path.Builder) error) error
 }
 
-// commandKind is what a command does with backends; each has the flags of those before.
+// commandKind is what a command does with backends; each kind also has the flags of the kinds
+// before.
 type commandKind int
 
 const (
@@ -63,7 +66,7 @@ const (
 	comparesRuns                    // those that measure
 )
 
-// backends are all, those first around whose process the others work.
+// backends lists all backends. Those whose processes contain others come first.
 var backends = []backend{
 	{
 		name:     sample.Lab,
@@ -107,7 +110,7 @@ var backends = []backend{
 	},
 }
 
-// modesOf are the modes that "all" is on the backend.
+// modesOf returns the modes that "all" means on the backend.
 func (b backend) modesOf() []mode.Name {
 	var out []mode.Name
 	if b.modes != nil {
@@ -122,7 +125,7 @@ func (b backend) modesOf() []mode.Name {
 	return out
 }
 
-// usualModes are those that are compared if none is named; nil: what all backends have.
+// usualModes returns the modes that are compared if none is named; nil: those of all backends.
 func (f *runFlags) usualModes() []string {
 	for _, b := range backends {
 		if b.usual != nil && slices.Equal(f.on, []string{b.name}) {
@@ -135,7 +138,8 @@ func (f *runFlags) usualModes() []string {
 	return nil
 }
 
-// visitsOn says why loads are measured in visits on one of the backends called on; "": they need not be.
+// visitsOn returns why loads are measured in visits on one of the named backends; "": slices are
+// possible on all.
 func visitsOn(on []string) string {
 	for _, b := range backends {
 		if b.visits != "" && slices.Contains(on, b.name) {
@@ -145,7 +149,7 @@ func visitsOn(on []string) string {
 	return ""
 }
 
-// modesOn are the modes that "all" is on those backends, in the catalogue's order.
+// modesOn returns the modes that "all" means on those backends, in the catalogue's order.
 func modesOn(on []string) []mode.Name {
 	var some []mode.Name
 	for _, b := range backends {
@@ -167,7 +171,7 @@ func namesOf(all []backend) (out []string) {
 	return out
 }
 
-// meshBackends are those whose machines a mesh can be measured between.
+// meshBackends returns the backends that toll mesh can measure on.
 func meshBackends() (out []string) {
 	for _, b := range backends {
 		if b.meshes {
@@ -177,8 +181,8 @@ func meshBackends() (out []string) {
 	return out
 }
 
-// distantOf is the first of the backends called on whose ends are on machines of their
-// own; "" if there is none.
+// distantOf returns the first of the named backends that places client and server on different
+// machines, or "".
 func distantOf(on []string) string {
 	for _, b := range backends {
 		if b.distant && slices.Contains(on, b.name) {
@@ -188,7 +192,6 @@ func distantOf(on []string) string {
 	return ""
 }
 
-// listBackends lists backends for help.
 func listBackends(all []backend, last string) string {
 	var words []string
 	for _, b := range all {
@@ -205,9 +208,8 @@ func listBackends(all []backend, last string) string {
 	return strings.Join(words[:n], ", ") + last + words[n]
 }
 
-// labFlags are those of the lab.
 type labFlags struct {
-	wire              *string // which the plan has, too
+	wire              *string // the plan has it, too
 	proxy, congestion string
 }
 
@@ -228,7 +230,7 @@ func (f *labFlags) with(ctx context.Context, wire sample.Wire, use func(path.Bui
 	return inLab(ctx, l, func() error { return use(l) })
 }
 
-// dockerFlags are those of a Docker Engine.
+// dockerFlags are the flags of a Docker Engine.
 type dockerFlags struct {
 	parent    string
 	keepImage bool

@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Help names every backend with its words, and each has flags of its own, or the very same as another one.
+// Help describes every backend, and each has flags of its own or shares another one's.
 func TestBackendsAreRegistered(t *testing.T) {
 	var f builderFlags
 	fl := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -38,7 +38,7 @@ func TestBackendsAreRegistered(t *testing.T) {
 	}
 }
 
-// A flag of a backend that is not used is refused, and a model's beside others, too.
+// A flag of an unused backend is refused, and so is a model's flag in a run with other backends.
 func TestFlagsFitBackends(t *testing.T) {
 	for _, tt := range []struct{ args, on, want string }{
 		{"", "lab,docker", ""},
@@ -48,7 +48,7 @@ func TestFlagsFitBackends(t *testing.T) {
 		{"--parent eth0", "lab", "--parent is for docker only"},
 		{"--parent eth0 --keep-image", "lab,docker", ""},
 		{"--keep-image", "swarm", "--keep-image is for docker only"},
-		{"--keep-image=false --proxy=", "swarm", ""}, // as if they were not given
+		{"--keep-image=false --proxy=", "swarm", ""}, // the same as if they were not given
 		{"--nodes a,b", "lab", "--nodes is for swarm and kubernetes only"},
 		{"--nodes a,b --image x --context c --kubeconfig f --namespace n --unprivileged", "kubernetes", ""},
 		{"--nodes a", "kubernetes", ""},

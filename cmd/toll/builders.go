@@ -16,16 +16,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// builderFlags say who builds the modes, and how.
+// builderFlags say which backends build the modes, and how.
 type builderFlags struct {
 	on   []string
-	wire string                    // the lab's
+	wire string                    // of the lab
 	of   map[string]settings       // by the backend's name
-	own  map[string]*pflag.FlagSet // the flags of these
+	own  map[string]*pflag.FlagSet // the flags of each backend
 	all  *pflag.FlagSet            // of the command
 }
 
-// addBuilders adds the flags of commands that measure, which may compare backends.
+// addBuilders adds the flags of commands that measure and can compare backends.
 func (f *builderFlags) addBuilders(fl *pflag.FlagSet) {
 	fl.StringSliceVar(&f.on, "on", []string{sample.Lab}, "who builds the modes: "+listBackends(backends, "")+", or several: "+strings.Join(backendNames()[:2], ","))
 	f.addSettings(fl, comparesRuns)
@@ -48,7 +48,6 @@ func localBackends() []backend {
 	return slices.DeleteFunc(slices.Clone(backends), func(b backend) bool { return b.distant })
 }
 
-// addSettings adds the flags of every backend.
 func (f *builderFlags) addSettings(fl *pflag.FlagSet, k commandKind) {
 	f.of, f.own, f.all = map[string]settings{}, map[string]*pflag.FlagSet{}, fl
 	for _, b := range backends {
@@ -60,14 +59,14 @@ func (f *builderFlags) addSettings(fl *pflag.FlagSet, k commandKind) {
 	}
 }
 
-// imply makes --peer say --on peer, where --on is not given.
+// imply sets --on peer if --peer is given without --on.
 func (f *builderFlags) imply() {
 	if f.all != nil && !f.all.Changed("on") && f.all.Changed(peerFlag) {
 		f.on = []string{peer.Name}
 	}
 }
 
-// one is the backend of a command that takes one.
+// one returns the backend of a command that takes a single one.
 func (f *builderFlags) one() (string, error) {
 	f.imply()
 	on, err := parseAll(f.on, parseBackend)
@@ -80,7 +79,7 @@ func (f *builderFlags) one() (string, error) {
 	return on[0], nil
 }
 
-// with calls use with the backends called on, and closes them.
+// with makes the named backends, calls use with them, and closes them.
 func (f *builderFlags) with(ctx context.Context, on []string, wire sample.Wire, use func([]path.Builder) error) error {
 	if err := f.fit(on); err != nil {
 		return err
@@ -100,12 +99,13 @@ func (f *builderFlags) with(ctx context.Context, on []string, wire sample.Wire, 
 	return run()
 }
 
-// timed is a builder on whose paths time goes its own way.
+// timed is a builder whose paths have their own clock and meter.
 type timed interface {
 	Time() (engine.Clock, engine.Meter)
 }
 
-// timeOf is the clock and the meter of a run over what these build: the machine's.
+// timeOf returns the clock and the meter of a run on these builders. By default they are the
+// machine's.
 func timeOf(builders []path.Builder) (engine.Clock, engine.Meter, error) {
 	for _, b := range builders {
 		if t, ok := b.(timed); ok {
@@ -117,8 +117,8 @@ func timeOf(builders []path.Builder) (engine.Clock, engine.Meter, error) {
 	return engine.Monotonic{}, m, err
 }
 
-// fit refuses flags of a backend that is not used, or of a model that is not alone, and
-// checks those of backends that are used.
+// fit refuses flags of a backend that is not used, and of a model in a run with other backends. It
+// checks the flags of the backends that are used.
 func (f *builderFlags) fit(on []string) error {
 	for _, b := range backends {
 		used := slices.Contains(on, b.name)
@@ -139,7 +139,7 @@ func (f *builderFlags) fit(on []string) error {
 	return nil
 }
 
-// owners are the backends that have the flag.
+// owners returns the backends that have the flag.
 func (f *builderFlags) owners(flag string) []string {
 	var out []string
 	for _, b := range backends {
@@ -150,13 +150,13 @@ func (f *builderFlags) owners(flag string) []string {
 	return out
 }
 
-// usedBy reports whether one of the backends called on has the flag.
+// usedBy reports whether one of the named backends has the flag.
 func (f *builderFlags) usedBy(flag string, on []string) bool {
 	return slices.ContainsFunc(f.owners(flag), func(name string) bool { return slices.Contains(on, name) })
 }
 
-// given is the first of the flags that has another value than its default, of those
-// that are looked at; "" if none has.
+// given returns the first flag that differs from its default, among those that looked accepts, or
+// "".
 func given(fl *pflag.FlagSet, looked func(string) bool) (name string) {
 	fl.VisitAll(func(x *pflag.Flag) {
 		if name == "" && x.Value.String() != x.DefValue && looked(x.Name) {
@@ -166,8 +166,8 @@ func given(fl *pflag.FlagSet, looked func(string) bool) (name string) {
 	return name
 }
 
-// adapt makes the flags of a comparison those of one between machines, if its only
-// backend has its ends on different machines: from there, and without pinned CPUs.
+// adapt sets --from to remote and clears --pin if the only backend places client and server on
+// different machines.
 func (f *runFlags) adapt(fl *pflag.FlagSet) error {
 	f.imply()
 	if slices.Equal(f.on, []string{peer.Name}) {
@@ -176,7 +176,8 @@ func (f *runFlags) adapt(fl *pflag.FlagSet) error {
 		}
 		if fl.Lookup("baseline") != nil && !fl.Changed("baseline") {
 			f.baseline = string(mode.Native)
-			if !slices.Equal(f.from, []string{string(mode.FromRemote)}) { // from elsewhere it has no way
+			// The backend has no path from other places.
+			if !slices.Equal(f.from, []string{string(mode.FromRemote)}) {
 				f.baseline = string(mode.Host)
 			}
 		}
@@ -199,21 +200,23 @@ func (f *runFlags) adapt(fl *pflag.FlagSet) error {
 		if !fl.Changed("from") {
 			f.from = []string{string(mode.FromRemote)}
 		}
-		if f.unprivileged() && fl.Lookup("baseline") != nil && !fl.Changed("baseline") { // of the two modes that are left
+		// Without privileges two modes are left, and this is one of them.
+		if f.unprivileged() && fl.Lookup("baseline") != nil && !fl.Changed("baseline") {
 			f.baseline = string(mode.NodePortLocal)
 		}
 		return f.unpinned(fl)
 	}
 	if !fl.Changed("from") && !beside {
 		f.from = []string{string(mode.FromRemoteContainer)}
-		if fl.Lookup("baseline") != nil && !f.unprivileged() { // other studies have one placement
+		// Other studies measure one placement.
+		if fl.Lookup("baseline") != nil && !f.unprivileged() {
 			f.from = []string{string(mode.FromRemote), string(mode.FromRemoteContainer)}
 		}
 	}
 	return f.unpinned(fl)
 }
 
-// unpinned refuses CPU numbers, which differ between machines.
+// unpinned refuses CPU numbers, because they differ between machines.
 func (f *runFlags) unpinned(fl *pflag.FlagSet) error {
 	if fl.Changed("pin") && f.pin != "none" {
 		return usage(fmt.Errorf("--pin %s: client and server are on different machines", f.pin), "leave --pin out")

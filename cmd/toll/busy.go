@@ -16,24 +16,26 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// busyEnv is --busy for all commands if it is "yes", and without a word before the run.
+// busyEnv names the variable that, if "yes", acts as --busy for all commands and silences the
+// warning before the run.
 const busyEnv = "TOLL_BUSY"
 
-// How long the machine is watched before a run, in ns, and how long a run waits for a busy one.
+// How long the machine is watched before a run, in ns, and how long a run waits for a busy machine.
 const (
 	busyLook  = int64(300 * time.Millisecond)
 	busyAgain = int64(time.Second)
 	busyWait  = int64(time.Minute)
-	busyCalm  = 2 // looks in a row that must find it free
+	busyCalm  = 2 // consecutive samples that must find it free
 )
 
-// contentionSince starts to watch what others take of this machine's CPUs. Tests replace it.
+// contentionSince starts to watch how much other programs use this machine's CPUs. Tests replace
+// it.
 var contentionSince = func(own func() float64) func() sample.Contention { return machine.Machine{}.Contention(own) }
 
-// watchContention waits until other programs leave enough of this machine's CPUs to measure with,
-// and has the engine watch that during the run. It fails if they do not within a minute. With
-// --busy nothing is waited for. Where the traffic is between other machines or leads to endpoints
-// that toll did not start, this machine is not watched.
+// watchContention waits until other programs leave enough CPU time to measure, and makes the engine
+// watch contention during the run. It returns an error if that takes longer than a minute. With
+// --busy it does not wait. This machine is not watched if the traffic runs between other machines
+// or to endpoints that toll did not start.
 func (f *runFlags) watchContention(ctx context.Context, e env, p *progress, c *engine.Config) error {
 	if c.Plan.Foreign() || c.Plan.Mesh != nil || f.of == nil || distantOf(f.on) != "" {
 		return nil
@@ -52,12 +54,12 @@ func (f *runFlags) watchContention(ctx context.Context, e env, p *progress, c *e
 	return nil
 }
 
-// runsPrograms reports whether a load is of programs that start others, whose CPU time is not known
-// before they end.
+// runsPrograms reports whether a load starts programs that start others, whose CPU time is not
+// known before they end.
 func runsPrograms(l sample.Load) bool { return workload.ExecOf(l).Program != nil }
 
-// contentionOfRun watches the CPUs during a run. What others use is only known where all that
-// the run starts are children of this process.
+// contentionOfRun returns a function that reports contention during a run. Other programs' CPU time
+// is known only if everything that the run starts is a child of this process.
 func contentionOfRun(children bool) func(own []int) sample.Contention {
 	var pids []int
 	own := func() float64 {
@@ -86,8 +88,8 @@ func childrenCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// waitForCPUs returns what others take of the CPUs, as soon as that is little enough or if the run
-// goes on anyway.
+// waitForCPUs waits until contention is low enough and returns it, or an error after a minute. With
+// goOn, it does not wait.
 func waitForCPUs(ctx context.Context, p *progress, clock engine.Clock, goOn bool) (sample.Contention, error) {
 	look := func(took int64) (sample.Contention, error) {
 		own := func() float64 { return meter.ProcessCPU(os.Getpid()).Seconds() }
@@ -118,7 +120,6 @@ func waitForCPUs(ctx context.Context, p *progress, clock engine.Clock, goOn bool
 	return c, nil
 }
 
-// busyError returns the error of a machine that did not become free.
 func busyError(c sample.Contention) error {
 	need := "one CPU"
 	if c.Needed() < 1 {
@@ -130,5 +131,4 @@ func busyError(c sample.Contention) error {
 			"--busy measures all the same, and most verdicts will be unclear", need)}
 }
 
-// contentionWords says what others take.
 func contentionWords(c sample.Contention) string { return c.Words("keep") }

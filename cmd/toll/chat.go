@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// chatFlags say what is asked of a language model's server.
+// chatFlags say what a language model's server is asked.
 type chatFlags struct {
 	model, prompt, keyEnv string
 	tokens                int
@@ -24,7 +24,7 @@ type chatFlags struct {
 	batch, noStream       bool
 }
 
-// chatPrompt is what is asked unless something else is.
+// chatPrompt is the default prompt.
 const chatPrompt = "Tell a long story about a container ship and the keeper of a toll bridge."
 
 func (f *chatFlags) add(fl *pflag.FlagSet) {
@@ -41,7 +41,6 @@ func (f *chatFlags) add(fl *pflag.FlagSet) {
 	fl.Var(timeFlag(&f.timeout, 30*time.Second, minWait, maxWait), "timeout", "longest wait for a connection and for the next token")
 }
 
-// Bounds of what the flags take.
 const (
 	maxChatTokens   = 100_000
 	maxRequests     = 1000
@@ -111,11 +110,11 @@ func (f *chatFlags) check() error {
 	return nil
 }
 
-// usualResponse is how long a response may take, in seconds, as far as estimates
-// go before one was seen.
+// usualResponse is the duration of a response, in seconds, that estimates assume before one was
+// seen.
 const usualResponse = 2
 
-// loads are streamed responses, whole ones or both.
+// loads returns the loads: streamed responses, whole ones or both.
 func (f *chatFlags) loads() (out []sample.Load) {
 	for _, k := range []struct {
 		kind  string
@@ -123,7 +122,7 @@ func (f *chatFlags) loads() (out []sample.Load) {
 	}{{workload.Chat, !f.noStream}, {workload.Batch, f.batch || f.noStream}} {
 		o := workload.ChatOptions{Requests: f.requests, Tokens: f.tokens, Prompt: f.prompt, Stall: f.stall.Seconds()}
 		if k.kind == workload.Batch {
-			o.Stall = 0 // of gaps, which it has not
+			o.Stall = 0 // a whole response has no gaps
 		}
 		if k.asked {
 			out = append(out, sample.Load{Kind: k.kind, Streams: f.sessions, Window: usualResponse * float64(f.requests), Options: o})

@@ -16,7 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// cleanFast ends toll fast where nobody renews it.
+// cleanFast turns off shortcuts of toll fast whose lease nobody renews.
 func cleanFast() (ended bool, kept []string, err error) {
 	if os.Geteuid() != 0 || !fast.Abandoned() {
 		return false, nil, nil
@@ -59,7 +59,7 @@ belongs to a toll that is gone.`,
 	return c
 }
 
-// clean removes what killed runs left, and says what it did.
+// clean removes what killed runs left behind, and prints what it did.
 func clean(ctx context.Context, e env, d *dockerapi.Clean, k *kubernetes.Clean) error {
 	killed, err := lab.Clean()
 	for _, p := range killed {
@@ -90,7 +90,7 @@ func clean(ctx context.Context, e env, d *dockerapi.Clean, k *kubernetes.Clean) 
 		say(e.stdout, "left alone: the limits of socket buffers, set by a toll whose process "+
 			"cannot be seen; "+hint)
 	}
-	if sockmem.Busy(limitsErr) { // that toll takes them back
+	if sockmem.Busy(limitsErr) { // toll restores them when it ends
 		limitsErr = nil
 	}
 	for _, l := range limits {

@@ -19,10 +19,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show"
 )
 
-// resultsFile is how the names of results files end.
+// resultsFile is the extension of results files.
 const resultsFile = "jsonl"
 
-// completeValues has the shell offer what flags and arguments can be.
+// completeValues registers completion of the values of flags and arguments.
 func completeValues(root *cobra.Command) {
 	all := append(root.Commands(), root)
 	for _, c := range root.Commands() {
@@ -40,15 +40,15 @@ func completeValues(root *cobra.Command) {
 	}
 }
 
-// offers is the annotation with what completion offers for a flag, where the command decides that.
+// offers is the annotation that holds a flag's completions where the command decides them.
 const offers = "offers"
 
-// offer has completion offer words for a flag.
+// offer makes completion offer words for a flag.
 func offer(fl *pflag.FlagSet, flag string, words []string) {
 	_ = fl.SetAnnotation(flag, offers, words) // fails for flags that do not exist
 }
 
-// argumentsOf completes the arguments of a command; nil if nothing is known.
+// argumentsOf returns the completion of a command's arguments, or nil if it has none.
 func argumentsOf(command string) cobra.CompletionFunc {
 	switch command {
 	case "compare", "ladder", "advise", "run", "scale", "modes":
@@ -69,7 +69,7 @@ func argumentsOf(command string) cobra.CompletionFunc {
 	return nil
 }
 
-// completionOf completes the values of a flag; nil if nothing is known.
+// completionOf returns the completion of a flag's values, or nil if it has none.
 func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	if format, is := f.Value.(*formatFlag); is {
 		return oneOf(func() []string { return show.FormatsOf(format.kind) }, many)
@@ -130,14 +130,14 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	return nil
 }
 
-// How many words a command takes.
+// The number of words that a command takes.
 const (
 	one  = 1
 	two  = 2
 	many = 1000
 )
 
-// oneOf completes one word of a list.
+// oneOf completes with words of a list, for at most most arguments.
 func oneOf(of func() []string, most int) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) >= most {
@@ -151,7 +151,7 @@ func oneOf(of func() []string, most int) cobra.CompletionFunc {
 	}
 }
 
-// listed completes the last word of a list with commas between them.
+// listed completes the last word of a comma-separated list.
 func listed(of func() []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var before []string
@@ -169,7 +169,7 @@ func listed(of func() []string) cobra.CompletionFunc {
 	}
 }
 
-// keptRuns lists the kept runs, the newest first. A history that cannot be read has none.
+// keptRuns lists the kept runs, newest first. It returns none if the history cannot be read.
 func keptRuns() (out []string) {
 	l, err := listHistory(0)
 	if err != nil {
@@ -217,7 +217,7 @@ func placementWords() []string {
 	return out
 }
 
-// loadWords are loads, as completion offers them.
+// loadWords returns the loads with the descriptions that completion shows.
 func loadWords(names []string) []string {
 	var out []string
 	for _, n := range names {
@@ -227,7 +227,7 @@ func loadWords(names []string) []string {
 	return out
 }
 
-// tuneStarts are the tunes with their values, or up to these where there are many.
+// tuneStarts returns the tunes with their values, or without the value where there are many.
 func tuneStarts() (out []string) {
 	for _, form := range mode.Forms() {
 		key, values, _ := strings.Cut(form, "=")
@@ -250,7 +250,8 @@ func recipeWords() []string {
 	return out
 }
 
-// choices returns the words that flags of loads take, by the flag's name, of those that take words.
+// choices returns the words that flags of loads take, by the flag's name. Flags that take no words
+// are absent.
 var choices = sync.OnceValue(func() map[string][]string {
 	out := map[string][]string{}
 	for _, w := range workload.All() {
@@ -263,8 +264,8 @@ var choices = sync.OnceValue(func() map[string][]string {
 	return out
 })
 
-// bashWords has bash complete @1 as one word. By itself, it breaks words at an @; the text that it
-// replaces begins with the last one.
+// bashWords makes bash complete @1 as one word. Bash itself breaks words at an @; the replaced text
+// begins with the last one.
 var bashWords = strings.NewReplacer(
 	"_completion -n =: ", "_completion -n =:@ ",
 	"    __toll_handle_special_char \"$cur\" =\n", `    __toll_handle_special_char "$cur" =
@@ -276,7 +277,7 @@ var bashWords = strings.NewReplacer(
     fi
 `)
 
-// keepAtInWords changes bash's completion script by bashWords.
+// keepAtInWords applies bashWords to bash's completion script.
 func keepAtInWords(root *cobra.Command) {
 	c, _, err := root.Find([]string{"completion", "bash"})
 	if err != nil || c.Name() != "bash" {

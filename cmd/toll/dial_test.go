@@ -10,8 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
-// neighbours are how to run a program in a container beside each of the servers: of its
-// network, by the server's name, or its id where Docker is not asked.
+// neighbours returns, by server, the command that runs a program in the network of the server's
+// container. The key is the server's name, or its id where Docker is not asked.
 func neighbours(e *dockerHost) map[string][]string {
 	in := func(name string) []string {
 		return []string{"nsenter", "-n", "-t", e.run("docker", "inspect", "-f", "{{.State.Pid}}", name)}
@@ -23,15 +23,14 @@ func neighbours(e *dockerHost) map[string][]string {
 	return all
 }
 
-// asking are the addresses that are dialled from one place, and what the report says of
-// each.
+// asking has the addresses that are dialled from one place, and what the report says about each.
 type asking struct {
 	client ports.Client
-	in     []string // how to run a program there
+	in     []string // the command that runs a program there
 	said   map[string]ports.Path
 }
 
-// askings are all that a report says of TCP.
+// askings returns everything that a report says about TCP.
 func askings(e *dockerHost, r *ports.Report) (all []asking) {
 	e.t.Helper()
 	for _, c := range ports.Clients() {
@@ -66,8 +65,8 @@ func askings(e *dockerHost, r *ports.Report) (all []asking) {
 	return append(all, insiders(e, r)...)
 }
 
-// insiders dial what container quiet does not publish, by its own address. Another machine
-// has no route there.
+// insiders dials what container quiet does not publish, by its own address. Another machine has no
+// route there.
 func insiders(e *dockerHost, r *ports.Report) (all []asking) {
 	e.t.Helper()
 	for _, x := range r.Inside {
@@ -85,8 +84,8 @@ func insiders(e *dockerHost, r *ports.Report) (all []asking) {
 	return all
 }
 
-// dialAll asks in reality what the report says of each client: at once, because who is not
-// answered waits.
+// dialAll dials every address of the report at once, because those that are not answered time out,
+// and compares the results with the report.
 func dialAll(e *dockerHost, echo string, r *ports.Report) {
 	e.t.Helper()
 	var n atomic.Int64
@@ -104,7 +103,8 @@ func dialAll(e *dockerHost, echo string, r *ports.Report) {
 				f := strings.Fields(line)
 				n.Add(1)
 				want := a.said[f[0]]
-				if want.Answers() && f[1] == "silent" { // who is asked for an address and does not hear it is asked again after a second
+				// The kernel repeats an ARP request without an answer after a second.
+				if want.Answers() && f[1] == "silent" {
 					if again := strings.Fields(dial(f[0])); len(again) == len(f) {
 						f = again
 					}

@@ -74,7 +74,7 @@ of its own.`,
 	return c
 }
 
-// differenceOf judges what differs between two results files or kept runs.
+// differenceOf judges the difference between two results files or kept runs.
 func differenceOf(e env, before, after string, stdin io.Reader) (*difference.Report, error) {
 	old, err := readResults(e, before, stdin)
 	if err != nil {
@@ -91,7 +91,8 @@ func differenceOf(e env, before, after string, stdin io.Reader) (*difference.Rep
 	return r, nil
 }
 
-// newestPair returns the names of the last comparable run and of the newest one, as @N.
+// newestPair returns the names (@N) of the newest run and of the last run that is comparable with
+// it.
 func newestPair() ([]string, error) {
 	l, err := listHistory(0)
 	if err != nil {
@@ -114,8 +115,8 @@ func newestPair() ([]string, error) {
 	return nil, &failure{exitBadFile, fmt.Errorf("no earlier run measured the same modes and loads as the newest, %s (%s)", now.Name(), now.CommandLine()), hint}
 }
 
-// worseThan is the exit code of --fail-above. What was measured before and has no result
-// any more cannot pass.
+// worseThan returns the error that sets the exit code of --fail-above. A cell that had a result
+// before and has none now fails.
 func worseThan(r *difference.Report, share float64) error {
 	switch {
 	case len(r.Failing) > 0:

@@ -14,8 +14,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// engineBoot makes a machine of its own namespaces: eth0 with a wire to a
-// namespace "far", and dockerd. All of it ends with its first process.
+// engineBoot makes a machine of its own namespaces: eth0 with a wire to a namespace "far", and
+// dockerd. All of it ends with its first process.
 const engineBoot = `set -e
 mount -t tmpfs tmpfs /run
 mkdir -p /run/lock /run/netns /run/s
@@ -38,16 +38,16 @@ case "$2" in *nftables*) sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forw
 exec dockerd -D --data-root "$1/data" --exec-root /run/docker --pidfile /run/docker.pid -H unix:///var/run/docker.sock $2
 `
 
-// dockerHost is such a machine.
+// dockerHost is a machine that engineBoot made.
 type dockerHost struct {
 	t   *testing.T
 	dir string
 	pid string // its first process, as this process sees it
-	// neighbours are how to run a program beside each server, by the server's name.
+	// neighbours returns, by the server's name, the command that runs a program beside it.
 	neighbours map[string][]string
 }
 
-// startEngine boots a machine whose dockerd has these flags besides.
+// startEngine boots a machine and passes the additional flags to its dockerd.
 func startEngine(t *testing.T, flags string) *dockerHost {
 	t.Helper()
 	pathtest.NeedsDaemons(t, "nft")
@@ -72,7 +72,6 @@ func startEngine(t *testing.T, flags string) *dockerHost {
 	return nil
 }
 
-// try runs a program on the machine.
 func (e *dockerHost) try(args ...string) (string, error) {
 	var out, errOut bytes.Buffer
 	cmd := exec.Command("nsenter", append([]string{"-t", e.pid, "-n", "-m", "-p"}, args...)...)
@@ -94,7 +93,7 @@ func (e *dockerHost) run(args ...string) string {
 	return out
 }
 
-// start runs a program that stays, until it has printed a line.
+// start runs a program in the background and waits until it has printed ready.
 func (e *dockerHost) start(ready string, args ...string) {
 	e.t.Helper()
 	r, w, err := os.Pipe()
@@ -120,7 +119,7 @@ func (e *dockerHost) start(ready string, args ...string) {
 	}
 }
 
-// buildEcho builds the echo program and a container's root with it.
+// buildEcho builds the echo program, in a directory that becomes a container's root.
 func buildEcho(t *testing.T) (echo string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -15,10 +15,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// planDocument is what a run would do, and why loads are measured by visits that
-// could have been sliced.
+// planDocument returns a document of what a run would do, and why loads that could be sliced are
+// measured in visits.
 func planDocument(p sample.Plan, whole map[string]string) document.Document {
-	printable.Fields(&p) // reasons of engines, command lines of the user
+	printable.Fields(&p) // engines' reasons, users' command lines
 	d := document.Document{Kind: document.APlan, Value: p}
 	if p.Mesh != nil {
 		d.Sections = meshSections(p)
@@ -60,7 +60,7 @@ func planSections(p sample.Plan, whole map[string]string) []document.Section {
 	return out
 }
 
-// adviseOutline is what a search does.
+// adviseOutline describes a search.
 func adviseOutline(p sample.Plan) string {
 	first := fmt.Sprintf("until each is certain or %.3g s have passed", firstShare*p.Budget/float64(1+len(p.Also)))
 	if p.Rounds > 0 {
@@ -73,7 +73,7 @@ func adviseOutline(p sample.Plan) string {
 	return first
 }
 
-// lines are paragraphs of one line; empty ones are left out.
+// lines returns one paragraph of one line for each text that is not empty.
 func lines(texts ...string) []document.Block {
 	var out []document.Block
 	for _, t := range texts {
@@ -91,9 +91,9 @@ func rounds(n int) string {
 	return fmt.Sprintf("%d rounds", n)
 }
 
-// fitBudget refuses a run that takes longer than the budget that the user gave to get a verdict. A
-// budget that nobody gave grows, with a warning. What an endpoint takes is only estimated, and a
-// mesh makes a sweep whatever its budget.
+// fitBudget refuses a run that needs more time for a verdict than the budget that the user gave. A
+// default budget grows, with a warning. The time of an endpoint is only estimated, and a mesh makes
+// one sweep whatever its budget.
 func (f *runFlags) fitBudget(e env, p *sample.Plan) error {
 	over := overBudget(*p)
 	if over == "" || p.Foreign() || p.Mesh != nil {
@@ -113,8 +113,8 @@ func (f *runFlags) fitBudget(e env, p *sample.Plan) error {
 	return usage(errors.New(over), fmt.Sprintf("--budget %.0fs, %s", least, or))
 }
 
-// overBudget says that the run will take longer than its budget, and how long; "" if
-// it fits, or if the number of rounds is fixed.
+// overBudget reports that the run will exceed its budget, and by how much. It returns "" if the run
+// fits or if the number of rounds is fixed.
 func overBudget(p sample.Plan) string {
 	least := plan.LeastTime(p)
 	if p.Rounds > 0 || p.Mesh != nil && p.Mesh.Sweeps > 0 || least <= p.Budget {
@@ -125,19 +125,18 @@ func overBudget(p sample.Plan) string {
 		what = "one sweep at least"
 	}
 	verb := "will"
-	if p.Foreign() { // nobody knows how fast that server is
+	if p.Foreign() { // the speed of that server is not known
 		verb = "may"
 	}
 	return fmt.Sprintf("the run %s take about %.0f s, longer than its budget of %g s: it makes %s", verb, math.Ceil(least), p.Budget, what)
 }
 
-// nameOf is a cell's label and, of a crowd, its shape.
+// nameOf returns a cell's label and, for a crowd, its shape.
 func nameOf(c sample.Cell) string {
 	return analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, Shape: c.Shape, Point: c.Point}.Name()
 }
 
-// loadLines are the plan's loads with their times, and why they are measured by
-// visits.
+// loadLines lists the plan's loads with their times, and why they are measured in visits.
 func loadLines(p sample.Plan, whole map[string]string) []document.Block {
 	var out []document.Block
 	for _, l := range p.Loads {

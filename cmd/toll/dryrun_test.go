@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
 )
 
-// A plan of epochs and visits is all in its document: a reader of its text would miss each cell.
+// The document of a plan of epochs and visits is complete: its text abbreviates the cells.
 func TestPlanDocument(t *testing.T) {
 	f := slicing(4*time.Millisecond, 0, "rr", "crr")
 	f.budget, f.from, f.to, f.baseline = 10*time.Second, []string{"host"}, nil, "host"
@@ -38,7 +38,7 @@ func TestPlanDocument(t *testing.T) {
 		t.Errorf("not in the document: %q", missing)
 	}
 	for _, spare := range documenttest.Unnoticed(d, b.String()) {
-		if !strings.HasPrefix(spare, "host, ") { // the words of this row are all in its control's
+		if !strings.HasPrefix(spare, "host, ") { // the words of this row are all in its control's, too
 			t.Errorf("nobody would miss %s", spare)
 		}
 	}

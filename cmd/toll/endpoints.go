@@ -23,13 +23,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// places are from where endpoints are asked.
+// places are the places from which endpoints are asked.
 type places struct {
 	from []*vantage.Vantage
-	peer *peer.Peer // of one that is distant; nil: none is
+	peer *peer.Peer // nil if no place is on the peer
 }
 
-// reach brings an agent to the peer, which ends with close.
+// reach starts an agent on the peer; close ends it.
 func (p places) reach(ctx context.Context) (endpoint.Peer, error) {
 	a, about, err := p.peer.Agent(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func (p places) close() error {
 	return p.peer.Close()
 }
 
-// endpoints runs a comparison of endpoints, with the loads.
+// endpoints compares endpoints under the loads.
 func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, ls []sample.Load, from places) (err error) {
 	if !c.Flags().Changed("seed") {
 		f.seed = uint64(rand.Uint32())
@@ -84,7 +84,7 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, ls []sam
 		}
 	}()
 	defer func() { err = errors.Join(err, from.close()) }()
-	defer func() { err = errors.Join(err, w.Close()) }() // before the places are taken away
+	defer func() { err = errors.Join(err, w.Close()) }() // before the places are closed
 	err = w.Check(c.Context())
 	newProgress(e.stderr, f.quiet).clear()
 	if err != nil {
@@ -96,7 +96,7 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, ls []sam
 	return f.measure(c.Context(), e, engine.Config{Plan: p, Endpoints: w})
 }
 
-// placeFlags are from where endpoints are asked, and by which address family.
+// placeFlags say from where endpoints are asked, and over which address family.
 type placeFlags struct {
 	from       []string
 	ipv4, ipv6 bool
@@ -111,7 +111,7 @@ func (f *placeFlags) add(fl *pflag.FlagSet) {
 	f.peer.how.add(fl)
 }
 
-// ask makes what asks the endpoints from each of the places.
+// ask returns the asker of the endpoints from each of the places.
 func (f *placeFlags) ask(fl *pflag.FlagSet, c endpoint.Client, at []endpoint.Address, example string) (endpoint.Asker, places, error) {
 	at, err := endpoint.ByFamily(at, endpoint.Families{Four: f.ipv4, Six: f.ipv6})
 	if err != nil {
@@ -129,7 +129,7 @@ func (f *placeFlags) ask(fl *pflag.FlagSet, c endpoint.Client, at []endpoint.Add
 	return w, from, nil
 }
 
-// fromPlaces are the addresses from each place. A peer alone says that the place is there.
+// fromPlaces returns the addresses from each place. --peer alone adds the peer as a place.
 func fromPlaces(at []endpoint.Address, words []string, fl *pflag.FlagSet, p *peerFlags) ([]endpoint.Address, places, error) {
 	if p.host != "" && !fl.Changed("from") {
 		words = []string{vantage.Remote}
@@ -163,7 +163,7 @@ func fromPlaces(at []endpoint.Address, words []string, fl *pflag.FlagSet, p *pee
 	return endpoint.From(at, out.from), out, nil
 }
 
-// statusHint is what to do about a server's refusal; "" if nothing is known.
+// statusHint returns the remedy for a server's refusal, or "" if none is known.
 func statusHint(err error) string {
 	var status *openai.StatusError
 	if !errors.As(err, &status) {
@@ -178,8 +178,7 @@ func statusHint(err error) string {
 	return ""
 }
 
-// parseEndpoints reads the endpoints of a command; what says in a word what each is
-// given as.
+// parseEndpoints reads the endpoints of a command; what is one word for the kind of argument.
 func parseEndpoints(words []string, command, what, example string) ([]endpoint.Address, error) {
 	if len(words) == 0 {
 		return nil, usage(fmt.Errorf("%s takes at least one %s", command, what), example)
@@ -191,7 +190,7 @@ func parseEndpoints(words []string, command, what, example string) ([]endpoint.A
 	return w, nil
 }
 
-// secret is what an environment variable holds; "" if no name was given.
+// secret returns the value of the environment variable, or "" if variable is empty.
 func secret(flag, variable string) (string, error) {
 	if variable == "" {
 		return "", nil

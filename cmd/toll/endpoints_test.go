@@ -24,19 +24,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// tollInPath is this test's binary, which is toll by that name (TestMain): these
-// tests need no lab, and so no root.
+// tollInPath is the name under which this test's binary is toll (TestMain). These tests need no
+// lab, and so no root.
 const tollInPath = "toll"
 
-// llm is a server of a language model that says a few tokens.
+// llm is a language model's server that sends a few tokens.
 type llm struct {
 	*httptest.Server
 	asked atomic.Int64 // for completions
 	keys  sync.Map     // Authorization headers
 }
 
-// startLLM starts one whose tokens are a few ms apart; before is called before the
-// n-th response, from 0, and false ends it without one.
+// startLLM starts a server whose tokens are a few ms apart. before is called before the n-th
+// response, from 0; if it returns false, the server closes the connection instead.
 func startLLM(t *testing.T, before func(n int64) bool) *llm {
 	t.Helper()
 	m := &llm{}
@@ -59,7 +59,7 @@ func startLLM(t *testing.T, before func(n int64) bool) *llm {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for i := range 8 {
 			fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":\"%d \"}}]}\n\n", i)
-			_ = http.NewResponseController(w).Flush() // of a client that has gone
+			_ = http.NewResponseController(w).Flush() // the client may have gone
 			time.Sleep(2 * time.Millisecond)
 		}
 		io.WriteString(w, "data: [DONE]\n\n")
@@ -71,8 +71,8 @@ func startLLM(t *testing.T, before func(n int64) bool) *llm {
 	return m
 }
 
-// startRelay is another way to a server, on which what the server says is held back
-// for up to most, at random.
+// startRelay starts a second route to a server, on which the server's data is held back for a
+// random time up to most.
 func startRelay(t *testing.T, to string, seed uint64, most time.Duration) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -113,13 +113,13 @@ func startRelay(t *testing.T, to string, seed uint64, most time.Duration) (url s
 	return "http://" + l.Addr().String()
 }
 
-// Two routes to one server, one of which holds bytes back: a key from the environment
-// reaches the server and nothing else, and the file judged again says the same.
+// Over two routes to one server, one of which delays data, a key from the environment reaches only
+// the server, and judging the file again gives the same report.
 func TestStreamOverTwoRoutes(t *testing.T) {
 	const key = "sk-hunter22"
 	visited, goOn := make(chan bool), make(chan bool)
 	m := startLLM(t, func(n int64) bool {
-		if n == 2 { // behind those of the check
+		if n == 2 { // the first two are the check's
 			close(visited)
 			<-goOn
 		}
@@ -216,8 +216,8 @@ func TestStreamOverTwoRoutes(t *testing.T) {
 	}
 }
 
-// A gateway that sends a response once it has the whole of it is named, with what shows it, though
-// responses take as long over it.
+// A gateway that buffers whole responses is named, with the evidence, even if responses take as
+// long through it.
 func TestStreamGateway(t *testing.T) {
 	m := startLLM(t, nil)
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -259,7 +259,7 @@ func readReport(t *testing.T, b []byte) analysis.Report {
 	return r
 }
 
-// Whole responses are measured beside streamed ones, or alone, in one run.
+// Whole responses are measured in the same run as streamed ones, or alone.
 func TestStreamBatch(t *testing.T) {
 	m := startLLM(t, nil)
 	held := startRelay(t, m.Listener.Addr().String(), 5, 20*time.Millisecond)
@@ -319,7 +319,7 @@ func TestStreamInterrupted(t *testing.T) {
 	r.gone(t)
 }
 
-// SIGINT while the server keeps the check waiting has nothing to print.
+// If SIGINT arrives while the server delays the check, there is nothing to print.
 func TestStreamInterruptedAtCheck(t *testing.T) {
 	asked := make(chan bool, 1)
 	let := make(chan bool)
@@ -362,7 +362,7 @@ func TestStreamSomeVisitsFail(t *testing.T) {
 	}
 }
 
-// A server that dies ends the run early, with what was measured.
+// A server that dies ends the run early, and the results so far are printed.
 func TestStreamServerDies(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -396,7 +396,7 @@ func TestStreamServerDies(t *testing.T) {
 	}
 }
 
-// Whatever a server says at the check is one line, without control characters.
+// Whatever a server replies to the check is printed on one line, without control characters.
 func TestHostileServers(t *testing.T) {
 	const red = "\x1b[31m\r\nred\x07"
 	for _, tt := range []struct{ name, answer, words string }{
@@ -438,7 +438,7 @@ func TestHostileServers(t *testing.T) {
 					}()
 				}
 			}()
-			timeout := "10s" // of a busy machine
+			timeout := "10s" // for a busy machine
 			if strings.Contains(tt.words, "300ms") {
 				timeout = "300ms"
 			}

@@ -14,18 +14,18 @@ import (
 // Exit codes, as the manual lists them.
 const (
 	exitOK        = 0
-	exitFailed    = 1 // the run could not start or go on
-	exitUsage     = 2 // the command line cannot be understood
-	exitNothing   = 3 // nothing of what was asked for can be measured here
+	exitFailed    = 1 // the run could not start or continue
+	exitUsage     = 2 // the command line is invalid
+	exitNothing   = 3 // nothing that was asked for can be measured here
 	exitCells     = 4 // measured, but some cells have no result; nothing serves the port
 	exitBadFile   = 5 // a results file cannot be read
-	exitWorse     = 6 // what --fail-above asks for is certainly exceeded; a gate's sentence is certainly false
+	exitWorse     = 6 // --fail-above is certainly exceeded; a gate's sentence is certainly false
 	exitUnclear   = 7 // a gate's sentence is neither certainly true nor certainly false
-	exitUnjudged  = 8 // of --fail-above nothing could be judged
+	exitUnjudged  = 8 // --fail-above had nothing that could be judged
 	exitSignalled = 128
 )
 
-// exitCodes are what help says of them.
+// exitCodes are the exit codes as help describes them.
 var exitCodes = []struct{ code, means string }{
 	{"0", "done"},
 	{"1", "the run could not start or go on; what was measured is printed; toll view: there is no terminal"},
@@ -39,7 +39,7 @@ var exitCodes = []struct{ code, means string }{
 	{"130, 143, 129", "ended by SIGINT, SIGTERM, SIGHUP; what was measured is printed"},
 }
 
-// exitCode is how toll ends with the error of a command.
+// exitCode returns the exit code for the error of a command.
 func exitCode(err error) int {
 	var f *failure
 	switch {
@@ -53,10 +53,10 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// failure is an error with its exit code and, perhaps, a hint.
+// failure is an error with its exit code and an optional hint.
 type failure struct {
 	code int
-	err  error // nil: all has been said
+	err  error // nil: nothing more is printed
 	hint string
 }
 
@@ -68,7 +68,7 @@ func (f *failure) Error() string {
 }
 func (f *failure) Unwrap() error { return f.err }
 
-// Hint is the remedy: the failure's own or that of the error inside.
+// Hint returns the remedy: the failure's own or that of the wrapped error.
 func (f *failure) Hint() string {
 	var h interface{ Hint() string }
 	if f.hint == "" && errors.As(f.err, &h) {
@@ -79,8 +79,8 @@ func (f *failure) Hint() string {
 
 func usage(err error, hint string) error { return &failure{exitUsage, err, hint} }
 
-// hintOf is what to do about an error: the first failure's hint, or that of what is
-// said of it; and that of what is left behind, which is an error beside it.
+// hintOf returns the hint of the first failure in err, or else that of said, followed by the hint
+// about anything left behind, which is a separate error.
 func hintOf(err, said error) string {
 	var f *failure
 	if !errors.As(err, &f) {
@@ -96,7 +96,7 @@ func hintOf(err, said error) string {
 	return hint
 }
 
-// leftHint is how to remove what an error says is left behind; "": nothing is.
+// leftHint returns how to remove what an error says was left behind, or "".
 func leftHint(err error) string {
 	var left interface {
 		Left()
@@ -108,8 +108,8 @@ func leftHint(err error) string {
 	return left.Hint()
 }
 
-// unsaid is what of an error is still to be said: not that a signal ended the run or
-// what waited for it, which who sent it knows, but what went wrong besides.
+// unsaid returns the part of an error that is still to be printed. It leaves out that a signal
+// ended the run, and errors that follow from it: whoever sent the signal knows.
 func unsaid(err error) error {
 	switch x := err.(type) { //nolint:errorlint // it is what wraps that is looked at
 	case *failure:

@@ -39,7 +39,7 @@ func TestExitCode(t *testing.T) {
 	}
 }
 
-// The manual lists all exit codes, in order, and help says the same of each.
+// The manual lists all exit codes in order, and help describes them in the same words.
 func TestManualExitCodes(t *testing.T) {
 	text, err := os.ReadFile("../../docs/exit-codes.md")
 	if err != nil {

@@ -51,8 +51,8 @@ in all of them.`,
 	return c
 }
 
-// explainHint is the remedy for a word that nobody knows: what was meant, or where the
-// words are listed.
+// explainHint returns the remedy for an unknown word: the likely word, or where the words are
+// listed.
 func explainHint(err error) string {
 	if h := hintOf(err, err); strings.HasPrefix(h, "did you mean") {
 		return h
@@ -60,7 +60,7 @@ func explainHint(err error) string {
 	return "toll explain lists the words"
 }
 
-// explainWords are all words, each once.
+// explainWords returns all words, each once.
 func explainWords() (out []string) {
 	for _, x := range explain.All() {
 		if !slices.Contains(out, x.Name) {
@@ -73,7 +73,7 @@ func explainWords() (out []string) {
 	return out
 }
 
-// explained is what a word means, in lines of so many columns.
+// explained returns the meaning of a word, wrapped to the given number of columns.
 func explained(word string, columns int) (string, error) {
 	for _, c := range exitCodes {
 		if slices.Contains(strings.Split(c.code, ", "), word) {
@@ -99,7 +99,7 @@ func explained(word string, columns int) (string, error) {
 
 func sentenceOf(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }
 
-// explainList are the words by group.
+// explainList lists the words by group.
 func explainList(columns int) string {
 	var b strings.Builder
 	var groups []string

@@ -18,15 +18,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
 )
 
-// fakeEnv makes the lab of this binary one without a kernel: for scripts about words,
+// fakeEnv replaces the lab of this binary by one without a kernel, for scripts that check words,
 // flags, files and formats.
 const fakeEnv = "TOLL_TEST_FAKE"
 
-// fakeBusyEnv lists how many of two CPUs other programs keep busy, one number for each look; the
-// last one stays. Without it the CPUs are free.
+// fakeBusyEnv lists how many of two CPUs other programs keep busy, one number for each sample; the
+// last one repeats. Without it the CPUs are free.
 const fakeBusyEnv = "TOLL_TEST_BUSY"
 
-// scriptedContention reads what others take from the environment.
+// scriptedContention reads the contention from fakeBusyEnv.
 func scriptedContention() func(func() float64) func() sample.Contention {
 	left := strings.Split(cmp.Or(os.Getenv(fakeBusyEnv), "0"), ",")
 	return func(func() float64) func() sample.Contention {
@@ -42,7 +42,7 @@ func scriptedContention() func(func() float64) func() sample.Contention {
 	}
 }
 
-// fakeLab replaces the lab, with its flags.
+// fakeLab replaces the lab and its flags.
 func fakeLab() {
 	congestionHere = func() string { return "" }
 	placeCPUs = func(pin string, _ int) (sample.CPUs, error) {
@@ -83,11 +83,11 @@ func (fakeSettings) with(_ context.Context, _ sample.Wire, use func(path.Builder
 	return use(catalogued{&fake.Builder{Rate: leveredRate}})
 }
 
-// fakeSpeedEnv is how many times as fast all paths are: another state of the machine.
+// fakeSpeedEnv is a factor for the speed of all paths: another state of the machine.
 const fakeSpeedEnv = "TOLL_TEST_SPEED"
 
-// leveredRate is a machine on which BIG TCP on the bridge helps the way in, and on the
-// containers' own ends costs the way out.
+// leveredRate models a machine on which BIG TCP helps incoming traffic if set on the bridge, and
+// slows outgoing traffic if set on the containers' ends.
 func leveredRate(s path.Spec, load string, _ int) float64 {
 	x := fake.DefaultRate
 	if speed, err := strconv.ParseFloat(os.Getenv(fakeSpeedEnv), 64); err == nil {
@@ -102,8 +102,8 @@ func leveredRate(s path.Spec, load string, _ int) float64 {
 	return x
 }
 
-// catalogued builds what the lab would by name, with the hops of the catalogue. Its
-// time is a fake one: nothing is waited for.
+// catalogued builds the lab's modes by name, with the hops of the catalogue. Its clock is fake, so
+// nothing waits.
 type catalogued struct{ *fake.Builder }
 
 var _ timed = catalogued{}

@@ -44,18 +44,18 @@ docs/fastpath.md says what changes, what does not, and what it takes. As root.`,
 	return c
 }
 
-// Bounds of how long it lasts, and of how long a trial takes.
+// Bounds of the lease and of a trial's duration.
 const (
 	minLease, maxLease = time.Second, 24 * time.Hour
 	minTrial, maxTrial = 2 * time.Second, 10 * time.Minute
 )
 
-// leaseFlag is how long shortcuts last if nobody renews them.
+// leaseFlag adds the flag for how long shortcuts last if nobody renews them.
 func leaseFlag(c *cobra.Command, to *time.Duration) {
 	c.Flags().Var(timeFlag(to, fast.Lease, minLease, maxLease), "lease", "end by itself after so long, unless renewed: 1s to 24h")
 }
 
-// asRoot refuses other users before anything is read.
+// asRoot refuses other users, before anything is read.
 func asRoot(command string) error {
 	if os.Geteuid() == 0 {
 		return nil
@@ -63,7 +63,6 @@ func asRoot(command string) error {
 	return &path.UnsupportedError{Missing: "only root may load BPF programs and see their maps", Remedy: "sudo toll fast " + command}
 }
 
-// onFlags are those of toll fast on.
 type onFlags struct {
 	out   outputFlags
 	all   bool
@@ -127,14 +126,14 @@ func (f *onFlags) run(c *cobra.Command, e env, args []string) error {
 	if err := asRoot("on"); err != nil {
 		return err
 	}
-	if t.Speaks != "" { // what it turned on it turns off when it is interrupted
+	if t.Speaks != "" { // an interrupted trial turns off what it turned on
 		return runTrial(c, e, &f.out, t)
 	}
 	return atOnce(func(c *cobra.Command, _ []string) error { return turnOn(c, e, &f.out, t.Want, t.Lease) })(c, args)
 }
 
-// turnOn turns it on and prints the result. Where nothing of what was asked for is possible,
-// nothing is changed.
+// turnOn enables fast and prints the result. If nothing that was asked for is possible, it changes
+// nothing.
 func turnOn(c *cobra.Command, e env, out *outputFlags, want fast.Choice, lease time.Duration) error {
 	routes, links, left, err := fast.Preview(c.Context(), want)
 	if err != nil {
@@ -174,7 +173,7 @@ func turnOn(c *cobra.Command, e env, out *outputFlags, want fast.Choice, lease t
 	return nil
 }
 
-// checkTrial refuses flags that a trial cannot be run with.
+// checkTrial refuses flags that do not fit a trial.
 func checkTrial(c *cobra.Command, t *fast.Trial) error {
 	switch {
 	case t.Speaks == "" && c.Flags().Changed("measure"):
@@ -189,7 +188,7 @@ func checkTrial(c *cobra.Command, t *fast.Trial) error {
 	return checkMeasure(t.Speaks)
 }
 
-// runTrial measures, and says what it found and how fast is after it.
+// runTrial measures, and prints the result and the state of fast afterwards.
 func runTrial(c *cobra.Command, e env, out *outputFlags, t *fast.Trial) error {
 	t.Say = func(s string) { say(e.stderr, printable.Line(s)) }
 	tried, err := t.Run(c.Context())
@@ -213,7 +212,7 @@ func runTrial(c *cobra.Command, e env, out *outputFlags, t *fast.Trial) error {
 	return nil
 }
 
-// nothingFor says why neither a shortcut nor a raised link is possible for the ports.
+// nothingFor returns why neither a shortcut nor a raised link is possible for the ports.
 func nothingFor(want fast.Choice, left fast.Left) error {
 	hint := fmt.Sprintf("toll ports %d shows who serves it", want.Ports[0])
 	if want.With(fast.Connect) {
@@ -226,7 +225,7 @@ func nothingFor(want fast.Choice, left fast.Left) error {
 	return &failure{exitNothing, fmt.Errorf("no link of port %s can be raised: %s", portList(want.Ports), why), hint}
 }
 
-// partList are the parts of fast.
+// partList lists the parts of fast.
 func partList(between string) string {
 	var out []string
 	for _, p := range fast.Parts() {
@@ -235,7 +234,6 @@ func partList(between string) string {
 	return strings.Join(out, between)
 }
 
-// parseParts reads --parts.
 func parseParts(words []string) (out []fast.Part, err error) {
 	for _, w := range words {
 		p, err := suggest.Parse("part", w, fast.Parts())
@@ -249,7 +247,7 @@ func parseParts(words []string) (out []fast.Part, err error) {
 	return out, nil
 }
 
-// whyLeft is why a port has no shortcut.
+// whyLeft returns why a port has no shortcut.
 func whyLeft(left []fast.Refusal, port uint16) string {
 	for _, l := range left {
 		if l.Host.Port() == port && l.Proto == "tcp" {
@@ -317,14 +315,14 @@ func newFastOff(e env) *cobra.Command {
 	}
 }
 
-// sayKept says which links are not as they were.
+// sayKept prints which links stay as they are because others changed them.
 func sayKept(e env, kept []string) {
 	for _, name := range kept {
 		say(e.stdout, fmt.Sprintf("Link %s was changed by others since, and is left as it is.", printable.Line(name)))
 	}
 }
 
-// newFastExpire is the process that ends the lease of links.
+// newFastExpire returns the hidden command whose process ends the lease of links.
 func newFastExpire() *cobra.Command {
 	return &cobra.Command{
 		Use:    "expire",

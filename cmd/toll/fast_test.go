@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What cannot be understood is refused before anything is read or changed.
+// Invalid command lines are refused before anything is read or changed.
 func TestFastRefuses(t *testing.T) {
 	for line, says := range map[string]string{
 		"fast":                                              "needs one of on, off, status, watch",
@@ -70,7 +70,7 @@ func TestFastRefuses(t *testing.T) {
 	}
 }
 
-// Without root, and without an engine, what is missing is named.
+// Without root or without an engine, the error names what is missing.
 func TestFastNeeds(t *testing.T) {
 	t.Setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
 	for _, line := range []string{"fast on --all", "fast on 80"} {

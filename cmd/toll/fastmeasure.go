@@ -22,19 +22,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// The words of --measure that ask as a command of that name does.
+// The words of --measure that send what the command of the same name does.
 const (
 	asStream = "stream"
 	asSQL    = "sql"
 	asRun    = "run"
 )
 
-// measureWords are all words of --measure.
 func measureWords() []string {
 	return append(fast.Speeches(), asStream, asStream+":/PATH", asSQL, asRun)
 }
 
-// ofCommand is the command as which a word of --measure asks; "" if it is another word.
+// ofCommand returns the command that a word of --measure stands for, or "".
 func ofCommand(word string) string {
 	if slices.Contains([]string{asStream, asSQL, asRun}, word) {
 		return word
@@ -45,8 +44,8 @@ func ofCommand(word string) string {
 	return ""
 }
 
-// checkMeasure refuses a word that is none. What stands behind a command's name is not shown:
-// it may be an address with a password.
+// checkMeasure refuses unknown words. The error does not show the part after a command's name,
+// which may be an address with a password.
 func checkMeasure(word string) error {
 	if ofCommand(word) != "" {
 		return nil
@@ -61,7 +60,7 @@ func checkMeasure(word string) error {
 	return nil
 }
 
-// measureFlags are flags of toll stream, sql and run that say what --measure asks a port.
+// measureFlags are the flags of toll stream, sql and run that say what --measure sends to a port.
 type measureFlags struct {
 	chat    chatFlags
 	sql     sqlFlags
@@ -70,7 +69,7 @@ type measureFlags struct {
 	timeout time.Duration
 }
 
-// measureOnly are the flags of each word.
+// measureOnly lists the flags that only fit each word.
 var measureOnly = map[string][]string{
 	asStream: {"model", "prompt", "tokens", "api-key-env"},
 	asSQL:    {"dsn", "query", "queries", "password-env"},
@@ -94,7 +93,7 @@ func (f *measureFlags) add(fl *pflag.FlagSet) {
 	fl.Var(timeFlag(&f.timeout, 30*time.Second, minWait, maxTimeout), "timeout", "with --measure=stream, sql, run: longest wait for the next token, for a page, for the client to end")
 }
 
-// check refuses flags that another word has.
+// check refuses flags of another word.
 func (f *measureFlags) check(c *cobra.Command, word string) error {
 	command := ofCommand(word)
 	for _, w := range []string{asStream, asSQL, asRun} {
@@ -110,8 +109,8 @@ func (f *measureFlags) check(c *cobra.Command, word string) error {
 	return nil
 }
 
-// load is what a port is asked; nil if the word is none of a command's. What is wrong with
-// it is known before anything is asked.
+// load returns a function that makes the load for a port, or nil if the word stands for no command.
+// It reports invalid flags before anything is sent.
 func (f *measureFlags) load(word string, ports []uint16) (func(netip.AddrPort) (*fast.Load, error), error) {
 	var make func(netip.AddrPort) (*client.Client, error)
 	var err error
@@ -126,7 +125,7 @@ func (f *measureFlags) load(word string, ports []uint16) (func(netip.AddrPort) (
 		return nil, nil
 	}
 	if err == nil {
-		_, err = make(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), ports[0])) // nothing is asked yet
+		_, err = make(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), ports[0])) // only checks: nothing is sent yet
 	}
 	if f := (*failure)(nil); err != nil && !errors.As(err, &f) {
 		return nil, usage(err, "")
@@ -219,8 +218,8 @@ func (f *measureFlags) command() (func(netip.AddrPort) (*client.Client, error), 
 	return func(dial netip.AddrPort) (*client.Client, error) { return client.Run(c, dial), nil }, nil
 }
 
-// sudoSecret is what an environment variable holds; "" if no name was given. sudo, which the
-// command needs, takes variables away.
+// sudoSecret returns the value of an environment variable, or "" if no name was given. Its error
+// mentions sudo, which the command needs and which drops variables.
 func sudoSecret(flag, variable string) (string, error) {
 	if variable == "" || os.Getenv(variable) != "" {
 		return secret(flag, variable)

@@ -13,11 +13,10 @@ import (
 
 const forceFlag = "force"
 
-// runNumber matches the names of kept runs.
 var runNumber = regexp.MustCompile(`^@\d+$`)
 
-// fresh refuses files to write that are there already, unless --force was given, and names of kept
-// runs. What is no regular file, such as a pipe, is written as ever.
+// fresh refuses output files that exist, unless --force was given, and names of kept runs. Files
+// that are not regular, such as pipes, are accepted.
 func (o *outputFlags) fresh(others []place) error {
 	for _, p := range append([]place{{outputFlag, o.file}}, others...) {
 		if runNumber.MatchString(p.name) && (p.flag == outputFlag || p.flag == saveFlag) {
@@ -39,8 +38,8 @@ func overwriteHint(p place) string {
 	return fmt.Sprintf("--%s overwrites it; or give --%s another path", forceFlag, p.flag)
 }
 
-// direct reports whether what is written goes straight to where the name leads, and destroys
-// nothing: a pipe, a device, a stream that is open already.
+// direct reports whether writing to name goes to a pipe, a device or an open stream, and so
+// replaces nothing.
 func direct(name string) bool {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return true
@@ -53,16 +52,16 @@ func direct(name string) bool {
 	return isFile(os.Stdout, name) || isFile(os.Stderr, name)
 }
 
-// create opens a file that is written as the run goes. It is new, or emptied with force. The
-// standard output, under whatever name, is not opened a second time: what others write there
-// would be overwritten.
+// create opens a file that is written during the run. The file is new, or truncated with force. The
+// standard output, under any name, is not opened a second time, because the two writers would
+// overwrite each other.
 func create(name string, stdout io.Writer, force bool) (f *os.File, closeFile func() error, err error) {
 	if out, is := stdout.(*os.File); is && isFile(out, name) {
 		return out, func() error { return nil }, nil
 	}
 	const usual = 0o666 // less the umask
 	switch {
-	case direct(name): // what a stream's file has already stays
+	case direct(name): // keeps the content of an open stream
 		f, err = os.OpenFile(name, os.O_WRONLY|os.O_APPEND, usual)
 	case force:
 		f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, usual)
@@ -75,9 +74,9 @@ func create(name string, stdout io.Writer, force bool) (f *os.File, closeFile fu
 	return f, f.Close, nil
 }
 
-// beside makes a file next to another one, to become that one.
+// beside creates a file in the same directory as name, to be renamed to it.
 func beside(name string) (*os.File, error) {
-	const tries, usual = 100, 0o666 // os.CreateTemp's are for their owner only
+	const tries, usual = 100, 0o666 // os.CreateTemp makes files that only their owner can read
 	var f *os.File
 	err := fs.ErrExist
 	for i := 0; i < tries && errors.Is(err, fs.ErrExist); i++ {
@@ -89,7 +88,7 @@ func beside(name string) (*os.File, error) {
 	return f, nil
 }
 
-// writable reports why no file of that name can be written. It leaves nothing.
+// writable returns why no file of that name can be written, or nil. It leaves no file behind.
 func writable(name string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	switch {
@@ -105,9 +104,9 @@ func writable(name string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// replace makes data the file's content at once: who reads it meanwhile sees the old content or
-// the new. A file that appeared since it was looked for is kept without force, and the hint says
-// where the data is.
+// replace makes data the file's content atomically: a reader sees the old content or the new.
+// Without force, a file that has appeared since the check is kept, and the hint says where the data
+// is.
 func replace(name string, data []byte, force bool) error {
 	name = resolved(name)
 	old, missing := os.Stat(name)
@@ -119,7 +118,7 @@ func replace(name string, data []byte, force bool) error {
 		return err
 	}
 	if missing == nil {
-		_ = f.Chmod(old.Mode().Perm()) // as far as the file system has modes
+		_ = f.Chmod(old.Mode().Perm()) // as far as the file system supports it
 	}
 	_, err = f.Write(data)
 	if err = errors.Join(err, f.Close()); err != nil {
@@ -131,13 +130,13 @@ func replace(name string, data []byte, force bool) error {
 		return nil
 	case errors.Is(err, fs.ErrExist):
 		return &failure{exitFailed, fmt.Errorf("--%s %s: the file appeared in the meantime", outputFlag, name), "what was to be written is in " + f.Name()}
-	case force && missing == nil: // what is mounted at a name cannot be replaced
+	case force && missing == nil: // a mount point cannot be replaced
 		err = os.WriteFile(name, data, old.Mode())
 	}
 	return errors.Join(err, os.Remove(f.Name()))
 }
 
-// move renames a file; one that has the name already is replaced with force only.
+// move renames a file. It replaces an existing file only with force.
 func move(from, to string, force bool) error {
 	if force {
 		return os.Rename(from, to)
@@ -149,7 +148,7 @@ func move(from, to string, force bool) error {
 	case errors.Is(err, fs.ErrExist):
 		return err
 	}
-	if _, err := os.Lstat(to); err == nil { // a file system without links
+	if _, err := os.Lstat(to); err == nil { // the file system has no hard links
 		return fs.ErrExist
 	}
 	return os.Rename(from, to)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A file that appears while a run is made is kept, and what was measured is not lost.
+// A file that appears during a run is kept, and the results are not lost.
 func TestReplaceKeepsWhatAppeared(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "report")
 	if err := writable(name); err != nil {
@@ -33,7 +33,8 @@ func TestReplaceKeepsWhatAppeared(t *testing.T) {
 	}
 }
 
-// With force the whole file is replaced, and keeps its mode; a reader that has it open keeps what it reads.
+// With force the whole file is replaced and keeps its mode. A reader that has it open keeps the old
+// content.
 func TestReplace(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "toll.prom")
 	for _, c := range []struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
-// flagError is what pflag has against a command line, in our words.
+// flagError rewords pflag's error about a command line.
 func flagError(c *cobra.Command, err error) error {
 	var (
 		unknown *pflag.NotExistError
@@ -42,7 +42,7 @@ func seeHelp(c *cobra.Command) string {
 	return "see " + c.CommandPath() + " --help"
 }
 
-// badValue is what is wrong with a flag's value.
+// badValue describes what is wrong with a flag's value.
 func badValue(c *cobra.Command, bad *pflag.InvalidValueError) error {
 	flag, cause, hint := bad.GetFlag(), bad.Unwrap(), seeHelp(c)
 	var (
@@ -55,7 +55,7 @@ func badValue(c *cobra.Command, bad *pflag.InvalidValueError) error {
 		return usage(fmt.Errorf("--%s %s: %w", flag.Name, bad.GetValue(), cause), "")
 	case errors.As(cause, &hinting) && hinting.Hint() != "":
 		hint = hinting.Hint()
-	case errors.As(cause, &quotes): // of pflag's lists
+	case errors.As(cause, &quotes): // from pflag's lists
 		cause = errors.New("must be words with commas between them, without quotation marks")
 	case flag.Value.Type() == "bool":
 		cause = errors.New("must be true or false")
@@ -63,7 +63,7 @@ func badValue(c *cobra.Command, bad *pflag.InvalidValueError) error {
 	return usage(fmt.Errorf("--%s %q: %w", flag.Name, bad.GetValue(), cause), hint)
 }
 
-// unknownFlag says which flag may have been meant, or which commands have it.
+// unknownFlag suggests the flag that was probably meant, or the commands that have it.
 func unknownFlag(c *cobra.Command, err *pflag.NotExistError) error {
 	name, text := err.GetSpecifiedName(), error(err)
 	if short := err.GetSpecifiedShortnames(); short != "" {
@@ -84,7 +84,6 @@ func unknownFlag(c *cobra.Command, err *pflag.NotExistError) error {
 	return usage(text, seeHelp(c))
 }
 
-// flagNames are the flags that a command has.
 func flagNames(c *cobra.Command) (names []string) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {

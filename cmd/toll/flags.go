@@ -12,19 +12,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// bounded is a flag with bounds, which are checked as the command line is parsed.
+// bounded is a flag with bounds, which are checked when the command line is parsed.
 type bounded[T int | int64 | uint64 | float64 | time.Duration] struct {
 	to          *T
 	least, most T
-	orZero      bool   // 0 is taken too
-	kind        string // as help texts have it
+	orZero      bool   // 0 is accepted, too
+	kind        string // as shown in help texts
 	parse       func(string) (T, error)
 	format      func(T) string
 }
 
 func (b *bounded[T]) Type() string { return b.kind }
 
-// String is the flag's value; "" if it is none that can be given.
+// String returns the flag's value, or "" if the user could not give that value.
 func (b *bounded[T]) String() string {
 	if *b.to == 0 && b.least > 0 && !b.orZero {
 		return ""
@@ -32,13 +32,13 @@ func (b *bounded[T]) String() string {
 	return b.format(*b.to)
 }
 
-// Set reads the flag's text. It is called by pflag, which adds the flag's name.
+// Set parses the text and checks the bounds. pflag adds the flag's name to its errors.
 func (b *bounded[T]) Set(s string) error {
 	x, err := b.parse(s)
 	switch {
 	case err != nil && !errors.Is(err, strconv.ErrRange):
 		return err
-	case err == nil && (x >= b.least && x <= b.most || b.orZero && x == 0): // NaN is not
+	case err == nil && (x >= b.least && x <= b.most || b.orZero && x == 0): // false for NaN
 		*b.to = x
 		return nil
 	}
@@ -52,12 +52,12 @@ func (b *bounded[T]) Set(s string) error {
 	return boundsError(text)
 }
 
-// boundsError says which values a flag has.
+// boundsError says which values a flag accepts.
 type boundsError string
 
 func (e boundsError) Error() string { return string(e) }
 
-// unlimited is the most of a flag that has no upper bound.
+// unlimited returns the maximum of a flag without an upper bound.
 func unlimited[T int | int64 | uint64 | float64 | time.Duration]() (most T) {
 	switch m := any(&most).(type) {
 	case *int:
@@ -74,7 +74,7 @@ func unlimited[T int | int64 | uint64 | float64 | time.Duration]() (most T) {
 	return most
 }
 
-// wholeFlag is a flag that takes a whole number.
+// wholeFlag returns a flag that takes an integer.
 func wholeFlag(to *int, preset, least, most int) pflag.Value {
 	*to = preset
 	return &bounded[int]{to: to, least: least, most: most, kind: "int", format: strconv.Itoa, parse: func(s string) (int, error) {
@@ -83,7 +83,7 @@ func wholeFlag(to *int, preset, least, most int) pflag.Value {
 	}}
 }
 
-// seedFlag is a flag that takes any number of 64 bits.
+// seedFlag returns a flag that takes any 64-bit unsigned integer.
 func seedFlag(to *uint64) pflag.Value {
 	return &bounded[uint64]{to: to, most: math.MaxUint64, kind: "uint64",
 		format: func(n uint64) string { return strconv.FormatUint(n, 10) },
@@ -93,7 +93,6 @@ func seedFlag(to *uint64) pflag.Value {
 		}}
 }
 
-// numberFlag is a flag that takes a number.
 func numberFlag(to *float64, preset, least, most float64) pflag.Value {
 	*to = preset
 	return &bounded[float64]{to: to, least: least, most: most, kind: "float64",
@@ -104,32 +103,31 @@ func numberFlag(to *float64, preset, least, most float64) pflag.Value {
 		}}
 }
 
-// timeFlag is a flag that takes a time.
 func timeFlag(to *time.Duration, preset, least, most time.Duration) *bounded[time.Duration] {
 	*to = preset
 	return &bounded[time.Duration]{to: to, least: least, most: most, kind: "duration", format: units.FormatTime, parse: units.ParseTime}
 }
 
-// sizeFlag is a flag that takes a number of bytes.
+// sizeFlag returns a flag that takes a number of bytes.
 func sizeFlag(to *int64, preset, least, most int64) pflag.Value {
 	*to = preset
 	return &bounded[int64]{to: to, least: least, most: most, kind: "size", format: units.FormatSize, parse: units.ParseSize}
 }
 
-// rateFlag is a flag that takes a rate in bit/s.
+// rateFlag returns a flag that takes a rate in bit/s.
 func rateFlag(to *float64, preset, least, most float64) pflag.Value {
 	*to = preset
 	return &bounded[float64]{to: to, least: least, most: most, kind: "rate", format: units.FormatRate, parse: units.ParseRate}
 }
 
-// shareFlag is a flag that takes a share, in per cent or as a fraction.
+// shareFlag returns a flag that takes a share, in per cent or as a fraction.
 func shareFlag(to *float64, preset float64) pflag.Value {
 	*to = preset
 	return &bounded[float64]{to: to, most: 1, kind: "share", format: units.FormatShare, parse: units.ParseShare}
 }
 
-// plainly says what a text must be, where Go says how it failed to parse it. What is
-// only too large is left for the bounds to refuse.
+// plainly replaces Go's error about a text by what the text must be. A number that is only too
+// large is left to the bounds check.
 func plainly(err error, want string) error {
 	if err == nil || errors.Is(err, strconv.ErrRange) {
 		return err

@@ -7,9 +7,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
 )
 
-// fromContainers asks servers that only the place reaches: a container's own loopback, a name
-// that only Docker's server of a network knows. None of them is a database: one that is
-// reached does not speak first.
+// fromContainers asks servers that only the place can reach: a container's own loopback, and a name
+// that only the Docker DNS server of a network knows. None of them is a database, so a server that
+// is reached does not speak first.
 func fromContainers(e *dockerHost, t *testing.T, bin string) {
 	const reached = "connected, but no answer within"
 	for _, tt := range []struct{ from, at, says string }{

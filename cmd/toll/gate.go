@@ -17,12 +17,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// gateFlags are those of a gate.
 type gateFlags struct {
 	out     outputFlags
 	rules   string
 	unclear string
-	confirm []string // further files, or how often to measure again
+	confirm []string // further files, or the number of repetitions
 }
 
 func newGate(e env) *cobra.Command {
@@ -96,10 +95,10 @@ func (f *gateFlags) run(e env, c *cobra.Command, args []string) error {
 	return nil
 }
 
-// mostConfirm is how often gate measures again at most.
+// mostConfirm is the largest number of repetitions.
 const mostConfirm = 10
 
-// confirmed holds what is violated against further runs: those of files, or such as it makes.
+// confirmed checks violated sentences against further runs: those of files, or runs that it makes.
 func (f *gateFlags) confirmed(e env, c *cobra.Command, file *sample.File, r *gate.Report, sentences []gate.Sentence) error {
 	times, err := 0, error(nil)
 	if len(f.confirm) == 1 {
@@ -131,12 +130,11 @@ func (f *gateFlags) confirmed(e env, c *cobra.Command, file *sample.File, r *gat
 	return nil
 }
 
-// ordinal is a small number's: "1st".
+// ordinal returns a small number as an ordinal: "1st".
 func ordinal(n int) string {
 	return strconv.Itoa(n) + cmp.Or(map[int]string{1: "st", 2: "nd", 3: "rd"}[n], "th")
 }
 
-// gateCodes are the exit codes of outcomes.
 var gateCodes = map[gate.Outcome]int{gate.Holds: exitOK, gate.Violated: exitWorse, gate.Missing: exitCells, gate.Unclear: exitUnclear}
 
 func parseSentences(texts []string, f *sample.File) ([]gate.Sentence, error) {
@@ -152,10 +150,9 @@ func parseSentences(texts []string, f *sample.File) ([]gate.Sentence, error) {
 	return out, nil
 }
 
-// mostRules is how many sentences a file has at most.
+// mostRules is the largest number of sentences in a file.
 const mostRules = 1000
 
-// readRules reads a file of sentences.
 func readRules(name string) ([]string, error) {
 	if name == "" {
 		return nil, nil

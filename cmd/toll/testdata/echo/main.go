@@ -1,5 +1,5 @@
-// Echo is what the containers of the tests of `toll ports` run: it answers, or
-// asks whether another one does.
+// Echo runs in the containers of the tests of `toll ports`: it answers, or checks whether another
+// one does.
 package main
 
 import (
@@ -36,7 +36,7 @@ func main() {
 			all.Go(func() { fmt.Printf("%s %s\n", addr, dial(addr, 1, 0)) })
 		}
 		all.Wait()
-	case "flood": // an address, for good
+	case "flood": // an address, endlessly
 		conn, err := net.Dial("tcp", os.Args[2])
 		if err != nil {
 			fmt.Println(err)
@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// listen echoes on an address; several programs may have it.
+// listen echoes on an address, which several programs may share.
 func listen(addr string) error {
 	c := net.ListenConfig{}
 	if os.Getenv("REUSEPORT") != "" {
@@ -79,7 +79,7 @@ func listen(addr string) error {
 	return nil
 }
 
-// dial sends bytes and waits for them to come back, then holds the connection.
+// dial sends bytes, waits for them to come back, and then holds the connection for the given time.
 func dial(addr string, bytes int, hold time.Duration) string {
 	conn, err := net.DialTimeout("tcp", addr, patience)
 	if err != nil {
