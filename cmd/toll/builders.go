@@ -176,7 +176,7 @@ func (f *runFlags) adapt(fl *pflag.FlagSet) error {
 		}
 		if fl.Lookup("baseline") != nil && !fl.Changed("baseline") {
 			f.baseline = string(mode.Native)
-			// The backend has no path from other places.
+			// Mode native has a path from a remote machine only.
 			if !slices.Equal(f.from, []string{string(mode.FromRemote)}) {
 				f.baseline = string(mode.Host)
 			}
@@ -208,7 +208,7 @@ func (f *runFlags) adapt(fl *pflag.FlagSet) error {
 	}
 	if !fl.Changed("from") && !beside {
 		f.from = []string{string(mode.FromRemoteContainer)}
-		// Other studies measure one placement.
+		// Commands without --baseline measure one placement.
 		if fl.Lookup("baseline") != nil && !f.unprivileged() {
 			f.from = []string{string(mode.FromRemote), string(mode.FromRemoteContainer)}
 		}

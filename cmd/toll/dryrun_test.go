@@ -38,7 +38,8 @@ func TestPlanDocument(t *testing.T) {
 		t.Errorf("not in the document: %q", missing)
 	}
 	for _, spare := range documenttest.Unnoticed(d, b.String()) {
-		if !strings.HasPrefix(spare, "host, ") { // the words of this row are all in its control's, too
+		// The words of this row are all in its control's, too.
+		if !strings.HasPrefix(spare, "host, ") {
 			t.Errorf("nobody would miss %s", spare)
 		}
 	}

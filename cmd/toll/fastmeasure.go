@@ -125,7 +125,8 @@ func (f *measureFlags) load(word string, ports []uint16) (func(netip.AddrPort) (
 		return nil, nil
 	}
 	if err == nil {
-		_, err = make(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), ports[0])) // only checks: nothing is sent yet
+		// Only checks: nothing is sent yet.
+		_, err = make(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), ports[0]))
 	}
 	if f := (*failure)(nil); err != nil && !errors.As(err, &f) {
 		return nil, usage(err, "")

@@ -10,19 +10,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Go ends a process that gets no thread, and nothing in it can say why: what will be
-// needed is looked for before. These were measured, and rounded up.
+// Go aborts a process that cannot create a thread, without a chance to explain why, so toll checks
+// for enough threads and files first. These numbers were measured and rounded up.
 const (
 	ownThreads = 10 // of a toll that measures nothing
 	ownFiles   = 10
 
-	runThreads  = 34 // of both tolls, where one is in a user namespace, and of a visit's two workers
-	pathThreads = 6  // namespaces, and what is asked of several at once
+	runThreads  = 34 // of both tolls, if one is in a user namespace, and of a visit's two workers
+	pathThreads = 6  // for namespaces and for concurrent requests
 	runFiles    = 20
 	pathFiles   = 2
 )
 
-// ownHeadroom refuses to go on where toll itself cannot run.
+// ownHeadroom returns an error if there are too few threads or files for toll itself.
 func ownHeadroom() error {
 	if lab.Entered() {
 		return nil
@@ -30,9 +30,9 @@ func ownHeadroom() error {
 	return tooLittle("toll itself", machine.Machine{}.Headroom(machine.Crowd{Threads: ownThreads, Files: ownFiles}))
 }
 
-// runHeadroom refuses a run for whose paths and loads there are too few threads or files;
-// of an end's threads most run at one time. The toll in a user namespace need not look
-// again.
+// runHeadroom refuses a run if there are too few threads or files for its paths and loads. most is
+// the largest number of threads of one end. Inside a user namespace it checks nothing, because the
+// outer toll has.
 func runHeadroom(p sample.Plan, most int) error {
 	if lab.Entered() {
 		return nil
@@ -48,7 +48,7 @@ func runHeadroom(p sample.Plan, most int) error {
 	}))
 }
 
-// pathHeadroom is runHeadroom for what has one path at a time.
+// pathHeadroom is runHeadroom for a command that builds one path at a time.
 func pathHeadroom() error { return runHeadroom(sample.Plan{Cells: make([]sample.Cell, 1)}, 1) }
 
 func counted(n int, what string) string {
@@ -65,7 +65,7 @@ func tooLittle(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// prepare checks what is the same for all commands.
+// prepare runs the checks that all commands share.
 func prepare(c *cobra.Command, _ []string) error {
 	if askedForAll(c) {
 		return &failure{code: exitOK}

@@ -15,8 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// Where there are too few threads or files, toll says so before Go's runtime or a
-// worker dies of it.
+// If there are too few threads or files, toll says so before Go's runtime or a worker dies of it.
 func TestLimits(t *testing.T) {
 	for _, tt := range []struct{ limit, args, want string }{
 		{"-u 20", "compare host bridge --rounds 1 --load rr", "toll: error: 2 paths: not enough headroom: threads of this user: need about 48, have "},
@@ -26,12 +25,12 @@ func TestLimits(t *testing.T) {
 		{"-n 16", "compare host bridge --rounds 1 --load rr", "open files: need about 24, have 16 (ulimit -n is 16)"},
 	} {
 		t.Run(tt.limit+"-"+strings.Fields(tt.args)[0], func(t *testing.T) {
-			bash, err := exec.LookPath("bash") // other shells have no ulimit -u
+			bash, err := exec.LookPath("bash") // other shells lack ulimit -u
 			if err != nil {
 				t.Skip(err)
 			}
 			cmd := exec.Command(bash, "-c", "ulimit "+tt.limit+" && exec \"$0\" "+tt.args, asUser(t))
-			if os.Geteuid() == 0 { // whom the limit does not bind
+			if os.Geteuid() == 0 { // the limit does not apply to root
 				cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 54321, Gid: 54321}}
 			}
 			cmd.Dir = "/"
@@ -47,7 +46,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// asUser is this program as toll, where every user may run it.
+// asUser returns a copy of this program, named toll, that every user may run.
 func asUser(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "toll-limits-")
@@ -72,8 +71,8 @@ func asUser(t *testing.T) string {
 	return name
 }
 
-// The first Ctrl-C ends what waits for a pipe that nobody writes to, or to which
-// nobody writes an end.
+// The first Ctrl-C ends a command that waits for a pipe without a writer, or for one whose writer
+// never closes it.
 func TestInterruptedWhileItReads(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {

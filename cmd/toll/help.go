@@ -13,16 +13,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show"
 )
 
-// helpWidth is how wide help is at most, in columns.
+// helpWidth is the maximum width of help, in columns.
 const helpWidth = 80
 
-// named is a heading and the names of what is below it.
+// named is a heading and the names listed below it.
 type named struct {
 	title string
 	names []string
 }
 
-// commandGroups are the commands by what they are for.
+// commandGroups lists the commands by purpose.
 var commandGroups = []named{
 	{"Measure network modes", []string{"compare", "ladder", "scale", "run"}},
 	{"Measure what is already running", []string{"stream", "sql", "mesh"}},
@@ -32,7 +32,7 @@ var commandGroups = []named{
 	{"Other commands", []string{"explain", "help", "completion", "image", "kubernetes", "clean", "version"}},
 }
 
-// flagGroups are the flags by what they decide.
+// flagGroups lists the flags by what they decide.
 var flagGroups = []named{
 	{"What to measure", []string{"mode", "label", "from", "to", "ipv4", "ipv6", "baseline", "tune", "lever", "clients", "pairs", "procs", "shape", "dsn", "query", "model", "prompt",
 		"recipe", "server", "client", "ready", "metric", "seconds", "no-root", "password-env", "api-key-env", "all", "parts", "measure"}},
@@ -45,10 +45,10 @@ var flagGroups = []named{
 	{"Output", []string{"list", "details", "live", "format", "output", "save", "force", "no-history", "fail-above", "dry-run", "quiet"}},
 }
 
-// otherFlags is the heading of flags of no group.
+// otherFlags is the heading of flags without a group.
 const otherFlags = "Other flags"
 
-// helpful gives the commands their groups and their help.
+// helpful sets the commands' groups and help functions.
 func helpful(root *cobra.Command) {
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultHelpCmd()
@@ -71,7 +71,7 @@ func helpful(root *cobra.Command) {
 	addHelpAll(root)
 }
 
-// newHelp is the command that shows the help of the others.
+// newHelp returns the command that shows the help of the others.
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:               "help [COMMAND]",
@@ -97,8 +97,8 @@ func newHelp(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// helpOf returns a command's help in lines of at most that many columns, with all flags or with the
-// main ones. The commands of examples are not broken: they are copied.
+// helpOf returns a command's help in lines of at most the given number of columns, with all flags
+// or only the main ones. Commands in examples are not broken, so that they can be copied.
 func helpOf(c *cobra.Command, columns int, all bool) string {
 	var b strings.Builder
 	b.WriteString(paragraphs(cmp.Or(c.Long, c.Short+"."), columns))
@@ -144,7 +144,7 @@ func section(b *strings.Builder, title, text string) {
 	fmt.Fprintf(b, "\n%s:\n%s", title, text)
 }
 
-// usageLine is how a command is called.
+// usageLine shows how a command is called.
 func usageLine(c *cobra.Command) string {
 	if !c.HasParent() {
 		return "toll [COMMAND] [flags]"
@@ -159,7 +159,7 @@ func usageLine(c *cobra.Command) string {
 	return line
 }
 
-// commandLists are a command's own, group by group.
+// commandLists writes a command's subcommands, group by group.
 func commandLists(b *strings.Builder, c *cobra.Command, columns int) {
 	left := slices.DeleteFunc(slices.Clone(c.Commands()), func(sub *cobra.Command) bool {
 		return !sub.IsAvailableCommand() && sub.Name() != "help"
@@ -184,13 +184,13 @@ func commandLists(b *strings.Builder, c *cobra.Command, columns int) {
 	list("Commands", func(sub *cobra.Command) bool { return sub.GroupID == "" })
 }
 
-// flagGroup is a heading and the flags below it.
+// flagGroup is a heading and the flags listed below it.
 type flagGroup struct {
 	title string
 	flags []*pflag.Flag
 }
 
-// grouped are the flags in their groups, in the order in which these list them.
+// grouped returns the flags by group, in the order of flagGroups.
 func grouped(fl *pflag.FlagSet) []flagGroup {
 	out := make([]flagGroup, len(flagGroups)+1)
 	for i, g := range flagGroups {
@@ -211,7 +211,7 @@ func grouped(fl *pflag.FlagSet) []flagGroup {
 	return slices.DeleteFunc(out, func(g flagGroup) bool { return len(g.flags) == 0 })
 }
 
-// valueNames are what stands for the value of a flag, by its name.
+// valueNames are the placeholders for flags' values, by the flag's name.
 var valueNames = map[string]string{
 	"from": "PLACE", "to": "TARGET", "load": "LOAD", "on": "BACKEND", "baseline": "MODE", "mode": "MODE", "label": "KEY", "tune": "TUNE", "lever": "LEVER", "format": "FORMAT",
 	"send": "HOW", "nodelay": "on|off", "pin": "CPUS", "confirm": "N|FILE", "wire": "WIRE", "congestion": "NAME", "parent": "CARD", "nodes": "NODES", "image": "IMAGE",
@@ -220,13 +220,13 @@ var valueNames = map[string]string{
 	"output": "FILE", "save": "FILE", "results": "FILE", "against": "FILE", "proxy": "FILE",
 }
 
-// typeNames are what stands for the value of another flag, by its type.
+// typeNames are the placeholders for other flags' values, by the flag's type.
 var typeNames = map[string]string{
 	"bool": "", "int": "N", "uint64": "N", "float64": "N", "duration": "TIME", "size": "SIZE", "rate": "RATE", "share": "PERCENT",
 	"string": "TEXT", "stringSlice": "LIST", "stringArray": "TEXT",
 }
 
-// flagText is a flag's entry: its name, what its value is, what it does and its default.
+// flagText returns a flag's entry: its name, its value, what it does and its default.
 func flagText(f *pflag.Flag, columns int) string {
 	value, text := pflag.UnquoteUsage(f)
 	if !strings.Contains(f.Usage, "`") {
@@ -245,7 +245,7 @@ func flagText(f *pflag.Flag, columns int) string {
 	return entry(name, text, len("  --write-size SIZE  "), columns)
 }
 
-// entry is a name and, from a column on, its text.
+// entry returns a name, followed by its text from column at on.
 func entry(name, text string, at, columns int) string {
 	const tooNarrow = 50 // columns: the text goes below the name
 	if columns < tooNarrow {
@@ -271,12 +271,12 @@ func footer(c *cobra.Command) []string {
 	}
 }
 
-// paragraphs are wrapped again, at so many columns; lines that begin with a space stay
-// as they are.
+// paragraphs wraps text again at the given number of columns. It keeps lines that begin with a
+// space unless they are too long.
 func paragraphs(text string, columns int) string {
 	var out strings.Builder
 	var open []string
-	kept := "" // an indented line that may go on
+	kept := "" // an indented line that may continue in the next one
 	end := func() {
 		out.WriteString(wrap(strings.Join(open, " "), "", columns))
 		if kept != "" {
@@ -309,7 +309,7 @@ func paragraphs(text string, columns int) string {
 	return out.String()
 }
 
-// examples returns commands with what they do, each in a line where that fits.
+// examples returns commands with what they do, each on one line if that fits.
 func examples(text string, columns int) string {
 	out := ""
 	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
@@ -321,8 +321,9 @@ func examples(text string, columns int) string {
 	return out
 }
 
-// hanging returns an indented line in lines of at most the given number of columns: what follows a
-// gap of two spaces and more stands below itself, or if that leaves little room, below the line.
+// hanging returns an indented line in lines of at most the given number of columns. Text after a
+// gap of at least two spaces is indented to where it begins, or goes below the name if little room
+// is left.
 func hanging(line string, columns int) string {
 	if ansi.StringWidth(line) <= columns {
 		return line + "\n"
@@ -340,7 +341,8 @@ func hanging(line string, columns int) string {
 	return entry(name, text, at, columns)
 }
 
-// goesOn returns the text of a line that stands below that of the line before it, behind whose name.
+// goesOn returns the text of line if it continues the description in the line before, at its
+// column.
 func goesOn(before, line string) (text string, ok bool) {
 	_, of, hangs := hung(before)
 	text = strings.TrimLeft(line, " ")
@@ -348,7 +350,7 @@ func goesOn(before, line string) (text string, ok bool) {
 	return text, hangs && ansi.StringWidth(line)-ansi.StringWidth(text) == at
 }
 
-// hung splits a line where two spaces or more follow a word.
+// hung splits a line at the first two or more spaces after a word.
 func hung(line string) (name, text string, ok bool) {
 	rest := strings.TrimLeft(line, " ")
 	i := strings.Index(rest, "  ")
@@ -359,8 +361,8 @@ func hung(line string) (name, text string, ok bool) {
 	return line[:i], strings.TrimLeft(line[i:], " "), true
 }
 
-// wrap breaks text between words into lines of so many columns, each behind the margin.
-// A word that is longer has a line of its own.
+// wrap breaks text between words into lines of at most the given number of columns, each after
+// margin. A longer word gets a line of its own.
 func wrap(text, margin string, columns int) string {
 	var out strings.Builder
 	line := ""

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// shownCommands are all commands that help shows.
 func shownCommands(t *testing.T) (out []*cobra.Command) {
 	t.Helper()
 	var add func(c *cobra.Command)
@@ -32,7 +31,7 @@ func shownCommands(t *testing.T) (out []*cobra.Command) {
 	return out
 }
 
-// Flags and commands are listed by what they are for. A new one has a place in flagGroups or
+// Flags and commands are listed by purpose. A new one needs an entry in flagGroups or
 // commandGroups.
 func TestFlagsAndCommandsAreGrouped(t *testing.T) {
 	for _, c := range shownCommands(t) {
@@ -55,8 +54,8 @@ func TestFlagsAndCommandsAreGrouped(t *testing.T) {
 	}
 }
 
-// Help is as wide as the terminal, and 80 columns at most; what is copied from it may be
-// wider than a narrow terminal.
+// Help is as wide as the terminal, up to 80 columns. Commands to copy may be wider than a narrow
+// terminal.
 func TestFlagsHelpWidth(t *testing.T) {
 	for _, c := range shownCommands(t) {
 		for _, columns := range []int{40, 60, helpWidth} {
@@ -81,7 +80,7 @@ func TestFlagsHelpWidth(t *testing.T) {
 	}
 }
 
-// Every command that does something shows how it is used.
+// Every command that does something has an example.
 func TestFlagsHaveExamples(t *testing.T) {
 	bare := map[string]bool{"mesh": false, "clean": true, "version": true, "help": true, "completion": true}
 	for _, c := range shownCommands(t) {
@@ -112,7 +111,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// The help of a command with many flags shows the main ones, and how to see all.
+// A command with many flags shows only the main ones, and how to see all.
 func TestShortHelp(t *testing.T) {
 	for _, c := range shownCommands(t) {
 		if !c.HasParent() {

@@ -8,11 +8,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// helpAllFlag asks for the help with all flags of a command that has many.
+// helpAllFlag prints the help with all flags, for commands with many.
 const helpAllFlag = "help-all"
 
-// mainFlags are those that the help of a command with many flags shows: what a first run and most
-// later ones need. Commands that are not here show all.
+// mainFlags are the flags in the short help of commands with many: those for a first run and most
+// later ones. Commands without an entry show all.
 var mainFlags = map[string][]string{
 	"compare": {"from", "load", "sweep", "tune", "baseline", "ipv6", "pin", "budget", "on", "peer", "live", "details", "format", "save"},
 	"ladder":  {"from", "load", "pin", "budget", "on", "peer", "live", "details", "format", "save"},
@@ -24,7 +24,7 @@ var mainFlags = map[string][]string{
 	"sql":     {"from", "peer", "query", "queries", "sessions", "password-env", "budget", "details", "format", "save"},
 }
 
-// mostShown is the number of flags that a help shows without a selection.
+// mostShown is the largest number of flags in a help without a selection.
 const mostShown = 24
 
 // shortened reports whether the help of a command shows only its main flags.
@@ -32,7 +32,7 @@ func shortened(c *cobra.Command) bool {
 	return mainFlags[c.Name()] != nil && c.HasParent() && !c.Parent().HasParent()
 }
 
-// addHelpAll gives the commands with many flags the one that shows all.
+// addHelpAll adds helpAllFlag to the commands with many flags.
 func addHelpAll(root *cobra.Command) {
 	for _, c := range append(root.Commands(), root) {
 		if !shortened(c) && c != root {
@@ -43,21 +43,21 @@ func addHelpAll(root *cobra.Command) {
 	}
 }
 
-// askedForAll prints the help with all flags if it was asked for, and says so.
+// askedForAll prints the help with all flags and returns true, if the user asked for it.
 func askedForAll(c *cobra.Command) bool {
 	f := c.Flags().Lookup(helpAllFlag)
 	if f == nil || f.Value.String() != "true" {
 		return false
 	}
 	if !c.HasParent() {
-		c, _, _ = c.Find([]string{"compare"}) // whose flags these are
+		c, _, _ = c.Find([]string{"compare"}) // the root has the flags of compare
 	}
 	out := c.OutOrStdout()
 	fmt.Fprint(out, helpOf(c, min(helpWidth, terminalWidth(out)), true))
 	return true
 }
 
-// selected returns the flags that a command's help shows, and the number of those that it leaves out.
+// selected returns the flags that a command's help shows, and the number of flags left out.
 func selected(c *cobra.Command, fl *pflag.FlagSet) (shown *pflag.FlagSet, left int) {
 	if !shortened(c) {
 		return fl, 0

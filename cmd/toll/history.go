@@ -118,7 +118,7 @@ variant such as bridge+gro=on, or an endpoint's name.`,
 	return c
 }
 
-// knownModes refuses words that are neither a mode nor an endpoint or a row of a run.
+// knownModes refuses words that are no mode, endpoint or row of a run.
 func knownModes(l trend.List, words []string) error {
 	own := map[string]bool{}
 	for _, r := range l.Runs {
@@ -164,7 +164,7 @@ func newHistoryClear(e env) *cobra.Command {
 	}
 }
 
-// historyEnv switches the history off.
+// historyEnv names the variable that turns the history off.
 const historyEnv = "TOLL_HISTORY"
 
 func findHistory() (*history.Store, error) {
@@ -175,13 +175,13 @@ func findHistory() (*history.Store, error) {
 	return s, err
 }
 
-// usualRuns is the number of earlier runs that say which state of the machine is the usual one.
+// usualRuns is the number of earlier runs that define the machine's usual state.
 const usualRuns = 20
 
-// sayUnusual warns if the baseline's own figure shows another state of the machine than usually.
-// Summaries that another version made are not read: that would judge these runs again.
+// sayUnusual warns if the baseline's own figure shows that the machine is not in its usual state.
+// It ignores summaries of other versions, because their runs would have to be judged again.
 func sayUnusual(e env, s *history.Store, now trend.Summary) {
-	runs, _ := s.Runs() // what cannot be read says nothing
+	runs, _ := s.Runs() // an unreadable history gives no warning
 	var before []trend.Summary
 	for _, r := range runs[:min(usualRuns, len(runs))] {
 		b, err := s.Summary(r)
@@ -194,8 +194,8 @@ func sayUnusual(e env, s *history.Store, now trend.Summary) {
 	}
 }
 
-// keep keeps a run in the history, and reports whether it did. That it cannot be kept is a warning:
-// what was measured is printed anyway.
+// keep stores a run in the history and reports whether it did. A failure is only a warning, and the
+// results are printed anyway.
 func keep(e env, results []byte, f *sample.File, r judge.Report) bool {
 	if os.Getenv(historyEnv) == "off" || r.Empty() {
 		return false
@@ -219,8 +219,8 @@ func keep(e env, results []byte, f *sample.File, r judge.Report) bool {
 	return err == nil
 }
 
-// priorsOf returns what the kept runs say of how much epochs will differ in a run of a plan. A
-// history that cannot be read says nothing, and neither does a run that another version summarized.
+// priorsOf returns how much epochs varied in the kept runs, for a run of a plan. It returns nothing
+// if the history cannot be read, and ignores runs that another version summarized.
 func priorsOf(p sample.Plan, env sample.Environment) []sample.Prior {
 	if os.Getenv(historyEnv) == "off" {
 		return nil
@@ -246,8 +246,8 @@ func priorsOf(p sample.Plan, env sample.Environment) []sample.Prior {
 	return trend.Priors(all, p, env)
 }
 
-// listHistory are the newest runs, so many or all. Summaries that another version made
-// are made anew.
+// listHistory returns the newest last runs, or all for 0. It makes summaries of other versions
+// again.
 func listHistory(last int) (trend.List, error) {
 	s, err := findHistory()
 	if err != nil {
@@ -273,7 +273,7 @@ func listHistory(last int) (trend.List, error) {
 	return out, nil
 }
 
-// summaryOf is the summary of a run.
+// summaryOf returns the summary of a run.
 func summaryOf(s *history.Store, r history.Run) (trend.Summary, error) {
 	if b, err := s.Summary(r); err == nil {
 		if out, ok := trend.Read(b, version); ok {
@@ -291,13 +291,13 @@ func summaryOf(s *history.Store, r history.Run) (trend.Summary, error) {
 	}
 	out := trend.Summarize(f.Header, judge.Judge(f).Base(), version)
 	if b, err := json.Marshal(out); err == nil {
-		_ = s.Summarize(r, b) // it only saves time
+		_ = s.Summarize(r, b) // only saves time later
 	}
 	return out, nil
 }
 
-// openRun opens a run of the history by its number, @1; is tells whether the name is one,
-// and no file has it.
+// openRun opens a run of the history by its name, such as @1. is reports whether name has that form
+// and no file is called so.
 func openRun(name string) (f *os.File, is bool, err error) {
 	digits, is := strings.CutPrefix(name, "@")
 	n, errNumber := strconv.Atoi(digits)

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// interrupted is how a command ends that a signal stopped; nil if none did.
+// interrupted returns the error of a command that a signal stopped, or nil if none did.
 func interrupted(ctx context.Context) error {
 	var stop signaled
 	if !errors.As(context.Cause(ctx), &stop) {
@@ -16,9 +16,9 @@ func interrupted(ctx context.Context) error {
 	return &failure{code: exitSignalled + int(stop.Signal)}
 }
 
-// atOnce makes the RunE of a command that leaves nothing behind end with the first
-// signal, whatever it waits for: a pipe without a writer, a terminal. What it does
-// goes on until the process ends, which is next.
+// atOnce wraps the RunE of a command that leaves nothing behind, so that it ends with the first
+// signal even if it waits for a pipe without a writer or a terminal. f goes on in the background
+// until the process exits, which is soon.
 func atOnce(f func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		done := make(chan error, 1)

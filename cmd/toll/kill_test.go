@@ -19,7 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// binary is toll where every user may run it.
+// binary returns a toll that every user may run.
 func binary(t *testing.T) string {
 	t.Helper()
 	if !mayBuild() {
@@ -28,7 +28,7 @@ func binary(t *testing.T) string {
 	return pathtest.Toll(t)
 }
 
-// openDir is a directory where every user may write.
+// openDir returns a directory in which every user may write.
 func openDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "toll-test-")
@@ -42,8 +42,8 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
-// tollRun is a running toll whose processes can be found by an environment
-// variable that they all inherit.
+// tollRun is a running toll. Its processes are found by an environment variable that they all
+// inherit.
 type tollRun struct {
 	cmd         *exec.Cmd
 	out, errOut bytes.Buffer
@@ -71,7 +71,7 @@ func startToll(t *testing.T, bin string, user *syscall.Credential, args ...strin
 	return r
 }
 
-// processes maps the run's processes to their command lines.
+// processes returns the command lines of the run's processes, by process id.
 func (r *tollRun) processes() map[int]string {
 	out := map[int]string{}
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
@@ -87,16 +87,16 @@ func (r *tollRun) processes() map[int]string {
 	return out
 }
 
-// patience is for what takes a second on an idle machine.
+// patience is the timeout for what takes a second on an idle machine.
 const patience = time.Minute
 
-// find waits for a process of the run whose command line has word in it.
+// find waits for a process of the run whose command line contains word, and returns its id.
 func (r *tollRun) find(t *testing.T, word string) int {
 	t.Helper()
 	return r.findAll(t, word, 1)[0]
 }
 
-// findAll waits for so many at once, or more.
+// findAll waits for at least n such processes.
 func (r *tollRun) findAll(t *testing.T, word string, n int) (found []int) {
 	t.Helper()
 	if !testwait.Met(patience, func() bool {
@@ -114,8 +114,8 @@ func (r *tollRun) findAll(t *testing.T, word string, n int) (found []int) {
 	return found
 }
 
-// descendants are those of a process that is there. To look through the whole machine for them takes
-// longer than some of them live.
+// descendants returns the descendants of a running process. A search of the whole machine would
+// take longer than some of them live.
 func descendants(pid int) (found []int) {
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*/children", pid))
 	for _, f := range files {
@@ -129,7 +129,7 @@ func descendants(pid int) (found []int) {
 	return found
 }
 
-// awaitVisits waits until so many visits with a result are in the file that a run saves.
+// awaitVisits waits until the results file has n visits with a result.
 func awaitVisits(t *testing.T, file string, n int) {
 	t.Helper()
 	testwait.Until(t, patience, strconv.Itoa(n)+" visits have a result", func() bool {
@@ -144,7 +144,7 @@ func awaitVisits(t *testing.T, file string, n int) {
 	})
 }
 
-// wait waits for the end and returns the exit code and how long it took.
+// wait waits until the run ends, and returns its exit code and how long that took.
 func (r *tollRun) wait(t *testing.T, limit time.Duration) (code int, took time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -157,7 +157,7 @@ func (r *tollRun) wait(t *testing.T, limit time.Duration) (code int, took time.D
 	}
 }
 
-// gone waits until nothing of the run is left.
+// gone waits until no process of the run is left.
 func (r *tollRun) gone(t *testing.T) {
 	t.Helper()
 	var left map[int]string
@@ -168,8 +168,8 @@ func (r *tollRun) gone(t *testing.T) {
 
 var nobody = &syscall.Credential{Uid: 65534, Gid: 65534}
 
-// Ctrl-C ends a run within a second and prints what was measured. As an
-// ordinary user there is a second toll, inside the user namespace.
+// Ctrl-C ends a run within a second and prints the results so far. For an ordinary user there is a
+// second toll inside the user namespace.
 func TestInterrupt(t *testing.T) {
 	bin := binary(t)
 	for _, c := range []struct {
@@ -205,16 +205,16 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// SIGKILL of toll at any moment leaves nothing.
+// SIGKILL of toll at any time leaves nothing behind.
 func TestKillToll(t *testing.T) {
 	bin := binary(t)
 	for _, c := range []struct {
 		name string
 		user *syscall.Credential
 		args string
-		wait string // kill it when a process whose command line has this is there
+		wait string // kill toll when a process with this in its command line runs
 	}{
-		{"root-while-building", nil, "compare publish-proxy", "-container-ip"}, // docker-proxy's or our own's
+		{"root-while-building", nil, "compare publish-proxy", "-container-ip"}, // docker-proxy's or toll's own
 		{"root-while-measuring", nil, "compare publish-proxy", " worker"},
 		{"user-while-measuring", nobody, "compare publish-proxy", " worker"},
 		{"open-vswitch-while-building", nil, "compare ovs", "ovsdb-server"},
@@ -240,7 +240,8 @@ func TestKillToll(t *testing.T) {
 	}
 }
 
-// nothingMore waits until a list has no line that it had not before: others on the machine come and go.
+// nothingMore waits until list has no line that is not in before. Lines may vanish, because other
+// programs come and go.
 func nothingMore(t *testing.T, before string, list func(*testing.T) string) {
 	t.Helper()
 	had := strings.Split(before, "\n")
@@ -271,12 +272,12 @@ func files(t *testing.T) string {
 	return strings.Join(out, "\n") + "\n" + string(mounts)
 }
 
-// A worker that dies fails its visit, a proxy its path, and neither the run.
+// A worker that dies fails only its visit, and a proxy only its path. The run goes on.
 func TestKillParts(t *testing.T) {
 	bin := binary(t)
 	for _, c := range []struct {
 		name, victims string
-		number        int    // of them
+		number        int    // of such processes
 		want          string // in the report
 		code          int
 	}{
@@ -285,7 +286,8 @@ func TestKillParts(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			besideLabs(t)
-			testwait.Unhindered(t, 2*patience, func(u testing.TB) { // they may be over when they are killed, or fail by themselves
+			// They may have ended before the kill, or fail by themselves.
+			testwait.Unhindered(t, 2*patience, func(u testing.TB) {
 				file := filepath.Join(t.TempDir(), "run.jsonl")
 				r := startToll(t, bin, nil, "compare", "publish-proxy", "--to", "loopback", "--load", "rr", "--window", "60ms", "--rounds", "4", "--format", "json", "--save", file)
 				awaitVisits(t, file, 3) // one of each cell
@@ -304,7 +306,7 @@ func TestKillParts(t *testing.T) {
 	}
 }
 
-// An ordinary user gets the same from a user namespace.
+// An ordinary user gets the same results from a user namespace.
 func TestOrdinaryUser(t *testing.T) {
 	inLabs(t)
 	r, code := runPatiently(t, binary(t), nobody, "compare", "--from", "host,container,remote,remote-container", "--load", "rr", "--rounds", "1", "--pin", "far", "--window", "60ms")
@@ -317,7 +319,7 @@ func TestOrdinaryUser(t *testing.T) {
 	r.gone(t)
 }
 
-// Where user namespaces are forbidden, the setting is named.
+// Where user namespaces are forbidden, the error names the setting.
 func TestUserNamespacesForbidden(t *testing.T) {
 	bin := binary(t)
 	for _, tool := range []string{"unshare", "setpriv"} {
@@ -327,8 +329,7 @@ func TestUserNamespacesForbidden(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	// A user namespace that allows none inside, and a process in it that has
-	// lost every capability.
+	// A user namespace that forbids nested ones, and a process in it without any capability.
 	cmd := exec.CommandContext(ctx, "unshare", "--user", "--map-root-user", "sh", "-c",
 		"echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all --no-new-privs "+bin+" compare")
 	var errOut bytes.Buffer

@@ -10,17 +10,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/kubernetes"
 )
 
-// toll is a plug-in of kubectl when it is called by the first name: kubectl then has the command
-// toll. By the second one kubectl's shell completion asks it for words (kubectl 1.26 and later).
+// Called by the first name, toll is a kubectl plug-in, and kubectl has the command toll. By the
+// second name kubectl's shell completion asks it for words (kubectl 1.26 and later).
 const (
 	kubectlName     = "kubectl-toll"
 	kubectlComplete = "kubectl_complete-toll"
 
-	// kubectlEnv says that kubectl started us. It is ours: kubectl tells its plug-ins nothing.
+	// kubectlEnv tells toll that kubectl started it. toll sets it itself, because kubectl passes
+	// nothing to its plug-ins.
 	kubectlEnv = "BRIDGETOLL_KUBECTL"
 )
 
-// asKubectl makes a command line that kubectl calls its plug-in with one of toll. Others stay as they are.
+// asKubectl turns a kubectl plug-in's command line into one of toll. It returns others unchanged.
 func asKubectl(argv []string) ([]string, error) {
 	if len(argv) == 0 {
 		return argv, nil

@@ -32,7 +32,8 @@ func TestAsKubectl(t *testing.T) {
 	}
 }
 
-// As kubectl's plug-in toll measures the cluster where nothing else is said, and calls itself as it is called.
+// As a kubectl plug-in, toll measures the cluster by default, and its help shows the name by which
+// it is called.
 func TestForKubectl(t *testing.T) {
 	t.Setenv(kubectlEnv, "1")
 	root := newRoot(env{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}})

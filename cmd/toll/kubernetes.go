@@ -15,7 +15,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// kubernetesFlags are the flags of runs on a Kubernetes cluster. Those that a swarm has, too, are its.
+// kubernetesFlags are the flags of runs on a Kubernetes cluster, except those that are shared with
+// a swarm.
 type kubernetesFlags struct {
 	all          *builderFlags
 	access       kubernetes.Access
@@ -33,7 +34,7 @@ func (f *kubernetesFlags) add(fl *pflag.FlagSet, _ commandKind) {
 	fl.BoolVar(&f.outside, "outside", false, "kubernetes: the client of --from remote is this machine, outside of the cluster; with --nodes a,b the pod is on a, and b is dialled")
 }
 
-// addHow adds how toll gets to the cluster, and what it may do there.
+// addHow adds the flags for how toll reaches the cluster, and what it may do there.
 func (f *kubernetesFlags) addHow(fl *pflag.FlagSet) {
 	fl.StringVar(&f.access.Context, "context", "", "kubernetes: the kubeconfig's context (default the current one)")
 	fl.StringVar(&f.access.Kubeconfig, "kubeconfig", "", "kubernetes: the kubeconfig (default as kubectl: $KUBECONFIG, or ~/.kube/config)")
@@ -41,7 +42,7 @@ func (f *kubernetesFlags) addHow(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.unprivileged, "unprivileged", false, "kubernetes: only pods without any privilege; paths are witnessed at their ends only")
 }
 
-// shared are the flags that a swarm has, too.
+// shared returns the flags that a swarm has, too.
 func (f *kubernetesFlags) shared() *swarmFlags { return f.all.of[swarm.Name].(*swarmFlags) }
 
 func (f *kubernetesFlags) check() error {
@@ -62,24 +63,24 @@ func (f *kubernetesFlags) with(_ context.Context, _ sample.Wire, use func(path.B
 	return use(k)
 }
 
-// backend is the cluster, with the nodes and the image of those flags.
+// backend returns the cluster, with the nodes and the image of the shared flags.
 func (f *kubernetesFlags) backend(shared *swarmFlags) *kubernetes.Kubernetes {
 	return &kubernetes.Kubernetes{Access: f.access, Nodes: shared.nodes, Image: shared.image, Unprivileged: f.unprivileged, Outside: f.outside, Version: version}
 }
 
-// unprivileged reports whether a run on a cluster is without any privilege.
+// unprivileged reports whether a run on a cluster uses no privileges.
 func (f *builderFlags) unprivileged() bool {
 	k, ok := f.of[kubernetes.Name].(*kubernetesFlags)
 	return ok && k.unprivileged && (slices.Equal(f.on, []string{kubernetes.Name}) || f.beside())
 }
 
-// outside reports whether the client of a run on a cluster is outside of that.
+// outside reports whether the client of a run on a cluster is outside the cluster.
 func (f *builderFlags) outside() bool {
 	k, ok := f.of[kubernetes.Name].(*kubernetesFlags)
 	return ok && k.outside && slices.Equal(f.on, []string{kubernetes.Name})
 }
 
-// checkOutside refuses such a client beside those of other backends, whose placements are others.
+// checkOutside refuses --outside in a run with other backends, which have other placements.
 func (f *builderFlags) checkOutside() error {
 	k, ok := f.of[kubernetes.Name].(*kubernetesFlags)
 	if ok && k.outside && slices.Contains(f.on, kubernetes.Name) && !f.outside() {
@@ -88,13 +89,13 @@ func (f *builderFlags) checkOutside() error {
 	return nil
 }
 
-// beside reports whether a cluster is held against the lab, which has what packets between pods cross
+// beside reports whether a cluster is compared with the lab, which has the same path between pods
 // without plug-in and cluster.
 func (f *builderFlags) beside() bool {
 	return len(f.on) == 2 && slices.Contains(f.on, kubernetes.Name) && slices.Contains(f.on, sample.Lab)
 }
 
-// besideModes are the modes that both have.
+// besideModes returns the modes that both have.
 func besideModes(unprivileged bool) (out []string) {
 	for _, m := range mode.OfLab() {
 		if slices.Contains(kubernetes.Modes(), string(m.Name)) && (!unprivileged || m.Name != mode.Host) {

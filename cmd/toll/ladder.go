@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// ladderLoads are those of which the price of a part can be told.
+// ladderLoads are the loads for which toll can attribute a price to each part.
 var ladderLoads = []string{workload.RR, workload.Bulk, workload.Stream}
 
 func newLadder(e env) *cobra.Command {
@@ -50,8 +50,7 @@ parts.`,
 	return c
 }
 
-// climb makes r a request for the rungs from the bottom to the modes that it
-// names.
+// climb turns r into a request for the rungs from the bottom up to the modes that it names.
 func climb(r *plan.Request, all bool) error {
 	if err := only(*r, "ladder", ladderLoads...); err != nil {
 		return err

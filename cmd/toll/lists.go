@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// fullLists refuses lists without anything in them, such as --from=: a list that
-// was given is not the default, and an empty one is a mistake.
+// fullLists refuses empty lists, such as --from=. A given list replaces the default, so an empty
+// one is a mistake.
 func fullLists(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		list, is := f.Value.(pflag.SliceValue)

@@ -22,12 +22,12 @@ import (
 
 const liveFlag = "live"
 
-// addLive adds the flag of a command whose run can be watched.
+// addLive adds --live.
 func (f *runFlags) addLive(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.live, liveFlag, false, "show the tables on the whole terminal as they form, with keys (? lists them)")
 }
 
-// checkLive refuses what contradicts --live, and remembers what the command is called.
+// checkLive refuses flags that contradict --live, and stores the command's title.
 func (f *runFlags) checkLive(c *cobra.Command) error {
 	f.title = c.CommandPath()
 	if !c.HasParent() {
@@ -39,22 +39,22 @@ func (f *runFlags) checkLive(c *cobra.Command) error {
 	return nil
 }
 
-// watch is a run on a screen: drawn before each epoch and each visit, and not while they are
-// measured.
+// watch shows a run on a screen. It draws before each epoch and each visit, never during a
+// measurement.
 type watch struct {
-	bar     *progress // what goes on when the user closes the screen
+	bar     *progress // takes over when the user closes the screen
 	display *terminal.Display
-	given   chan struct{} // closed when the terminal has been given back
-	stopped func()        // ends what is said of a stop; nil: nothing is
+	given   chan struct{} // closed when the terminal has been restored
+	stopped func()        // ends the message about stopping; nil: there is none
 	records *tee
-	taken   int // bytes of the records
+	taken   int // bytes of the records read so far
 	file    *sample.Growing
-	judged  float64 // when, in s since the run's start
-	cost    float64 // of that, in s
+	judged  float64 // when it was last judged, in s since the run's start
+	cost    float64 // how long that took, in s
 }
 
-// watching shows a run of ctx on the terminal, if that can be drawn on; nil: it cannot. The
-// context that it returns ends when the user stops the run.
+// watching shows a run on the terminal. The returned context ends when the user stops the run. The
+// watch is nil if the terminal cannot be drawn on.
 func (f *runFlags) watching(ctx context.Context, e env, bar *progress, records *tee) (context.Context, *watch) {
 	t, err := liveTerminal(e.stderr)
 	if err != nil {
@@ -83,7 +83,7 @@ func (f *runFlags) watching(ctx context.Context, e env, bar *progress, records *
 	return ctx, w
 }
 
-// liveTerminal is the terminal that the progress goes to.
+// liveTerminal opens the terminal on standard error.
 func liveTerminal(stderr io.Writer) (*terminal.Terminal, error) {
 	out, is := stderr.(*os.File)
 	switch {
@@ -97,7 +97,7 @@ func liveTerminal(stderr io.Writer) (*terminal.Terminal, error) {
 	return terminal.Open(os.Stdin, out)
 }
 
-// show shows where the run is and what is known, before something is measured.
+// show shows the run's progress and its results so far. It is called between measurements.
 func (w *watch) show(p engine.Progress) {
 	select {
 	case <-w.display.Ended():
@@ -108,13 +108,13 @@ func (w *watch) show(p engine.Progress) {
 	}
 	w.display.Send(live.State{Report: w.judge(p.Elapsed), Step: &live.Step{Next: next(p), Elapsed: p.Elapsed, Total: p.Total}})
 	w.display.Still(true)
-	runtime.GC() // now, and not while something is measured
+	runtime.GC() // now rather than during a measurement
 }
 
-// judge judges what has been measured, so long after the run's start; nil if that would take
-// too much of the run's time.
+// judge judges the results so far, elapsed seconds after the run's start. It returns nil if judging
+// would take too much of the run's time.
 func (w *watch) judge(elapsed float64) judge.Report {
-	const share = 50 // judging takes no more than this part of the time
+	const share = 50 // judging takes at most 1/share of the time
 	if elapsed < w.judged+share*w.cost {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (w *watch) judge(elapsed float64) judge.Report {
 	all := w.records.kept.Bytes()
 	_, err := w.file.Write(all[w.taken:])
 	w.taken = len(all)
-	if err != nil { // the report will say so
+	if err != nil { // the report will show it
 		return nil
 	}
 	f, err := w.file.File()
@@ -134,7 +134,7 @@ func (w *watch) judge(elapsed float64) judge.Report {
 	return r
 }
 
-// close gives the terminal back. Of nil it does nothing.
+// close restores the terminal. On nil it does nothing.
 func (w *watch) close() {
 	if w == nil {
 		return

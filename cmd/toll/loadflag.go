@@ -9,14 +9,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// loadFlag is a flag of one load or several.
+// loadFlag is a flag of one or several loads.
 type loadFlag struct {
 	value pflag.Value
-	// put puts what the flag says on a load, as the load's own flag has it.
+	// put sets the flag's value on a load, through the load's own flag.
 	put func(of workload.Value, l *sample.Load) error
 }
 
-// newLoadFlag is a flag that takes what of does.
+// newLoadFlag returns a flag that takes the same values as of.
 func newLoadFlag(of workload.Value) loadFlag {
 	switch v := of.(type) {
 	case workload.Whole:
@@ -69,19 +69,17 @@ type wordFlag string
 func (f *wordFlag) String() string { return string(*f) }
 func (f *wordFlag) Type() string   { return "string" }
 
-// Set takes any word: what is known is looked up with the load.
+// Set accepts any word. The load checks it later.
 func (f *wordFlag) Set(s string) error {
 	*f = wordFlag(s)
 	return nil
 }
 
-// toggleFlag is a flag that is on or off.
 type toggleFlag bool
 
 func (f *toggleFlag) String() string { return strconv.FormatBool(bool(*f)) }
 func (f *toggleFlag) Type() string   { return "bool" }
 
-// Set reads the flag's text.
 func (f *toggleFlag) Set(s string) error {
 	on, err := strconv.ParseBool(s)
 	*f = toggleFlag(on)

@@ -15,17 +15,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// loadFlags are the flags of the loads.
 type loadFlags struct {
 	kinds []string
-	given func(flag string) bool // by the user
+	given func(flag string) bool // reports whether the user gave the flag
 	flags map[string]loadFlag
 
-	// threads are those of an end of the load that has most of them, once the loads are known.
+	// threads is the largest number of threads of an end of any load, once the loads are known.
 	threads int
 }
 
-// loadNames are the loads of our own, in the order in which they are listed.
+// loadNames are toll's own loads, in the order in which they are listed.
 var loadNames = names(func(w workload.Workload) bool { return w.Gist != "" })
 
 func names(has func(workload.Workload) bool) (out []string) {
@@ -37,7 +36,6 @@ func names(has func(workload.Workload) bool) (out []string) {
 	return out
 }
 
-// flagOf is a load's flag.
 func flagOf(w workload.Workload, name string) (f workload.Flag, ok bool) {
 	i := slices.IndexFunc(w.Flags, func(f workload.Flag) bool { return f.Name == name })
 	if i < 0 {
@@ -49,7 +47,7 @@ func flagOf(w workload.Workload, name string) (f workload.Flag, ok bool) {
 // sliceFlag is the flag of the loads that can be measured in slices.
 const sliceFlag = "slice"
 
-// loadsWith are the loads of our own that have a flag, of themselves and not only beside another.
+// loadsWith returns toll's own loads that have a flag without the help of another flag.
 func loadsWith(flag string) []string {
 	return names(func(w workload.Workload) bool {
 		if flag == sliceFlag {
@@ -60,8 +58,8 @@ func loadsWith(flag string) []string {
 	})
 }
 
-// addLoads adds the flags of the loads; those in kinds are the default. Help has those of
-// the loads that the command takes.
+// addLoads adds the flags of the loads; kinds are the default loads. Help shows the flags of the
+// loads that the command takes.
 func (f *runFlags) addLoads(fl *pflag.FlagSet, takes []string, kinds ...string) {
 	var words []string
 	for _, n := range takes {
@@ -80,7 +78,7 @@ func (f *runFlags) addLoads(fl *pflag.FlagSet, takes []string, kinds ...string) 
 	}
 }
 
-// add adds those flags of the loads that are wanted.
+// add adds the flags of the loads that wanted accepts.
 func (f *loadFlags) add(fl *pflag.FlagSet, loads []string, wanted func(flag string) bool) {
 	f.given, f.flags = fl.Changed, map[string]loadFlag{}
 	for _, n := range loads {
@@ -94,15 +92,15 @@ func (f *loadFlags) add(fl *pflag.FlagSet, loads []string, wanted func(flag stri
 			switch x.Value.(type) {
 			case workload.Toggle:
 				flag.NoOptDefVal = "true"
-			case workload.Rate: // its help says what it is if it is not given
+			case workload.Rate: // its help already names the default
 				flag.DefValue = ""
 			}
 		}
 	}
 }
 
-// flagHelp is the help of a flag: the loads that have it, what it is to each, and where it
-// has another default than to the first.
+// flagHelp returns the help of a flag: the loads that have it, what it does for each, and the
+// defaults that differ from the first load's.
 func flagHelp(name string, loads []string) string {
 	var have, what, defaults []string
 	first, bare := "", false
@@ -129,10 +127,10 @@ func flagHelp(name string, loads []string) string {
 	return strings.Join(have, ", ") + ": " + text
 }
 
-// presetOf is what a load's flag is if it is not given, as help texts have it.
+// presetOf returns the default of a load's flag, as help texts show it.
 func presetOf(f workload.Flag) string { return newLoadFlag(f.Value).value.String() }
 
-// has reports whether a flag, where the user gave others, is one of the load's.
+// has reports whether the load has the flag, given the user's other flags.
 func (f *loadFlags) has(load, flag string) bool {
 	if slices.Contains(loadsWith(flag), load) {
 		return true
@@ -160,8 +158,8 @@ func (f *loadFlags) idle() error {
 	return nil
 }
 
-// load is a load with what the user gave, over the wire, for a window of so many seconds or,
-// if it needs that, a longer one; put gives it what a sweep does, nil: nothing.
+// load makes a load with the user's flags, over the wire, for a window of at least window seconds.
+// put sets the values of a sweep, or is nil.
 func (f *loadFlags) load(kind string, w sample.Wire, window float64, put func(workload.Workload, *sample.Load) error) (sample.Load, error) {
 	known, _ := workload.Find(kind)
 	l := known.New()
@@ -182,7 +180,7 @@ func (f *loadFlags) load(kind string, w sample.Wire, window float64, put func(wo
 	known.Time(&l, w)
 	l.Window = max(window, l.Window)
 	if err := known.Check(l); err != nil {
-		return l, usage(err, "") // the error knows
+		return l, usage(err, "") // the error has its hint
 	}
 	if err := load.CanSend(workload.BulkOf(l).Send); err != nil {
 		return l, &failure{exitNothing, fmt.Errorf("--send %s: %w", workload.BulkOf(l).Send, err), "leave --send out, or use a kernel that has it"}
@@ -192,8 +190,8 @@ func (f *loadFlags) load(kind string, w sample.Wire, window float64, put func(wo
 	return l, enoughFiles(known, l)
 }
 
-// enoughFiles refuses connections for which there are too few files: of our ends one for
-// each, and of a docker-proxy with its pipes six.
+// enoughFiles refuses more connections than there are files for: each takes one of toll's ends, and
+// six of a docker-proxy with its pipes.
 func enoughFiles(w workload.Workload, l sample.Load) error {
 	const others, each = 100, 6
 	if w.FilesFor == "" {
@@ -219,7 +217,7 @@ func (f *loadFlags) crowd() error {
 	return nil
 }
 
-// crowdless are the flags that a crowd does not have: crowd refuses them.
+// crowdless returns the flags that crowd refuses.
 func crowdless() (out []string) {
 	for _, l := range crowdLoads {
 		w, _ := workload.Find(l)
@@ -232,8 +230,8 @@ func crowdless() (out []string) {
 	return out
 }
 
-// takeTurns lengthens warm-up and window as a crowd's are, if an end's threads
-// are so many that they must wait for a CPU in turn.
+// takeTurns lengthens warm-up and window, as for a crowd, if an end has so many threads that they
+// must wait for a CPU in turn.
 func takeTurns(l *sample.Load) {
 	n := workload.Of(*l).Threads(*l)
 	if n <= load.ManyThreads || workload.BulkOf(*l).Bytes > 0 {
@@ -245,10 +243,9 @@ func takeTurns(l *sample.Load) {
 	l.Window = max(l.Window, windowTurns*turns)
 }
 
-// mostThreads are those of an end, of the load that has most of them.
+// mostThreads returns the largest number of threads of an end of any load, at least 1.
 func (f *loadFlags) mostThreads() int { return cmp.Or(f.threads, 1) }
 
-// only refuses loads that a command cannot use.
 func only(r plan.Request, command string, loads ...string) error {
 	for _, l := range r.Loads {
 		if !slices.Contains(loads, l.Kind) {

@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// loadsOf are the flags of the loads as a command line gives them.
+// loadsOf returns the flags of the loads of a command line.
 func loadsOf(t *testing.T, args ...string) loadFlags {
 	t.Helper()
 	var f runFlags
@@ -27,7 +27,7 @@ func loadsOf(t *testing.T, args ...string) loadFlags {
 	return f.loads
 }
 
-// made are the loads of a command line, with a window of 250 ms.
+// made returns the loads of a command line, with a window of 250 ms.
 func made(t *testing.T, args ...string) ([]sample.Load, loadFlags, error) {
 	t.Helper()
 	f := runFlags{window: 250 * time.Millisecond, loads: loadsOf(t, args...)}
@@ -35,8 +35,8 @@ func made(t *testing.T, args ...string) ([]sample.Load, loadFlags, error) {
 	return loads, f.loads, err
 }
 
-// Without options the loads are as they were before there were any: what files
-// and dry runs say of them, and how many threads they have.
+// Loads without options look as they did before options existed, in files and dry runs, and in
+// their number of threads.
 func TestDefaultLoads(t *testing.T) {
 	got, f, err := made(t, "--load", strings.Join(loadNames, ","))
 	want := []sample.Load{
@@ -54,7 +54,7 @@ func TestDefaultLoads(t *testing.T) {
 	}
 }
 
-// Each flag is an option of the loads that it is for.
+// Each flag sets an option of the loads that it belongs to.
 func TestFlagsOfLoads(t *testing.T) {
 	for _, tt := range []struct {
 		args    string
@@ -90,7 +90,7 @@ func TestFlagsOfLoads(t *testing.T) {
 	}
 }
 
-// What several loads have takes the same for all: the user gives it once.
+// A flag that several loads share takes the same values for all.
 func TestSharedFlagsAgree(t *testing.T) {
 	bounds := map[string]string{}
 	for _, name := range loadNames {
@@ -109,7 +109,7 @@ func TestSharedFlagsAgree(t *testing.T) {
 	}
 }
 
-// Many threads get longer visits, in which each has its turns; few do not.
+// Many threads get longer visits, in which each has its turns. A few do not.
 func TestTakeTurns(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -133,7 +133,7 @@ func TestTakeTurns(t *testing.T) {
 	}
 }
 
-// A window holds enough requests.
+// A rate with too few requests in the window is refused.
 func TestRatesThatAreRefused(t *testing.T) {
 	for rate, hint := range map[string]string{"0": "", "40": "", "39": "--window 1s", "0.5": "--window 20s"} {
 		_, _, err := made(t, "--load", "rr", "--rate", rate)
@@ -144,7 +144,7 @@ func TestRatesThatAreRefused(t *testing.T) {
 	}
 }
 
-// A crowd has none of the options that it cannot count.
+// A crowd lacks the options that it cannot measure.
 func TestCrowdsOptions(t *testing.T) {
 	for _, args := range []string{"", "--rate 0", "--bidir=false", "--streams 3"} {
 		f := loadsOf(t, strings.Fields(args)...)

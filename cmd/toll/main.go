@@ -1,9 +1,9 @@
 // Toll tells what a container network costs, proves it and explains it.
 //
-// It builds network modes side by side from the kernel's own parts, drives
-// real traffic over each in shuffled rounds, witnesses that the bytes took
-// the claimed path, and reports what each mode costs. docs/README.md is its
-// manual.
+//
+// It builds network modes side by side from the kernel's own parts, drives real traffic over each
+// in shuffled rounds, witnesses that the bytes took the claimed path, and reports what each mode
+// costs. docs/README.md is its manual.
 package main
 
 import (
@@ -17,13 +17,13 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
-	_ "github.com/bridgetoll/bridgetoll/internal/measure/worker/start" // a worker ends there
+	_ "github.com/bridgetoll/bridgetoll/internal/measure/worker/start" // runs workers, and exits in them
 )
 
-// env is what a command has of the outside.
+// env is what a command knows about its environment.
 type env struct {
 	stdout, stderr io.Writer
-	args           []string // the command line, without toll itself
+	args           []string // the command line, without the program's name
 }
 
 func main() {
@@ -34,11 +34,11 @@ func main() {
 	if err != nil {
 		os.Exit(internal(err))
 	}
-	os.Args = argv // what toll starts of itself is started with them, and is no plug-in
+	os.Args = argv // the parts that toll starts of itself get these arguments, and are no plug-in
 	os.Exit(start(os.Args[1:]))
 }
 
-// start runs toll, or the part of it that another toll started.
+// start runs toll, or the part of it that another toll started, and returns the exit code.
 func start(args []string) int {
 	if len(args) > 0 && args[0] == program.Arg {
 		return internal(program.Main(os.Stdin, os.Stdout))
@@ -78,8 +78,7 @@ type signaled struct{ syscall.Signal }
 
 func (s signaled) Error() string { return "stopped by signal: " + s.String() }
 
-// untilSignal returns a context that ends with the first signal that asks
-// the process to stop.
+// untilSignal returns a context that ends with the first signal that asks the process to stop.
 func untilSignal() (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -88,8 +87,8 @@ func untilSignal() (context.Context, context.CancelCauseFunc) {
 		if s, ok := (<-signals).(syscall.Signal); ok {
 			cancel(signaled{s})
 		}
-		// Not at once: without root there are two of us, and a terminal's
-		// Ctrl-C reaches the inner one twice.
+		// Wait before resetting: without root there are two tolls, and a Ctrl-C from a terminal
+		// reaches the inner one twice.
 		time.Sleep(time.Second)
 		signal.Reset() // from now on a signal ends the process
 	}()

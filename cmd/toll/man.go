@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// newMan is for packages: a page for each command.
+// newMan returns the command that writes a page for each command. Packages use it.
 func newMan() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",
@@ -32,15 +32,16 @@ func newMan() *cobra.Command {
 	}
 }
 
-// writeMan writes the pages, with the date of the build's commit: the same toll writes
-// the same pages.
+// writeMan writes the pages with the date of the build's commit, so that the same toll always
+// writes the same pages.
 func writeMan(root *cobra.Command, dir string) error {
 	date, err := time.Parse(time.RFC3339, stamped(debug.ReadBuildInfo()).time)
 	if err != nil {
 		date = time.Unix(0, 0).UTC()
 	}
 	source := "toll"
-	if release, _, other := strings.Cut(version, "-"); !other { // other versions are too long for a page's foot
+	// Other versions are too long for a page's footer.
+	if release, _, other := strings.Cut(version, "-"); !other {
 		source += " " + release
 	}
 	asMarkdown(root)
@@ -52,8 +53,8 @@ func writeMan(root *cobra.Command, dir string) error {
 	}, dir)
 }
 
-// asMarkdown makes the texts of c and its commands ones that mean themselves to what
-// reads them as Markdown.
+// asMarkdown escapes the texts of c and its commands, so that a Markdown reader shows them as they
+// are.
 func asMarkdown(c *cobra.Command) {
 	c.DisableAutoGenTag = true
 	c.Short, c.Long = escape(c.Short), escape(c.Long)
@@ -62,13 +63,13 @@ func asMarkdown(c *cobra.Command) {
 	}
 }
 
-// escape keeps indented lines, such as lists of exit codes, as they are.
+// escape keeps indented lines as they are, such as lists of exit codes.
 func escape(text string) string {
 	special := strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, "`", "\\`")
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
 		if strings.HasPrefix(l, "  ") {
-			lines[i] = "    " + l // Markdown's code
+			lines[i] = "    " + l // a Markdown code block
 		} else {
 			lines[i] = special.Replace(l)
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Each command that users see has a page with its flags and examples as they are.
+// Each command that users see has a page with its flags and examples.
 func TestMan(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "man1")
 	var out bytes.Buffer
@@ -20,7 +20,7 @@ func TestMan(t *testing.T) {
 	for _, c := range root.Commands() {
 		name := strings.ReplaceAll(c.CommandPath(), " ", "-") + ".1"
 		page, err := os.ReadFile(filepath.Join(dir, name))
-		if c.Hidden || !c.IsAvailableCommand() { // a topic of help is no command
+		if c.Hidden || !c.IsAvailableCommand() { // a help topic is no command
 			if err == nil {
 				t.Errorf("%s is of a hidden command", name)
 			}
@@ -39,7 +39,7 @@ func TestMan(t *testing.T) {
 	}
 }
 
-// plain is roff with the characters that its escapes stand for.
+// plain replaces roff's escapes by their characters.
 func plain(roff string) string {
 	return strings.NewReplacer(`\-`, "-", `\(aq`, "'", `\e`, `\`, `\&`, "", `\\`, `\`).Replace(roff)
 }
@@ -51,7 +51,7 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// Shells complete toll's words by scripts that toll writes.
+// toll writes the scripts for shells to complete its words.
 func TestCompletionScripts(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		var out bytes.Buffer

@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/kubernetes"
 )
 
-// newKubernetes has what prepares a cluster; --on kubernetes measures there.
+// newKubernetes returns the command that prepares a cluster. --on kubernetes measures there.
 func newKubernetes(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "kubernetes",

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the output of the manual's examples anew")
 
-// manual are the pages under docs.
+// manual returns the pages under docs, by name.
 func manual(t *testing.T) (pages map[string]string) {
 	t.Helper()
 	pages = map[string]string{}
@@ -38,12 +38,12 @@ func manual(t *testing.T) (pages map[string]string) {
 
 var example = regexp.MustCompile("(?ms)^```console\n\\$ (toll[^\n]*)\n(.*?)^```$")
 
-// beats are the lines that say how far a run is.
+// beats matches the progress lines of a run.
 var beats = regexp.MustCompile(`(?m)^toll: \d+ of \d+ s, .*\n`)
 
-// TestManual runs every `$ toll …` example of the manual, for one round instead of
-// those that it says. The output must have the manual's shape; figures, which verdict it
-// is and the order of rows are the machine's.
+// TestManual runs every `$ toll …` example of the manual, with one round instead of the stated
+// number. The output must have the manual's shape. Figures, verdicts and the order of rows may
+// differ.
 func TestManual(t *testing.T) {
 	t.Parallel()
 	if !mayBuild() {
@@ -58,7 +58,7 @@ func TestManual(t *testing.T) {
 		found := example.FindAllStringSubmatch(text, -1)
 		if examples += len(found); len(found) > 0 {
 			t.Run(strings.TrimSuffix(filepath.Base(page), ".md"), func(t *testing.T) {
-				if !*update { // its figures are to be seen
+				if !*update { // with -update, the figures are to be printed
 					inLabs(t)
 				}
 				runPage(t, bin, page, text, found)
@@ -70,12 +70,11 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// runPage runs the examples of a page of the manual.
 func runPage(t *testing.T, bin, page, text string, examples [][]string) {
 	for _, e := range examples {
 		args := strings.Fields(e[1])[1:]
 		if at := slices.Index(args, "--rounds") + 1; at > 0 && !*update {
-			args[at] = "1" // more only make numbers and verdicts surer, which are not compared
+			args[at] = "1" // more rounds only narrow figures and verdicts, which are not compared
 			args = append(args, "--window", "60ms")
 		}
 		if slices.Contains(args, "--save") {
@@ -101,7 +100,7 @@ func runPage(t *testing.T, bin, page, text string, examples [][]string) {
 	}
 }
 
-// Links between the documents lead somewhere.
+// Links between the documents work.
 func TestManualLinks(t *testing.T) {
 	pages := manual(t)
 	for _, p := range []string{"../../README.md", "../../ARCHITECTURE.md", "../../CONTRIBUTING.md", "../../SECURITY.md"} {
@@ -131,7 +130,7 @@ func TestManualLinks(t *testing.T) {
 	}
 }
 
-// anchors are those of a page's headings, as GitHub makes them.
+// anchors returns the anchors of a page's headings, as GitHub makes them.
 func anchors(text string) []string {
 	var out []string
 	drop := regexp.MustCompile(`[^\p{L}\p{N} _-]`)
@@ -141,7 +140,7 @@ func anchors(text string) []string {
 	return out
 }
 
-// The manual's tables of flags must be those of the commands.
+// The manual's tables of flags match the commands.
 func TestManualNamesEveryFlag(t *testing.T) {
 	text := strings.Join(slices.Collect(maps.Values(manual(t))), "")
 	var out bytes.Buffer

@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// The page about choosing a mode has every mode, with all of its paths as the catalogue
-// has them and no others.
+// The page about choosing a mode shows every mode with all its paths in the catalogue, and no
+// others.
 func TestManualPictures(t *testing.T) {
 	const page = "../../docs/choosing-a-mode.md"
 	text, err := os.ReadFile(page)
@@ -55,7 +55,7 @@ func TestManualPictures(t *testing.T) {
 		var want []string
 		for _, r := range m.Routes {
 			if r.OnRequest() {
-				continue // as over IPv4, but for what its paragraph says
+				continue // as over IPv4, except for what its paragraph says
 			}
 			var hops []string
 			for _, h := range r.Hops {
@@ -69,11 +69,11 @@ func TestManualPictures(t *testing.T) {
 	}
 }
 
-// Every command line that the manual shows without its output is one that toll
-// understands, with its flags and what they say.
+// toll understands every command line that the manual shows without output, with its flags and
+// their values.
 func TestManualCommands(t *testing.T) {
 	pages := manual(t)
-	t.Chdir(t.TempDir()) // for what they write
+	t.Chdir(t.TempDir()) // for the files that they write
 	remark := regexp.MustCompile(`\s{3,}.*`)
 	checked := 0
 	for page, text := range pages {
@@ -83,7 +83,7 @@ func TestManualCommands(t *testing.T) {
 				l = strings.TrimPrefix(strings.TrimPrefix(l, "$ "), "sudo ")
 				args := strings.Fields(l)
 				if len(args) == 0 || args[0] != "toll" || strings.ContainsAny(l, "…·'|<>()") || strings.HasSuffix(l, "\\") {
-					continue // the shell's, or cut short
+					continue // a shell's syntax, or shortened
 				}
 				c, rest, err := newRoot(env{}).Find(args[1:])
 				if err != nil {
@@ -91,7 +91,8 @@ func TestManualCommands(t *testing.T) {
 					continue
 				}
 				checked++
-				if c.Flags().Lookup("dry-run") == nil || slices.Contains(args, "--format") { // not every format is one of plans
+				// Not every format can print a plan.
+				if c.Flags().Lookup("dry-run") == nil || slices.Contains(args, "--format") {
 					if err := c.ParseFlags(rest); err != nil {
 						t.Errorf("%s: %s: %v", page, l, err)
 					}
@@ -109,7 +110,7 @@ func TestManualCommands(t *testing.T) {
 	}
 }
 
-// plainBlocks are the blocks of a page whose fence names no language.
+// plainBlocks returns the blocks of a page whose fence names no language.
 func plainBlocks(text string) (out []string) {
 	fence, block := "", ""
 	for l := range strings.Lines(text) {

@@ -26,15 +26,15 @@ import (
 
 // meshFlags are the flags that only a mesh has.
 type meshFlags struct {
-	mode   string   // or two, by commas
+	mode   string   // one, or two with a comma
 	labels []string // keys
 	sweeps int
 	atOnce int
-	swarm  swarmFlags // nodes and image are those of a Kubernetes cluster, too
+	swarm  swarmFlags // a Kubernetes cluster uses its nodes and image, too
 	kube   kubernetesFlags
 	peers  meshPeers
 
-	ofSwarm, ofKube, ofPeers *pflag.FlagSet // the flags of these
+	ofSwarm, ofKube, ofPeers *pflag.FlagSet // the flags of each
 }
 
 func newMesh(e env) *cobra.Command {
@@ -99,7 +99,6 @@ this one. toll starts itself there by ssh, and the machines dial each other.`,
 	return c
 }
 
-// addMeshLoads adds the flags of the loads of a mesh.
 func (f *runFlags) addMeshLoads(fl *pflag.FlagSet) {
 	takes := []string{workload.RR, workload.Bulk}
 	fl.StringSliceVar(&f.loads.kinds, "load", takes, "the traffic: rr (request/response), bulk (TCP stream, in both directions)")
@@ -109,7 +108,7 @@ func (f *runFlags) addMeshLoads(fl *pflag.FlagSet) {
 	})
 }
 
-// addSweeps adds when to stop, and where the results go.
+// addSweeps adds the flags for when to stop and where the results go.
 func (f *runFlags) addSweeps(fl *pflag.FlagSet, m *meshFlags) {
 	f.addRounds(fl)
 	fl.Var(wholeFlag(&m.sweeps, 0, 0, unlimited[int]()), "sweeps", "visit every pair this many times, regardless of budget and precision")
@@ -133,7 +132,7 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pfla
 		}
 		between = append(between, spec)
 	}
-	// What no nodes can mend is said before any is asked.
+	// Report errors that no set of nodes could mend before asking any node.
 	req.Nodes = []sample.Node{{Name: "one"}, {Name: "another"}}
 	if _, err := plan.Mesh(req); err != nil {
 		return badMesh(err)
@@ -176,7 +175,8 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pfla
 	return f.measure(ctx, e, engine.Config{Plan: p, Builders: []path.Builder{s}})
 }
 
-// inMesh are the names of the nodes that have an agent; the error is why there are too few.
+// inMesh returns the names of the nodes that have an agent, or an error if there are fewer than
+// two.
 func inMesh(nodes []sample.Node, without map[string]error) (with []string, err error) {
 	if len(nodes)-len(without) < 2 {
 		for _, err := range without {
@@ -191,7 +191,8 @@ func inMesh(nodes []sample.Node, without map[string]error) (with []string, err e
 	return with, nil
 }
 
-// meshModes are the request's, first the one that is held against the other.
+// meshModes returns the request's modes. The second one, if any, is what the first is compared
+// with.
 func meshModes(r plan.MeshRequest) []mode.Name {
 	if r.Beside == "" {
 		return []mode.Name{r.Mode}
@@ -199,7 +200,7 @@ func meshModes(r plan.MeshRequest) []mode.Name {
 	return []mode.Name{r.Mode, r.Beside}
 }
 
-// parseMeshModes reads --mode: one, or two of which one is host.
+// parseMeshModes reads --mode: one mode, or two of which one is host.
 func parseMeshModes(text string) (name, beside mode.Name, err error) {
 	const example = "--mode pod, --mode host or --mode pod,host"
 	words := strings.Split(text, ",")
@@ -218,8 +219,8 @@ func parseMeshModes(text string) (name, beside mode.Name, err error) {
 	return name, beside, nil
 }
 
-// meshLabels are the keys of labels that tell the nodes apart, as they are shown: the larger place
-// first, then those that were named.
+// meshLabels returns the label keys that tell the nodes apart: the larger place first, then the
+// keys that the user named.
 func (m *meshFlags) meshLabels(nodes []sample.Node) (keys []string) {
 	for _, key := range append(kubernetes.PlaceLabels(), m.labels...) {
 		has := slices.ContainsFunc(nodes, func(n sample.Node) bool { return n.Labels[key] != "" })
@@ -230,7 +231,8 @@ func (m *meshFlags) meshLabels(nodes []sample.Node) (keys []string) {
 	return keys
 }
 
-// unseen says which hops nobody could read on the path between the first two nodes that have one, and why.
+// unseen returns which hops could not be read, and why, on the first path that can be built between
+// two neighbouring nodes.
 func unseen(ctx context.Context, s path.Builder, spec path.Spec, nodes []string) (string, error) {
 	for i := range nodes[1:] {
 		spec.Server, spec.Client = nodes[i], nodes[i+1]
@@ -246,12 +248,12 @@ func badMesh(err error) error {
 	return usage(err, cmp.Or((&failure{err: err}).Hint(), "see toll mesh --help"))
 }
 
-// checkMesh checks the path between two of the nodes, and between others if one of
-// them lacks something: what one node lacks is not the mesh's.
+// checkMesh checks the path between two of the nodes, and then between others if it is unsupported
+// there, because a lack of one node does not rule out the mesh.
 func checkMesh(ctx context.Context, s interface {
 	Check(ctx context.Context, spec path.Spec) error
 }, between path.Spec, nodes []string) error {
-	const tries = 3 // of three nodes each pair
+	const tries = 3 // with three nodes, each pair
 	var first error
 	for i := range min(tries, len(nodes)) {
 		between.Server, between.Client = nodes[i], nodes[(i+1)%len(nodes)]
@@ -264,7 +266,7 @@ func checkMesh(ctx context.Context, s interface {
 	return first
 }
 
-// meshRequest reads the flags; the nodes come later.
+// meshRequest reads the flags. The nodes are added later.
 func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet) (r plan.MeshRequest, err error) {
 	if err := f.out.check(place{saveFlag, f.save}); err != nil {
 		return r, err
@@ -289,7 +291,7 @@ func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet) (r plan.MeshR
 	return r, nil
 }
 
-// on is where the nodes are, by the flags that were given. It reads these.
+// on returns the backend that has the nodes, chosen by the given flags. It also reads its flags.
 func (m *meshFlags) on(on []string, all *pflag.FlagSet) (string, error) {
 	if !all.Changed("on") && len(m.peers.hosts) > 0 {
 		on = []string{peer.Name}
@@ -330,7 +332,7 @@ func (m *meshFlags) on(on []string, all *pflag.FlagSet) (string, error) {
 	return peer.Name, cmp.Or(refuse(m.ofSwarm), refuse(m.ofKube), m.peers.check())
 }
 
-// backend is that of the nodes.
+// backend returns the backend of the nodes.
 func (m *meshFlags) backend(on string) cluster {
 	switch on {
 	case peer.Name:

@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// lacking are nodes that lack something, and ones that cannot be asked.
+// lacking has nodes that lack something (it), and nodes that cannot be asked (broken).
 type lacking struct{ it, broken []string }
 
 var errBroken = errors.New("the engine is gone")
@@ -30,7 +30,7 @@ func (l lacking) Check(_ context.Context, s path.Spec) error {
 	return nil
 }
 
-// A mesh is refused if the first nodes cannot be measured, and not because of one.
+// A mesh is refused if none of the first nodes can be measured, but not because of one node.
 func TestOneNodeThatLacksSomething(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -57,14 +57,14 @@ func TestOneNodeThatLacksSomething(t *testing.T) {
 	}
 }
 
-// A mesh some of whose nodes or links have no result says so by its exit code; one
-// visit that failed is made up for by the others.
+// If some nodes or links of a mesh have no result, the exit code says so. One failed visit is made
+// up for by the others.
 func TestExitCodeOfAMesh(t *testing.T) {
 	const refused = "connection refused"
 	for _, tt := range []struct {
 		name  string
 		fails func(sweep int, p sample.Pair) bool
-		left  string // the node that the engine knows to be gone
+		left  string // the node that the engine knows to have gone
 		code  int
 	}{
 		{"all-well", func(int, sample.Pair) bool { return false }, "", exitOK},
@@ -108,8 +108,8 @@ func TestExitCodeOfAMesh(t *testing.T) {
 	}
 }
 
-// A comparison some of whose paths broke and did not come back, as when an engine is
-// restarted, says so by its exit code; a visit that failed is made up for.
+// If some paths of a comparison broke and did not come back, as when an engine is restarted, the
+// exit code says so. A single failed visit is made up for.
 func TestExitCodeOfPathsThatBroke(t *testing.T) {
 	for bad, want := range map[int]int{0: exitOK, 1: exitOK, 3: exitCells, 7: exitCells, 8: exitCells} {
 		var records bytes.Buffer

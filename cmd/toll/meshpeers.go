@@ -17,21 +17,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// meshPeersFlag names the machines of a mesh without a swarm: an older form of the arguments.
+// meshPeersFlag names the machines of a mesh without a swarm. It is an older form of the arguments.
 const meshPeersFlag = "peers"
 
-// machineName matches what a machine may be called.
+// machineName matches the valid names of a machine.
 var machineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,39}$`)
 
-// meshPeers are the flags of a mesh of machines that ssh reaches.
+// meshPeers are the flags of a mesh of machines that are reached by ssh.
 type meshPeers struct {
 	hosts   []string
 	network string
 	how     peerHow
 
-	to    []peer.Host  // hosts, as understood
-	names []string     // what to call each, "": as it is written
-	in    netip.Prefix // network, as understood
+	to    []peer.Host  // hosts, parsed
+	names []string     // names of the machines; "": as written
+	in    netip.Prefix // network, parsed
 }
 
 func (f *meshPeers) add(fl *pflag.FlagSet) {
@@ -41,7 +41,6 @@ func (f *meshPeers) add(fl *pflag.FlagSet) {
 	f.how.add(fl)
 }
 
-// check reads the flags.
 func (f *meshPeers) check() error {
 	const example = "toll mesh localhost b rack2=me@c:2222, as for ssh"
 	if len(f.hosts) == 0 {
@@ -67,7 +66,7 @@ func (f *meshPeers) check() error {
 	return nil
 }
 
-// read reads one machine: [NAME=]HOST.
+// read parses one machine: [NAME=]HOST.
 func (f *meshPeers) read(word, example string) error {
 	name, host, named := strings.Cut(word, "=")
 	if !named {
@@ -84,7 +83,7 @@ func (f *meshPeers) read(word, example string) error {
 	}
 	for i, other := range f.to {
 		if name == "" && f.names[i] == "" {
-			continue // they are told apart by all that was written
+			continue // the whole text tells them apart
 		}
 		if mine := cmp.Or(name, h.Name); mine == cmp.Or(f.names[i], other.Name) {
 			return usage(fmt.Errorf("two machines are called %s", mine), "name them, as in other="+h.String())
@@ -101,8 +100,8 @@ func (f *meshPeers) backend() cluster {
 // cluster is a backend that has nodes.
 type cluster interface {
 	path.Builder
-	// Cluster brings an agent to each node and says what they are, and of those that get
-	// none why, by name.
+	// Cluster starts an agent on each node and returns the nodes. without holds, by name, the
+	// errors of the nodes that have no agent.
 	Cluster(context.Context) (nodes []sample.Node, without map[string]error, err error)
 	Close() error
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Of a mesh's plan, so many tournament rounds are printed, so many phases of each
-// and so many pairs of these.
+// The number of tournament rounds that a mesh's plan prints, of phases in each round, and of pairs
+// in each phase.
 const (
 	shownRounds = 5
 	shownPhases = 6
 	shownPairs  = 6
 )
 
-// meshSections are what a run of a mesh would do.
+// meshSections describes what a run of a mesh would do.
 func meshSections(p sample.Plan) []document.Section {
 	m := p.Mesh
 	n := len(m.Nodes)
@@ -53,7 +53,7 @@ func meshSections(p sample.Plan) []document.Section {
 	return []document.Section{head, first}
 }
 
-// phaseTable has the load and the first pairs of each phase.
+// phaseTable lists the load and the first pairs of each phase.
 func phaseTable(m *sample.Mesh, phases []plan.Phase) document.Table {
 	t := document.Table{Level: 2, Columns: []document.Column{{Width: 4}, {}}}
 	for _, ph := range phases {

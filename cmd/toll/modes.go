@@ -25,10 +25,10 @@ type modeInfo struct {
 	Usual   bool        `json:"usual"` // compared if no mode is named
 	Paths   []routeInfo `json:"paths"`
 	Apart   []apartInfo `json:"apart,omitempty"`
-	No6     string      `json:"no_ipv6,omitempty"` // why it has no path over IPv6
+	No6     string      `json:"no_ipv6,omitempty"` // why there is no path over IPv6
 }
 
-// apartInfo is a placement from which the mode cannot be reached anywhere.
+// apartInfo is a placement that has no path to the mode.
 type apartInfo struct {
 	From   string `json:"from"`
 	Why    string `json:"why"`
@@ -39,7 +39,7 @@ type routeInfo struct {
 	From    string   `json:"from"`
 	To      string   `json:"to"`
 	Hops    []string `json:"hops"`
-	Or      []string `json:"or_hops,omitempty"` // of an engine with the other setting of userland-proxy, or to address6 with IPv6 on all networks
+	Or      []string `json:"or_hops,omitempty"` // with the engine's other setting of userland-proxy, or to address6 with IPv6 on all networks
 	Here    bool     `json:"can_be_built_here"`
 	Missing string   `json:"missing,omitempty"`
 	Remedy  string   `json:"remedy,omitempty"`
@@ -94,8 +94,7 @@ func noArguments(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// checkModes checks every path of the modes called names; of all modes if
-// there are none.
+// checkModes checks every path of the named modes, or of all modes if names is empty.
 func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []modeInfo {
 	var out []modeInfo
 	for _, m := range mode.All() {
@@ -123,7 +122,7 @@ func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []modeIn
 		}
 		out = append(out, info)
 	}
-	printable.Fields(&out) // what an engine says is missing
+	printable.Fields(&out) // includes what an engine reports as missing
 	return out
 }
 
@@ -135,7 +134,7 @@ func kinds(r mode.Route) []string {
 	return out
 }
 
-// modesDocument is a section for each mode.
+// modesDocument returns a document with a section for each mode.
 func modesDocument(list []modeInfo) document.Document {
 	d := document.Document{Kind: document.ModeList, Value: list}
 	for _, m := range list {
@@ -144,7 +143,7 @@ func modesDocument(list []modeInfo) document.Document {
 	return d
 }
 
-// joined are the paths, of which those that have the same hops from one placement are one, by placement.
+// joined merges paths that have the same hops from the same placement, and sorts them by placement.
 func joined(paths []routeInfo) []routeInfo {
 	var out []routeInfo
 	for _, p := range paths {
@@ -212,7 +211,7 @@ func modeSection(m modeInfo) document.Section {
 	return out
 }
 
-// reasons are what has the same reason, in the order in which these came.
+// reasons groups items by reason, in the order in which the reasons were added.
 type reasons []struct {
 	why string
 	of  []string

@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
 )
 
-// What of a mode is not here is said by reason, each once.
+// Paths of a mode that cannot be built are grouped by reason, each printed once.
 func TestModesByReason(t *testing.T) {
 	const far = "docker has only this machine"
 	var out bytes.Buffer

@@ -21,14 +21,13 @@ import (
 type outputFlags struct {
 	format formatFlag
 	file   string
-	force  bool     // overwrite files
-	to     *os.File // a pipe, a device; nil: the standard output, a file, or not yet open
+	force  bool     // overwrite existing files
+	to     *os.File // an open pipe or device; nil: the standard output, a file, or not yet open
 	close  func() error
 	// details asks for the whole report.
 	details bool
 }
 
-// add adds the flags of a command that prints such documents.
 func (o *outputFlags) add(fl *pflag.FlagSet, kind document.Kind) {
 	o.format = formatFlag{show.Formats()[0].Name, kind}
 	fl.Var(&o.format, formatName, either(show.FormatsOf(kind)))
@@ -41,7 +40,7 @@ func (o *outputFlags) addDetails(fl *pflag.FlagSet) {
 	fl.BoolVar(&o.details, "details", false, "also print CPU time, percentiles, paths and all warnings")
 }
 
-// printReport prints a judged run: its summary, unless details are asked for.
+// printReport prints a judged run: its summary, or the whole report with details.
 func (o *outputFlags) printReport(e env, r judge.Report) error {
 	if o.details {
 		return o.print(e, show.Report(r))
@@ -49,7 +48,7 @@ func (o *outputFlags) printReport(e env, r judge.Report) error {
 	return o.print(e, show.Summary(r))
 }
 
-// check checks the flags of a command that has these other files.
+// check checks the flags. others are the command's other files.
 func (o *outputFlags) check(others ...place) error {
 	if err := o.format.check(o.format.kind); err != nil {
 		return err
@@ -62,8 +61,8 @@ func (o *outputFlags) check(others ...place) error {
 
 const outputFlag = "output"
 
-// open opens what is no regular file, and tries those that are, so that a place that cannot
-// be written is known before anything is measured. write opens it if nobody did.
+// open opens an output that is not a regular file, and only checks a regular file, so that errors
+// show before the measurement. write calls it if nothing else has.
 func (o *outputFlags) open(e env) (err error) {
 	switch {
 	case o.file == "" || o.to != nil:
@@ -75,7 +74,7 @@ func (o *outputFlags) open(e env) (err error) {
 	return unwritten(err)
 }
 
-// unwritten is the failure of a place that cannot be written.
+// unwritten turns an error of writing the output into a failure.
 func unwritten(err error) error {
 	if err == nil || errors.As(err, new(*failure)) {
 		return err
@@ -83,7 +82,7 @@ func unwritten(err error) error {
 	return &failure{exitFailed, fmt.Errorf("write output: %w", err), "give --output a writable path"}
 }
 
-// write gives f the place to print to. A file is there when it is complete.
+// write calls f with the writer to print to. A file appears only when it is complete.
 func (o *outputFlags) write(e env, f func(io.Writer) error) (err error) {
 	if err := o.open(e); err != nil {
 		return err
@@ -101,7 +100,7 @@ func (o *outputFlags) write(e env, f func(io.Writer) error) (err error) {
 	return unwritten(replace(o.file, b.Bytes(), o.force))
 }
 
-// print prints a document in the format that was asked for.
+// print prints a document in the chosen format.
 func (o *outputFlags) print(e env, d document.Document) error {
 	if err := o.format.check(d.Kind); err != nil {
 		return err
@@ -115,10 +114,10 @@ func (o *outputFlags) print(e env, d document.Document) error {
 	return o.write(e, func(w io.Writer) error { return f.Write(w, d, opts) })
 }
 
-// printing is told of each document before it is printed; tests lay it out in other widths.
+// printing is called with each document before it is printed. Tests lay it out in other widths.
 var printing = func(document.Document) {}
 
-// either is words in a sentence: "a, b or c".
+// either joins words for a sentence: "a, b or c".
 func either(words []string) string {
 	last := len(words) - 1
 	if last < 1 {
@@ -129,8 +128,7 @@ func either(words []string) string {
 
 const formatName = "format"
 
-// formatFlag is the flag that names a format, of those that can write what the command
-// prints.
+// formatFlag names a format, among those that can write what the command prints.
 type formatFlag struct {
 	name string
 	kind document.Kind
@@ -152,8 +150,8 @@ func (f *formatFlag) check(k document.Kind) error {
 	return nil
 }
 
-// colored reports whether w is a terminal whose user did not ask for plain
-// text (https://no-color.org).
+// colored reports whether w is a terminal whose user did not ask for plain text
+// (https://no-color.org).
 func colored(w io.Writer) bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(w)
 }
@@ -163,8 +161,8 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// terminalWidth is how many columns w has if it is a terminal; else what every one
-// has.
+// terminalWidth returns the number of columns of w, or a width that every terminal has if w is
+// none.
 func terminalWidth(w io.Writer) int {
 	const usual = 80
 	if f, ok := w.(*os.File); ok {

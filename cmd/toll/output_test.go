@@ -10,8 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show"
 )
 
-// Every command that has a --format offers the registered ones, in its help and to the
-// shell, and refuses others with their names.
+// Every command with a --format offers the registered formats in its help and to the shell, and
+// names them when it refuses others.
 func TestFormatsAreTheRegistered(t *testing.T) {
 	all := make([]string, len(show.Formats()))
 	for i, f := range show.Formats() {

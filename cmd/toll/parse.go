@@ -11,17 +11,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
-// parseOne reads a word of a closed list; the error names the list.
+// parseOne parses a word of a closed list. The error names the list.
 func parseOne[T any](word string, parse func(string) (T, error)) (T, error) {
 	v, err := parse(word)
 	if err != nil {
-		return v, usage(err, "") // the error knows
+		return v, usage(err, "") // the error has its hint
 	}
 	return v, nil
 }
 
-// parseAll reads words of a closed list; the same word twice counts once. The error
-// names all that are unknown.
+// parseAll parses words of a closed list. Repeated words count once. The error names all unknown
+// words.
 func parseAll[T comparable](words []string, parse func(string) (T, error)) ([]T, error) {
 	var out []T
 	var unknown *suggest.UnknownError
@@ -36,7 +36,7 @@ func parseAll[T comparable](words []string, parse func(string) (T, error)) ([]T,
 				unknown.Words = append(unknown.Words, u.Words...)
 			}
 		case err != nil:
-			return nil, usage(err, "") // the error knows
+			return nil, usage(err, "") // the error has its hint
 		case !slices.Contains(out, v):
 			out = append(out, v)
 		}
@@ -50,7 +50,7 @@ func parseAll[T comparable](words []string, parse func(string) (T, error)) ([]T,
 // allModes is the word for every mode.
 const allModes = "all"
 
-// parseModes reads modes; all are those of the backends.
+// parseModes parses modes. "all" means those of the backends called on.
 func parseModes(words, on []string) ([]mode.Name, error) {
 	if slices.Contains(words, allModes) {
 		return modesOn(on), nil
@@ -58,7 +58,7 @@ func parseModes(words, on []string) ([]mode.Name, error) {
 	return parseAll(words, mode.ParseName)
 }
 
-// tuneWords are the tunes as help texts list them.
+// tuneWords lists the tunes for help texts.
 var tuneWords = strings.Join(mode.Forms(), ", ")
 
 func parseWire(s string) (sample.Wire, error) { return parseOne(s, lab.ParseWire) }

@@ -21,11 +21,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// probe is the little traffic that `toll path` sends: enough to tell the
-// load's packets from an ARP request.
+// probe is the small load that `toll path` sends: enough to tell the load's packets from an ARP
+// request.
 var probe = sample.Load{Kind: workload.RR, Options: workload.RROptions{Messages: workload.Messages{Request: 1000, Reply: 1000}}, Warmup: 0.03, Window: 0.2}
 
-// pathFlags are the flags of toll path.
 type pathFlags struct {
 	builderFlags
 
@@ -112,7 +111,7 @@ func (f *pathFlags) draw(ctx context.Context, e env, name string) error {
 	})
 }
 
-// oneVariant reads the tunes of a path, which is one variant only.
+// oneVariant parses the tunes of a path, which can have only one variant.
 func oneVariant(words []string) (mode.Tunes, error) {
 	variants, err := parseAll(words, mode.ParseTunes)
 	switch {
@@ -124,7 +123,7 @@ func oneVariant(words []string) (mode.Tunes, error) {
 	return variants[0], nil
 }
 
-// chooseRoute finds the route that the words name.
+// chooseRoute returns the route that the words name. By default it is the mode's first.
 func chooseRoute(name, from, to string, six bool) (path.Spec, error) {
 	var s path.Spec
 	n, err := parseOne(name, mode.ParseName)
@@ -162,16 +161,16 @@ func chooseRoute(name, from, to string, six bool) (path.Spec, error) {
 		}
 	}
 	hint := fmt.Sprintf("toll path %s --from %s", name, routes[0].From)
-	if routes[0].To != mode.ToContainer { // which is no choice
+	if routes[0].To != mode.ToContainer { // otherwise --to has no other value
 		hint += " --to " + string(routes[0].To)
 	}
 	return s, usage(fmt.Errorf("%s from %s is not dialled at %s", name, routes[0].From, to), hint)
 }
 
-// tries is how often a busy machine is asked: where packets go does not depend on it.
+// tries is the number of attempts on a busy machine. They do not change where packets go.
 const tries = 3
 
-// walk builds the path, visits it once and returns what was seen.
+// walk builds the path, visits it once and returns what it saw.
 func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*show.Trace, error) {
 	probe := probe
 	probe.Warmup += workload.Settled * w.RoundTrip()
@@ -197,7 +196,7 @@ func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*sho
 		if err != nil {
 			return nil, err
 		}
-		v := f.Visits[len(f.Visits)-1] // a failed one was made again
+		v := f.Visits[len(f.Visits)-1] // a failed visit was repeated
 		switch {
 		case v.Failure == "":
 			return &show.Trace{Path: f.Header.Paths[0], Visit: v, Cards: f.Header.Environment.Cards}, nil
@@ -207,7 +206,7 @@ func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*sho
 	}
 }
 
-// visitOnce makes a run of one round, whose visit may have failed.
+// visitOnce makes a run of one round. Its visit may have failed.
 func visitOnce(ctx context.Context, c engine.Config) (*sample.File, error) {
 	var records bytes.Buffer
 	c.Out = sample.NewWriter(&records)

@@ -20,7 +20,7 @@ import (
 // patientEnv makes the toll of this binary patient.
 const patientEnv = "TOLL_TEST_PATIENT"
 
-// patient runs toll, and again with more rounds if the machine was too busy.
+// patient runs toll, and repeats the run with more rounds if the machine was too busy.
 func patient(args []string) int {
 	os.Unsetenv(patientEnv)
 	self, err := os.Executable()
@@ -40,7 +40,7 @@ func patient(args []string) int {
 		if code == exitOK || i == tries || !tooBusy(report) || !moreRounds(args) {
 			os.Stdout.Write(out.Bytes())
 			os.Stderr.Write(errOut.Bytes())
-			if code != exitOK { // of a script that is logged
+			if code != exitOK { // for a logged script
 				fmt.Fprint(os.Stderr, outputOf(args))
 			}
 			return code
@@ -50,7 +50,7 @@ func patient(args []string) int {
 	}
 }
 
-// runPatiently runs a binary to its end, and again so.
+// runPatiently runs a binary to its end, and repeats it in the same way.
 func runPatiently(t *testing.T, bin string, user *syscall.Credential, args ...string) (r *tollRun, code int) {
 	t.Helper()
 	const limit = 3 * patience
@@ -65,28 +65,28 @@ func runPatiently(t *testing.T, bin string, user *syscall.Credential, args ...st
 	}
 }
 
-// rerunsEnv names the file that gets a line for each run that is made again; make test
-// prints it. Scripts run toll in processes of its own, so a counter would not do.
+// rerunsEnv names the file that gets a line for each repeated run; make test prints it. Scripts run
+// toll in separate processes, so a counter would not do.
 const rerunsEnv = "TOLL_TEST_RERUNS"
 
-// mostReruns is how many runs a busy machine may spoil, of some ninety; more of them
-// are another fault. An idle one of two cores spoils three.
+// mostReruns is the largest number of runs, of some ninety, that a busy machine may spoil. More
+// point to another fault. On an idle machine with two cores it is three.
 const mostReruns = 20
 
-// noteRerun notes a run that is made again, and what its report says of the machine.
+// noteRerun records a repeated run, and what its report says about the machine.
 func noteRerun(args []string, report string) {
 	f, err := os.OpenFile(os.Getenv(rerunsEnv), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
-		panic(err) // a rerun that nobody counts hides a fault
+		panic(err) // an uncounted rerun would hide a fault
 	}
 	defer f.Close()
 	fmt.Fprintf(f, "toll %s: %s\n", strings.Join(args, " "), disturbed.FindString(strings.Join(strings.Fields(report), " ")))
 }
 
-// disturbed matches what a report says of the first visit that a busy machine spoilt.
+// disturbed matches what a report says about the first visit that a busy machine spoilt.
 var disturbed = regexp.MustCompile(`.{0,60}(the machine was too busy:|the load ended before the window did).{0,80}`)
 
-// countReruns says which runs were made again, and reports whether they are few enough.
+// countReruns prints which runs were repeated, and reports whether they are few enough.
 func countReruns(w io.Writer, noted string) (few bool) {
 	n := strings.Count(noted, "\n")
 	if n > 0 {
@@ -95,7 +95,7 @@ func countReruns(w io.Writer, noted string) (few bool) {
 	return n <= mostReruns
 }
 
-// accounted runs the tests, counts the runs that were made again, and removes what was linked.
+// accounted runs the tests, counts the repeated runs, and removes the linked toll.
 type accounted struct{ *testing.M }
 
 func (m accounted) Run() int {
@@ -109,14 +109,14 @@ func (m accounted) Run() int {
 		os.Setenv(rerunsEnv, filepath.Join(dir, "reruns"))
 	}
 	code := m.M.Run()
-	noted, _ := os.ReadFile(os.Getenv(rerunsEnv)) // there is none without reruns
+	noted, _ := os.ReadFile(os.Getenv(rerunsEnv)) // there is no file without reruns
 	if !countReruns(os.Stdout, string(noted)) {
 		return max(1, code)
 	}
 	return code
 }
 
-// Reruns are noted with their arguments, and too many fail the tests.
+// Reruns are recorded with their arguments, and too many fail the tests.
 func TestReruns(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "reruns")
 	t.Setenv(rerunsEnv, file)
@@ -139,16 +139,15 @@ func TestReruns(t *testing.T) {
 	}
 }
 
-// tooBusy reports whether visits failed because a machine that others use kept
-// their loads off its CPUs: such a visit is no result, and the report says so. What
-// failed otherwise is not excused.
+// tooBusy reports whether visits failed because other programs kept the loads off the CPUs. Such a
+// visit is no result, and the report says so. Other failures are not excused.
 func tooBusy(report string) bool {
 	said := strings.Join(strings.Fields(report), " ")
 	busy := strings.Contains(said, "the machine was too busy") || strings.Contains(said, "the load ended before the window did")
 	return busy && !strings.Contains(said, "was not witnessed")
 }
 
-// outputOf is what is in the file that --output names, if there is one.
+// outputOf returns the content of the file that --output names, or "".
 func outputOf(args []string) string {
 	at := slices.Index(args, "--output") + 1
 	if at == 0 || at == len(args) {
@@ -158,8 +157,8 @@ func outputOf(args []string) string {
 	return string(b)
 }
 
-// moreRounds doubles the rounds that args ask for, so that each cell has more
-// chances; false if they ask for none.
+// moreRounds doubles the rounds in args, so that each cell has more chances. It returns false if
+// args do not set them.
 func moreRounds(args []string) bool {
 	at := slices.Index(args, "--rounds") + 1
 	if at == 0 || at == len(args) {
@@ -170,5 +169,5 @@ func moreRounds(args []string) bool {
 	return err == nil
 }
 
-// again are the arguments of a run that may have written its files.
+// again returns the arguments for repeating a run that may have written its files.
 func again(args []string) []string { return append(slices.Clone(args), "--"+forceFlag) }

@@ -14,7 +14,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// peerFlag is the flag that names the other machine.
 const peerFlag = "peer"
 
 // peerFlags are the flags of runs to another machine.
@@ -22,8 +21,8 @@ type peerFlags struct {
 	host, dial string
 	how        peerHow
 
-	to peer.Host  // host, as understood
-	at netip.Addr // dial, as understood
+	to peer.Host  // host, parsed
+	at netip.Addr // dial, parsed
 }
 
 func (f *peerFlags) add(fl *pflag.FlagSet, _ commandKind) {
@@ -32,7 +31,7 @@ func (f *peerFlags) add(fl *pflag.FlagSet, _ commandKind) {
 	f.how.add(fl)
 }
 
-// peerHow is how toll is started on machines that ssh reaches.
+// peerHow says how toll is started on machines that are reached by ssh.
 type peerHow struct {
 	binary string
 	sudo   bool
@@ -43,7 +42,6 @@ func (f *peerHow) add(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.sudo, "peer-sudo", false, "peer: run toll there as root, by sudo -n")
 }
 
-// check reads the flags.
 func (f *peerHow) check() error {
 	if f.binary == "" {
 		return nil
@@ -54,7 +52,6 @@ func (f *peerHow) check() error {
 	return nil
 }
 
-// check reads the flags.
 func (f *peerFlags) check() (err error) {
 	if f.host == "" {
 		return usage(errors.New("--on peer needs --peer"), "--peer [user@]HOST[:PORT], as for ssh")
@@ -81,7 +78,7 @@ func (f *peerFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder
 	return use(p)
 }
 
-// machine is the peer; check has read the flags.
+// machine returns the peer. check must have succeeded.
 func (f *peerFlags) machine() *peer.Peer {
 	return &peer.Peer{Host: f.to, Address: f.at, Binary: f.how.binary, Sudo: f.how.sudo, Version: version}
 }

@@ -14,22 +14,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// bothPins are the placements that a comparison measures unless told otherwise.
+// bothPins are the placements that a comparison measures by default.
 const bothPins = sample.PinFar + "," + sample.PinNear
 
 const pinHelp = "CPUs of client and server: far (one each), near (one for both), none (the scheduler's choice), or CLIENT,SERVER"
 
-// addPin adds --pin.
 func (f *runFlags) addPin(fl *pflag.FlagSet, pins string) {
 	fl.StringVar(&f.pin, "pin", pins, pinHelp)
 }
 
-// placeCPUs chooses the CPUs of a placement; tests without a kernel have their own.
+// placeCPUs chooses the CPUs of a placement. Tests without a kernel replace it.
 var placeCPUs = machine.Machine{}.Place
 
-// pinInto puts what --pin says into a request.
+// pinInto sets the placement of --pin in a request.
 func (f *runFlags) pinInto(r *plan.Request) (err error) {
-	if len(f.sweep.given) > 0 && !f.pinSet { // a curve for each mode is enough
+	if len(f.sweep.given) > 0 && !f.pinSet { // one curve for each mode is enough
 		f.pin = sample.PinFar
 	}
 	r.Pin = f.pin
@@ -44,11 +43,11 @@ func (f *runFlags) pinInto(r *plan.Request) (err error) {
 	return err
 }
 
-// pinHint is the hint of a --pin that cannot be understood.
+// pinHint is the hint for an invalid --pin.
 const pinHint = "--pin far, --pin near, --pin far,near, --pin none, or two CPU numbers: --pin 0,1"
 
-// pinnings returns the placements called names, far before near. Of a default, it leaves out
-// what cannot be had here.
+// pinnings returns the named placements, far before near. It leaves out those of the default that
+// are impossible here.
 func (f *runFlags) pinnings(names []string) (out []sample.Pinning, err error) {
 	for _, n := range names {
 		if n != sample.PinFar && n != sample.PinNear {

@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 )
 
-// place is a file that a command reads or writes besides --output, and how it was
-// named: a flag, or "" for an argument.
+// place is a file that a command reads or writes besides --output. flag is the flag that named it,
+// or "" for an argument.
 type place struct{ flag, name string }
 
-// apart refuses an --output that is a file of the command already, under whatever
-// name: one would destroy the other. Terminals, pipes and the like can be both, and
-// so can the standard output, wherever it goes: all write to it in turn.
+// apart refuses an --output that is already a file of the command under any name, because one would
+// destroy the other. Terminals, pipes and the standard output are allowed for both: writes go to
+// them in turn.
 func (o *outputFlags) apart(others []place) error {
 	for _, p := range others {
 		if o.file == "" || p.name == "" || !sameFile(o.file, p.name) || p.flag == saveFlag && isFile(os.Stdout, o.file) {
@@ -28,7 +28,7 @@ func (o *outputFlags) apart(others []place) error {
 	return nil
 }
 
-// sameFile reports whether both names lead to one regular file, or would.
+// sameFile reports whether both names lead to the same regular file, or would if it existed.
 func sameFile(output, other string) bool {
 	x, errX := os.Stat(output)
 	y, errY := stat(other)
@@ -38,7 +38,7 @@ func sameFile(output, other string) bool {
 	return os.IsNotExist(errX) && os.IsNotExist(errY) && resolved(output) == resolved(other)
 }
 
-// stat is what is there; "-" is the standard input.
+// stat is os.Stat, with "-" for the standard input.
 func stat(name string) (os.FileInfo, error) {
 	if name == "-" {
 		return os.Stdin.Stat()
@@ -46,17 +46,17 @@ func stat(name string) (os.FileInfo, error) {
 	return os.Stat(name)
 }
 
-// isFile reports whether the name is that of an open file.
+// isFile reports whether the name leads to the open file f.
 func isFile(f *os.File, name string) bool {
 	have, errHave := f.Stat()
 	want, errWant := os.Stat(name)
 	return errHave == nil && errWant == nil && os.SameFile(have, want)
 }
 
-// maxLinks is as many as the kernel follows.
+// maxLinks is the number of symbolic links that the kernel follows.
 const maxLinks = 40
 
-// links are a name and those that it leads to as a symbolic link, one after another.
+// links yields a name and then each target as it follows symbolic links.
 func links(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for range maxLinks {
@@ -76,8 +76,8 @@ func links(name string) iter.Seq[string] {
 	}
 }
 
-// resolved is the path of a file, which need not be there, without links: of its
-// directory's and of those that lead to it.
+// resolved returns the path of a file without symbolic links, in the name or in its directory. The
+// file need not exist.
 func resolved(name string) string {
 	for to := range links(name) {
 		name = to

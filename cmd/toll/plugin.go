@@ -14,19 +14,18 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// toll is a plug-in of the docker command when it is called by this name: docker then
-// has the command toll.
+// Called by this name, toll is a plug-in of the docker command, and docker has the command toll.
 const (
 	pluginName     = "docker-toll"
 	pluginCommand  = "toll"
-	pluginMetadata = "docker-cli-plugin-metadata" // how docker asks a file what it is
+	pluginMetadata = "docker-cli-plugin-metadata" // how docker asks a file for its metadata
 
-	dockerEnv       = "DOCKER_CLI_PLUGIN_ORIGINAL_CLI_COMMAND" // docker's own file: it started us
-	dockerSocketEnv = "DOCKER_CLI_PLUGIN_SOCKET"               // what it closes when we are to end
+	dockerEnv       = "DOCKER_CLI_PLUGIN_ORIGINAL_CLI_COMMAND" // docker's own executable: docker started toll
+	dockerSocketEnv = "DOCKER_CLI_PLUGIN_SOCKET"               // docker closes it when toll is to end
 )
 
-// asPlugin makes a command line that docker calls its plug-in with one of toll, with what
-// docker's own options say in the environment. Others stay as they are.
+// asPlugin turns a docker plug-in's command line into one of toll, and puts docker's own options
+// into the environment. It returns others unchanged.
 func asPlugin(argv []string) ([]string, error) {
 	if len(argv) == 0 || filepath.Base(argv[0]) != pluginName {
 		return argv, nil
@@ -58,9 +57,9 @@ func setenv(name, value string) error {
 	return os.Setenv(name, value)
 }
 
-// dockersOptions reads docker's own options, which come before the plug-in's command. It
-// returns the rest, nil if this is no such command line, and what they mean as
-// environment. Those of TLS are for daemons that toll does not speak to.
+// dockersOptions parses docker's own options, which come before the plug-in's command. It returns
+// the remaining arguments, nil if this is no such command line, and the options as environment
+// variables. Options for TLS are ignored: toll does not speak to such daemons.
 func dockersOptions(args []string) (rest []string, env map[string]string) {
 	fl := pflag.NewFlagSet("docker", pflag.ContinueOnError)
 	fl.SetInterspersed(false)
@@ -83,7 +82,7 @@ func dockersOptions(args []string) (rest []string, env map[string]string) {
 	if *config != "" {
 		env["DOCKER_CONFIG"] = *config
 	}
-	if *name != "" { // it counts more than the environment's DOCKER_HOST
+	if *name != "" { // it overrides DOCKER_HOST
 		env["DOCKER_CONTEXT"], env["DOCKER_HOST"] = *name, ""
 	}
 	if len(*hosts) > 0 {
@@ -92,7 +91,7 @@ func dockersOptions(args []string) (rest []string, env map[string]string) {
 	return fl.Args(), env
 }
 
-// printMetadata says to docker what this plug-in is.
+// printMetadata describes this plug-in to docker.
 func printMetadata(w io.Writer) error {
 	return json.NewEncoder(w).Encode(map[string]string{
 		"SchemaVersion":    "0.1.0",
@@ -103,15 +102,16 @@ func printMetadata(w io.Writer) error {
 	})
 }
 
-// endWithDocker cancels when the docker command closes its socket, or ends: so it passes
-// a signal on that did not come from the terminal of both.
+// endWithDocker calls cancel when the docker command closes its socket or exits. In this way docker
+// passes on a signal that did not come from the shared terminal.
 func endWithDocker(cancel context.CancelCauseFunc) error {
 	at := os.Getenv(dockerSocketEnv)
 	if at == "" {
 		return nil
 	}
 	conn, err := net.Dial("unix", at)
-	// Not for what toll starts: the socket is docker's to us, and in our network namespace.
+	// toll's own child processes must not see it: the socket is between docker and toll, in toll's
+	// network namespace.
 	if err := errors.Join(err, os.Unsetenv(dockerSocketEnv)); err != nil {
 		return err
 	}

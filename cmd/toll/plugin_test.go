@@ -95,8 +95,7 @@ func TestEndWithDocker(t *testing.T) {
 	}
 }
 
-// The docker command finds toll, shows it, runs it and completes its words. No daemon
-// is asked.
+// The docker command finds toll, lists it, runs it and completes its words. This asks no daemon.
 func TestDockerPlugin(t *testing.T) {
 	t.Parallel()
 	docker, err := exec.LookPath("docker")
@@ -151,7 +150,7 @@ func TestDockerPlugin(t *testing.T) {
 	}
 }
 
-// release is the first number of a docker command's version.
+// release returns the first number of a docker command's version.
 func release(t *testing.T, docker string) (n int) {
 	t.Helper()
 	out, err := exec.Command(docker, "--version").Output()

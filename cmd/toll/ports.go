@@ -65,8 +65,8 @@ It changes nothing. Without root it says what it could not see.`,
 	return c
 }
 
-// readPorts judges this machine's ports; one that was asked for is checked by
-// connecting. A results file, if there is one, is read before anything else.
+// readPorts judges this machine's ports. If port is not 0, it also connects to that port. A results
+// file, if given, is read first.
 func readPorts(c *cobra.Command, e env, port uint16, results, client string) (*ports.Report, error) {
 	from, err := parseClient(client)
 	if err != nil {
@@ -100,7 +100,7 @@ func readPorts(c *cobra.Command, e env, port uint16, results, client string) (*p
 	return r, nil
 }
 
-// parseClient reads the address of another machine.
+// parseClient parses the address of another machine.
 func parseClient(s string) (netip.Addr, error) {
 	if s == "" {
 		return netip.Addr{}, nil
@@ -112,7 +112,7 @@ func parseClient(s string) (netip.Addr, error) {
 	return a, nil
 }
 
-// parsePort reads a port of the command line; example is one that can be read.
+// parsePort parses a port; example is a valid command line for the hint.
 func parsePort(word, example string) (uint16, error) {
 	n, err := strconv.ParseUint(strings.TrimPrefix(word, ":"), 10, 16)
 	if err != nil || n == 0 {

@@ -12,14 +12,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// containers are one of each kind, by their options and what they listen on.
+// containers has one container of each kind: its options, and the address that it listens on.
 var containers = []string{
-	"web -p 8080:80 -p 8087:81 | :80", // 81 is side's
+	"web -p 8080:80 -p 8087:81 | :80", // side serves 81
 	"local -p 127.0.0.1:8081:80 | :80",
 	"six -p [::1]:8082:80 | :80",
-	"inner -p 8083:80 | 127.0.0.1:80",        // published, and listens to itself only
+	"inner -p 8083:80 | 127.0.0.1:80",        // published, but listens on loopback only
 	"udp -p 8084:80/udp -p 8085:81 | :81",    // a UDP port that nothing serves
-	"other -p 8086:80 --network small | :80", // of a network with a smaller MTU
+	"other -p 8086:80 --network small | :80", // on a network with a smaller MTU
 	"dual -p 8088:80 --network dual | :80",   // has IPv6
 	"mate --network dual | :9000",
 	"wide --network host | :7000",
@@ -28,7 +28,7 @@ var containers = []string{
 	"fight --network host | :7000",
 }
 
-// populate starts them all.
+// populate starts all containers.
 func populate(e *dockerHost, echo string) {
 	e.t.Helper()
 	e.run("docker", "import", "-c", "EXPOSE 9000", "-c", `ENTRYPOINT ["/echo"]`, echo+".tar", "echo")
@@ -44,7 +44,7 @@ func populate(e *dockerHost, echo string) {
 	e.neighbours = neighbours(e)
 }
 
-// listPorts is what `toll ports` says on the machine.
+// listPorts returns the report of `toll ports` on the machine.
 func listPorts(e *dockerHost, bin string, prefix ...string) *ports.Report {
 	e.t.Helper()
 	return reportOf(e, append(prefix, bin, "ports", "--format", "json")...)
@@ -60,7 +60,7 @@ func reportOf(e *dockerHost, args ...string) *ports.Report {
 	return &r
 }
 
-// rowsOf is the report as short text: port, address, server, holder.
+// rowsOf returns a report as short text: port, address, server, holder.
 func rowsOf(r *ports.Report) []string {
 	var out []string
 	for _, row := range r.Ports {
@@ -87,9 +87,9 @@ func checkRows(t *testing.T, r *ports.Report, want ...string) {
 	}
 }
 
-// The table is what connecting shows, with docker-proxy and without.
+// The table agrees with real connections, with docker-proxy and without.
 func TestPorts(t *testing.T) {
-	t.Parallel() // it waits for daemons
+	t.Parallel() // waits for daemons
 	bin, echo := binary(t), buildEcho(t)
 	for _, rules := range []string{iptables, nftables} {
 		t.Run(rules, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// What dockerd writes its rules with.
+// The backends with which dockerd writes its rules.
 const (
 	firewallFlag = "--firewall-backend"
 	iptables     = "iptables"
@@ -158,7 +158,7 @@ func withProxy(t *testing.T, bin, echo, flags string) {
 		}
 	}
 	t.Run("states", func(t *testing.T) { containerStates(e, t, bin, echo) })
-	if flags == "" { // Docker's nftables have no DOCKER-USER
+	if flags == "" { // Docker's nftables backend has no DOCKER-USER
 		t.Run("from", func(t *testing.T) {
 			fromContainers(e, t, bin)
 			ranInContainers(e, t, bin, echo)
@@ -182,7 +182,7 @@ func plantedTraps(e *dockerHost, t *testing.T, bin, echo string, native bool) {
 	traps := trapsOf(listPorts(e, bin))
 	says := map[string]string{ports.ProxyLoad: "1 connection open, with 160 MiB", ports.ReuseportTwins: "echo", ports.BridgeNFDrop: "br1",
 		ports.PublicLocalOnly: "1 connection open from loopback"}
-	if native { // which drops nothing but what goes to Docker's own bridges
+	if native { // it drops only traffic to Docker's own bridges
 		delete(says, ports.BridgeNFDrop)
 		if x, there := traps[ports.BridgeNFDrop]; there {
 			t.Errorf("%+v", x)
@@ -198,7 +198,7 @@ func plantedTraps(e *dockerHost, t *testing.T, bin, echo string, native bool) {
 		return x.Code == ports.ProxyLoad && slices.Contains(x.Ports, "8081/tcp") && strings.Contains(x.Evidence, "of a core now")
 	}
 	seen := false
-	for range 10 { // where others leave it little of a core
+	for range 10 { // other programs may leave it little of a core
 		seen = seen || slices.ContainsFunc(listPorts(e, bin).Traps, burns)
 	}
 	if !seen {
@@ -210,8 +210,8 @@ func plantedTraps(e *dockerHost, t *testing.T, bin, echo string, native bool) {
 	}
 }
 
-// administratorsRules are what people write into DOCKER-USER and around it: with each
-// of them every route is dialled. The other machine is 198.18.0.2.
+// administratorsRules adds rules that people write into DOCKER-USER and around it, and dials every
+// route with each. The other machine is 198.18.0.2.
 func administratorsRules(e *dockerHost, t *testing.T, bin, echo string) {
 	user := func(words ...string) []string { return append([]string{"DOCKER-USER"}, words...) }
 	for _, rule := range [][]string{
@@ -242,7 +242,7 @@ func administratorsRules(e *dockerHost, t *testing.T, bin, echo string) {
 	opened(e, t, bin, echo)
 }
 
-// opened has what toll ports says do its work: the rule before the one that blocks.
+// opened checks that the remedy of toll ports works: a rule before the one that blocks.
 func opened(e *dockerHost, t *testing.T, bin, echo string) {
 	about := []string{bin, "ports", "8080", "--client", "198.18.0.2", "--format", "json"}
 	e.run("iptables", "-I", "DOCKER-USER", "-s", "198.18.0.2", "-j", "DROP")
@@ -261,7 +261,7 @@ func opened(e *dockerHost, t *testing.T, bin, echo string) {
 	dialAll(e, echo, reportOf(e, bin, "ports", "--client", "198.18.0.2", "--format", "json"))
 }
 
-// containerStates are those in which a container does not serve what it publishes.
+// containerStates checks the states in which a container does not serve its published port.
 func containerStates(e *dockerHost, t *testing.T, bin, echo string) {
 	e.run("docker", "network", "create", "--internal", "shut")
 	e.run("docker", "run", "-d", "--name", "inside", "--network", "shut", "-p", "8090:80", "echo", "listen", ":80")
@@ -273,7 +273,8 @@ func containerStates(e *dockerHost, t *testing.T, bin, echo string) {
 	var r *ports.Report
 	var traps map[string]ports.Trap
 	starting := func(row ports.Row) bool { return row.Port == 8092 }
-	testwait.Met(patience, func() bool { // until one is made between two starts, when no proxy of its is there
+	// Until it is seen between two starts, when it has no proxy.
+	testwait.Met(patience, func() bool {
 		r = listPorts(e, bin)
 		traps = trapsOf(r)
 		return traps[ports.Restarting].Code != "" && !slices.ContainsFunc(r.Ports, starting)
@@ -290,7 +291,7 @@ func containerStates(e *dockerHost, t *testing.T, bin, echo string) {
 	dialAll(e, echo, r)
 }
 
-// onePort draws the routes and checks them.
+// onePort prints the routes of one port and checks them.
 func onePort(e *dockerHost, t *testing.T, bin string) {
 	out := e.run(bin, "ports", "8080")
 	for _, says := range []string{"8080/tcp on 0.0.0.0: served by web:80 (echo)", "dials 172.17.0.2:80", "another machine: DNAT", "127.0.0.1:8080: connected in", "[::1]:8080: connected in"} {
@@ -320,7 +321,8 @@ func onePort(e *dockerHost, t *testing.T, bin string) {
 			}
 		}
 	}
-	for _, port := range []string{"4", "8083", "8084"} { // nobody, a published port that nothing serves, UDP likewise
+	// Nothing there; a published port without a server; the same over UDP.
+	for _, port := range []string{"4", "8083", "8084"} {
 		out, err := e.try(bin, "ports", port)
 		if err == nil || !strings.Contains(err.Error(), "exit status 4") {
 			t.Errorf("port %s: %v\n%s", port, err, out)
@@ -328,7 +330,8 @@ func onePort(e *dockerHost, t *testing.T, bin string) {
 	}
 }
 
-// ordinaryUser sees sockets and proxies, and is told what is missing.
+// ordinaryUser checks that a user without rights sees sockets and proxies, and is told what is
+// missing.
 func ordinaryUser(e *dockerHost, t *testing.T, bin string) {
 	r := listPorts(e, bin, "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
 	checkRows(t, r, "8080/tcp 0.0.0.0 172.17.0.2:80 docker-proxy", "8082/tcp ::1 172.17.0.4:80 docker-proxy")
@@ -347,7 +350,7 @@ func ordinaryUser(e *dockerHost, t *testing.T, bin string) {
 	}
 }
 
-// A member of the group docker is told the names.
+// dockerGroup checks that members of the group docker see the names.
 func dockerGroup(e *dockerHost, t *testing.T, bin string) {
 	e.run("chmod", "666", "/var/run/docker.sock")
 	r := listPorts(e, bin, "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
@@ -357,7 +360,7 @@ func dockerGroup(e *dockerHost, t *testing.T, bin string) {
 	}
 }
 
-// noDockerSocket shows containers by their ids; the routes are the same.
+// noDockerSocket checks that containers show by their ids and that the routes stay the same.
 func noDockerSocket(e *dockerHost, t *testing.T, bin, echo string) {
 	r := listPorts(e, bin, "env", "DOCKER_HOST=unix:///nowhere")
 	id := e.run("docker", "inspect", "-f", "{{.Id}}", "web")
@@ -368,7 +371,7 @@ func noDockerSocket(e *dockerHost, t *testing.T, bin, echo string) {
 	dialAll(e, echo, r)
 }
 
-// NAT does it all, and dockerd keeps the ports.
+// withoutProxy tests an engine that uses only NAT. dockerd holds the ports.
 func withoutProxy(t *testing.T, bin, echo, flags string) {
 	e := startEngine(t, flags+"--userland-proxy=false")
 	populate(e, echo)

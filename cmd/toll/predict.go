@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// mostPredicted bounds how often an application does something.
+// mostPredicted is the largest number of times that an application does something.
 const mostPredicted = 1e9
 
 func newPredict(e env) *cobra.Command {
@@ -57,7 +57,8 @@ and the share of a core that N queries per second take. It shows its arithmetic.
 			p, err := predict.Judge(f, w)
 			if err != nil {
 				to := results
-				if errors.Is(err, predict.ErrSweep) || strings.HasPrefix(results, "@") { // which is worth keeping
+				// Such a run is worth keeping.
+				if errors.Is(err, predict.ErrSweep) || strings.HasPrefix(results, "@") {
 					to = "run.jsonl"
 				}
 				return &failure{exitBadFile, fmt.Errorf("%s: %w", results, err), "toll compare --load rr,bulk --save " + to + " measures what is needed"}

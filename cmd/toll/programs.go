@@ -43,7 +43,6 @@ func (f *programFlags) add(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.noRoot, "no-root", false, "run them as an ordinary user, in a user namespace: some servers refuse to run as root")
 }
 
-// Bounds of what the flags take.
 const (
 	maxSeconds = 3600
 	maxTimeout = 2 * time.Hour
@@ -109,7 +108,7 @@ a container's network. The client itself is this machine's program.`,
 	return c
 }
 
-// load makes the load of the flags, which go before what a recipe says.
+// load makes the load from the flags, which override a recipe's values.
 func (f *programFlags) load() (l sample.Load, err error) {
 	p := sample.Program{Ready: program.ReadyTCP}
 	if f.recipe != "" {
@@ -132,7 +131,7 @@ func (f *programFlags) load() (l sample.Load, err error) {
 	return f.finished(p)
 }
 
-// finished is the load of programs that were checked.
+// finished returns the load of programs that were checked.
 func (f *programFlags) finished(p sample.Program) (l sample.Load, err error) {
 	if len(f.metrics) > 0 {
 		if p.Gauges, err = parseMetrics(f.metrics); err != nil {
@@ -144,12 +143,12 @@ func (f *programFlags) finished(p sample.Program) (l sample.Load, err error) {
 	return sample.Load{Kind: workload.Exec, Options: workload.ExecOptions{Program: &p}, Window: float64(f.seconds)}, nil
 }
 
-// fromRecipe is the recipe's pair, whose programs must be there unless others
-// take their place.
+// fromRecipe returns the recipe's programs. They must be installed unless --server or --client
+// replaces one.
 func (f *programFlags) fromRecipe() (p sample.Program, err error) {
 	r, err := program.FindRecipe(f.recipe)
 	if err != nil {
-		return p, usage(err, "") // the error knows
+		return p, usage(err, "") // the error has its hint
 	}
 	if f.server == "" && f.client == "" {
 		if err := r.Check(); err != nil {
@@ -174,7 +173,7 @@ func (f *programFlags) check(p sample.Program) error {
 	return f.checkBoth(p)
 }
 
-// checkBoth refuses what no client can do.
+// checkBoth refuses flags that no client can satisfy.
 func (f *programFlags) checkBoth(p sample.Program) error {
 	switch {
 	case !hasAny(p.Client, "{host}", "{addr}"):

@@ -15,15 +15,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
 )
 
-// A pair of real programs, quick to start, and what they move: enough for the
-// hops to testify.
+// Two real programs that start quickly, and the data that they move: enough for the hops to
+// witness.
 const (
 	redisServer = `cd {dir} && exec redis-server --port {port} --bind '*' --protected-mode no --save '' --appendonly no`
 	redisCLI    = `redis-cli -h {host} -p {port} `
 	redisClient = `head -c 65536 /dev/zero | tr '\0' x | ` + redisCLI + `-x set k && ` + redisCLI + `get k | wc -c && echo keys $(` + redisCLI + `dbsize)`
 )
 
-// needRedis is for tests of a real pair of programs.
+// needRedis skips a test, or fails it, if redis is not installed.
 func needRedis(t *testing.T) {
 	t.Helper()
 	for _, p := range []string{"redis-server", "redis-cli"} {
@@ -33,7 +33,7 @@ func needRedis(t *testing.T) {
 	}
 }
 
-// judged is what of toll's JSON the tests look at.
+// judged is the part of toll's JSON that the tests check.
 type judged struct {
 	Cells []struct {
 		Mode, From, To string
@@ -54,14 +54,13 @@ func (r *tollRun) judged(t *testing.T) (j judged) {
 	return j
 }
 
-// TestRun is toll run as its users run it.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	bin := binary(t)
 	for _, c := range []struct {
 		name  string
 		test  func(t *testing.T, bin string)
-		waits bool // more than it measures
+		waits bool // waits more than it measures
 	}{
 		{"every-mode", runOverEveryMode, false},
 		{"failures", runFailures, true},
@@ -79,8 +78,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// The same pair of programs runs over every mode that can be built, and in each
-// its bytes take the path.
+// The same pair of programs runs over every mode that can be built, and its bytes take each mode's
+// path.
 func runOverEveryMode(t *testing.T, bin string) {
 	needRedis(t)
 	args := []string{"run", "all", "--from", "container,remote", "--rounds", "1", "--quiet", "--format", "json",
@@ -107,12 +106,12 @@ func runOverEveryMode(t *testing.T, bin string) {
 			planned++
 		}
 	}
-	const least = 25 // without those that many kernels lack
+	const least = 25 // without the modes that many kernels lack
 	if len(j.Cells) != planned || planned < least {
 		t.Errorf("%d of %d cells have a result", len(j.Cells), planned)
 	}
 	for _, c := range j.Cells {
-		const payload = 65536 + 1 // and a line's end
+		const payload = 65536 + 1 // plus a newline
 		if !c.Witnessed || c.Metrics["moved"].Median != payload || c.Metrics["moved"].Unit != "B" || c.Metrics["keys"].Median != 1 ||
 			c.Metrics["elapsed"].Median <= 0 {
 			t.Errorf("%s from %s to %s: %+v", c.Mode, c.From, c.To, c)
@@ -121,7 +120,7 @@ func runOverEveryMode(t *testing.T, bin string) {
 	r.gone(t)
 }
 
-// What goes wrong with the programs is said in their own last words, and soon.
+// Failures of programs are reported soon, with the programs' last output.
 func runFailures(t *testing.T, bin string) {
 	needRedis(t)
 	const nothing = "true # {host}"
@@ -132,7 +131,7 @@ func runFailures(t *testing.T, bin string) {
 		metric         string
 		code           int
 		failed         int      // cells
-		want           []string // in the reason of each
+		want           []string // in the reason of each cell
 	}{
 		{"missing-server", "host", "exec /no/such/server {port}", nothing, "", exitFailed, 1,
 			[]string{"server: it ended before it was ready (exit status 127); it said: ", "/no/such/server", "not found"}},
@@ -164,7 +163,7 @@ func runFailures(t *testing.T, bin string) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			besideLabs(t)
-			timeout := "20s" // of a busy machine
+			timeout := "20s" // for a busy machine
 			if strings.Contains(c.want[0], "within 3s") {
 				timeout = "3s"
 			}
@@ -190,13 +189,12 @@ func runFailures(t *testing.T, bin string) {
 	}
 }
 
-// A run that is stopped in its middle leaves no process and no file, whatever
-// its programs have left running.
+// A run that is stopped midway leaves no process and no file, whatever its programs leave running.
 func runStopped(t *testing.T, bin string) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		pathtest.SkipOrFail(t, "setsid is not installed: apt-get install util-linux")
 	}
-	// toll's own command line has theirs in it, but not the sums.
+	// toll's own command line contains the programs', but with the sums not evaluated.
 	const (
 		deaf   = `(trap '' TERM INT HUP; setsid sleep $((1000+1)) & setsid sleep $((1000+2))) & echo kept >{dir}/toll-test-file; : {port}; `
 		server = deaf + "echo up; exec sleep $((1000+3))"
@@ -208,7 +206,7 @@ func runStopped(t *testing.T, bin string) {
 		signal syscall.Signal
 		code   int
 		ready  string
-		wait   string // for a program of that command line
+		wait   string // for a program with this command line
 		more   []string
 	}{
 		{"root-SIGINT", nil, syscall.SIGINT, 130, "up", "sleep 1004", nil},
@@ -239,7 +237,7 @@ func runStopped(t *testing.T, bin string) {
 	}
 }
 
-// kept lists what programs may have left where {dir} is mounted for them.
+// kept lists the files that programs may have left where {dir} is mounted.
 func kept(t *testing.T) string {
 	t.Helper()
 	names, err := filepath.Glob("/dev/shm/toll-*")
@@ -249,10 +247,10 @@ func kept(t *testing.T) string {
 	return strings.Join(names, "\n")
 }
 
-// A keeper that is killed takes its visit along, not the run.
+// If a keeper is killed, its visit fails and the run goes on.
 func runWithKilledKeeper(t *testing.T, bin string) {
 	needRedis(t)
-	// By this seed the first visit is not the control's, whose failures are not listed.
+	// With this seed the first visit is not the control's, whose failures are not listed.
 	r := startToll(t, bin, nil, "run", "bridge", "--rounds", "4", "--seed", "1", "--quiet", "--format", "json", "--server", redisServer,
 		"--client", redisClient+"; sleep 0.2", "--metric", `moved:B=^(\d+)$`)
 	if err := syscall.Kill(r.find(t, "toll program"), syscall.SIGKILL); err != nil {
@@ -265,12 +263,12 @@ func runWithKilledKeeper(t *testing.T, bin string) {
 	r.gone(t)
 }
 
-// An ordinary user gets the same, from a user namespace and, for programs that
-// want no root, one more in it.
+// An ordinary user gets the same results from a user namespace, and from a second, nested one for
+// programs that refuse to run as root.
 func runAsOrdinaryUser(t *testing.T, bin string) {
 	needRedis(t)
 	dir := openDir(t)
-	// What is secret goes by the environment, which no file has.
+	// Secrets go through the environment, which no file records.
 	secret := []string{"TOLL_SECRET=open-sesame", bin}
 	const say = `[ ${#TOLL_SECRET} = 11 ] || { echo no secret >&2; exit 1; }; `
 	for _, c := range []struct {
@@ -314,7 +312,7 @@ func runAsOrdinaryUser(t *testing.T, bin string) {
 	}
 }
 
-// A recipe needs no more words.
+// A recipe needs no further arguments.
 func runRecipe(t *testing.T, bin string) {
 	needRedis(t)
 	r := startToll(t, bin, nobody, "run", "host", "--recipe", "redis", "--rounds", "1", "--quiet", "--format", "json")
@@ -331,7 +329,7 @@ func runRecipe(t *testing.T, bin string) {
 	r.gone(t)
 }
 
-// A recipe whose programs are not there says which packages have them.
+// If a recipe's programs are not installed, the error names their packages.
 func TestRecipeNotInstalled(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	var out, errOut bytes.Buffer

@@ -14,17 +14,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 )
 
-// progress is what a run says of itself on the standard error, between visits only: drawing
-// costs CPU. On a terminal it is one line, which is drawn anew; elsewhere a line of text
-// every beat seconds.
+// progress shows a run's progress on the standard error, only between visits because drawing costs
+// CPU time. On a terminal it redraws one line. Elsewhere it prints a line of text every beat
+// seconds.
 type progress struct {
-	w     io.Writer // a terminal; nil: none
-	plain io.Writer // what is none; nil: a terminal, or nothing is to be said
-	// standings are the ratios that are known so far; nil: not judged yet.
+	w     io.Writer // a terminal; nil: there is none
+	plain io.Writer // an output that is no terminal; nil: w is used, or nothing is printed
+	// standings returns the ratios that are known so far; nil: nothing was judged yet.
 	standings func() []standing
 	page      int     // of the ranking
-	turned    float64 // when that came, in s since the run's start
-	beaten    float64 // when the last line of text came, in s since the run's start
+	turned    float64 // when the page was turned, in s since the run's start
+	beaten    float64 // when the last line of text was printed, in s since the run's start
 }
 
 // beat is the time between two lines of text, in s.
@@ -40,7 +40,7 @@ func newProgress(w io.Writer, quiet bool) *progress {
 	return &progress{plain: w}
 }
 
-// drawable reports whether a line on w can be drawn anew, and somebody looks at it.
+// drawable reports whether a line on w can be redrawn and is likely to be seen.
 func drawable(w io.Writer) bool {
 	return isTerminal(w) && os.Getenv("TERM") != "dumb" && os.Getenv("CI") == ""
 }
@@ -69,8 +69,8 @@ func (p *progress) ranking() []standing {
 	return p.standings()
 }
 
-// progressLine is what a line of so many columns says of a run: how long it goes on at
-// most, and a page of the ratios so far or, as long as there are none, what comes next.
+// progressLine returns a line of at most the given number of columns: the maximum time left, and a
+// page of the ratios so far or, before there are any, the next step.
 func progressLine(s engine.Progress, ranking []standing, page, columns int) string {
 	columns-- // a full line would wrap
 	line := timeLeft(s, columns)
@@ -80,8 +80,7 @@ func progressLine(s engine.Progress, ranking []standing, page, columns int) stri
 	return cut(line+next(s), columns)
 }
 
-// timeLeft is the time that is left of a run at most, with a bar of what is over where there
-// is room for it.
+// timeLeft returns the maximum time left of a run, with a progress bar where there is room.
 func timeLeft(s engine.Progress, columns int) string {
 	const cells, roomy = 10, 60
 	left := fmt.Sprintf("%.0f s left · ", max(0, s.Total-s.Elapsed))
@@ -95,7 +94,7 @@ func timeLeft(s engine.Progress, columns int) string {
 	return fmt.Sprintf("[%s%s] %s", strings.Repeat("█", done), strings.Repeat("░", cells-done), left)
 }
 
-// beatLine is what a line of text says of a run.
+// beatLine returns the line of text that describes a run.
 func beatLine(s engine.Progress, ranking []standing) string {
 	line := fmt.Sprintf("toll: %.0f of %.0f s, %s", s.Elapsed, max(s.Elapsed, s.Total), next(s))
 	if groups := rankings(ranking); len(groups) > 0 {
@@ -112,7 +111,7 @@ func beatLine(s engine.Progress, ranking []standing) string {
 	return line
 }
 
-// next says what a run does next.
+// next describes the next step of a run.
 func next(s engine.Progress) string {
 	if s.Rounds > 0 {
 		return fmt.Sprintf("sweep %d, round %d of %d: %d pairs at once, %s", s.Sweep+1, s.Round+1, s.Rounds, s.Pairs, s.Cell.Load)
@@ -123,7 +122,7 @@ func next(s engine.Progress) string {
 	return fmt.Sprintf("round %d, %d of %d: %s from %s, %s", s.Round+1, s.Visit+1, s.Visits, nameOf(s.Cell), s.Cell.From, s.Cell.Load)
 }
 
-// cut shortens text to so many columns.
+// cut shortens text to the given number of columns.
 func cut(s string, columns int) string {
 	if ansi.StringWidth(s) <= columns {
 		return s
@@ -135,22 +134,22 @@ func cut(s string, columns int) string {
 	return string(r) + "…"
 }
 
-// readProgress is a reader that tells how much it has read.
+// readProgress is a reader that shows how much it has read.
 type readProgress struct {
 	*progress
 	io.Reader
 	read, size int64
-	next       time.Time // not before then
+	next       time.Time // earliest time of the next message
 }
 
-// How long reading may take before it is told of, and how often that is.
+// Delay of the first message about reading, and the time between two messages.
 const (
 	toldAfter = 500 * time.Millisecond
 	toldEvery = 200 * time.Millisecond
 )
 
-// reading is r, which reports how much of size bytes it has read; 0: the size is
-// unknown.
+// reading returns r wrapped to show how much of size bytes it has read. A size of 0 or less is
+// unknown. Without a terminal it returns r itself.
 func (p *progress) reading(r io.Reader, size int64) io.Reader {
 	if p.w == nil {
 		return r
@@ -176,22 +175,22 @@ func (r *readProgress) share() string {
 	return fmt.Sprintf("%d %% of %.0f MB", min(percent, percent*r.read/r.size), float64(r.size)/megabyte)
 }
 
-// judging tells that so many visits are being judged, if they are many.
+// judging prints that visits are being judged, if they are many.
 func (p *progress) judging(visits int) {
-	const many = 20_000 // a second's work
+	const many = 20_000 // they take a second
 	if p.w != nil && visits >= many {
 		fmt.Fprintf(p.w, "%sjudging %d visits", clearLine, visits)
 	}
 }
 
-// first tells that a route is tried for the first time.
+// first prints that a route is tried for the first time.
 func (p *progress) first(name string) {
 	if p.w != nil {
 		fmt.Fprint(p.w, clearLine, cut("trying "+name, terminalWidth(p.w)-1))
 	}
 }
 
-// waitsFor tells why a run waits for free CPUs, and for how long at most.
+// waitsFor prints why a run waits for free CPUs, and the maximum time left.
 func (p *progress) waitsFor(left time.Duration, why string) {
 	seconds := left.Round(time.Second).Seconds()
 	text := fmt.Sprintf("waiting up to %.0f s for free CPUs (--busy: do not wait): %s", seconds, why)
@@ -209,7 +208,7 @@ func (p *progress) clear() {
 	}
 }
 
-// sayWaiting says on w what toll waits for, until done is called.
+// sayWaiting prints on w what toll waits for, until done is called.
 func sayWaiting(w io.Writer) (done func()) {
 	clear := ""
 	if drawable(w) {
@@ -220,5 +219,5 @@ func sayWaiting(w io.Writer) (done func()) {
 	})
 }
 
-// sayNothing keeps toll silent about what it waits for, until done is called.
+// sayNothing suppresses messages about what toll waits for, until done is called.
 func sayNothing() (done func()) { return exchange.Tell(func(string) {}) }

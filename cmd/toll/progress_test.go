@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Reading tells its share, but not at once, and clears nothing of the data.
+// Reading shows its share after a delay, and passes the data on unchanged.
 func TestReadingTells(t *testing.T) {
 	var told bytes.Buffer
 	p := &progress{w: &told}
@@ -41,7 +41,6 @@ func TestReadingTells(t *testing.T) {
 	}
 }
 
-// writes counts the writes to it.
 type writes int
 
 func (n *writes) Write(b []byte) (int, error) {
@@ -49,7 +48,8 @@ func (n *writes) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A line that clears the one before it comes in one write: others write to the terminal, too.
+// A line that clears the one before it is written in one call, because others write to the
+// terminal, too.
 func TestSayAfter(t *testing.T) {
 	var n writes
 	if sayAfter(&n, clearLine, "toll: waiting"); n != 1 {

@@ -59,8 +59,8 @@ Studies: ` + strings.Join(published.Names(), ", ") + ".",
 	return c
 }
 
-// findStudies are the studies of these names, in the order of the data; all of
-// them if there are none.
+// findStudies returns the named studies in the order of the data, or all of them if there are no
+// names.
 func findStudies(names []string) ([]published.Study, error) {
 	if len(names) == 0 {
 		return published.Studies(), nil

@@ -8,11 +8,11 @@ import (
 	"io/fs"
 )
 
-// tee keeps every record and copies it to the file that was asked for. What
-// it keeps is complete even if the file cannot be written.
+// tee keeps every record and copies it to the file of --save. The kept records are complete even if
+// the file cannot be written.
 type tee struct {
 	kept bytes.Buffer
-	file io.Writer // nil: none
+	file io.Writer // nil: there is none
 }
 
 func (t *tee) Write(b []byte) (int, error) {
@@ -23,7 +23,7 @@ func (t *tee) Write(b []byte) (int, error) {
 	return t.file.Write(b)
 }
 
-// saveFlag names the file that every visit is written to.
+// saveFlag names the file to which every visit is written.
 const saveFlag = "save"
 
 func (f *runFlags) records(e env) (t *tee, closeFile func() error, err error) {
@@ -32,7 +32,7 @@ func (f *runFlags) records(e env) (t *tee, closeFile func() error, err error) {
 		return t, func() error { return nil }, nil
 	}
 	file, closeFile, err := create(f.save, e.stdout, f.out.force)
-	if errors.Is(err, fs.ErrExist) { // since it was looked for
+	if errors.Is(err, fs.ErrExist) { // it appeared after the check
 		return nil, nil, usage(exists(place{saveFlag, f.save}), overwriteHint(place{saveFlag, f.save}))
 	}
 	if err != nil {

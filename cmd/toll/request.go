@@ -13,7 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// toRequest reads the flags and arguments as a request; a command without a flag leaves it empty.
+// toRequest makes a request from the flags and arguments. It leaves fields empty whose flags the
+// command lacks.
 func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
 	if r.On, err = parseAll(f.on, parseBackend); err != nil {
 		return r, err
@@ -52,8 +53,8 @@ func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
 	return r, f.slicing.into(&r, f.loads.given)
 }
 
-// inFamilies are the targets in the families that were asked for, of which there may be none:
-// then they stay as they are. No target stands for all.
+// inFamilies returns the targets in the chosen address families, or unchanged if none is chosen. An
+// empty list stands for all targets.
 func inFamilies(to []mode.Target, four, six bool) (out []mode.Target) {
 	if !four && !six {
 		return to
@@ -76,7 +77,8 @@ func inFamilies(to []mode.Target, four, six bool) (out []mode.Target) {
 
 // wireApplies refuses a wire that makes no difference to any path of the plan.
 func (f *runFlags) wireApplies(p sample.Plan) error {
-	if f.wire == "" || p.Wire == nil || !slices.Contains(f.on, sample.Lab) { // fit refuses it of others
+	// Fit refuses it for others.
+	if f.wire == "" || p.Wire == nil || !slices.Contains(f.on, sample.Lab) {
 		return nil
 	}
 	var from []string
@@ -91,7 +93,7 @@ func (f *runFlags) wireApplies(p sample.Plan) error {
 	return idleWire(from)
 }
 
-// targetsApply refuses a target of --to that no path of the plan is dialled at.
+// targetsApply refuses a target of --to that no path of the plan uses.
 func (f *runFlags) targetsApply(p sample.Plan) error {
 	var dialled, from []string
 	for _, c := range p.Cells {
@@ -113,19 +115,18 @@ func (f *runFlags) targetsApply(p sample.Plan) error {
 	return nil
 }
 
-// idleWire is the error of a wire that no path from there crosses.
+// idleWire returns the error for a wire that no path from these placements crosses.
 func idleWire(from []string) error {
 	return usage(fmt.Errorf("--wire is for paths between two machines; the placements here are: %s", strings.Join(from, ", ")),
 		"leave --wire out, or add --from remote")
 }
 
-// Bounds of --window.
 const (
 	minWindow = 10 * time.Millisecond
 	maxWindow = time.Hour
 )
 
-// loadsOver are the loads of the flags; none if the command has no such flags.
+// loadsOver returns the loads of the flags over the wire, or none if the command has no such flags.
 func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
 	if len(f.loads.kinds) == 0 {
 		return nil, nil
@@ -165,8 +166,8 @@ func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
 	return out, nil
 }
 
-// windowFor is the window over the wire, in seconds: --window, or longer over
-// a slow wire if the user left it alone.
+// windowFor returns the window over the wire, in seconds: --window, or a longer default over a slow
+// wire.
 func (f *runFlags) windowFor(w sample.Wire) (float64, error) {
 	least := workload.Measured * w.RoundTrip()
 	if f.window.Seconds() >= least {

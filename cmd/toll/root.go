@@ -24,7 +24,7 @@ func run(ctx context.Context, e env, args []string) int {
 	defer sayWaiting(e.stderr)()
 	err := root.ExecuteContext(ctx)
 	if said := unsaid(err); said != nil {
-		// The door for text of flags and arguments.
+		// All text from flags and arguments passes through here.
 		say(e.stderr, "toll: error: "+printable.Line(path.OneLine(said)))
 		if h := hintOf(err, said); h != "" {
 			say(e.stderr, "toll: hint: "+printable.Line(h))
@@ -78,8 +78,7 @@ machine's own Docker Engine instead.`,
 	return root
 }
 
-// noCommand refuses words that are no command, and says what may have been
-// meant.
+// noCommand refuses words that are no command, and suggests the one that was probably meant.
 func noCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -95,7 +94,7 @@ func noCommand(c *cobra.Command, args []string) error {
 	return usage(fmt.Errorf("unknown command %q", args[0]), hint)
 }
 
-// commandNames are the commands that help lists.
+// commandNames returns the commands that help lists.
 func commandNames(root *cobra.Command) (names []string) {
 	for _, c := range root.Commands() {
 		if !c.Hidden {
@@ -105,8 +104,8 @@ func commandNames(root *cobra.Command) (names []string) {
 	return names
 }
 
-// inLab runs f where l can make network namespaces, and closes l: here, or in this program
-// started again in a user namespace.
+// inLab runs f where l can make network namespaces, and then closes l: in this process, or in this
+// program started again in a user namespace.
 func inLab(ctx context.Context, l *lab.Lab, f func() error) (err error) {
 	if l.MayBuild() {
 		defer func() { err = errors.Join(err, l.Close()) }()

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// hinted is an error with a remedy.
 type hinted struct{ error }
 
 func (hinted) Hint() string { return "toll clean" }
 func (hinted) Left()        {}
 
-// What was left behind has its hint beside that of what failed, whatever it is joined with, and once.
+// The hint about what was left behind is printed once, beside that of the failure, however the
+// errors are joined.
 func TestHintOfWhatIsLeft(t *testing.T) {
 	left := hinted{errors.New("left behind: 1 pod")}
 	failed := &failure{exitFailed, errors.New("no cell has a result"), "see above"}
@@ -37,8 +37,8 @@ func TestHintOfWhatIsLeft(t *testing.T) {
 	}
 }
 
-// Of a run that a signal ended only what went wrong besides is said; of others all,
-// what was left behind included.
+// After a signal, only errors besides it are printed. Otherwise all are, including what was left
+// behind.
 func TestUnsaid(t *testing.T) {
 	var (
 		stopped = signaled{syscall.SIGINT}

@@ -18,7 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// runFromHelp and runToHelp are the two forms of where toll run's client runs and what it dials.
+// runFromHelp and runToHelp describe both forms of where toll run's client runs and what it dials.
 const (
 	runFromHelp = "where the client runs: " + placesHelp + "; with HOST:PORT host, container:NAME (in its network), network:NAME (in a new container's), remote (--peer)"
 	runToHelp   = "what the client dials: " + targetsHelp
@@ -26,10 +26,10 @@ const (
 	runningExample = "toll run 127.0.0.1:6379 --client 'redis-benchmark -h {host} -p {port}'"
 )
 
-// isRoute reports whether a word is [NAME=]HOST:PORT, or meant to be: no mode or target has such characters.
+// isRoute reports whether a word is meant as [NAME=]HOST:PORT: no mode or target contains such
+// characters.
 func isRoute(w string) bool { return strings.ContainsAny(w, ".:=") }
 
-// splitRoutes splits arguments into modes and routes.
 func splitRoutes(args []string) (modes, routes []string) {
 	for _, w := range args {
 		if isRoute(w) {
@@ -41,7 +41,7 @@ func splitRoutes(args []string) (modes, routes []string) {
 	return modes, routes
 }
 
-// routed reports whether the client is to reach a server that runs already: there are routes, not
+// routed reports whether the client is to reach a running server: there are routes instead of
 // targets, or --from names places that only those have.
 func routed(to, from []string) bool {
 	return slices.ContainsFunc(to, isRoute) ||
@@ -70,7 +70,7 @@ func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes []str
 		return err
 	}
 	if !c.Flags().Changed("baseline") {
-		f.baseline = "" // the first route
+		f.baseline = "" // the first route is the baseline
 	}
 	bar := newProgress(e.stderr, f.quiet)
 	w, err := endpoint.New(endpoint.Client{Program: workload.ExecOf(l).Program, Reach: from.reach, Locate: locateServers(),
@@ -86,7 +86,7 @@ func (f *runFlags) elsewhere(fl *pflag.FlagSet) bool {
 	return fl.Changed(peerFlag) && (!fl.Changed("from") || slices.Equal(f.from, []string{vantage.Remote}))
 }
 
-// fitsRunning refuses what only modes have that toll builds.
+// fitsRunning refuses flags and arguments that only fit modes that toll builds.
 func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
 	const why = "with HOST:PORT the server runs already"
 	if len(modes) > 0 {
@@ -95,7 +95,8 @@ func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
 	flags := []string{"server", "ready", "tune", "on"}
 	for _, b := range backends {
 		f.own[b.name].VisitAll(func(x *pflag.Flag) {
-			if !slices.Contains([]string{peerFlag, "peer-binary", "peer-sudo"}, x.Name) { // where the client may be
+			// These say where the client may run.
+			if !slices.Contains([]string{peerFlag, "peer-binary", "peer-sudo"}, x.Name) {
 				flags = append(flags, x.Name)
 			}
 		})
@@ -113,14 +114,14 @@ func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
 	return nil
 }
 
-// clientAlone is the load of the flags without a server. Here says that the client runs on this
-// machine, where a recipe knows whether it is there.
+// clientAlone returns the load of the flags without a server. here reports whether the client runs
+// on this machine, where the recipe can check that it is installed.
 func (f *programFlags) clientAlone(here bool) (l sample.Load, err error) {
 	var p sample.Program
 	if f.recipe != "" {
 		r, err := program.FindRecipe(f.recipe)
 		if err != nil {
-			return l, usage(err, "") // the error knows
+			return l, usage(err, "") // the error has its hint
 		}
 		if f.client == "" && here {
 			if err := r.CheckClient(); err != nil {
@@ -133,7 +134,7 @@ func (f *programFlags) clientAlone(here bool) (l sample.Load, err error) {
 	}
 	p.Server, p.Ready, p.NoRoot = "", "", f.noRoot
 	if f.client != "" {
-		p.Client, p.Recipe = f.client, "" // whose words would be of another client
+		p.Client, p.Recipe = f.client, "" // the recipe would name another client
 	}
 	if err := f.checkClient(p); err != nil {
 		return l, err

@@ -19,7 +19,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// startLines is a server that answers a line by how many it was sent on that connection.
+// startLines starts a server that answers each line with the number of lines received on the
+// connection.
 func startLines(t *testing.T) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -51,12 +52,12 @@ func startLines(t *testing.T) (addr string) {
 	return l.Addr().String()
 }
 
-// askLines sends two lines on each of two connections, and prints the last answer. Bash opens
-// a connection by itself.
+// askLines sends two lines on each of two connections, and prints the last answer. Bash opens the
+// connections itself.
 const askLines = `exec bash -c 'for c in 1 2; do exec 3<>/dev/tcp/{host}/{port}; for l in 1 2; do echo hello >&3; read -r x <&3; done; done; echo "$x"; id -u; ls {dir}; sleep 1000 & disown'`
 
-// A client over two routes to a server that runs already: its connections are counted, what
-// it leaves running is not left, and the file judged again says the same.
+// A client over two routes to a running server: its connections are counted, the processes that it
+// leaves are removed, and judging the file again gives the same report.
 func TestRunOverRoutes(t *testing.T) {
 	t.Parallel()
 	bin := binary(t)
@@ -104,7 +105,7 @@ func TestRunOverRoutes(t *testing.T) {
 	}
 }
 
-// A server that is no container, whose CPU limit stops it, is found and named.
+// A server outside a container that its CPU limit throttles is found and named.
 func TestRunNamesServersCPULimit(t *testing.T) {
 	t.Parallel()
 	needRedis(t)
@@ -119,7 +120,8 @@ func TestRunNamesServersCPULimit(t *testing.T) {
 		pathtest.SkipOrFail(t, "no cgroup can be made: %v", err)
 	}
 	t.Cleanup(func() {
-		testwait.Met(patience, func() bool { return os.Remove(group) == nil }) // once its processes have gone
+		// Once its processes have ended.
+		testwait.Met(patience, func() bool { return os.Remove(group) == nil })
 	})
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(group, name), []byte(text), 0o644); err != nil {
@@ -175,8 +177,8 @@ func TestRunOverRoutesKilled(t *testing.T) {
 	r.gone(t)
 }
 
-// ranInContainers has the echo of a place's own network answer, by its own loopback and by
-// a name that only Docker's server knows.
+// ranInContainers checks that a place's own network answers, by its own loopback and by a name that
+// only Docker's DNS server knows.
 func ranInContainers(e *dockerHost, t *testing.T, bin, echo string) {
 	client := echo + ` dial {addr} | grep -q answered && echo {name}`
 	args := func(to, from string) []string {

@@ -23,8 +23,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// runFlags are the flags of the commands that measure. Each command adds those
-// that it has.
+// runFlags are the flags of the commands that measure. Each command adds the ones it has.
 type runFlags struct {
 	builderFlags
 
@@ -47,19 +46,19 @@ type runFlags struct {
 	out            outputFlags
 	dryRun, quiet  bool
 	live           bool
-	title          string // what the command is called
+	title          string // the command's title
 	noHistory      bool
 	busy           bool // measure on a busy machine
 
-	// plan makes the plan of a request, nil: plan.Make; steps makes more of a run than that.
+	// plan makes the plan of a request; nil: plan.Make. steps, if not nil, changes the run's steps.
 	plan  func(plan.Request) (sample.Plan, error)
 	steps func(*engine.Config)
 }
 
-// placesHelp are the placements.
+// placesHelp describes the placements.
 const placesHelp = "host (the machine itself; also called machine), container, remote (another machine), remote-container"
 
-// targetsHelp are the targets.
+// targetsHelp describes the targets.
 const targetsHelp = "loopback (127.0.0.1), address (the machine's own), container; with a 6 (loopback6 is ::1), over IPv6"
 
 func (f *runFlags) addFrom(fl *pflag.FlagSet, from mode.Placement) {
@@ -84,7 +83,7 @@ func (f *runFlags) addWindow(fl *pflag.FlagSet) {
 	fl.Var(timeFlag(&f.window, 250*time.Millisecond, minWindow, maxWindow), "window", "how long each visit measures, after the warm-up")
 }
 
-// addRun adds what every run has.
+// addRun adds the flags of every run.
 func (f *runFlags) addRun(fl *pflag.FlagSet) {
 	f.addBuilders(fl)
 	f.addRounds(fl)
@@ -93,14 +92,14 @@ func (f *runFlags) addRun(fl *pflag.FlagSet) {
 	f.addLive(fl)
 }
 
-// addEndpoints adds what a run over external endpoints has.
+// addEndpoints adds the flags of a run over external endpoints.
 func (f *runFlags) addEndpoints(fl *pflag.FlagSet) {
 	fl.StringVar(&f.baseline, "baseline", "", "the endpoint that others are compared with (default the first)")
 	f.addRounds(fl)
 	f.addLive(fl)
 }
 
-// addRounds adds when to stop, and where the results go.
+// addRounds adds the flags for when to stop and where the results go.
 func (f *runFlags) addRounds(fl *pflag.FlagSet) {
 	fl.Var(timeFlag(&f.budget, time.Minute, 1, unlimited[time.Duration]()), "budget", "end within this time; the few rounds that a verdict needs are always made")
 	fl.Var(shareFlag(&f.precision, 0.02), "precision", "end when every ratio is known to ± this much")
@@ -113,8 +112,8 @@ func (f *runFlags) addRounds(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.quiet, "quiet", false, "print no progress on the standard error")
 }
 
-// command is the RunE of a command that measures what change makes of the
-// request that the common flags give. Change may be nil.
+// command returns the RunE of a command that measures. change, if not nil, changes the request of
+// the common flags first.
 func (f *runFlags) command(e env, change func(*plan.Request) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		if !c.Flags().Changed("seed") {
@@ -197,7 +196,7 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 	})
 }
 
-// checkBaseline refuses a plan that lost its baseline, or all its cells.
+// checkBaseline refuses a plan whose baseline, or every cell, was skipped.
 func checkBaseline(p sample.Plan) error {
 	if len(p.Cells) == 0 {
 		return nothing(p)
@@ -211,8 +210,8 @@ func checkBaseline(p sample.Plan) error {
 	return nil
 }
 
-// checkBackends refuses a plan in which a backend that was to be compared with others has no cell
-// left, before the others are measured.
+// checkBackends refuses a plan in which one of the backends to compare has no cell left, before the
+// others are measured.
 func checkBackends(p sample.Plan, on []string) error {
 	for _, name := range on {
 		if slices.ContainsFunc(p.Cells, func(c sample.Cell) bool { return c.On == name }) {
@@ -227,15 +226,14 @@ func checkBackends(p sample.Plan, on []string) error {
 	return nil
 }
 
-// nothing says why no cell can be measured here.
+// nothing returns the error that no cell can be measured here, with the reason.
 func nothing(p sample.Plan) error {
 	s := p.Skipped[len(p.Skipped)-1]
 	return &failure{exitNothing, fmt.Errorf("nothing can be measured here: %s: %s", s.Mode, s.Reason), s.Remedy}
 }
 
-// measure makes the run of c, which has a plan and what it is measured on, judges
-// what was measured and prints it, also after an interrupt or a failure in
-// mid-run.
+// measure makes the run of c, which has the plan and its builders. It judges and prints the
+// results, also after an interrupt or a failure during the run.
 func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	var err error
 	if c.Clock, c.Meter, err = timeOf(c.Builders); err != nil {
@@ -279,7 +277,7 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	if f.live {
 		if ctx, w = f.watching(ctx, e, bar, records); w != nil {
 			c.Progress = w.show
-			defer w.close() // whatever happens
+			defer w.close() // also after a panic
 		}
 	}
 	end, runErr := engine.Run(ctx, c)
