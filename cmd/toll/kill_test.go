@@ -214,7 +214,7 @@ func TestKillToll(t *testing.T) {
 		args string
 		wait string // kill toll when a process with this in its command line runs
 	}{
-		{"root-while-building", nil, "compare publish-proxy", "-container-ip"}, // docker-proxy's or toll's own
+		{"root-while-building", nil, "compare publish-proxy", "-container-ip"}, // docker-proxy's or toll's
 		{"root-while-measuring", nil, "compare publish-proxy", " worker"},
 		{"user-while-measuring", nobody, "compare publish-proxy", " worker"},
 		{"open-vswitch-while-building", nil, "compare ovs", "ovsdb-server"},

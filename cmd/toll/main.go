@@ -17,7 +17,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
-	_ "github.com/bridgetoll/bridgetoll/internal/measure/worker/start" // runs workers, and exits in them
+	_ "github.com/bridgetoll/bridgetoll/internal/measure/worker/start" // runs workers
 )
 
 // env is what a command knows about its environment.

@@ -20,8 +20,8 @@ const (
 	pluginCommand  = "toll"
 	pluginMetadata = "docker-cli-plugin-metadata" // how docker asks a file for its metadata
 
-	dockerEnv       = "DOCKER_CLI_PLUGIN_ORIGINAL_CLI_COMMAND" // docker's own executable: docker started toll
-	dockerSocketEnv = "DOCKER_CLI_PLUGIN_SOCKET"               // docker closes it when toll is to end
+	dockerEnv       = "DOCKER_CLI_PLUGIN_ORIGINAL_CLI_COMMAND" // docker's executable
+	dockerSocketEnv = "DOCKER_CLI_PLUGIN_SOCKET"               // closed to stop toll
 )
 
 // asPlugin turns a docker plug-in's command line into one of toll, and puts docker's own options

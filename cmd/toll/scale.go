@@ -15,12 +15,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// shapeFlags say how many take part.
+// shapeFlags set the number of servers, clients and processes.
 type shapeFlags struct {
 	clients, pairs, procs, shapes []string
 }
 
-// crowdLoads are those that crowds can have.
+// crowdLoads are the loads that crowds can have.
 var crowdLoads = names(func(w workload.Workload) bool { return w.Crowds })
 
 func newScale(e env) *cobra.Command {
@@ -80,9 +80,8 @@ throughput, each client's share and how fair the shares are, and the CPU time.`,
 	return c
 }
 
-// turn is how much longer a thread may wait for a CPU with each client process,
-// in seconds: that and the server's thread for it may each run for a slice of
-// the scheduler's first.
+// turn returns how much longer a thread may wait for a CPU with each additional client process, in
+// seconds: that process and its server thread may each run for a slice of the scheduler first.
 func turn(here machine.Machine) float64 {
 	const slice = 0.003 // the longest base_slice_ns that the kernel chooses
 	facts, _ := here.Read()
@@ -93,8 +92,8 @@ func turn(here machine.Machine) float64 {
 	return 2 * slice / cpus
 }
 
-// crowdHeadroom refuses crowds that the machine cannot hold; what each process and each
-// connection takes was measured, and rounded up.
+// crowdHeadroom refuses crowds that the machine cannot hold. The needs of each process and each
+// connection were measured and rounded up.
 func crowdHeadroom(here machine.Machine, shapes []sample.Shape, streams int) error {
 	const (
 		files      = 4 // of toll: two pipes and the process
@@ -118,8 +117,7 @@ func crowdHeadroom(here machine.Machine, shapes []sample.Shape, streams int) err
 	return nil
 }
 
-// parse reads the shapes in the order of the flags; the same shape twice counts
-// once.
+// parse returns the shapes in the order of the flags, each once.
 func (s shapeFlags) parse() ([]sample.Shape, error) {
 	if len(s.clients)+len(s.pairs)+len(s.procs)+len(s.shapes) == 0 {
 		s.clients = []string{"1", "2", "4", "8", "16"}
@@ -154,7 +152,7 @@ func (s shapeFlags) parse() ([]sample.Shape, error) {
 	return out, nil
 }
 
-// product reads so many numbers with an x between them.
+// product parses the given number of positive integers with an x between them.
 func product(word string, numbers int) ([]int, error) {
 	parts := strings.FieldsFunc(word, func(r rune) bool { return r == 'x' || r == '×' })
 	if len(parts) != numbers {
@@ -174,7 +172,7 @@ func product(word string, numbers int) ([]int, error) {
 	return out, nil
 }
 
-// fits refuses shapes that are more than can be run.
+// fits refuses shapes that are too large to run, or that have more servers than clients.
 func fits(s sample.Shape) error {
 	switch {
 	case s.Clients*s.Procs > sample.MaxProcs:

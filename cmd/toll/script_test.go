@@ -20,20 +20,20 @@ import (
 
 func TestMain(m *testing.M) {
 	if _, said := os.LookupEnv(historyEnv); !said {
-		os.Setenv(historyEnv, "off") // tests keep nothing in the home of who runs them
+		os.Setenv(historyEnv, "off") // tests store nothing in the home directory of the user
 	}
 	if _, said := os.LookupEnv(busyEnv); !said {
 		os.Setenv(busyEnv, "yes") // tests share the CPUs
 	}
 	if len(os.Args) > 1 && os.Args[1] == agent.Arg {
-		os.Exit(start(os.Args[1:])) // toll, as which a test ran in this process, is this program again
+		os.Exit(start(os.Args[1:])) // started by the toll of a test
 	}
 	testscript.Main(accounted{m}, map[string]func(){
 		scripted: func() {
 			if os.Getenv(fakeEnv) != "" {
 				fakeLab()
 			} else {
-				epochLength = 1 // more slices only make figures surer, which are not compared
+				epochLength = 1 // more slices only narrow figures, which are not compared
 			}
 			if os.Getenv(patientEnv) != "" && slices.Contains(os.Args, "--rounds") {
 				os.Exit(patient(os.Args[1:]))
@@ -43,32 +43,31 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// scripted is the name of the toll in PATH: this program, with short epochs.
+// scripted is the name of toll in PATH: this program, with short epochs.
 const scripted = "toll"
 
-// labs are places for those that measure in labs: two at a time. They wait for
-// warm-ups and windows most of the time, and ask for no speed. More of them would keep
-// each other's loads off their CPUs.
+// labs limits the tests that measure in labs to two at a time. They mostly wait for warm-ups and
+// windows, and need no speed. More of them would keep each other's loads off the CPUs.
 var labs = make(chan bool, 2)
 
-// others are places for those that wait more than they measure.
+// others limits the tests that wait more than they measure.
 var others = make(chan bool, 3)
 
-// besideLabs makes a test one that waits beside others, when it is its turn.
+// besideLabs makes a test parallel and waits for a place in others.
 func besideLabs(t *testing.T) {
 	t.Parallel()
 	others <- true
 	t.Cleanup(func() { <-others })
 }
 
-// inLabs makes a test one that measures beside others, when it is its turn.
+// inLabs makes a test parallel and waits for a place in labs.
 func inLabs(t *testing.T) {
 	t.Parallel()
 	labs <- true
 	t.Cleanup(func() { <-labs })
 }
 
-// TestScripts runs the scripts of testdata: toll as its users run it.
+// TestScripts runs the scripts of testdata with toll as users run it.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, scripts("testdata", func(e *testscript.Env) error {
@@ -80,7 +79,7 @@ func TestScripts(t *testing.T) {
 	}))
 }
 
-// TestFakeScripts runs the scripts that need no kernel: what toll says, not what it
+// TestFakeScripts runs the scripts that need no kernel. They check what toll prints, not what it
 // measures.
 func TestFakeScripts(t *testing.T) {
 	testscript.Run(t, scripts("testdata/fake", func(e *testscript.Env) error {
@@ -147,7 +146,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// engineAt listens at a socket as a Docker Engine that says this of itself:
+// engineAt listens at a socket as a Docker Engine that describes itself so:
 //
 //	engine SOCKET API INFO
 func engineAt(ts *testscript.TestScript, neg bool, args []string) {

@@ -13,14 +13,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports/collect"
 )
 
-// locateServers finds what of this machine serves endpoints, whether a docker-proxy is in between, and
-// what slows the server down. What cannot be read is not known, which is no error: endpoints may be anywhere.
+// locateServers returns a function that finds which server on this machine serves an endpoint,
+// whether a docker-proxy is in between, and what slows the server down. Facts that cannot be read
+// stay unknown without an error, because endpoints may be anywhere.
 func locateServers() endpoint.Locate {
 	var once sync.Once
 	var facts *ports.Facts
 	return func(ctx context.Context, remote string, from *vantage.Vantage) endpoint.Server {
 		dial, err := netip.ParseAddrPort(remote)
-		if err != nil || !near(dial.Addr()) && from.PID() == 0 { // a Unix socket, or another machine's
+		// A Unix socket, or another machine's address.
+		if err != nil || !near(dial.Addr()) && from.PID() == 0 {
 			return endpoint.Server{}
 		}
 		once.Do(func() { facts, _ = collect.Published(ctx) })
@@ -43,7 +45,7 @@ func locateServers() endpoint.Locate {
 	}
 }
 
-// near reports whether an address may be of this machine or of a container on it.
+// near reports whether an address may belong to this machine or to a container on it.
 func near(a netip.Addr) bool {
 	a = a.Unmap()
 	if a.IsLoopback() {

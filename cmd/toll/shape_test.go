@@ -13,19 +13,19 @@ var (
 	machineLine = regexp.MustCompile(`^toll \S+ · Linux.*|^  lab: .*`)
 	figure      = regexp.MustCompile(`\d[\d.,k]*`)
 	verdicts    = regexp.MustCompile(`\b(better|worse|same|unclear)\b`)
-	alike       = strings.NewReplacer("-# +#", "±#", "(#–#)", "±#", "±?", "±#", "# round in", "# rounds in") // which of each is the figures' matter
+	alike       = strings.NewReplacer("-# +#", "±#", "(#–#)", "±#", "±?", "±#", "# round in", "# rounds in") // which one is printed depends on the figures
 	took        = regexp.MustCompile(`\d+ ms`)
 	tableHead   = regexp.MustCompile(`^\S.* (→|from) \S.*[:,] `) // the line above a table of modes
 )
 
-// judging begin or are in sentences that say what the figures mean, so which of them
-// are printed depends on the figures.
+// judging lists texts of sentences that say what the figures mean. Whether they are printed depends
+// on the figures.
 var judging = []string{"port isolation", "Publishing", "delivers", "largest crowd", "noise floor", "Ratios are of",
 	"A price is what", "measurable", "From host the machine", "times bridge's median", "Median latency: ", "Throughput, of that", "Total throughput at", " unclear; ", " are unclear, ", " verdict is unclear", "as many as asked for", " verdicts is unclear", "container: ", "  Keep ", "  Avoid ", "  Not certain yet", "  The machine was too busy", "  The scheduler had",
 	"  What costs nothing", "  The proxy takes", "  machine A:", "  Of "}
 
-// shape reduces output to what must not depend on the machine: the words of sentences, and
-// of each table its title, its columns with their units in their order, and its rows.
+// shape reduces output to what does not depend on the machine: the words of sentences, and the
+// title, columns, units and rows of each table.
 func shape(out string) []string {
 	var lines []string
 	rest := strings.Split(out, "\n")
@@ -40,7 +40,7 @@ func shape(out string) []string {
 			lines = append(lines, "title: "+took.ReplaceAllString(l, "# ms"))
 			lines = append(lines, tableShape(rest[:end])...)
 			rest = rest[end:]
-		case l == "", machineLine.MatchString(l), strings.HasPrefix(l, "    "), // the rest of a sentence is broken by its width
+		case l == "", machineLine.MatchString(l), strings.HasPrefix(l, "    "), // line breaks in a sentence depend on its width
 			slices.ContainsFunc(judging, func(s string) bool { return strings.Contains(l, s) }):
 		default:
 			lines = append(lines, words(verdicts.ReplaceAllString(alike.Replace(figure.ReplaceAllString(l, "#")), "VERDICT")))
@@ -51,8 +51,8 @@ func shape(out string) []string {
 
 func words(l string) string { return strings.Join(strings.Fields(l), " ") }
 
-// tableShape is a table's two lines of heads, and its rows. Where a path stands depends
-// on the width: in the row, or below.
+// tableShape returns a table's two head lines and its rows. Depending on the width, a path stands
+// in the row or below it.
 func tableShape(table []string) []string {
 	if len(table) < 3 {
 		return table
@@ -73,7 +73,7 @@ func tableShape(table []string) []string {
 	return lines
 }
 
-// headShape leaves out the columns that are there only if a row has something in them.
+// headShape removes the columns that are only printed if a row has a value for them.
 func headShape(l string) string {
 	l = words(strings.ReplaceAll(l, "limited", ""))
 	l = strings.ReplaceAll(strings.ReplaceAll(" "+l+" ", " retr ", " "), " path ", " ")
@@ -86,11 +86,11 @@ var (
 	limits   = []string{"client", "server", "proxy", "all", "cores", "both"}
 )
 
-// rowShape is a row's names and path, and then its figures: # is a number or a
-// dash, ± an interval around the number before it, VERDICT a verdict.
+// rowShape returns a row's names and path, followed by its figures: # is a number, none a dash, ±
+// an interval around the number before it, VERDICT a verdict.
 func rowShape(l string, retr, limited bool) string {
 	var names, figures []string
-	named := false                                                                                   // what limits it
+	named := false                                                                                   // a word for what limits the row was seen
 	fields := strings.Fields(strings.ReplaceAll(strings.ReplaceAll(l, "≤ ", "0 ±"), "bridge", "br")) // short where space is scarce
 	for i, w := range fields {
 		low := i > 0 && strings.HasPrefix(w, "-") && number.MatchString(w) && i+1 < len(fields) && strings.HasPrefix(fields[i+1], "+") && len(figures) > 0
@@ -116,7 +116,7 @@ func rowShape(l string, retr, limited bool) string {
 		}
 	}
 	for i, f := range slices.Backward(figures) {
-		if f == "none" && limited && !named { // the column of what limits is behind those of figures
+		if f == "none" && limited && !named { // the column of limits comes after those of figures
 			figures, named = slices.Delete(figures, i, i+1), true
 		}
 	}
@@ -126,8 +126,9 @@ func rowShape(l string, retr, limited bool) string {
 	return words(strings.Join(names, " ") + " | " + strings.Join(figures, " "))
 }
 
-// missing are the lines of the manual's shape that are not in the output's; a line that is
-// there twice must be so. Rows are in the order of their figures.
+// missing returns the lines of the manual's shape that the output lacks. A line that occurs twice
+// must occur twice there, too. The order of lines does not matter, because figures decide the order
+// of rows.
 func missing(want, got string) []string {
 	left := shape(got)
 	var out []string
@@ -142,16 +143,16 @@ func missing(want, got string) []string {
 	return out
 }
 
-// begins reports whether a sentence that goes on in another line is another one's beginning: figures
-// decide where it is broken.
+// begins reports whether a sentence's first line, broken, is the beginning of another sentence.
+// Figures decide where a sentence is broken.
 func begins(broken, sentence string) bool {
-	const enough = 40 // of a line's 80 to 100 characters
+	const enough = 40 // characters, of a line's 80 to 100
 	part := slices.ContainsFunc([]string{"title: ", "heads: ", "row: "}, func(of string) bool { return strings.HasPrefix(sentence, of) })
 	return !part && len(broken) >= enough && strings.HasPrefix(sentence, broken)
 }
 
-// covers reports whether a row that lacks figures is like another one besides: for each
-// there is a figure, with an interval or without.
+// covers reports whether two rows are alike except that the first lacks figures that the second may
+// have, with or without an interval.
 func covers(lacks, row string) bool {
 	if !strings.HasPrefix(lacks, "row: ") || !strings.Contains(lacks, "none") {
 		return false
@@ -159,10 +160,10 @@ func covers(lacks, row string) bool {
 	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(lacks), "none", "(none|#)( ±( VERDICT)?)?") + "$").MatchString(row)
 }
 
-// TestShape changes an example of the manual as a table could go wrong: that must be
-// found, and other figures and another width must not.
+// TestShape damages an example of the manual as a table could go wrong. Damage must be found; other
+// figures and another width must not be reported.
 func TestShape(t *testing.T) {
-	text, err := os.ReadFile("testdata/manual/compare.txt") // as the manual once had it
+	text, err := os.ReadFile("testdata/manual/compare.txt") // an earlier example of the manual
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The scripts that toll completion writes are understood by their shells, where these are
-// installed, and fish completes what toll knows. (zsh completes only on a terminal.)
+// Installed shells parse the scripts of toll completion, and fish completes toll's words. (zsh
+// completes only on a terminal.)
 func TestCompletionInShells(t *testing.T) {
 	bin, dir := binary(t), t.TempDir()
 	if err := os.Symlink(bin, filepath.Join(dir, "toll")); err != nil {

@@ -16,17 +16,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// sliceFlags say how loads are measured in slices, and which differences are none.
+// sliceFlags say how loads are measured in slices, and which differences count as none.
 type sliceFlags struct {
 	same  float64       // 0: the command has no such flags
 	slice time.Duration // 0: nothing is sliced
-	asked bool          // the slice is as the user said, and is not made longer
-	// unpinned says that the scheduler places client and server.
+	asked bool          // the user set the slice, so it is not made longer
+	// unpinned reports that the scheduler places client and server.
 	unpinned bool
-	// held says why nothing is sliced in this run, "": something may be.
+	// held is why nothing is sliced in this run; "": slices are allowed.
 	held string
 
-	// whole says by load and point why it is not sliced though --slice is not 0.
+	// whole holds, by load and point, why it is not sliced although --slice is not 0.
 	whole map[string]string
 }
 
@@ -39,36 +39,35 @@ func (f *sliceFlags) add(fl *pflag.FlagSet) {
 	fl.Lookup("window").Usage += "; of loads measured in turns 50ms unless given"
 }
 
-// Bounds of --slice.
 const (
 	minSlice = time.Millisecond
 	maxSlice = time.Second
 )
 
-// What a sliced load has besides its slices, in seconds.
+// The warm-up and the windows of a sliced load, in seconds.
 const (
 	sliceWarmup  = 0.01
-	windowBeside = 0.05 // of each cell at an epoch's end, if the user gave none
+	windowBeside = 0.05 // for each cell at an epoch's end, by default
 )
 
-// epochLength is how long the slices of all cells take together, in seconds. Only tests change it.
+// epochLength is the time of the slices of all cells in an epoch, in seconds. Only tests change it.
 var epochLength = 2.0
 
-// settleTime is the least warm-up of unpinned ends, in seconds. The scheduler of an idle machine
-// moves the threads of new processes to CPUs of their own within some 100 ms.
+// settleTime is the shortest warm-up of unpinned ends, in seconds. The scheduler of an idle machine
+// moves the threads of new processes to separate CPUs within some 100 ms.
 const settleTime = 0.3
 
-// unpinnedVisits says why unpinned ends are not measured in slices: a thread that has slept for
-// tens of milliseconds wakes on the CPU of the thread that wakes it, also beside an idle CPU
-// (a virtual CPU that has halted long enough does not count as available), and stays there. In
-// slices all ends would share one CPU on any machine.
+// unpinnedVisits is the reason why unpinned ends are not measured in slices. A thread that has
+// slept for tens of milliseconds wakes on the CPU of the thread that wakes it, even if another CPU
+// is idle (a virtual CPU that has halted long enough does not count as available), and stays there.
+// In slices all ends would share one CPU on any machine.
 const unpinnedVisits = "--pin none: after the rest between two slices the scheduler places threads differently"
 
-// heldVisits says why loads are not measured in slices beside a setting of the whole machine: all
-// modes run in the same slices.
+// heldVisits is the reason why loads are not measured in slices if a tune sets the whole machine:
+// all modes run in the same slices.
 const heldVisits = "--tune rmem_max, wmem_max: they are the whole machine's, and set while a visit measures"
 
-// into puts --same into the request, and what its sliced loads need.
+// into sets in the request --same, and the precision and epoch that sliced loads need.
 func (f *sliceFlags) into(r *plan.Request, given func(flag string) bool) error {
 	if f.same == 0 {
 		return nil
@@ -87,8 +86,8 @@ func (f *sliceFlags) into(r *plan.Request, given func(flag string) bool) error {
 	return nil
 }
 
-// cut makes a load one that is sliced, if it can be, and notes why not. The window
-// is the user's, in seconds; 0: none was given.
+// cut makes a load sliced if possible, and otherwise records why not. window is the user's, in
+// seconds, or 0.
 func (f *sliceFlags) cut(l *sample.Load, window float64, w sample.Wire, on []string) {
 	if f.unpinned && l.Warmup > 0 {
 		l.Warmup = max(l.Warmup, settleTime)
@@ -123,16 +122,16 @@ func (f *sliceFlags) cut(l *sample.Load, window float64, w sample.Wire, on []str
 	}
 }
 
-// wholeKey is by what a load is known that is not sliced: of a sweep some points may be.
+// wholeKey identifies a load, and in a sweep its point: only some points may be unsliced.
 func wholeKey(l sample.Load) string { return strings.TrimSpace(l.Kind + " " + l.Point) }
 
-// bulkSlice is how long slices of bulk are unless --slice says otherwise, in s. In 4 ms docker-proxy and
-// NAT show 8 to 10 % more of loopback's throughput than iperf3 does in a second: their queues are still
+// bulkSlice is the default length of slices of bulk, in s. In 4 ms docker-proxy and NAT reach 8 to
+// 10 % more of loopback's throughput than iperf3 shows in a second, because their queues are still
 // filling. From 16 ms on they agree.
 const bulkSlice = 0.016
 
-// lengthOf is how long a load's slices are, in seconds: --slice, or longer of bulk, and of pages, so
-// that several end in one, also of a slow mode.
+// lengthOf returns the length of a load's slices, in seconds: --slice, or more for bulk, and for
+// pages so that several end in one slice even in a slow mode.
 func (f *sliceFlags) lengthOf(l sample.Load) float64 {
 	const (
 		pages = 5
@@ -145,8 +144,8 @@ func (f *sliceFlags) lengthOf(l sample.Load) float64 {
 	return max(f.slice.Seconds(), min(most, pages*query*float64(workload.QueryOf(l).Queries)))
 }
 
-// whole says why a load cannot be measured in slices of so many seconds over that
-// wire on those backends; "": it can.
+// whole returns why a load cannot be measured in slices of the given seconds over that wire on
+// those backends, or "" if it can.
 func whole(l sample.Load, slice float64, w sample.Wire, on []string) string {
 	known := workload.Of(l)
 	if why := known.NotSliced(l); why != "" {
@@ -166,10 +165,10 @@ func whole(l sample.Load, slice float64, w sample.Wire, on []string) string {
 	return ""
 }
 
-// turnsSlice is how long a slice must be for all threads of both ends of bulk to come
-// often enough to their turn on so many CPUs, in s. With less, the slices that are
-// on time are few, and not like the others. (Of 4 ms, 4 streams on 2 CPUs lost half of
-// theirs, one stream both ways as well.)
+// turnsSlice returns how long a slice of bulk must be, in s, for all threads of both ends to run
+// often enough on the given number of CPUs. In shorter slices few are on time, and those are not
+// representative. (With 4 ms, 4 streams on 2 CPUs lost half of their slices, and so did one stream
+// in both directions.)
 func turnsSlice(l sample.Load, cpus int) float64 {
 	const turn = 3e-3
 	w := workload.Of(l)
@@ -183,12 +182,12 @@ func turnsSlice(l sample.Load, cpus int) float64 {
 	return turn * math.Ceil(float64(n)/float64(cpus))
 }
 
-// leastSlice is how long a slice must be to hold whole trips, pages or writes of the
-// load, by what slow modes take, in seconds.
+// leastSlice returns how long a slice must be to hold whole trips, pages or writes of the load in
+// slow modes, in seconds.
 func leastSlice(l sample.Load) float64 {
 	const (
 		trip  = 80e-6
-		rate  = 1e9 // bytes a second
+		rate  = 1e9 // bytes per second
 		whole = 2
 	)
 	if !workload.Of(l).Trips {

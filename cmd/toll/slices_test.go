@@ -15,7 +15,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// What can be sliced, and why not.
 func TestWhole(t *testing.T) {
 	lab := []string{sample.Lab}
 	none := sample.Wire{}
@@ -61,8 +60,8 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// A slice is long enough for all threads of bulk to have their turns on the CPUs, unless
-// the user says how long it is.
+// A slice is long enough for all threads of bulk to have their turns on the CPUs, unless the user
+// sets its length.
 func TestTurnsSlice(t *testing.T) {
 	for _, tt := range []struct {
 		load sample.Load
@@ -90,7 +89,7 @@ func TestTurnsSlice(t *testing.T) {
 	}
 }
 
-// slicing are the flags of a run of these loads.
+// slicing returns the flags of a run of these loads.
 func slicing(slice, window time.Duration, kinds ...string) *runFlags {
 	f := &runFlags{window: 250 * time.Millisecond, precision: 0.02, builderFlags: builderFlags{on: []string{sample.Lab}}, slicing: sliceFlags{same: 0.03, slice: slice},
 		loads: loadFlags{kinds: kinds, given: func(string) bool { return false }}}
@@ -100,8 +99,7 @@ func slicing(slice, window time.Duration, kinds ...string) *runFlags {
 	return f
 }
 
-// A sliced load has short windows, unless the user says how long they are; any other
-// has those that it had.
+// A sliced load has short windows unless the user sets their length. Other loads keep theirs.
 func TestSlicedLoads(t *testing.T) {
 	type times struct{ slice, warmup, window float64 }
 	for _, tt := range []struct {
@@ -133,7 +131,7 @@ func TestSlicedLoads(t *testing.T) {
 			}
 		})
 	}
-	// A command without the flags has neither slices nor a difference that is none.
+	// A command without the flags has neither slices nor --same.
 	f := slicing(0, 0, "bulk")
 	f.slicing = sliceFlags{}
 	if r, err := f.toRequest(nil); err != nil || r.Same != 0 || r.Epoch != 0 || r.Loads[0].Slice != 0 || r.Loads[0].Window != 0.25 {
@@ -141,7 +139,7 @@ func TestSlicedLoads(t *testing.T) {
 	}
 }
 
-// A smaller --same needs more precision than the default to be told.
+// A --same below the default needs more precision.
 func TestPrecisionOfSame(t *testing.T) {
 	for _, tt := range []struct {
 		same, precision float64
@@ -180,7 +178,7 @@ func TestSlicesThatAreRefused(t *testing.T) {
 			t.Errorf("error %v, want %q", err, tt.want)
 		}
 	}
-	// With another load that is sliced it is heard.
+	// --slice is accepted if another load is sliced.
 	f := slicing(4*time.Millisecond, 0, "crr", "bulk")
 	f.loads.given = func(flag string) bool { return flag == "slice" }
 	if _, err := f.toRequest(nil); err != nil {
@@ -188,7 +186,7 @@ func TestSlicesThatAreRefused(t *testing.T) {
 	}
 }
 
-// What is sliced if all flags are left alone.
+// With default flags, loads are sliced where possible.
 func TestDefaultsAreSliced(t *testing.T) {
 	for kind, want := range map[string]bool{"bulk": true, "rr": true, "udp-rr": true, "query": true, "crr": false, "udp": false, "stream": false} {
 		f := slicing(4*time.Millisecond, 0, kind)
@@ -199,8 +197,7 @@ func TestDefaultsAreSliced(t *testing.T) {
 	}
 }
 
-// The plan of default flags makes one round at least, and with a load that is not
-// sliced those that visits need.
+// A plan of sliced loads needs one round at least. With an unsliced load it needs as many as visits do.
 func TestOverBudget(t *testing.T) {
 	for _, tt := range []struct {
 		kinds  []string

@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// sqlFlags say what is asked of a database.
+// sqlFlags say what a database is asked.
 type sqlFlags struct {
 	dsn               []string
 	query             string
@@ -33,7 +33,7 @@ func (f *sqlFlags) add(fl *pflag.FlagSet) {
 	fl.Var(timeFlag(&f.timeout, 10*time.Second, minWait, maxWait), "timeout", "longest time for a login and for a page")
 }
 
-// sqlWarmup is long enough for statements to be prepared and plans to be cached.
+// sqlWarmup is long enough to prepare statements and cache plans.
 const sqlWarmup = 0.05
 
 func newSQL(e env) *cobra.Command {

@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// labPostgres starts a PostgreSQL whose files are in memory and that lets everyone
-// in, as the server of toll run. They are copied from a directory that the first one fills.
+// labPostgres returns the server command of toll run for a PostgreSQL that keeps its files in
+// memory and accepts everyone. The first server creates the files, and later ones copy them.
 func labPostgres(t *testing.T) string {
 	made := filepath.Join(openDir(t), "data")
 	return `PATH=$(printf %s: /usr/lib/postgresql/*/bin)$PATH; test -e ` + made + `/ready || { rm -rf ` + made + ` && ` +
@@ -21,8 +21,8 @@ func labPostgres(t *testing.T) string {
 		`cd {dir} && { test -e data/ready || cp -r ` + made + ` .; } && exec postgres -D data -h '*' -p {port} -k {dir} -c fsync=off -c shared_buffers=16MB`
 }
 
-// pgReady is what it says then. Its port is there before, and it turns away who
-// comes too early.
+// pgReady is the line that PostgreSQL prints when it is ready. Its port opens earlier, and
+// connections are refused until then.
 const pgReady = "ready to accept connections"
 
 func needPostgres(t *testing.T) {
@@ -32,7 +32,6 @@ func needPostgres(t *testing.T) {
 	}
 }
 
-// runFile is what a run left.
 func runFile(t *testing.T, file string) *sample.File {
 	t.Helper()
 	f, err := os.Open(file)
@@ -47,7 +46,7 @@ func runFile(t *testing.T, file string) *sample.File {
 	return got
 }
 
-// toll sql is the client of a run over several modes, each of which is witnessed.
+// toll sql is the client of a run over several modes, each with a witnessed path.
 func TestSQLInTheLab(t *testing.T) {
 	needPostgres(t)
 	inLabs(t)
@@ -85,21 +84,21 @@ func TestSQLInTheLab(t *testing.T) {
 	}
 }
 
-// The routes to one container from its machine: through docker-proxy, by Docker's NAT
-// rules, and straight.
+// The three routes from a machine to its container: through docker-proxy, by Docker's NAT rules,
+// and directly.
 func TestSQLOverThreeRoutes(t *testing.T) {
 	needPostgres(t)
 	inLabs(t)
 	bin, dir := binary(t), openDir(t)
 	inner, file := filepath.Join(dir, "sql.jsonl"), filepath.Join(t.TempDir(), "run.jsonl")
-	// The lab's addresses: of the container, and of the machine that publishes 8080.
+	// The lab's addresses of the container, and of the machine, which publishes 8080.
 	client := bin + " sql --details --rounds 6 --window 50ms --force --save " + inner + " --dsn proxy=postgres://postgres@{addr}/postgres" +
 		" --dsn nat=postgres://postgres@198.18.0.1:8080/postgres --dsn direct=postgres://postgres@172.30.0.2:5201/postgres"
 	r := startToll(t, bin, nil, "run", "publish-proxy", "--baseline", "publish-proxy", "--to", "loopback", "--rounds", "1", "--seed", "3", "--no-root",
 		"--server", labPostgres(t), "--ready", pgReady, "--client", client, "--save", file)
 	code, took := r.wait(t, 4*patience)
 	t.Logf("it took %s", took)
-	// The witness rightly objects: not all went through the proxy.
+	// The witness fails rightly, because some of the traffic bypassed the proxy.
 	if out := r.out.String(); code != exitFailed || !strings.Contains(out, "the path was not witnessed") {
 		t.Errorf("exit code %d\n%s\n%s", code, r.errOut.String(), out)
 	}

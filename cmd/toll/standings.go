@@ -11,15 +11,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// standing is what is known of a cell while a run goes on.
+// standing is the result of a cell so far, during a run.
 type standing struct {
 	cell  sample.Cell
-	label string // among the cells of its group
+	label string // distinguishes the cell within its group
 	ratio analysis.Ratio
-	lower bool // the lower the ratio, the better
+	lower bool // a lower ratio is better
 }
 
-// String is the mode with its ratio, shorter than in a report.
+// String returns the mode with its ratio, in a shorter form than in a report.
 func (s standing) String() string {
 	if r := s.ratio; r.Low < r.High {
 		return fmt.Sprintf("%s %.2f ±%.2f", s.label, r.Median, r.HalfWidth())
@@ -27,8 +27,8 @@ func (s standing) String() string {
 	return s.label + " " + s.ratio.String()
 }
 
-// pagesOf lays the ratios out in lines of so many columns at most. Each has one
-// group, its best mode first; the groups take turns.
+// pagesOf lays out the ratios in lines of at most the given number of columns. Each line shows one
+// group, its best mode first, and the groups take turns.
 func pagesOf(all []standing, columns int) []string {
 	var out []string
 	groups := rankings(all)
@@ -48,7 +48,7 @@ func pagesOf(all []standing, columns int) []string {
 	return out
 }
 
-// headOf names a group as far as it must be told from the others.
+// headOf names a group by what distinguishes it from the others.
 func headOf(all []standing, c sample.Cell) string {
 	head := loadAt(c)
 	if several(all, func(s standing) string { return s.cell.From }) {
@@ -63,7 +63,8 @@ func headOf(all []standing, c sample.Cell) string {
 	return head + ": "
 }
 
-// page is a line of as many of a group's first as fit, at least one.
+// page returns a line with as many of a group's first standings as fit, at least one, and their
+// number.
 func page(head string, g []standing, columns int) (line string, n int) {
 	line = head + g[0].String()
 	for n = 1; n < len(g); n++ {
@@ -76,8 +77,8 @@ func page(head string, g []standing, columns int) (line string, n int) {
 	return line, n
 }
 
-// rankings are the groups that are compared with one baseline, each sorted by who is
-// best.
+// rankings groups the standings that are compared with the same baseline, and sorts each group from
+// best to worst.
 func rankings(all []standing) [][]standing {
 	var out [][]standing
 	at := map[sample.Cell]int{}
@@ -102,13 +103,13 @@ func rankings(all []standing) [][]standing {
 	return out
 }
 
-// several reports whether the standings differ in something.
+// several reports whether of differs between the standings.
 func several(all []standing, of func(standing) string) bool {
 	return slices.ContainsFunc(all, func(s standing) bool { return of(s) != of(all[0]) })
 }
 
-// standingsOf are what a judge of a run of that study knows so far. On a ladder, where
-// a mode is compared with the one below, they say with which.
+// standingsOf returns the results so far of a run of that study. On a ladder, where a mode is
+// compared with the one below, labels name both.
 func standingsOf(study string, all []analysis.Standing) []standing {
 	var out []standing
 	for _, s := range all {

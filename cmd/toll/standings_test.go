@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// stands is a standing of a cell of the lab.
+// stands returns a standing of a cell of the lab.
 func stands(label, from, load string, ratio, half float64, lower bool) standing {
 	return standing{sample.Cell{Mode: label, From: from, Load: load, On: sample.Lab}, label,
 		analysis.Ratio{To: "host", Median: ratio, Low: ratio - half, High: ratio + half, N: 3}, lower}
@@ -27,7 +27,7 @@ func usualStandings() []standing {
 	}
 }
 
-// The ranking has a page for what fits, the best first, and each load its own.
+// A page of the ranking holds what fits, best first. Each load has its own pages.
 func TestPages(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -55,7 +55,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// Groups of their own say which they are.
+// Pages name their group if there are several.
 func TestPagesOfGroups(t *testing.T) {
 	a, b := stands("bridge", "host", "rr", 1, 0.01, true), stands("bridge", "remote", "rr", 1.1, 0.01, true)
 	b.cell.On = "docker"
@@ -65,7 +65,7 @@ func TestPagesOfGroups(t *testing.T) {
 	}
 }
 
-// The line says how long it goes on, and never wraps.
+// The line shows the time left and never wraps.
 func TestProgressLine(t *testing.T) {
 	cell := sample.Cell{Mode: "publish-proxy", From: "remote-container", To: "loopback6", Load: "udp-rr", On: sample.Lab}
 	s := engine.Progress{Round: 2, Cell: cell, Visit: 3, Visits: 16, Elapsed: 12.4, Total: 60}
@@ -101,7 +101,7 @@ func TestProgressLine(t *testing.T) {
 	}
 }
 
-// Whatever the width, the line is narrower, and says the time first.
+// The line is narrower than any width, and shows the time first.
 func TestProgressLineFits(t *testing.T) {
 	s := engine.Progress{Round: 2, Cell: sample.Cell{Mode: "bridge", From: "host", Load: "rr"}, Visit: 3, Visits: 16, Elapsed: 12.4, Total: 60}
 	for columns := 20; columns <= 200; columns++ {
@@ -116,7 +116,7 @@ func TestProgressLineFits(t *testing.T) {
 	}
 }
 
-// Without a terminal a line of text comes every ten seconds, and none of a short run.
+// Without a terminal a line of text comes every ten seconds, and none in a short run.
 func TestHeartbeat(t *testing.T) {
 	var out bytes.Buffer
 	p := newProgress(&out, false)
@@ -133,7 +133,7 @@ func TestHeartbeat(t *testing.T) {
 		p.show(s)
 	}
 	p.standings, s.Elapsed, s.Round = usualStandings, 30.2, 3
-	p.show(engine.Progress{Elapsed: 60, Total: 60}) // it is over
+	p.show(engine.Progress{Elapsed: 60, Total: 60}) // the run has ended
 	p.show(s)
 	p.clear()
 	const want = "toll: 10 of 60 s, round 1, 1 of 2: an epoch of rr\n" +
@@ -151,7 +151,7 @@ func TestHeartbeat(t *testing.T) {
 	}
 }
 
-// A ratio is short, also if its interval is uneven or there is none yet.
+// A ratio is short, even if its interval is uneven or missing.
 func TestStandingWords(t *testing.T) {
 	uneven, single := stands("bridge", "host", "rr", 0.9, 0.02, true), stands("bridge", "host", "rr", 0.9, 0, true)
 	uneven.ratio.Low, single.ratio.N = 0.7, 1
@@ -177,7 +177,7 @@ func TestStandingsOf(t *testing.T) {
 	}
 }
 
-// Nothing is drawn, and nobody is asked, where there is no terminal.
+// Without a terminal nothing is drawn and standings are not computed.
 func TestNoProgressInPipes(t *testing.T) {
 	var out bytes.Buffer
 	p := newProgress(&out, false)
@@ -187,7 +187,7 @@ func TestNoProgressInPipes(t *testing.T) {
 	if out.Len() > 0 {
 		t.Errorf("%q", &out)
 	}
-	// Every update, but not more often than can be read, shows the next page.
+	// An update shows the next page, but not before the current one can be read.
 	shown := &progress{w: &out, standings: usualStandings}
 	for _, tt := range []struct {
 		elapsed float64

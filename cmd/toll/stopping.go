@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// silentStop is how long a run may take to end after a signal without a word.
+// silentStop is how long a stopped run may take to end before it prints a message.
 const silentStop = 300 * time.Millisecond
 
-// sayStopping says what a run is waiting for that a signal did not end at once: an
-// engine takes its time to remove containers. Done ends that.
+// sayStopping prints what a run is waiting for if it does not end soon after a signal: an engine
+// needs time to remove containers. The caller calls done when the run has ended.
 func (p *progress) sayStopping(ctx context.Context) (done func()) {
 	if p.w == nil {
 		return func() {}

@@ -27,8 +27,8 @@ func (h *heard) String() string {
 	return h.text.String()
 }
 
-// A run that takes its time to end after a signal says why; one that does not, or
-// that nobody stopped, says nothing.
+// A run that takes long to end after a signal prints why. A run that ends soon, or that nobody
+// stopped, prints nothing.
 func TestSayStopping(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

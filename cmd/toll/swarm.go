@@ -14,12 +14,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// swarmFlags are the flags of runs on a swarm.
 type swarmFlags struct {
 	nodes          []string
 	image, control string
 
-	at netip.AddrPort // control, as understood
+	at netip.AddrPort // control, parsed
 }
 
 func (f *swarmFlags) add(fl *pflag.FlagSet, _ commandKind) {
@@ -27,13 +26,13 @@ func (f *swarmFlags) add(fl *pflag.FlagSet, _ commandKind) {
 	f.addHow(fl)
 }
 
-// addHow adds how toll gets to the nodes, and they to toll.
+// addHow adds the flags for toll's image and for how the nodes reach toll.
 func (f *swarmFlags) addHow(fl *pflag.FlagSet) {
 	fl.StringVar(&f.image, "image", "", "swarm, kubernetes: toll's image in a registry (default its own, which every node must have: see toll image)")
 	fl.StringVar(&f.control, "control", "", "swarm: ADDRESS or ADDRESS:PORT of this machine, where the nodes' agents reach toll (default as the swarm knows it)")
 }
 
-// check reads the flags of a run between two nodes.
+// check checks the flags of a run between two nodes.
 func (f *swarmFlags) check() error {
 	if n := len(f.nodes); n != 0 && n != 2 {
 		return usage(fmt.Errorf("--nodes names two nodes, the server's and the client's; %d were given", n), "toll mesh measures every pair of nodes")
@@ -41,7 +40,6 @@ func (f *swarmFlags) check() error {
 	return f.read()
 }
 
-// read reads the flags.
 func (f *swarmFlags) read() error {
 	if slices.Contains(f.nodes, "") {
 		return usage(errors.New("--nodes: one has no name"), "--nodes a,b")

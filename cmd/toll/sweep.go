@@ -16,10 +16,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
-// sweepFlags say that loads are measured at several values of an option, and in both
-// directions.
+// sweepFlags say that loads are measured at several values of an option, and in which directions.
 type sweepFlags struct {
-	given     []string // --sweep, as often as it is there
+	given     []string // each --sweep on the command line
 	direction string
 
 	axis   workload.Axis
@@ -34,7 +33,6 @@ func (f *sweepFlags) add(fl *pflag.FlagSet) {
 
 const sweepExample = "request=1,64,1400,16k"
 
-// axisNames are the names of all axes.
 func axisNames() (out []string) {
 	for _, a := range workload.Axes() {
 		out = append(out, a.Name)
@@ -42,13 +40,13 @@ func axisNames() (out []string) {
 	return out
 }
 
-// axisAliases are other words for axes.
+// axisAliases are other names of axes.
 var axisAliases = map[string]string{"response": "reply"}
 
-// directions are the loads for which bulk stands.
+// directions are the loads that replace bulk, by --direction.
 var directions = map[string][]string{"out": {workload.Bulk}, "back": {workload.BulkReverse}, "both": {workload.Bulk, workload.BulkReverse}}
 
-// loads reads the flags, and are the loads that they make of those that were asked for.
+// loads checks the flags and returns the loads that result from kinds.
 func (f *sweepFlags) loads(kinds []string, given func(flag string) bool) ([]string, error) {
 	if f.direction != "" {
 		word, err := parseOne(f.direction, closed("direction", "out", "back", "both"))
@@ -87,12 +85,11 @@ func (f *sweepFlags) loads(kinds []string, given func(flag string) bool) ([]stri
 	return kinds, nil
 }
 
-// axesOf are the axes of a load.
 func axesOf(kind string) []string {
 	return slices.DeleteFunc(axisNames(), func(a string) bool { return !slices.Contains(loadsWith(a), kind) })
 }
 
-// inDirections are the loads with those directions in the place of bulk.
+// inDirections returns kinds with bulk replaced by the loads of the directions.
 func inDirections(kinds, of []string, given func(flag string) bool) ([]string, error) {
 	at := slices.IndexFunc(kinds, func(k string) bool { return k == workload.Bulk || k == workload.BulkReverse })
 	if at < 0 {
@@ -107,7 +104,7 @@ func inDirections(kinds, of []string, given func(flag string) bool) ([]string, e
 	return slices.Insert(rest, min(at, len(rest)), of...), nil
 }
 
-// parse reads a --sweep.
+// parse parses a --sweep.
 func (f *sweepFlags) parse(text string) error {
 	name, list, ok := strings.Cut(text, "=")
 	name = cmp.Or(axisAliases[name], name)
@@ -116,7 +113,7 @@ func (f *sweepFlags) parse(text string) error {
 	}
 	known, err := suggest.Parse("sweep", name, axisNames())
 	if err != nil {
-		return usage(err, "") // the error knows
+		return usage(err, "") // the error has its hint
 	}
 	f.axis, _ = workload.AxisOf(known)
 	f.values = nil
@@ -140,12 +137,12 @@ func (f *sweepFlags) parse(text string) error {
 	return nil
 }
 
-// sweepError says what is wrong with a value of --sweep, which it names.
+// sweepError describes an invalid value of --sweep and names it.
 type sweepError struct{ error }
 
 func (e *sweepError) Unwrap() error { return e.error }
 
-// refuse is the error of a value.
+// refuse returns the error for an invalid value.
 func (f *sweepFlags) refuse(text string, err error) error {
 	hint := ""
 	var hinted interface{ Hint() string }
@@ -155,14 +152,14 @@ func (f *sweepFlags) refuse(text string, err error) error {
 	return usage(&sweepError{fmt.Errorf("--sweep %s: %q %w", f.axis.Name, text, err)}, cmp.Or(hint, "as --"+f.axis.Name+" takes it"))
 }
 
-// sweepPoint is a value that a load gets; the zero value gives it none.
+// sweepPoint is a value that a load gets. The zero value changes nothing.
 type sweepPoint struct {
 	f     *sweepFlags
 	value float64
 	name  string
 }
 
-// points are those of the sweep; without one a single point that changes nothing.
+// points returns the points of the sweep, or without one a single point that changes nothing.
 func (f *sweepFlags) points() []sweepPoint {
 	if len(f.given) == 0 {
 		return []sweepPoint{{}}
@@ -185,7 +182,7 @@ func (p sweepPoint) put(w workload.Workload, l *sample.Load) error {
 	return nil
 }
 
-// explain says at which point a load cannot be what it was asked to be.
+// explain adds to an error the point at which a load is invalid.
 func (p sweepPoint) explain(err error) error {
 	var (
 		f    *failure
@@ -197,15 +194,15 @@ func (p sweepPoint) explain(err error) error {
 	return &failure{f.code, fmt.Errorf("--sweep %s, at %s: %w", p.f.axis.Name, p.name, f.err), f.hint}
 }
 
-// How long the slices of an epoch of one point take, in s: of a sweep there are many epochs in
-// a round, and several rounds must fit into the budget.
+// How long the slices of an epoch of one point take, in s. A sweep has many epochs in a round, and
+// several rounds must fit into the budget.
 const (
 	pointEpoch  = 1.
 	leastEpoch  = 0.3
 	sweepRounds = 6
 )
 
-// into makes a request one for a sweep, if one was asked for.
+// into makes a request a sweep, if --sweep was given.
 func (f *sweepFlags) into(r *plan.Request) error {
 	if len(f.given) == 0 {
 		return nil
@@ -221,7 +218,7 @@ func (f *sweepFlags) into(r *plan.Request) error {
 	return nil
 }
 
-// sweepFits refuses a sweep that needs more than its budget: with less its curves would say
+// sweepFits refuses a sweep that needs more than its budget, because incomplete curves would show
 // nothing.
 func sweepFits(p sample.Plan) error {
 	if p.Sweep == nil || p.Rounds > 0 {

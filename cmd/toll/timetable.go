@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// timetable says how the cells of a sliced load take turns in an epoch.
+// timetable describes how the cells of a sliced load take turns in an epoch.
 func timetable(p sample.Plan, l sample.Load) string {
 	for _, t := range plan.Turns(p, 0) {
 		if !t.Epoch || p.Cells[t.Cells[0]].Load != l.Kind || p.Cells[t.Cells[0]].Point != l.Point {
@@ -34,8 +34,8 @@ func hasControl(p sample.Plan, t plan.Turn) bool {
 	return slices.ContainsFunc(t.Cells, func(i int) bool { return p.Cells[i].Control })
 }
 
-// turnTables are the n-th turn of a round: a visit, or an epoch with its cells and
-// how many slices each has.
+// turnTables describes the n-th turn of a round: a visit, or an epoch with its cells and the number
+// of slices of each.
 func turnTables(p sample.Plan, n int, t plan.Turn) []document.Block {
 	turn := document.Table{Columns: append([]document.Column{{Right: true, Width: 4}}, cellColumns...)}
 	turn.Columns[1].Gap = 2
@@ -60,7 +60,7 @@ func turnTables(p sample.Plan, n int, t plan.Turn) []document.Block {
 	return []document.Block{turn, cells}
 }
 
-// cellColumns are those of a cell in a plan.
+// cellColumns are the columns of a cell in a plan.
 var cellColumns = []document.Column{{Width: 28}, {Width: 15, Gap: 1}, {Gap: 1}}
 
 func cellTexts(p sample.Plan, c sample.Cell) []document.Cell {
@@ -82,5 +82,5 @@ func loadAndPin(p sample.Plan, c sample.Cell) string {
 	return loadAt(c) + ", " + analysis.PinWords(c.Pin)
 }
 
-// loadAt is a cell's load, of a sweep with its point.
+// loadAt returns a cell's load, in a sweep with its point.
 func loadAt(c sample.Cell) string { return wholeKey(sample.Load{Kind: c.Load, Point: c.Point}) }

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// topics are what toll help says besides the commands.
+// topics are the help topics that are no commands.
 var topics = []struct {
 	name, short string
 	long        func() string
@@ -23,7 +23,6 @@ func topicNames() (names []string) {
 	return names
 }
 
-// addTopics adds the topics, which can only be read.
 func addTopics(root *cobra.Command) {
 	for _, t := range topics {
 		root.AddCommand(&cobra.Command{Use: t.name, Short: t.short, Long: t.long()})
@@ -41,7 +40,7 @@ func exitCodesHelp() string {
 	return b.String()
 }
 
-// environmentHelp is what the environment decides.
+// environmentHelp describes the environment variables.
 var environmentHelp = fmt.Sprintf(`toll reads these environment variables:
 
   NO_COLOR     if set, no colours

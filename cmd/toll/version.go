@@ -11,20 +11,20 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is this toll's, written to every results file. The go command stamps it.
+// version is this toll's version, as written to every results file. The go command stamps it.
 var version = stamped(debug.ReadBuildInfo()).version
 
 // build is what the go command stamped on this binary.
 type build struct {
 	version  string // 0.1.0; 0.0.0-20260102030405-0123456789ab+dirty of a commit without a tag; devel where nothing is known
-	revision string // the commit, of a checkout
-	time     string // the commit's
-	dirty    bool   // the checkout had changes that are in no commit
+	revision string // the commit, if built in a checkout
+	time     string // the commit's time
+	dirty    bool   // the checkout had uncommitted changes
 }
 
-// stamped reads a binary's build information. `go install …@version` stamps the module's
-// version, a build in a checkout the commit. -buildvcs=false, `go run` and `go test` stamp
-// neither.
+// stamped returns a binary's build information. `go install …@version` stamps the module's version,
+// and a build in a checkout the commit. With -buildvcs=false, `go run` and `go test` neither is
+// stamped.
 func stamped(info *debug.BuildInfo, ok bool) build {
 	b := build{version: "devel"}
 	if !ok {

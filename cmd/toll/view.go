@@ -55,7 +55,7 @@ func view(ctx context.Context, e env, name string, stdin io.Reader) error {
 		return err
 	}
 	keys, title := stdinOf(stdin), name
-	if name == "-" { // keys come from the terminal that the process has
+	if name == "-" { // keys come from the process's terminal
 		keys, title = nil, "standard input"
 	}
 	t, err := terminal.Open(keys, out)
@@ -81,14 +81,14 @@ func view(ctx context.Context, e env, name string, stdin io.Reader) error {
 	return errors.Join(interrupted(ctx), err, d.Close())
 }
 
-// stdinOf is the standard input as a file; nil: it is none.
+// stdinOf returns the standard input as a file, or nil if it is none.
 func stdinOf(in io.Reader) *os.File {
 	f, _ := in.(*os.File)
 	return f
 }
 
-// soon runs f, which leaves nothing behind, and waits for it no longer than until a signal
-// comes.
+// soon runs f, which leaves nothing behind, and returns when f does or when a signal comes,
+// whichever is first.
 func soon(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -104,16 +104,16 @@ func soon(ctx context.Context, f func() error) error {
 type growing struct {
 	io.Reader
 	name    string
-	regular bool // it has an end, beyond which it may grow
+	regular bool // has an end, and may grow
 	file    *sample.Growing
-	took    int64 // bytes
+	took    int64 // bytes read
 
-	ended bool          // its run, when it was last judged
-	cost  time.Duration // of judging it
+	ended bool          // whether the run had ended when it was last judged
+	cost  time.Duration // time of the last judging
 }
 
-// begin opens the file, reads it as far as it goes, and judges that. Of what may never end
-// it reads nothing.
+// begin opens the file, reads it to its present end, and judges the result. It reads nothing from a
+// pipe or device, which may have no end.
 func (g *growing) begin(ctx context.Context, e env) (s live.State, err error) {
 	if g.name == "-" {
 		return g.state(), nil
@@ -122,7 +122,7 @@ func (g *growing) begin(ctx context.Context, e env) (s live.State, err error) {
 	if err != nil {
 		return s, err
 	}
-	g.Reader, g.regular = f, size >= 0 // it is open until toll ends
+	g.Reader, g.regular = f, size >= 0 // stays open until toll exits
 	if !g.regular {
 		return g.state(), nil
 	}
@@ -140,7 +140,7 @@ func (g *growing) begin(ctx context.Context, e env) (s live.State, err error) {
 	return g.state(), nil
 }
 
-// read reads as far as there is anything.
+// read reads until the present end of r.
 func (g *growing) read(ctx context.Context, r io.Reader) error {
 	b := make([]byte, 64<<10)
 	for ctx.Err() == nil {
@@ -163,7 +163,8 @@ func (g *growing) bad(err error) error {
 	return &failure{exitBadFile, fmt.Errorf("%s: %w", g.name, err), "a results file is what toll compare --save writes"}
 }
 
-// check refuses what is no results file. An empty one may become one.
+// check refuses a file that is no results file. An empty regular file is accepted, because it may
+// become one.
 func (g *growing) check() error {
 	if _, err := g.file.File(); err != nil && (g.took > 0 || !g.regular) {
 		return g.bad(err)
@@ -171,14 +172,14 @@ func (g *growing) check() error {
 	return nil
 }
 
-// How often a file is looked at for more, and how much longer than judging took it waits
-// until it judges again.
+// How often a file is checked for more, and the shortest wait until it is judged again, as a
+// multiple of the time that judging took.
 const (
 	lookEvery  = time.Second
 	judgeShare = 10
 )
 
-// follow shows what comes until the run has ended.
+// follow shows new results until the run has ended.
 func (g *growing) follow(ctx context.Context, d *terminal.Display) error {
 	if !g.regular {
 		return g.followStream(ctx, d)
@@ -197,7 +198,7 @@ func (g *growing) follow(ctx context.Context, d *terminal.Display) error {
 	return nil
 }
 
-// followStream shows what comes through a pipe, whenever nothing more comes at once.
+// followStream shows results from a pipe. It updates when the pipe is silent for a moment.
 func (g *growing) followStream(ctx context.Context, d *terminal.Display) error {
 	type chunk struct {
 		b   []byte
@@ -241,7 +242,7 @@ func (g *growing) followStream(ctx context.Context, d *terminal.Display) error {
 					return err
 				}
 				s := g.state()
-				if f, err := g.file.File(); err == nil && !g.ended { // and never will
+				if f, err := g.file.File(); err == nil && !g.ended { // the run was cut short
 					s = live.State{Report: judge.Judge(f), Note: "cut short"}
 				}
 				d.Send(s)
@@ -254,7 +255,7 @@ func (g *growing) followStream(ctx context.Context, d *terminal.Display) error {
 	}
 }
 
-// state judges what there is.
+// state judges the results so far.
 func (g *growing) state() (s live.State) {
 	f, err := g.file.File()
 	if err != nil {
@@ -269,7 +270,7 @@ func (g *growing) state() (s live.State) {
 	return s
 }
 
-// pause waits, and reports whether ctx goes on.
+// pause waits for t. It returns false as soon as ctx ends.
 func pause(ctx context.Context, t time.Duration) bool {
 	select {
 	case <-ctx.Done():
