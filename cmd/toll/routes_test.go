@@ -177,8 +177,8 @@ func TestRunOverRoutesKilled(t *testing.T) {
 	r.gone(t)
 }
 
-// ranInContainers checks that a client that runs in a container's network reaches the servers there,
-// by the container's loopback and by a name that only Docker's DNS server knows.
+// ranInContainers checks that a client in a container's network reaches the servers there, by the
+// container's loopback and by a name that only Docker's DNS server knows.
 func ranInContainers(e *dockerHost, t *testing.T, bin, echo string) {
 	client := echo + ` dial {addr} | grep -q answered && echo {name}`
 	args := func(to, from string) []string {
