@@ -12,23 +12,23 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
-// burnArg makes this process work beside a run, as a compiler does.
+// burnArg makes this process burn CPU time beside a run, as a compiler does.
 const burnArg = "burn"
 
 const (
-	// burners work three quarters of the time each, which makes a load average of
-	// about 3 where they get the CPU.
+	// Each burner works three quarters of the time, so that the load average is about 3 if they get
+	// the CPU.
 	burners   = 4
 	burnShare = 0.75
 	niceness  = 10
 )
 
-// burn works in bursts, over more memory than the caches hold, for that share of the time, until it
-// is killed or whoever started it has gone.
+// burn works in bursts for the given share of the time, over more memory than the caches hold,
+// until it is killed or its parent exits.
 func burn(share float64) {
 	const (
 		size = 8 << 20 // bytes
-		line = 64      // of a cache
+		line = 64      // bytes of a cache line
 		mean = 150 * time.Millisecond
 	)
 	pause := time.Duration(float64(mean) * (1 - share) / share)
@@ -46,33 +46,33 @@ func burn(share float64) {
 	}
 }
 
-// work is what burns beside a run.
+// work describes the processes that burn CPU time beside a run.
 type work struct {
 	processes int
-	share     float64 // of the time that each works
+	share     float64 // of the time that each process works
 	nice      int
-	cpus      []int // that they are pinned to; empty: any
+	cpus      []int // to which they are pinned; empty: any
 }
 
-// ordinary is an ordinary load of a machine that does something else, too.
+// ordinary is the load of a machine that also does other work.
 var ordinary = work{processes: burners, share: burnShare, nice: niceness}
 
-// halfBusy is how tables call what startHalfBusy starts.
+// halfBusy is the name in tables for what startHalfBusy starts.
 const halfBusy = "a half-busy CPU"
 
-// startHalfBusy keeps one of the CPUs half busy.
+// startHalfBusy keeps one of the given CPUs half busy until stop is called.
 func startHalfBusy(cpus ...int) (stop func(), err error) {
 	const half = 0.5
 	return startWork(work{processes: 1, share: half, cpus: cpus})
 }
 
-// startWork starts the work; stop ends it.
+// startWork starts the processes. stop kills them.
 func startWork(w work) (stop func(), err error) {
 	var all []*exec.Cmd
 	stop = func() {
 		for _, c := range all {
 			_ = c.Process.Kill()
-			_ = c.Wait() // by the kill
+			_ = c.Wait() // it was killed
 		}
 	}
 	defer func() {

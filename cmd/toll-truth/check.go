@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// check is one of the things that must be true.
+// check is one claim about toll, and the function that tests it.
 type check struct {
 	name string
 	make func(*trial, context.Context) ([]table, error)
 }
 
-// checks are all of them, in the order in which they are made.
+// checks lists all checks in the order in which they run.
 var checks = []check{
 	{"aa", (*trial).identical},
 	{"planted", (*trial).planted},
@@ -31,19 +31,19 @@ func names() (out []string) {
 	return out
 }
 
-// scale is how many runs are made, and how long they are.
+// scale sets the number of runs and their length.
 type scale struct {
 	name string
 	aa   runs // in each situation
-	// Of a planted difference: the runs in which it must be found, one to see how
-	// large it is to be made, and the long one that sizes it.
+	// For each planted difference: the runs that must find it, one to choose its size, and the long
+	// one that measures it.
 	plant            runs
 	pilot, reference time.Duration
 	// Turns through the settings whose ratios must agree.
 	length, order, company, sustained runs
-	peers                             runs // blocks, of unpinned, too
+	peers                             runs // blocks, also of unpinned
 	long, short                       runs // of precision
-	loaded                            int  // of each of these beside other work
+	loaded                            int  // how many of each of these run beside other work
 }
 
 type runs struct {
@@ -56,8 +56,8 @@ const (
 	minute = time.Minute
 )
 
-// scaleOf is the usual scale, some 50 minutes, or one of the others. Runs, if it is
-// not 0, is how many runs there are of aa and of each planted difference.
+// scaleOf returns the usual scale, some 50 minutes, or the quick or full one. runsOf, if not 0, is
+// the number of runs of aa and of each planted difference.
 func scaleOf(quick, full bool, runsOf int) scale {
 	s := scale{name: "usual",
 		aa: runs{20, 10 * second}, plant: runs{3, 30 * second}, pilot: 10 * second, reference: 90 * second,

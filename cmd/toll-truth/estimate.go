@@ -8,11 +8,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// estimate is a ratio by its logarithm, and half the width of its 95 % interval.
-// Which side of it is nearer is not kept: the larger half stands for both.
+// estimate is the logarithm of a ratio, with half the width of its 95 % interval. An uneven
+// interval is represented by its larger half on both sides.
 type estimate struct{ log, half float64 }
 
-// ofRatio is what a report says of a ratio.
+// ofRatio returns a report's ratio as an estimate.
 func ofRatio(r *analysis.Ratio) (estimate, error) {
 	switch {
 	case r == nil:
@@ -25,7 +25,7 @@ func ofRatio(r *analysis.Ratio) (estimate, error) {
 	return estimate{math.Log(r.Median), max(math.Log(r.High/r.Median), math.Log(r.Median/r.Low))}, nil
 }
 
-// ofLogs is what repeated measurements of one logarithm say, by their own spread.
+// ofLogs estimates a logarithm from repeated measurements, with an interval from their own spread.
 func ofLogs(logs []float64) (estimate, error) {
 	s := stats.Summarize(logs)
 	if s.N < stats.MinValues {
@@ -34,7 +34,7 @@ func ofLogs(logs []float64) (estimate, error) {
 	return estimate{s.Median, s.HalfWidth()}, nil
 }
 
-// pool is the mean of independent estimates of one ratio.
+// pool returns the mean of independent estimates of one ratio.
 func pool(all []estimate) (out estimate) {
 	n := float64(len(all))
 	for _, e := range all {
@@ -44,31 +44,28 @@ func pool(all []estimate) (out estimate) {
 	return out
 }
 
-// over is the ratio of two independent ratios.
+// over returns the ratio of two independent ratios.
 func (e estimate) over(o estimate) estimate {
 	return estimate{e.log - o.log, math.Hypot(e.half, o.half)}
 }
 
-// wider is the estimate with the interval that it needs as one of n that are to hold
-// together (Bonferroni).
+// wider widens the interval so that n such intervals hold jointly (Bonferroni).
 func (e estimate) wider(n int) estimate {
 	const miss = 1 - stats.Confidence
 	return estimate{e.log, e.half * quantile(1-miss/2/float64(n)) / quantile(1-miss/2)}
 }
 
-// one reports whether the interval contains 1.
 func (e estimate) one() bool { return math.Abs(e.log) <= e.half }
 
 const percent = 100
 
-// String is "0.953 ±0.8 %": the half width is a share of the ratio.
+// String formats an estimate as "0.953 ±0.8 %". The half width is a share of the ratio.
 func (e estimate) String() string {
 	return fmt.Sprintf("%.3f ±%.1f %%", math.Exp(e.log), percent*math.Expm1(e.half))
 }
 
-// agreement says whether a ratio of ratios, one of n that are tested together, is
-// 1 as far as can be seen, and whether enough can be seen: limit is how wide half of
-// its interval may be.
+// agreement reports whether a ratio of ratios is 1, as one of n that are tested jointly. limit is
+// the largest half width of its interval that can still show agreement.
 func agreement(ratio estimate, n int, limit float64) (wide estimate, v verdict) {
 	wide = ratio.wider(n)
 	switch {
@@ -80,11 +77,11 @@ func agreement(ratio estimate, n int, limit float64) (wide estimate, v verdict) 
 	return wide, yes
 }
 
-// quantile is the normal distribution's.
+// quantile returns the standard normal distribution's quantile.
 func quantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
 
-// least is how many of n trials succeed at least, if each does so with probability
-// p: fewer than that come with a probability of at most risk.
+// least returns a lower bound for the number of successes in n trials of probability p: fewer
+// successes have a probability of at most risk.
 func least(n int, p, risk float64) int {
 	below := 0.0
 	for k := range n {
@@ -96,11 +93,11 @@ func least(n int, p, risk float64) int {
 	return n
 }
 
-// binomial is the probability of k successes in n trials.
+// binomial returns the probability of k successes in n trials.
 func binomial(n, k int, p float64) float64 {
 	lgamma := func(x int) float64 { y, _ := math.Lgamma(float64(x) + 1); return y }
 	return math.Exp(lgamma(n) - lgamma(k) - lgamma(n-k) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
 }
 
-// halfWidth is half of an interval of a logarithm, as a share of the ratio.
+// halfWidth formats half of an interval of a logarithm, as a share of the ratio.
 func halfWidth(half float64) string { return fmt.Sprintf("±%.1f %%", percent*math.Expm1(half)) }

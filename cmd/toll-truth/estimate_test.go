@@ -90,14 +90,14 @@ func TestAgreement(t *testing.T) {
 	}
 }
 
-// Of settings that are truly equal, all rows hold in 95 of 100 tables.
+// If the settings are truly equal, all rows hold in 95 of 100 tables.
 func TestAgreementIsJoint(t *testing.T) {
 	const tables, rows, se = 2000, 10, 0.005
 	rng := rand.New(rand.NewPCG(1, 2))
 	draw := func() estimate { return estimate{rng.NormFloat64() * se, 1.95996 * se} }
 	bad := 0
 	for range tables {
-		for range rows { // each has its own partner: the worst case
+		for range rows { // each row has its own partner: the worst case
 			if _, v := agreement(draw().over(draw()), rows, narrow); v != yes {
 				bad++
 				break

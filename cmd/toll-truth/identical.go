@@ -11,15 +11,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// inert is a tune that changes nothing: bulk's path does not care about it in writes of
-// 128 KiB unless its congestion control paces, and rr does it anyway.
+// inert is a tune that changes nothing: bulk's path does not depend on it in writes of 128 KiB
+// unless its congestion control paces, and rr sets it anyway.
 const inert = "nodelay=on"
 
 const (
-	// wrongShare is how many of the verdicts on identical modes may be better or worse.
+	// wrongShare is the largest share of verdicts on identical modes that may be better or worse.
 	wrongShare = 1.0 / 200
-	// coverageRisk is how often intervals that contain the truth in 95 % of all cases are
-	// said not to.
+	// coverageRisk is the probability that intervals with a true coverage of 95 % fail the check.
 	coverageRisk = 0.025
 )
 
@@ -51,8 +50,8 @@ func (t *tally) join(o *tally) {
 	}
 }
 
-// identical reports whether these are verdicts on modes that are the same: hardly any is better
-// or worse, and as many intervals contain 1 as must.
+// identical reports whether these verdicts fit modes that are the same: few enough are better or
+// worse, and enough intervals contain 1.
 func (t *tally) identical() bool {
 	wrong := t.by[stats.Better] + t.by[stats.Worse]
 	return t.n > 0 && float64(wrong) <= wrongShare*float64(t.n) && t.by[""] == 0 &&
@@ -62,7 +61,7 @@ func (t *tally) identical() bool {
 // bothPins are the placements that toll measures by default.
 const bothPins = sample.PinFar + "," + sample.PinNear
 
-// situation is one in which identical modes are compared.
+// situation is a set of conditions in which identical modes are compared.
 type situation struct {
 	busy bool
 	pins string
@@ -85,12 +84,13 @@ func (s situation) beside() string {
 	return "nothing"
 }
 
-// identical runs toll, as users do, on identical modes: bridge, and bridge with a tune that
-// changes nothing; pinned and not, on an idle machine and beside a half-busy CPU.
+// identical runs toll as users do on identical modes: bridge, and bridge with a tune that changes
+// nothing. It does so with pinned and unpinned ends, on an idle machine and beside a half-busy CPU.
 func (t *trial) identical(ctx context.Context) ([]table, error) {
 	out := table{title: "Identical modes",
 		text: fmt.Sprintf("`toll compare bridge --baseline bridge --tune %s --congestion %s --budget %s`, %d times "+
-			"in each situation, each with its own seed; unpinned half as often, and longer. It holds if at most one verdict of %.0f is better or worse, and the 95 %% intervals "+
+			"in each situation, each with its own seed; unpinned half as often, and longer. "+
+			"It holds if at most one verdict of %.0f is better or worse, and the 95 %% intervals "+
 			"contain 1 as often as that, but for a chance of %.1f %%.", inert, t.congestion, t.scale.aa.each, t.scale.aa.n, 1/wrongShare, percent*coverageRisk),
 		head: []string{"beside", "CPUs", "load", "rows", "interval contains 1",
 			"same", "unclear", "better", "worse", "no result", "widest"}}
@@ -143,8 +143,8 @@ func (t *trial) identicalIn(ctx context.Context, s situation, out *table, all *t
 	return nil
 }
 
-// inertRow is one row of a report on the variant that changes nothing. Without a verdict it has no
-// result.
+// inertRow is a report's row of the variant that changes nothing. If its verdict is empty, it has
+// no result.
 type inertRow struct {
 	pin, load string
 	ratio     estimate
@@ -170,7 +170,7 @@ func inertRows(r *analysis.Report) (out []inertRow) {
 	return out
 }
 
-// pinName names a row's placement; of none it has no name.
+// pinName returns the name of a row's placement on CPUs. The empty one is sample.PinNone.
 func pinName(pin string) string { return cmp.Or(pin, sample.PinNone) }
 
 func (t *tally) cells(beside, pin, load string) []string {

@@ -11,17 +11,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// keeping is a builder whose paths stay: each is built once, and those who close it
-// only give it back. So several runs, and other programs, have the same one.
+// keeping is a builder that builds each path once and keeps it. Close of a path only returns it, so
+// that several runs and other programs use the same path.
 type keeping struct {
 	path.Builder
 	mu    sync.Mutex // guards following
 	paths map[path.Spec]*path.Path
 
-	second bool // each path has a second port
+	second bool // build each path with a second port
 }
 
-// Build is the path that there is, or a new one.
+// Build returns the kept path, or builds it.
 func (k *keeping) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -37,7 +37,7 @@ func (k *keeping) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
 	return lent(p), nil
 }
 
-// lent is the path with all that it has, without what its end would undo.
+// lent returns a copy of the path whose Close undoes nothing.
 func lent(p *path.Path) *path.Path {
 	out := &path.Path{}
 	was, is := reflect.ValueOf(p).Elem(), reflect.ValueOf(out).Elem()
@@ -49,7 +49,7 @@ func lent(p *path.Path) *path.Path {
 	return out
 }
 
-// of is the path of a mode that was built.
+// of returns the path that was built for a mode, or nil.
 func (k *keeping) of(m mode.Name) *path.Path {
 	k.mu.Lock()
 	defer k.mu.Unlock()

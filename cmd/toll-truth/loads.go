@@ -7,13 +7,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// The loads.
 const (
 	bulk = "bulk"
 	rr   = "rr"
 )
 
-// sliced is the plan with slices of that length (s).
+// sliced returns the plan with slices of the given length (s).
 func sliced(p sample.Plan, length float64) sample.Plan {
 	p.Loads = slices.Clone(p.Loads)
 	for i := range p.Loads {
@@ -22,11 +21,11 @@ func sliced(p sample.Plan, length float64) sample.Plan {
 	return p
 }
 
-// warmup is past slow start, in s.
+// warmup is longer than slow start, in s.
 const warmup = 0.1
 
-// visited is the plan without slices: each cell is visited once a round, with
-// processes of its own, warm-up and window.
+// visited returns the plan without slices: each cell is visited once per round, with its own
+// processes, warm-up and window.
 func visited(p sample.Plan, window time.Duration) sample.Plan {
 	p.Loads = slices.Clone(p.Loads)
 	for i := range p.Loads {
@@ -37,7 +36,7 @@ func visited(p sample.Plan, window time.Duration) sample.Plan {
 	return p
 }
 
-// under is the plan with one of its loads only.
+// under returns the plan with only the given load.
 func under(p sample.Plan, load string) sample.Plan {
 	p.Loads = slices.DeleteFunc(slices.Clone(p.Loads), func(l sample.Load) bool { return l.Kind != load })
 	p.Cells = slices.DeleteFunc(slices.Clone(p.Cells), func(c sample.Cell) bool { return c.Load != load })

@@ -1,12 +1,12 @@
-// Command truth shows that what toll says is true: identical modes are the same to
-// it, planted differences are found and sized, and what it says does not depend on
-// the length of slices, their order or their company, nor on who measures.
+// Command truth shows that toll's results are true: it finds identical modes the same, it finds and
+// sizes planted differences, and its results do not depend on the length of slices, their order,
+// the other cells of the run, or the tool that measures.
 //
 //	go run ./cmd/toll-truth [-only aa,peers] [-quick | -full] [-toll FILE]
 //
-// Each check prints one line a run on the standard error and, when it is done, a
-// table in Markdown. The exit status is 1 if a row does not hold. What a row rests
-// on is said in it: an interval that is too wide to tell does not hold.
+// Each check prints one line for each run on the standard error and, when it is done, a table in
+// Markdown. The exit status is 1 if a row does not hold. Each row shows the evidence: a row whose
+// interval is too wide to tell does not hold.
 //
 // It needs root, two CPUs, and the programs nft, tc, iperf3 and qperf.
 package main
@@ -26,12 +26,11 @@ import (
 	"syscall"
 
 	"github.com/bridgetoll/bridgetoll/internal/build/lab"
-	_ "github.com/bridgetoll/bridgetoll/internal/measure/worker/start" // a worker ends there
+	_ "github.com/bridgetoll/bridgetoll/internal/measure/worker/start" // runs workers
 )
 
 func main() { os.Exit(start(os.Args[1:])) }
 
-// Exit codes.
 const (
 	exitOK          = 0
 	exitFailure     = 1
@@ -64,8 +63,8 @@ func start(args []string) int {
 	return exitOK
 }
 
-// becomeArg and a command line: this process becomes that program. That is how
-// other programs are started in a place, which starts this one.
+// becomeArg, followed by a command line, makes this process execute that program. A place can only
+// start this program, so other programs are started through it.
 const becomeArg = "become"
 
 func become(args []string) error {
@@ -79,7 +78,7 @@ func become(args []string) error {
 	return syscall.Exec(file, args, os.Environ())
 }
 
-// startBurning works for the share of the time that is the only argument.
+// startBurning burns CPU time for the share of the time that is the only argument.
 func startBurning(args []string) error {
 	if len(args) != 1 {
 		return errors.New("burn: no share of the time")
@@ -92,7 +91,6 @@ func startBurning(args []string) error {
 	return nil
 }
 
-// options are the flags.
 type options struct {
 	only       []string
 	scale      scale
@@ -167,8 +165,8 @@ func run(stdout, stderr io.Writer, args []string) int {
 	return exitOK
 }
 
-// prove makes the checks, prints their tables and reports whether all hold. A check
-// that could not be made does not keep the others from being made.
+// prove makes the checks, prints their tables and reports whether all hold. If a check fails to
+// run, the others still do.
 func prove(ctx context.Context, stdout, stderr io.Writer, o options) (holds bool, err error) {
 	t, err := newTrial(ctx, stderr, o)
 	if err != nil {

@@ -29,15 +29,15 @@ func TestParseOptions(t *testing.T) {
 	}
 }
 
-// The usual scale is what fits beside a cup of coffee, and the peers' ratios have
-// enough blocks for an interval.
+// The usual scale takes as long as a cup of coffee, and has enough blocks for an interval of the
+// peers' ratios.
 func TestScale(t *testing.T) {
 	s := scaleOf(false, false, 0)
 	total := time.Duration(s.aa.n)*s.aa.each +
 		time.Duration(len(differences))*(s.pilot+s.reference+time.Duration(s.plant.n)*s.plant.each) +
 		6*time.Duration(s.length.n)*s.length.each + 4*time.Duration(s.order.n)*s.order.each +
 		2*time.Duration(s.company.n)*s.company.each + 2*time.Duration(s.sustained.n)*s.sustained.each +
-		2*2*time.Duration(len(rivals)*s.peers.n)*(s.peers.each+time.Duration(len(checked))*7*time.Second/2) + // peers and unpinned, far and near or idle and busy
+		2*2*time.Duration(len(rivals)*s.peers.n)*(s.peers.each+time.Duration(len(checked))*7*time.Second/2) + // peers and unpinned; far and near, or idle and busy
 		time.Duration(s.long.n)*s.long.each + time.Duration(s.short.n)*s.short.each
 	if most := 42 * time.Minute; total > most {
 		t.Errorf("the usual scale takes %s, more than %s", total, most)
@@ -65,7 +65,7 @@ func TestScaled(t *testing.T) {
 	}
 }
 
-// A plan is changed without its original.
+// Functions that change a plan leave the original alone.
 func TestPlans(t *testing.T) {
 	p := sample.Plan{Same: 0.03, Epoch: 2, Loads: []sample.Load{{Kind: bulk, Slice: 0.004, Window: 0.1}, {Kind: rr, Slice: 0.004, Window: 0.1}},
 		Cells: []sample.Cell{{Mode: "host", Load: bulk}, {Mode: "host", Load: rr}}}
@@ -83,7 +83,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// A lent path has what the path has, but for what undoes it.
+// A lent path has everything that the path has, except what undoes it.
 func TestLent(t *testing.T) {
 	p := &path.Path{Spec: path.Spec{Mode: "bridge"}, Servers: []path.Server{{}}, Clients: []path.Client{{}}, Hops: []path.Hop{{}},
 		Second: 1, Facts: map[string]string{"a": "b"}, Inspect: func() ([]path.Setting, error) { return nil, nil }}
@@ -101,7 +101,7 @@ func TestLent(t *testing.T) {
 	}
 }
 
-// A mode's row holds if most runs of the tool are between the placements.
+// A mode's row holds if most runs of the tool lie between the placements.
 func TestWithin(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
@@ -128,7 +128,7 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// Modes are held against the host of the same block.
+// Modes are compared with the host of the same block.
 func TestRatesRatio(t *testing.T) {
 	r := rates{}
 	for i := range 6 {

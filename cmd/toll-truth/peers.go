@@ -18,15 +18,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// rival is another tool that measures what a load of ours does.
+// rival is another tool that measures the same as one of toll's loads.
 type rival struct {
 	name, load string
 	tool       peer.Tool
 	size       int
-	metric     string // ours that means what rate returns
-	// rate turns the tool's figure into that: qperf's time is half of a mean round trip.
+	metric     string // toll's metric that corresponds to what rate returns
+	// rate converts the tool's figure into that metric: qperf's time is half of a mean round trip.
 	rate func(x float64) float64
-	// unit and scale are how a rate is shown.
+	// unit and scale format a rate.
 	unit  string
 	scale float64
 }
@@ -38,7 +38,7 @@ var rivals = []rival{
 		unit: "1000 round trips a second", scale: 1e3},
 }
 
-// programs are those that the checks need besides toll.
+// programs returns the programs that the checks need besides toll.
 func programs(only []string) []string {
 	others := []string{peer.TaskSet, peer.IPerf3, peer.QPerf}
 	needs := map[string][]string{"planted": {"nft", "tc"}, "peers": others, "unpinned": others}
@@ -52,7 +52,7 @@ func programs(only []string) []string {
 // checked are the modes that other tools measure, host first.
 var checked = []mode.Name{mode.Host, mode.Bridge, mode.PublishNAT, mode.PublishProxy}
 
-// published is the plan of the ratios of bridge and of published ports to host.
+// published returns the plan for the ratios of bridge and of published ports to host.
 func (t *trial) published(ctx context.Context, pin string) (sample.Plan, error) {
 	var args []string
 	for _, m := range checked {
@@ -62,13 +62,13 @@ func (t *trial) published(ctx context.Context, pin string) (sample.Plan, error) 
 		"--seed", strconv.FormatUint(t.seed, 10))...)
 }
 
-// keep returns a builder whose paths stay, with a second port, which qperf needs.
+// keep returns a builder that keeps its paths and gives them a second port, which qperf needs.
 func (t *trial) keep() *keeping {
 	return &keeping{Builder: t.lab, second: true, paths: map[path.Spec]*path.Path{}}
 }
 
 // peers compares toll with other tools on the same paths and CPUs: the ratios of bridge and of
-// published ports to host by each, in blocks in which both measure them.
+// published ports to host, in blocks in which both measure them.
 func (t *trial) peers(ctx context.Context) (_ []table, err error) {
 	kept := t.keep()
 	defer func() { err = errors.Join(err, kept.close()) }()
@@ -90,7 +90,7 @@ func (t *trial) peers(ctx context.Context) (_ []table, err error) {
 			if ctx.Err() != nil {
 				return nil, err
 			}
-			if err != nil { // the other tool may do
+			if err != nil { // the other tool may work
 				t.say("peers: %s: %v", r.name, err)
 				out.add(no, r.load, pin, r.name, path.OneLine(err), "", "", "")
 				continue
@@ -111,10 +111,10 @@ func (t *trial) peers(ctx context.Context) (_ []table, err error) {
 	return []table{out}, nil
 }
 
-// visitWindow is how long toll measures without a pause where docker-proxy is held against qperf.
+// visitWindow is toll's window without slices, for the comparison of docker-proxy with qperf.
 const visitWindow = 250 * time.Millisecond
 
-// agree adds a row: whether the tool and toll find the same ratio of a mode to host.
+// agree adds a row that shows whether the tool and toll find the same ratio of a mode to host.
 func (t *table) agree(r rival, pin string, m mode.Name, name string, theirs rates, ours *found, rows int) {
 	own, none := ours.ratio(m)
 	by, few := theirs.ratio(m)
@@ -126,15 +126,15 @@ func (t *table) agree(r rival, pin string, m mode.Name, name string, theirs rate
 	t.add(v, r.load, pin, r.name, name, by.String(), own.String(), ratio.String())
 }
 
-// block is how a tool and toll measure in turns.
+// block describes how a tool and toll measure in turns.
 type block struct {
 	check  string
 	rival  rival
 	plan   sample.Plan
-	pinned bool // the tool, too, to the CPUs of the plan's first cell
+	pinned bool // pin the tool, too, to the CPUs of the plan's first cell
 }
 
-// rates are a tool's logarithms of its rates by mode, a value for each block.
+// rates holds the logarithms of a tool's rates by mode, one for each block.
 type rates map[mode.Name][]float64
 
 // ratio returns the ratio of a mode to host.
@@ -146,14 +146,14 @@ func (r rates) ratio(m mode.Name) (estimate, error) {
 	return ofLogs(logs)
 }
 
-// found is what toll says in a placement on CPUs: estimates of the ratios to host, and logarithms of
-// host's own rate, one of each for each block.
+// found holds toll's results for one placement on CPUs: for each block the ratios to host, and the
+// logarithm of host's own rate.
 type found struct {
 	ratios map[mode.Name][]estimate
 	host   []float64
 }
 
-// blocks measures with both, in turns, and returns the tool's rates, and toll's by placement.
+// blocks measures with both in turns. It returns the tool's rates, and toll's results by placement.
 func (t *trial) blocks(ctx context.Context, b block, kept *keeping) (theirs rates, ours map[string]*found, err error) {
 	theirs, ours = rates{}, map[string]*found{}
 	for i := range t.scale.peers.n {
@@ -188,7 +188,7 @@ func (t *trial) blocks(ctx context.Context, b block, kept *keeping) (theirs rate
 	return theirs, ours, nil
 }
 
-// add notes what a report says of the modes in a placement.
+// add records a report's results for the modes in a placement.
 func (f *found) add(r *analysis.Report, pin string, by rival) error {
 	for _, m := range checked {
 		c, err := cell(r, string(m), "", by.load)
@@ -211,7 +211,7 @@ func (f *found) add(r *analysis.Report, pin string, by rival) error {
 	return nil
 }
 
-// ratio returns the ratio of a mode to host, of all blocks that have one.
+// ratio returns the ratio of a mode to host, pooled over the blocks that have one.
 func (f *found) ratio(m mode.Name) (estimate, error) {
 	if len(f.ratios[m]) == 0 {
 		return estimate{}, errors.New("no ratio has an interval")
@@ -219,8 +219,8 @@ func (f *found) ratio(m mode.Name) (estimate, error) {
 	return pool(f.ratios[m]), nil
 }
 
-// turn visits all modes with the tool, forth and back, or the reverse, and returns the
-// logarithms of its rates. Without cpus nothing is pinned.
+// turn visits all modes with the tool, forwards and then backwards, or the reverse, and returns the
+// logarithms of its rates. Nothing is pinned if cpus is nil.
 func (t *trial) turn(ctx context.Context, r rival, cpus *sample.CPUs, kept *keeping, reverse bool) (map[mode.Name]float64, error) {
 	if cpus != nil && (len(cpus.Client) != 1 || len(cpus.Server) != 1) {
 		return nil, fmt.Errorf("toll pins a stream to the CPUs %v and %v: one each is needed", cpus.Client, cpus.Server)
@@ -237,26 +237,27 @@ func (t *trial) turn(ctx context.Context, r rival, cpus *sample.CPUs, kept *keep
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m, err)
 		}
-		const visits = 2 // of each
+		const visits = 2 // of each mode
 		logs[m] += math.Log(r.rate(x)) / visits
 	}
 	return logs, nil
 }
 
-// rivalTimeout bounds a visit of a second.
+// rivalTimeout is the limit for a visit of a second.
 const rivalTimeout = 20 * time.Second
 
-// visit runs the tool's server and client at the ends of a path, on the given CPUs if there are any.
+// visit runs the tool's server and client at the ends of a path. They are pinned unless cpus is
+// nil.
 func (r rival) visit(ctx context.Context, cpus *sample.CPUs, p *path.Path) (x float64, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, rivalTimeout, errors.New("it took too long"))
 	defer cancel()
-	if p.Drain != nil { // of what the last one left: the path's ports, in TIME_WAIT
+	if p.Drain != nil { // the last visit left the path's ports in TIME_WAIT
 		if _, err := p.Drain(); err != nil {
 			return 0, err
 		}
 	}
 	ask := peer.Ask{Addr: p.Servers[0].Listen, Second: p.Second, Size: r.size, Window: time.Second,
-		Omit: time.Second} // in which a new connection finds its window and its buffers, as toll's run-in does
+		Omit: time.Second} // the connection's window and buffers grow, as in toll's warm-up
 	serverLine := r.tool.Server(ask)
 	ask.Addr = p.Clients[0].Dial
 	clientLine := r.tool.Client(ask)
@@ -272,7 +273,7 @@ func (r rival) visit(ctx context.Context, cpus *sample.CPUs, p *path.Path) (x fl
 	if err != nil {
 		return 0, err
 	}
-	defer server.kill() // qperf's goes on until then
+	defer server.kill() // qperf's server runs until then
 	if err := server.listens(ctx, p.Servers[0].Listen.Port()); err != nil {
 		return 0, err
 	}
@@ -286,13 +287,13 @@ func (r rival) visit(ctx context.Context, cpus *sample.CPUs, p *path.Path) (x fl
 	return r.tool.Parse(client.out)
 }
 
-// moveProxies moves the proxies of a path to the given CPUs, if there are any, as toll does. Back
-// undoes it.
+// moveProxies moves the proxies of a path to the given CPUs, as toll does. It does nothing if there
+// are none. back undoes it.
 func moveProxies(p *path.Path, cpus []int) (back func(), err error) {
 	own := map[int][]int{}
 	back = func() {
 		for pid, was := range own {
-			_ = machine.SetAffinity(pid, was) // it may have ended
+			_ = machine.SetAffinity(pid, was) // the proxy may have ended
 		}
 	}
 	for _, x := range p.Proxies {

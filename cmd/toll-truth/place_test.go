@@ -50,8 +50,8 @@ func needs(t *testing.T, programs ...string) *lab.Lab {
 	return l
 }
 
-// What is planted is in the path of the tune that it is for, when its settings are
-// first read, and in no other.
+// A difference is planted before a path's settings are first read, and only in the path with the
+// tune that it belongs to.
 func TestPlants(t *testing.T) {
 	l := needs(t, "nft", "tc")
 	for _, c := range []struct {
@@ -89,7 +89,7 @@ func TestPlants(t *testing.T) {
 	}
 }
 
-// A path in which nothing can be planted is not left behind.
+// A path is closed if planting fails.
 func TestPlantFails(t *testing.T) {
 	l := needs(t)
 	var was *path.Path
@@ -103,7 +103,7 @@ func TestPlantFails(t *testing.T) {
 	}
 }
 
-// Other programs end with their context, and what they forked with them.
+// Other programs and their child processes end with their context.
 func TestSpawnEnds(t *testing.T) {
 	l := needs(t, "sh", "sleep")
 	p, err := l.Build(t.Context(), bridgeSpec)
@@ -136,7 +136,7 @@ func TestSpawnEnds(t *testing.T) {
 	}
 }
 
-// A path that is kept is built once, and there until the end.
+// A kept path is built once and stays until the builder is closed.
 func TestKeeping(t *testing.T) {
 	l := needs(t)
 	k := &keeping{Builder: l, paths: map[path.Spec]*path.Path{}}

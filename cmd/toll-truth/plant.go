@@ -11,20 +11,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// plants are changes to paths, by their tunes.
+// plants are changes to paths, by the path's tunes.
 type plants map[mode.Tunes]plant
 
-// plant changes a path.
 type plant func(context.Context, *path.Path) error
 
-// planting is a builder that changes paths right after they are built, before
-// anybody reads their settings.
+// planting is a builder that changes paths right after they are built, before their settings are
+// read.
 type planting struct {
 	path.Builder
 	plants plants
 }
 
-// Build builds the path and changes it.
 func (b planting) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
 	p, err := b.Builder.Build(ctx, s)
 	change := b.plants[s.Tune]
@@ -37,7 +35,7 @@ func (b planting) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
 	return p, nil
 }
 
-// chain gives the server n rules to walk for each packet that comes in.
+// chain returns a plant that adds n rules to the server's input, which each packet walks.
 func chain(n int) plant {
 	rules := strings.Repeat("tcp dport 1 counter drop\n", n)
 	text := "table inet planted {\nchain walk {\ntype filter hook input priority 0; policy accept;\n" + rules + "}\n}\n"
@@ -47,7 +45,7 @@ func chain(n int) plant {
 	}
 }
 
-// limit limits what the bridge's port sends to the server.
+// limit returns a plant that limits what the bridge's port sends to the server, in bit/s.
 func limit(bits float64) plant {
 	return func(ctx context.Context, p *path.Path) error {
 		i := slices.IndexFunc(p.Hops, func(h path.Hop) bool { return h.Kind == mode.HopVeth })

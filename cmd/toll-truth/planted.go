@@ -13,28 +13,27 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// difference is what is put into the path of bridge with the inert tune, and perhaps
-// of bridge itself.
+// difference is a change to the path of bridge with the inert tune, and in some cases to bridge
+// itself.
 type difference struct {
-	name string // what is planted
+	name string // shown in tables
 	load string
-	// first is how large it is at first. Aim says from what that made of a run how large
-	// it is to be; nil: as it is.
+	// first is the size to begin with. aim computes the final size from a run with the first one;
+	// nil: first is final.
 	first int
 	aim   func(first int, c analysis.Cell) (int, error)
 	plant func(size int) plants
 	what  func(size int) string // in words
 }
 
-// Sizes that are aimed at.
+// The sizes of the effects to plant.
 const (
 	bulkShare = 0.05 // of the throughput
 	tripDelay = 2e-6 // s
 	rateShare = 0.035
 )
 
-// pathRate is what the limited path carries, bit/s: far less than any machine's
-// bridge.
+// pathRate is the rate of the limited path, in bit/s: far less than any machine's bridge.
 const pathRate = 2_000_000_000
 
 const firstRules = 100
@@ -62,7 +61,7 @@ var differences = []difference{
 		what:  func(n int) string { return fmt.Sprintf("%d rules of nftables", n) }},
 }
 
-// scaled is the size that has the effect that is wanted, if first had this effect.
+// scaled returns the size that has the wanted effect, given the effect of first.
 func scaled(first int, want, effect float64) (int, error) {
 	const least, most = 1, 10_000
 	if !(effect > 0) {
@@ -72,14 +71,14 @@ func scaled(first int, want, effect float64) (int, error) {
 }
 
 const (
-	// foundShare is in how many of the runs a planted difference is found at least.
+	// foundShare is the share of runs in which a planted difference must be found.
 	foundShare = 0.9
-	// missRisk is how improbable it is that, of intervals that are right in 95 of 100
-	// cases, as few contain what they should as make a row fail.
+	// missRisk is the probability that a row fails although its intervals are right in 95 of 100
+	// cases.
 	missRisk = 0.005
 )
 
-// planted makes differences and looks whether they are found.
+// planted plants differences and checks whether toll finds them.
 func (t *trial) planted(ctx context.Context) ([]table, error) {
 	out := table{title: "Planted differences",
 		text: fmt.Sprintf("Bridge against bridge with something in its path. Each is sized by a run of visits of %s (windows of 0.25 s, no slices), "+
@@ -95,7 +94,7 @@ func (t *trial) planted(ctx context.Context) ([]table, error) {
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		if err != nil { // the others may be found
+		if err != nil { // the others may still be found
 			t.say("planted: %s: %v", d.name, err)
 			out.add(no, d.name, d.load, path.OneLine(err), "", "", "", "", "")
 		}
@@ -103,7 +102,7 @@ func (t *trial) planted(ctx context.Context) ([]table, error) {
 	return []table{out}, nil
 }
 
-// find sizes a difference and looks for it.
+// find chooses the size of a difference, plants it, and checks whether toll finds it.
 func (t *trial) find(ctx context.Context, out *table, d difference, p sample.Plan) error {
 	size, err := t.sizeOf(ctx, d, p)
 	if err != nil {
@@ -149,14 +148,14 @@ func (t *trial) find(ctx context.Context, out *table, d difference, p sample.Pla
 	}
 	n := t.scale.plant.n
 	v := holdsIf(float64(found) >= foundShare*float64(n) && agree >= least(n, stats.Confidence, missRisk))
-	if v == yes && math.Expm1(reference.half) > wide { // anything agrees with that
+	if v == yes && math.Expm1(reference.half) > wide { // anything agrees with so wide an interval
 		v = tooWide
 	}
 	out.add(v, d.name, d.load, d.what(size), reference.String(), strconv.Itoa(n), strconv.Itoa(found), pool(all).String(), strconv.Itoa(agree))
 	return nil
 }
 
-// sizeOf is how large the difference is to be. What is tried first may be too small
+// sizeOf returns the final size of the difference. It tries larger ones if the first is too small
 // to be seen.
 func (t *trial) sizeOf(ctx context.Context, d difference, p sample.Plan) (size int, err error) {
 	if d.aim == nil {

@@ -10,15 +10,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 )
 
-// How far half of an interval may reach, as a share of the ratio, in runs of a
-// minute and of ten seconds.
+// The largest half width of an interval, as a share of the ratio, in runs of a minute and of ten
+// seconds.
 const (
 	longWidth  = 0.025
 	shortWidth = 0.06
 )
 
-// precision runs toll as it is and looks how precise all its rows are, also beside
-// an ordinary load.
+// precision runs toll with its defaults and checks the intervals of all rows, also beside an
+// ordinary load.
 func (t *trial) precision(ctx context.Context) ([]table, error) {
 	out := table{title: "Precision",
 		text: fmt.Sprintf("`toll compare` with all its defaults (all usual modes, bulk and rr), alone and beside %d niced processes that work in bursts. The widest half "+
@@ -38,7 +38,7 @@ func (t *trial) precision(ctx context.Context) ([]table, error) {
 	return []table{out}, nil
 }
 
-// precise makes one of the runs; the last ones are beside other work.
+// precise makes one of the runs. The last ones run beside other work.
 func (t *trial) precise(ctx context.Context, out *table, l runs, width float64, i int) error {
 	beside := "nothing"
 	if i >= l.n-t.scale.loaded {
@@ -62,7 +62,6 @@ func (t *trial) precise(ctx context.Context, out *table, l runs, width float64, 
 
 func short(d time.Duration) string { return fmt.Sprintf("%g s", d.Seconds()) }
 
-// widest is the row with the widest interval.
 type widest struct {
 	half float64
 	name string
@@ -70,8 +69,8 @@ type widest struct {
 
 func (w widest) String() string { return halfWidth(w.half) + " (" + w.name + ")" }
 
-// widths are the widest rows by load, and how many rows there are. Without an
-// interval a row is not known at all.
+// widths returns the widest row of each load, and the number of rows. A row without an interval has
+// an infinite width.
 func widths(r *analysis.Report) (by map[string]widest, rows int) {
 	by = map[string]widest{}
 	for _, c := range r.Cells {

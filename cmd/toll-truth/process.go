@@ -13,16 +13,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/peer"
 )
 
-// process is another program in a place.
 type process struct {
 	*path.Process
-	out  []byte        // what it printed, when it has ended
-	err  error         // how it ended
+	out  []byte        // its output, once it has ended
+	err  error         // its error, once it has ended
 	done chan struct{} // closed when it has ended
 	stop func() bool
 }
 
-// spawn starts a command in a place. It is killed when ctx ends.
+// spawn starts a command in a place. The end of ctx kills it.
 func spawn(ctx context.Context, at path.Place, command []string) (*process, error) {
 	started, err := at.Start(path.Command{Args: append([]string{becomeArg}, command...)})
 	if err != nil {
@@ -46,7 +45,7 @@ func spawn(ctx context.Context, at path.Place, command []string) (*process, erro
 	return p, nil
 }
 
-// wait waits for the end, which is the program's own or ctx's.
+// wait waits until the program ends by itself or is killed by its context.
 func (p *process) wait() error {
 	<-p.done
 	p.stop()
@@ -54,17 +53,17 @@ func (p *process) wait() error {
 	return p.err
 }
 
-// kill ends the program, however far it is.
+// kill kills the program and waits for its end.
 func (p *process) kill() {
 	p.killGroup()
-	_ = p.wait() // by the kill
+	_ = p.wait() // it was killed
 }
 
-// killGroup kills the program and what it forked, as qperf's server does. What has
-// ended is no error, and there is no other.
+// killGroup kills the program and its child processes (qperf's server forks). The only possible
+// error is that they have ended.
 func (p *process) killGroup() { _ = syscall.Kill(-p.PID, syscall.SIGKILL) }
 
-// listens waits until the program's namespace has a socket that listens on port.
+// listens waits until a socket in the program's namespace listens on port.
 func (p *process) listens(ctx context.Context, port uint16) error {
 	const poll = 5 * time.Millisecond
 	tick := time.NewTicker(poll)
@@ -83,7 +82,7 @@ func (p *process) listens(ctx context.Context, port uint16) error {
 	}
 }
 
-// within runs a command in a place and returns what it prints.
+// within runs a command in a place and returns its output.
 func within(ctx context.Context, at path.Place, input string, command ...string) (string, error) {
 	p, err := spawn(ctx, at, command)
 	if err != nil {
@@ -91,7 +90,7 @@ func within(ctx context.Context, at path.Place, input string, command ...string)
 	}
 	_, writeErr := io.WriteString(p.In, input)
 	p.In.Close()
-	if err := p.wait(); err != nil { // says more than a broken pipe
+	if err := p.wait(); err != nil { // it says more than a broken pipe
 		return "", err
 	}
 	return string(p.out), writeErr

@@ -11,29 +11,28 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// setting is one of the ways to measure the ratio of bridge to host.
+// setting is one of several ways to measure the ratio of bridge to host.
 type setting struct {
 	name string
 	plan sample.Plan
 }
 
-// Limits of half an interval beyond which an agreement says too little.
+// The half widths beyond which an agreement shows too little.
 const (
 	narrow = 0.05
-	wide   = 0.10 // where long windows or other programs measure, which is what they can do
+	wide   = 0.10 // for long windows and other programs, which are no more precise
 )
 
-// question is what must not matter.
+// question is a setting that must not change the ratio, with its values.
 type question struct {
 	name, title, text, what string
 	loads                   []string
-	settings                []setting // the first is what the others are held against
+	settings                []setting // the others are compared with the first
 	runs                    runs
 	limit                   float64
 }
 
-// ask measures the ratio in all settings, in turns whose order is shuffled, and
-// holds each against the first.
+// ask measures the ratio in all settings, in shuffled turns, and compares each with the first.
 func (t *trial) ask(ctx context.Context, q question, b path.Builder) ([]table, error) {
 	found := map[string][][]estimate{} // by load and setting
 	for _, load := range q.loads {
@@ -88,14 +87,14 @@ func (q question) table(found map[string][][]estimate) table {
 
 func (r runs) text() string { return fmt.Sprintf("%d × %s in each, in shuffled turns.", r.n, r.each) }
 
-// hostBridge is the plan of the ratio of bridge to host.
+// hostBridge returns the plan for the ratio of bridge to host.
 func (t *trial) hostBridge(ctx context.Context, more ...string) (sample.Plan, error) {
 	args := append([]string{"host", "bridge", "--baseline", "host", "--to", "loopback,address", "--load", bulk + "," + rr, "--pin", sample.PinFar,
 		"--seed", strconv.FormatUint(t.seed, 10)}, more...)
 	return t.plan(ctx, args...)
 }
 
-// length asks whether the slices' length matters.
+// length checks that the slices' length does not matter.
 func (t *trial) length(ctx context.Context) ([]table, error) {
 	base, err := t.hostBridge(ctx)
 	if err != nil {
@@ -109,7 +108,7 @@ func (t *trial) length(ctx context.Context) ([]table, error) {
 	return t.ask(ctx, q, t.lab)
 }
 
-// order asks whether the order of the slices matters.
+// order checks that the order of the slices does not matter.
 func (t *trial) order(ctx context.Context) ([]table, error) {
 	base, err := t.hostBridge(ctx)
 	if err != nil {
@@ -126,7 +125,7 @@ func (t *trial) order(ctx context.Context) ([]table, error) {
 	return t.ask(ctx, q, t.lab)
 }
 
-// company asks whether it matters what else is measured in the same run.
+// company checks that the other cells of a run do not matter.
 func (t *trial) company(ctx context.Context) ([]table, error) {
 	alone, err := t.hostBridge(ctx)
 	if err != nil {
@@ -147,7 +146,7 @@ func (t *trial) company(ctx context.Context) ([]table, error) {
 	return t.ask(ctx, q, t.lab)
 }
 
-// sustained asks whether bulk in slices is what a long transfer is.
+// sustained checks that bulk in slices agrees with a long transfer.
 func (t *trial) sustained(ctx context.Context) ([]table, error) {
 	base, err := t.hostBridge(ctx)
 	if err != nil {

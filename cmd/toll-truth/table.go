@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// verdict is whether a row holds.
+// verdict says whether a row holds.
 type verdict string
 
 const (
@@ -22,7 +22,7 @@ func holdsIf(ok bool) verdict {
 	return no
 }
 
-// table is what a check found.
+// table is the result of a check.
 type table struct {
 	title string
 	text  string // what is compared, and when a row holds
@@ -37,7 +37,7 @@ type row struct {
 
 func (t *table) add(v verdict, cells ...string) { t.rows = append(t.rows, row{cells, v}) }
 
-// holds reports whether all rows hold; of none nothing is known.
+// holds reports whether all rows with a verdict hold. It returns false if there are none.
 func (t *table) holds() bool {
 	said := false
 	for _, r := range t.rows {
@@ -56,7 +56,7 @@ func (t *table) markdown() string {
 	var b strings.Builder
 	line := func(cells ...string) {
 		for i, c := range cells {
-			cells[i] = strings.ReplaceAll(c, "|", `\|`) // of errors
+			cells[i] = strings.ReplaceAll(c, "|", `\|`) // from error messages
 		}
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
 	}

@@ -51,7 +51,7 @@ func TestTally(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		said   map[stats.Verdict]int
-		missed int // of the first
+		missed int // of the first setting
 		want   bool
 	}{
 		{"nothing", nil, 0, false},
@@ -95,7 +95,7 @@ func TestQuestionTable(t *testing.T) {
 	if diff := cmp.Diff([]verdict{noWord, yes, no, no}, got); diff != "" {
 		t.Errorf("-want +got:\n%s\n%s", diff, out.markdown())
 	}
-	// Without the first nothing is known of the others.
+	// Without the first setting the others cannot be judged.
 	found[rr][0] = nil
 	if out := q.table(found); out.holds() || !strings.Contains(out.markdown(), "| rr | 4 ms | no result |") {
 		t.Error(out.markdown())

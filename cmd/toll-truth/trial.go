@@ -23,7 +23,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// trial is what the checks share: a toll, a lab and this machine.
+// trial holds what the checks share: the toll binary, a lab and facts about this machine.
 type trial struct {
 	options
 	stderr      io.Writer
@@ -36,7 +36,7 @@ type trial struct {
 // newTrial builds toll. The caller closes it.
 func newTrial(ctx context.Context, stderr io.Writer, o options) (_ *trial, err error) {
 	t := &trial{options: o, stderr: stderr, lab: &lab.Lab{Congestion: o.congestion}}
-	t.environment, _ = machine.Machine{}.Read() // what it could not read is not shown
+	t.environment, _ = machine.Machine{}.Read() // facts that could not be read are not shown
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, t.close())
@@ -77,23 +77,22 @@ func (t *trial) say(format string, args ...any) {
 	fmt.Fprintf(t.stderr, "truth: "+format+"\n", args...)
 }
 
-// head says what all tables rest on.
+// head describes the conditions of all tables.
 func (t *trial) head() string {
 	e := t.environment
 	return fmt.Sprintf("%s; %s, %d CPUs; Linux %s; load average before %.2f; scale %s, seed %d.",
 		time.Now().UTC().Format("2006-01-02 15:04 UTC"), e.CPUModel, e.CPUs, e.Kernel, e.LoadAverage, t.scale.name, t.seed)
 }
 
-// exitTimeout is how long toll may take to clean up after an interrupt.
 const exitTimeout = 10 * time.Second
 
-// run runs toll as a user does and returns what it prints.
+// run runs toll as a user does and returns its output.
 func (t *trial) run(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, t.toll, args...)
 	cmd.Env = append(os.Environ(), "TOLL_HISTORY=off")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it has to clean up
 	cmd.WaitDelay = exitTimeout
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's Ctrl-C is passed on once
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's Ctrl-C reaches it once
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -103,11 +102,11 @@ func (t *trial) run(ctx context.Context, args ...string) ([]byte, error) {
 	return stdout.Bytes(), err
 }
 
-// exitCells is toll's exit status when some cells have no result and others have.
+// exitCells is toll's exit status if some cells have a result and others none.
 const exitCells = 4
 
-// compare runs toll compare and judges the results file again. Cells without a
-// result are in the report.
+// compare runs toll compare and judges the results file again. The report includes cells without a
+// result.
 func (t *trial) compare(ctx context.Context, args ...string) (*analysis.Report, error) {
 	file := filepath.Join(t.dir, "run.jsonl")
 	_, err := t.run(ctx, append([]string{"compare", "--quiet", "--force", "--save", file}, args...)...)
@@ -130,7 +129,7 @@ func judge(records []byte) (*analysis.Report, error) {
 	return analysis.Judge(f), nil
 }
 
-// plan is what toll compare would do with these arguments, with all its defaults.
+// plan returns the plan of toll compare with these arguments, and its defaults otherwise.
 func (t *trial) plan(ctx context.Context, args ...string) (p sample.Plan, err error) {
 	out, err := t.run(ctx, append([]string{"compare", "--dry-run", "--format", "json"}, args...)...)
 	if err != nil {
@@ -142,7 +141,7 @@ func (t *trial) plan(ctx context.Context, args ...string) (p sample.Plan, err er
 	return p, nil
 }
 
-// measure makes the run of p for so long, in this process, on paths of b.
+// measure makes the run of p in this process, with each as its budget, on paths of b.
 func (t *trial) measure(ctx context.Context, p sample.Plan, each time.Duration, b path.Builder) (*analysis.Report, error) {
 	p.Rounds, p.Budget = 0, each.Seconds()
 	var records bytes.Buffer
@@ -157,7 +156,7 @@ func (t *trial) measure(ctx context.Context, p sample.Plan, each time.Duration, 
 	return judge(records.Bytes())
 }
 
-// cell is the judged cell of a mode and a variant under a load.
+// cell returns the judged cell of a mode and a variant under a load.
 func cell(r *analysis.Report, mode, tune, load string) (analysis.Cell, error) {
 	for _, c := range r.Cells {
 		if c.Mode == mode && c.Tune == tune && c.Load == load {
@@ -172,7 +171,7 @@ func cell(r *analysis.Report, mode, tune, load string) (analysis.Cell, error) {
 	return analysis.Cell{}, fmt.Errorf("%s, %s: not measured", mode, load)
 }
 
-// ratioOf is the ratio of a cell's primary metric.
+// ratioOf returns the ratio of a cell's primary metric.
 func ratioOf(r *analysis.Report, mode, tune, load string) (estimate, *analysis.Ratio, error) {
 	c, err := cell(r, mode, tune, load)
 	if err != nil {

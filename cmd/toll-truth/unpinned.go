@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// beyond is how far outside toll's range a run of another tool may lie, as a share: the
-	// machine's state changes between them.
+	// beyond is how far outside toll's range a run of another tool may lie, as a share. The
+	// machine's state changes between runs.
 	beyond = 0.1
-	// mostRuns is the share of the runs that lie in the range at least.
+	// mostRuns is the share of the runs that must lie in the range.
 	mostRuns = 0.8
 )
 
-// unpinned compares what other tools find that pin nothing, as engineers run them, with the range
-// that toll reports by default: from one placement on CPUs to the other.
+// unpinned compares other tools, run without pinning as engineers run them, with the range that
+// toll reports by default: from one placement on CPUs to the other.
 func (t *trial) unpinned(ctx context.Context) (_ []table, err error) {
 	base, err := t.published(ctx, bothPins)
 	if err != nil {
@@ -49,7 +49,7 @@ func (t *trial) unpinned(ctx context.Context) (_ []table, err error) {
 	return []table{out}, nil
 }
 
-// unpinnedBeside adds the rows on an idle machine, or beside a half busy CPU.
+// unpinnedBeside adds the rows on an idle machine, or beside a half-busy CPU.
 func (t *trial) unpinnedBeside(ctx context.Context, out *table, base sample.Plan, kept *keeping, busy bool) error {
 	beside := "nothing"
 	if busy {
