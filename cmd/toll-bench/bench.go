@@ -17,21 +17,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/peer"
 )
 
-// bench is a run: a namespace, a toll and an instrument.
+// bench is a run: a namespace, a toll binary and the instrument that reads clocks and counters.
 type bench struct {
 	options
-	dir   string // temporary
+	dir   string // removed at the end
 	ns    *netns.NS
-	tid   int // of its thread
+	tid   int // of the thread in the namespace
 	meter *meter.Meter
 	port  uint16
 
-	vain      time.Duration // visits made in vain and waiting
-	again     int           // visits that were made again
+	vain      time.Duration // time spent on discarded visits and on waiting
+	again     int           // visits that were repeated
 	disturbed int           // visits that were kept although other programs ran
 }
 
-// newBench builds toll and makes the namespace. The caller closes it.
+// newBench builds toll and makes the namespace. The caller must close the bench.
 func newBench(ctx context.Context, o options) (_ *bench, err error) {
 	const firstPort = 20000
 	b := &bench{options: o, port: firstPort}
@@ -64,18 +64,18 @@ func newBench(ctx context.Context, o options) (_ *bench, err error) {
 	return b, err
 }
 
-// prepare readies the namespace. It runs inside.
+// prepare sets up the namespace. It runs inside.
 func (b *bench) prepare() error {
 	if err := link.Up("lo"); err != nil {
 		return err
 	}
-	// netperf asks for addresses that the machine could use, and 127.0.0.1 alone
-	// is none to the resolver.
+	// netperf asks for addresses that the machine could use. The resolver does not count 127.0.0.1
+	// alone as one.
 	if err := link.AddAddr("lo", netip.MustParsePrefix("198.18.0.1/32")); err != nil {
 		return err
 	}
-	// Of the usual range, connect(2) takes every second port first and scans all
-	// of them before the others: a second of crr would be the scan's.
+	// In the usual range, connect(2) takes every second port first and scans all of them before the
+	// others, so a second of crr would measure the scan.
 	if err := sysctl.Set("net.ipv4.ip_local_port_range", "1024 65535"); err != nil {
 		return err
 	}
@@ -96,13 +96,13 @@ func (b *bench) close() error {
 	return errors.Join(errs...)
 }
 
-// nextAddr is an address that no earlier visit has used.
+// nextAddr returns an address that no earlier visit has used.
 func (b *bench) nextAddr() netip.AddrPort {
 	b.port++
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), b.port)
 }
 
-// visit is what a visit yields.
+// visit is the result of a visit.
 type visit struct {
 	bits      float64 // bit/s received, the tool's own figure (bulk, udp)
 	perSecond float64 // connections, the tool's own figure (crr)
@@ -112,18 +112,18 @@ type visit struct {
 	started   float64 // s from toll's start to its first visit (start)
 }
 
-// Other programs that run beside a visit make it worthless for a comparison.
-// It is made again once they are quiet, whatever it measured and whichever
-// tool it was, as long as patience lasts; the last attempt counts.
+// Other programs that run beside a visit make it worthless for a comparison. A visit of any tool is
+// then repeated once they are quiet, whatever it measured, until attempts or patience run out. The
+// last attempt counts.
 const (
 	attempts   = 5
-	patience   = 15 * time.Minute // of a run, for visits made in vain and waiting
-	calm       = time.Second      // that the CPUs are to be idle
+	patience   = 15 * time.Minute // per run, for discarded visits and waiting
+	calm       = time.Second      // how long the CPUs must be idle
 	maxWait    = 30 * time.Second
 	maxForeign = 0.2 // CPUs
 )
 
-// visitCalm visits c until it was not disturbed.
+// visitCalm visits c until a visit is undisturbed, or until attempts or patience run out.
 func (b *bench) visitCalm(ctx context.Context, c cell) (v visit, err error) {
 	for i := 1; ; i++ {
 		began := time.Now()
@@ -146,7 +146,7 @@ func (b *bench) visitCalm(ctx context.Context, c cell) (v visit, err error) {
 	return v, err
 }
 
-// awaitCalm waits until the CPUs are idle, but no longer than maxWait.
+// awaitCalm waits until the CPUs are idle, for at most maxWait.
 func (b *bench) awaitCalm(ctx context.Context) error {
 	for waited := time.Duration(0); waited < maxWait; waited += calm {
 		first, err := b.readAt(ctx, time.Now(), group{})
@@ -164,8 +164,8 @@ func (b *bench) awaitCalm(ctx context.Context) error {
 	return nil
 }
 
-// slack bounds what a visit takes beyond its phases: sockperf alone needs 2 s
-// to start.
+// slack is the longest time that a visit takes beyond its phases: sockperf alone needs 2 s to
+// start.
 const slack = 12 * time.Second
 
 func (b *bench) visit(ctx context.Context, c cell) (visit, error) {
@@ -181,10 +181,10 @@ func (b *bench) visit(ctx context.Context, c cell) (visit, error) {
 	return b.visitPeer(ctx, c)
 }
 
-// poll is how often is looked for something that is about to happen.
+// poll is the time between two checks for an expected event.
 const poll = 5 * time.Millisecond
 
-// until waits until ok.
+// until polls ok until it returns true or an error.
 func until(ctx context.Context, ok func() (bool, error)) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()

@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// The CPUs that the two ends are pinned to.
+// The CPUs to which the two ends are pinned.
 const (
 	clientCPU = 0
 	serverCPU = 1
@@ -27,16 +27,15 @@ const (
 	taskset   = peer.TaskSet
 )
 
-// The loads.
 const (
 	bulk  = "bulk"
 	rr    = "rr"
 	udp   = "udp"
 	crr   = "crr"
-	start = "start" // none: how long toll takes to its first visit
+	start = "start" // no load: the time until toll's first visit
 )
 
-// cell is what is visited once a round.
+// cell is one combination of tool and load, visited once per round.
 type cell struct {
 	tool    string
 	load    string
@@ -85,8 +84,8 @@ func (c cell) cpus() (client, server int) {
 	return clientCPU, serverCPU
 }
 
-// Sizes of messages: qperf's smallest, sockperf's smallest, netperf's usual, and
-// what fits into the usual MTU.
+// Sizes of messages: qperf's smallest, sockperf's smallest, netperf's usual one, and what fits into
+// the usual MTU.
 const (
 	qperfSize    = 1
 	sockperfSize = 14
@@ -94,24 +93,24 @@ const (
 	datagram     = 1400
 )
 
-// bitrate is that of udp, bit/s: one that the peer can send without losing much
-// of it in its receive buffer.
+// bitrate is the rate of udp, in bit/s. At this rate the peer loses few datagrams in its receive
+// buffer.
 const bitrate = 500_000_000
 
 // burst is the number of datagrams that the peer sends at once, every millisecond.
 const burst = bitrate / 1000 / (8 * datagram)
 
-// The phases of the peers, which toll follows: iperf3 is told to leave out
-// its first second, slow start included; qperf has no warm-up; sockperf
-// leaves out its first 400 ms and its last 50 ms.
+// The phases of the peers, which toll follows. iperf3 is told to leave out its first second,
+// including slow start. qperf has no warm-up. sockperf leaves out its first 400 ms and its last 50
+// ms.
 const (
 	iperf3Omit   = time.Second
 	sockperfSkip = 400 * time.Millisecond
 	sockperfTail = 50 * time.Millisecond
 )
 
-// phases is how long a cell's load runs before its measured part and in it,
-// when the peers are asked for a time of window.
+// phases returns the durations of a cell's warm-up and of its measured part, if the peers are asked
+// for a time of window.
 func (c cell) phases(window time.Duration) (warmup, measured time.Duration) {
 	peer := c.like
 	if peer == "" {
@@ -126,7 +125,7 @@ func (c cell) phases(window time.Duration) (warmup, measured time.Duration) {
 	return 0, window
 }
 
-// pair is a cell of toll, the same a second time, and the peer's.
+// pair is a cell of toll, the same cell a second time, and the peer's.
 type pair struct{ own, again, peer cell }
 
 func makePair(peer, load string, size int, sameCPU bool) pair {
@@ -136,17 +135,17 @@ func makePair(peer, load string, size int, sameCPU bool) pair {
 	return p
 }
 
-// inBursts returns the pair in which toll sends its datagrams at the peer's times.
+// inBursts returns the pair with toll sending its datagrams at the peer's times.
 func (p pair) inBursts() pair {
 	p.own.batch, p.again.batch, p.peer.batch = burst, burst, burst
 	return p
 }
 
-// comparable reports whether toll has to be as good as the peer: datagrams that leave one by one
+// comparable reports whether toll must be as good as the peer. Datagrams that are sent one by one
 // wake both ends more often than the peer's bursts.
 func (p pair) comparable() bool { return p.own.load != udp || p.own.batch > 0 }
 
-// pairs is the table of what is compared.
+// pairs lists all comparisons.
 var pairs = []pair{
 	makePair(iperf3, bulk, workload.DefaultWrite, false),
 	makePair(qperf, rr, qperfSize, false),
@@ -159,11 +158,10 @@ var pairs = []pair{
 	makePair(netperf, crr, netperfSize, true),
 }
 
-// startCell is toll's start; it has no peer.
+// startCell measures toll's start. It has no peer.
 var startCell = cell{tool: toll, load: start}
 
-// groupsFor lists the cells of a run, those that are compared with each other
-// together, without the peers that are missing.
+// groupsFor returns the cells of a run, grouped by what is compared, without the missing peers.
 func groupsFor(missing []missing, withStart bool) [][]cell {
 	gone := map[string]bool{}
 	for _, m := range missing {
@@ -190,7 +188,7 @@ func (m missing) text() string {
 	return fmt.Sprintf("%s is missing, its rows are skipped: apt-get install %s", m.program, m.pkg)
 }
 
-// peers says which version of each peer is installed and what is missing.
+// peers returns the versions of the installed peers, and the programs that are missing.
 func peers() (versions []string, out []missing) {
 	for _, p := range []missing{{taskset, "util-linux"}, {iperf3, iperf3}, {qperf, qperf}, {sockperf, sockperf},
 		{netperf, "netperf, which Debian has from 13 (trixie) on"}, {netserver, netperf}} {

@@ -1,17 +1,15 @@
-// Command bench compares toll's own loops with the tools that engineers use
-// instead: iperf3, qperf and sockperf. All are visited in every round, in an
-// order shuffled by the seed, on the loopback device of a fresh network
-// namespace, on the same CPUs, with messages of the same size; what is printed
-// are ratios within a round, as toll itself does.
+// Command bench compares toll's own loops with the tools that engineers use instead: iperf3, qperf,
+// sockperf and netperf. Each round visits all of them in an order shuffled by the seed, on the
+// loopback device of a fresh network namespace, on the same CPUs and with messages of the same
+// size. As in toll itself, the printed results are ratios within a round.
 //
 //	go run ./cmd/toll-bench [-rounds 15] [-window 1s] [-seed 1] [-o FILE]
 //
-// Every program's throughput and latency are its own figures. CPU time and,
-// for the second table, traffic are read outside all of them, by one
-// instrument: the CPU-time clocks of both processes and the counters of the
-// loopback device, at two instants inside the measured part.
+// Throughput and latency are each program's own figures. CPU time and, for the second table,
+// traffic are read from outside by one instrument: the CPU-time clocks of both processes and the
+// counters of the loopback device, at two instants inside the measured part.
 //
-// Be aware: it needs CAP_SYS_ADMIN and CPUs 0 and 1.
+// It needs CAP_SYS_ADMIN and CPUs 0 and 1.
 package main
 
 import (
@@ -32,7 +30,6 @@ import (
 
 func main() { os.Exit(run(os.Stdout, os.Stderr, os.Args[1:])) }
 
-// options are the flags.
 type options struct {
 	rounds     int
 	window     time.Duration
@@ -68,7 +65,6 @@ func parse(stderr io.Writer, args []string) (options, error) {
 	return o, nil
 }
 
-// Exit codes.
 const (
 	exitOK          = 0
 	exitFailure     = 1
@@ -113,8 +109,8 @@ func write(stdout io.Writer, file string, r report) error {
 	return os.WriteFile(file, text, 0o644)
 }
 
-// order is the order of the cells in a round: the groups shuffled, and each
-// group's cells shuffled, so that what is compared is measured within seconds.
+// order returns the order of the cells in a round. It shuffles the groups, and the cells within
+// each group, so that compared cells are measured within seconds of each other.
 func order(groups [][]cell, seed uint64, round int) []cell {
 	rng := rand.New(rand.NewPCG(seed, uint64(round)))
 	var out []cell
@@ -126,9 +122,9 @@ func order(groups [][]cell, seed uint64, round int) []cell {
 	return out
 }
 
-// compare makes the run. An interrupt ends it early, with what there is.
+// compare makes the run. An interrupt ends it early, and the report then has the results so far.
 func compare(ctx context.Context, progress io.Writer, o options) (r report, err error) {
-	env, _ := machine.Machine{}.Read() // what it could not read is not shown
+	env, _ := machine.Machine{}.Read() // facts that could not be read are not shown
 	for _, cpu := range []int{clientCPU, serverCPU} {
 		if !slices.Contains(env.CPUsAllowed, cpu) {
 			return r, fmt.Errorf("CPU %d is needed and this process may not use it", cpu)

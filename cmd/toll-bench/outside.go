@@ -12,8 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 )
 
-// outside is what an instrument outside both programs saw in a part of the
-// measured part, the same instrument for all of them.
+// outside is what one instrument, the same for all programs, saw within the measured part.
 type outside struct {
 	elapsed        float64 // s
 	client, server float64 // CPU seconds of the processes
@@ -21,26 +20,23 @@ type outside struct {
 	foreign        float64 // CPUs that other programs kept busy
 }
 
-// cpu is the CPU time of both ends.
 func (o outside) cpu() float64 { return o.client + o.server }
 
-// trips is the number of round trips: the request is a packet, the response
-// is another, and each carries the other's acknowledgement.
+// trips returns the number of round trips: the request is one packet and the response another, and
+// each carries the acknowledgement of the other.
 func (o outside) trips() float64 { return o.packets / 2 }
 
-// margin is kept from the bounds of the measured part, which are only known
-// to within poll.
+// margin is the distance from the bounds of the measured part, which are only known to within poll.
 const margin = 50 * time.Millisecond
 
-// begun is how much traffic is a load and not its preparation.
+// The traffic after which the load has begun: preparation takes less.
 const (
 	begunBytes   = 1 << 20
 	begunPackets = 60
 )
 
-// watch waits for the client's traffic and reads the clocks and counters
-// inside the measured part. Before is the loopback device's counters before
-// the client was started.
+// watch waits for the client's traffic and then reads the clocks and counters inside the measured
+// part. before holds the loopback device's counters from before the client's start.
 func (b *bench) watch(ctx context.Context, c cell, before link.Counters, client, server *process) (outside, error) {
 	err := until(ctx, func() (bool, error) {
 		now, err := b.loopback()
@@ -65,8 +61,8 @@ func (b *bench) watch(ctx context.Context, c cell, before link.Counters, client,
 	if err != nil {
 		return outside{}, err
 	}
-	// Loads of one kind are all read at the same time after their beginning,
-	// inside the measured part of each.
+	// Loads of one kind are all read at the same time after their beginning, which is inside the
+	// measured part of each.
 	from, to := iperf3Omit+margin, iperf3Omit+b.window-margin
 	if c.load == rr || c.load == crr {
 		from, to = sockperfSkip+margin, b.window-sockperfTail-margin
@@ -90,7 +86,7 @@ type reading struct {
 	lo             link.Counters
 }
 
-// busy is how many CPUs were busy since a.
+// busy returns the average number of busy CPUs since a.
 func (r reading) busy(a reading) float64 {
 	total := 0.0
 	for _, cpu := range meter.Since(a.machine, r.machine) {
@@ -109,10 +105,10 @@ func (r reading) since(a reading) (outside, error) {
 	return o, nil
 }
 
-// group is the ids of the processes of each end.
+// group holds the process ids of each end.
 type group struct{ client, server []int }
 
-// members lists the processes of two process groups.
+// members returns the processes of two process groups.
 func members(client, server int) (group, error) {
 	var g group
 	all, err := procfs.AllProcs()
@@ -122,7 +118,7 @@ func members(client, server int) (group, error) {
 	for _, p := range all {
 		st, err := p.Stat()
 		if err != nil {
-			continue // gone
+			continue // it has ended
 		}
 		switch st.PGRP {
 		case client:
@@ -161,7 +157,6 @@ func (b *bench) readAt(ctx context.Context, t time.Time, g group) (reading, erro
 	return r, err
 }
 
-// loopback reads the counters of the namespace's loopback device.
 func (b *bench) loopback() (c link.Counters, err error) {
 	err = b.ns.Do(func() error {
 		c, err = link.Stats("lo")

@@ -8,10 +8,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/peer"
 )
 
-// peerTool is one of the other tools, and which of a visit's figures is its own.
+// peerTool is one of the other tools, with the figure of a visit that it measures.
 type peerTool struct {
 	peer.Tool
-	program string // of the server, if it is another one
+	program string // the server's program, if different from the client's
 	figure  func(*visit) *float64
 }
 
@@ -23,7 +23,7 @@ var peerOf = map[string]peerTool{
 	sockperf:           {Tool: peer.SockTrips, figure: func(v *visit) *float64 { return &v.oneWay }},
 }
 
-// kind is what tells peers apart: the tool, and for udp what it does.
+// kind returns the key of peerOf: the tool, followed by udp for that load.
 func (c cell) kind() string {
 	if c.load == udp {
 		return c.tool + " " + udp
@@ -31,8 +31,8 @@ func (c cell) kind() string {
 	return c.tool
 }
 
-// visitPeer visits a cell of another tool: a new server and a new client each
-// time, as toll has.
+// visitPeer visits a cell of another tool, with a new server and a new client each time, as toll
+// does.
 func (b *bench) visitPeer(ctx context.Context, c cell) (v visit, err error) {
 	p, ok := peerOf[c.kind()]
 	if !ok {

@@ -14,19 +14,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// process is a process in the namespace, and what it forked.
+// process is a process in the namespace, with its child processes.
 type process struct {
 	cmd            *exec.Cmd
 	stdout, stderr bytes.Buffer
 	done           chan struct{} // closed when it has ended
-	err            error         // how, after done
+	err            error         // its error; valid once done is closed
 }
 
-// exitTimeout is how long a process may take to end by itself.
+// exitTimeout is how long a process may take to exit by itself.
 const exitTimeout = 2 * time.Second
 
-// spawn starts cmd in ns. The caller kills it; a process that has ended by
-// itself may be killed too. When ctx ends it is killed at once.
+// spawn starts a command in ns. The caller must kill it, even if it has exited by itself. The end
+// of ctx kills it at once.
 func spawn(ctx context.Context, ns *netns.NS, name string, args ...string) (*process, error) {
 	p := &process{cmd: exec.CommandContext(ctx, name, args...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
@@ -46,7 +46,7 @@ func (p *process) start(ns *netns.NS) error {
 	return nil
 }
 
-// killGroup kills the process and what it forked (qperf's server forks).
+// killGroup kills the process and its child processes (qperf's server forks).
 func (p *process) killGroup() error {
 	if err := syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("kill %s: %w", p.cmd.Args[0], err)
@@ -54,7 +54,7 @@ func (p *process) killGroup() error {
 	return nil
 }
 
-// kill ends the process and waits for it.
+// kill kills the process and waits for its end. On nil it does nothing.
 func (p *process) kill() error {
 	if p == nil || p.cmd.Process == nil {
 		return nil
@@ -64,7 +64,7 @@ func (p *process) kill() error {
 	return err
 }
 
-// wait waits until the process has ended by itself.
+// wait waits until the process exits by itself.
 func (p *process) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

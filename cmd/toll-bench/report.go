@@ -10,7 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// report is a run's results.
 type report struct {
 	options
 	environment sample.Environment
@@ -18,8 +17,8 @@ type report struct {
 	versions    []string
 	missing     []missing
 	visits      map[cell]map[int]visit // by round
-	notes       []string               // what went wrong
-	again       int                    // visits that were made again
+	notes       []string               // errors during the run
+	again       int                    // visits that were repeated
 	disturbed   int                    // visits that were kept although other programs ran
 }
 
@@ -34,15 +33,15 @@ func (r *report) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
 }
 
-// metric is what is read from a visit and how it is written.
+// metric is a figure of a visit and its format.
 type metric struct {
 	name   string
 	unit   string
 	scale  float64 // units in a base unit
 	digits int
 	of     func(visit) float64
-	higher bool // is better
-	target bool // toll has to be as good as the peer
+	higher bool // whether a higher value is better
+	target bool // whether toll must be as good as the peer
 }
 
 var metrics = map[string][]metric{
@@ -76,19 +75,19 @@ var metrics = map[string][]metric{
 	},
 }
 
-// agreement is a tool's own figure against the counters of the loopback
-// device: 1 if both speak of the same traffic.
+// agreement returns the ratio of a tool's own figure to the loopback device's counters. It is 1 if
+// both count the same traffic.
 func agreement(c cell, v visit) float64 {
 	switch c.load {
 	case bulk, udp:
 		return v.bits / (v.seen.bytes * bitsPerByte / v.seen.elapsed)
 	case crr:
-		return math.NaN() // packets of a connection are not the same number for all
+		return math.NaN() // tools need different numbers of packets for a connection
 	}
 	return v.seen.elapsed / v.seen.trips() / (2 * v.oneWay)
 }
 
-// values is a metric by round.
+// values returns a metric by round.
 func (r *report) values(c cell, of func(visit) float64) map[int]float64 {
 	out := map[int]float64{}
 	for round, v := range r.visits[c] {
@@ -109,8 +108,8 @@ func (m metric) text(byRound map[int]float64) string {
 	return fmt.Sprintf("%.*f %s", m.digits, stats.Median(list(byRound))*m.scale, m.unit)
 }
 
-// precision is how far on the wrong side of 1 a ratio's interval may reach
-// for the target to hold.
+// precision is how far the interval of a ratio may reach to the wrong side of 1 if the target is to
+// hold.
 const precision = 0.02
 
 func (r *report) markdown() string {
@@ -173,9 +172,9 @@ func (r *report) row(b *strings.Builder, p pair, m metric) {
 		m.text(own), peerText, ratio(compared), ratio(noise), target, holds)
 }
 
-// held says whether toll is as good as the peer: yes if the interval rules
-// out that it is worse by more than precision, no if it shows that toll is
-// worse by more than toll differs from itself.
+// held reports whether toll is as good as the peer: "yes" if the interval rules out that it is
+// worse by more than precision, "no" if toll is worse by more than it differs from itself, and
+// otherwise that it is unclear.
 func held(compared, noise stats.Summary, higher bool) string {
 	if compared.N == 0 {
 		return "not measured"
@@ -192,7 +191,7 @@ func held(compared, noise stats.Summary, higher bool) string {
 	return string(stats.Unclear)
 }
 
-// Targets that no peer sets.
+// The targets of the metrics without a peer.
 const (
 	maxRSS   = 25 << 20
 	maxStart = 300 * time.Millisecond

@@ -15,14 +15,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// compareArgs are toll's arguments whose start is timed: the smallest run. It has no slices,
-// because the first visit of an epoch is written when the slices of all its cells have ended.
+// compareArgs are the arguments of the toll whose start is timed: the smallest run. It has no
+// slices, because the first visit of an epoch is written when the slices of all its cells have
+// ended.
 var compareArgs = []string{"compare", "host", "--from", "host", "--load", rr, "--rounds", "1", "--slice", "0", "--quiet"}
 
-// visitStart runs toll's smallest comparison and finds how long it takes to
-// the start of its first visit's load: the time from the program's start to
-// the first visit in its results file, less that visit's warm-up and window.
-// It is an upper bound, since what follows the window is still in it.
+// visitStart measures the time that toll's smallest comparison takes to the start of its first
+// visit's load: the time from the program's start to the first visit in its results file, less that
+// visit's warm-up and window. This is an upper bound, because it includes the work after the
+// window.
 func (b *bench) visitStart(ctx context.Context) (v visit, err error) {
 	dir, err := os.MkdirTemp(b.dir, start)
 	if err != nil {
@@ -54,8 +55,7 @@ func (b *bench) visitStart(ctx context.Context) (v visit, err error) {
 	return v, err
 }
 
-// firstVisit says when the first visit appeared in file. It waits for the
-// program's end.
+// firstVisit returns when the first visit appeared in file. It waits until the program exits.
 func firstVisit(file string, ended <-chan error) (first time.Time, err error) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -86,7 +86,8 @@ func hasVisit(file string) bool {
 	return err == nil && bytes.Contains(b, []byte(`{"visit":`))
 }
 
-// firstPhases returns the warm-up and window of the first visit in file, of a load without slices.
+// firstPhases returns the sum of warm-up and window of the first visit in file. It returns an error
+// for a load in slices.
 func firstPhases(file string) (_ time.Duration, err error) {
 	f, err := os.Open(file)
 	if err != nil {

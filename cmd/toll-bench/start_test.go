@@ -45,7 +45,7 @@ func TestFirstPhases(t *testing.T) {
 	}
 }
 
-// The time of an epoch's slices would count as toll's start.
+// A visit in slices is refused: the time of its epoch would count as toll's start.
 func TestFirstPhasesOfAnEpoch(t *testing.T) {
 	got, err := firstPhases(resultsOf(t, sample.Load{Kind: rr, Warmup: 0.0001, Window: 0.0002, Slice: 0.004}, sample.Visit{}))
 	if err == nil || !strings.Contains(err.Error(), "epoch") {
@@ -53,7 +53,7 @@ func TestFirstPhasesOfAnEpoch(t *testing.T) {
 	}
 }
 
-// A program that copies a results file stands for toll.
+// A program that copies a results file takes the place of toll.
 func TestVisitStart(t *testing.T) {
 	for _, c := range []struct{ name, script, want string }{
 		{"good", "cp RESULTS $LAST", ""},

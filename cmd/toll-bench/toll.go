@@ -18,10 +18,10 @@ import (
 
 const bitsPerByte = 8
 
-// lead is the time from the schedule's sending to the common start.
+// lead is the time from sending the schedule to the common start.
 const lead = 3 * time.Millisecond
 
-// hand is a worker: its process and the line to it.
+// hand is a worker: its process and the connection to it.
 type hand struct {
 	*process
 	*worker.Control
@@ -35,7 +35,7 @@ func (b *bench) startWorker(ctx context.Context) (*hand, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Not StdoutPipe: Wait would close it under the reader.
+	// Unlike StdoutPipe, this pipe is not closed by Wait while it is read.
 	out, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -49,12 +49,13 @@ func (b *bench) startWorker(ctx context.Context) (*hand, error) {
 	return &hand{p, worker.NewControl(in, out)}, nil
 }
 
-// stop ends the worker as toll's engine does: by the end of its input.
+// stop closes the worker's input, as toll's engine does, and waits until it exits. With now, it
+// kills the worker.
 func (h *hand) stop(now bool) error {
 	if h == nil {
 		return nil
 	}
-	_ = h.Close() // a pipe whose reader is gone: the exit status says more
+	_ = h.Close() // the worker may have exited: its exit status says more
 	if now {
 		return h.kill()
 	}
@@ -121,8 +122,8 @@ func (b *bench) openBoth(ctx context.Context, c cell, client, server *hand) erro
 	return nil
 }
 
-// collect waits for both ends' words. The latency is the window divided by
-// its trips, as qperf's is, and not the histogram's mean.
+// collect waits for the results of both ends. The latency is the window divided by its trips, as in
+// qperf, and not the histogram's mean.
 func (b *bench) collect(ctx context.Context, c cell, v visit, client, server *hand) (visit, error) {
 	fromClient, err := client.Done(ctx)
 	if err != nil {
