@@ -23,8 +23,8 @@ var forOutput = map[string]bool{"save": true, "output": true, "format": true,
 	"force": false, "live": false, "details": false, "quiet": false}
 
 // commandOf returns the arguments that repeat a run, without those for its output. It returns nil
-// for runs that involve the user's own programs or servers, whose command lines may contain
-// passwords.
+// for a mesh, and for runs that involve the user's own programs or servers, whose command lines may
+// contain passwords.
 func commandOf(p sample.Plan, args []string) []string {
 	foreign := func(l sample.Load) bool { return workload.Of(l).Foreign }
 	if p.Foreign() || p.Mesh != nil || slices.ContainsFunc(p.Loads, foreign) {

@@ -190,7 +190,8 @@ func parseEndpoints(words []string, command, what, example string) ([]endpoint.A
 	return w, nil
 }
 
-// secret returns the value of the environment variable, or "" if variable is empty.
+// secret returns the value of the named environment variable, or "" if no name was given. It returns
+// an error if the variable is unset or empty.
 func secret(flag, variable string) (string, error) {
 	if variable == "" {
 		return "", nil

@@ -1,6 +1,5 @@
 // Toll tells what a container network costs, proves it and explains it.
 //
-//
 // It builds network modes side by side from the kernel's own parts, drives real traffic over each
 // in shuffled rounds, witnesses that the bytes took the claimed path, and reports what each mode
 // costs. docs/README.md is its manual.

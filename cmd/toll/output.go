@@ -161,8 +161,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// terminalWidth returns the number of columns of w, or a width that every terminal has if w is
-// none.
+// terminalWidth returns the number of columns of w, or 80 if w is not a terminal.
 func terminalWidth(w io.Writer) int {
 	const usual = 80
 	if f, ok := w.(*os.File); ok {

@@ -77,7 +77,7 @@ func inFamilies(to []mode.Target, four, six bool) (out []mode.Target) {
 
 // wireApplies refuses a wire that makes no difference to any path of the plan.
 func (f *runFlags) wireApplies(p sample.Plan) error {
-	// Fit refuses it for others.
+	// Without the lab, fit has refused --wire.
 	if f.wire == "" || p.Wire == nil || !slices.Contains(f.on, sample.Lab) {
 		return nil
 	}
