@@ -21,11 +21,7 @@ func TestQueueOfServer(t *testing.T) {
 	}
 	const queue, half = 5, 3
 	var asked uint64
-	for _, c := range []struct{ name, dial, target string }{
-		{"v4", "127.0.0.1:7070", "172.31.9.2:82"},
-		{"v6", "[::1]:7071", "[fd31:9::2]:83"},
-		{"v6-to-v4", "[::1]:7072", "172.31.9.2:84"},
-	} {
+	for _, c := range families {
 		t.Run(c.name, func(t *testing.T) {
 			dial, target := netip.MustParseAddrPort(c.dial), netip.MustParseAddrPort(c.target)
 			full := m.deaf(t, target, queue)

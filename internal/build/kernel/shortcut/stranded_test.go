@@ -13,6 +13,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
+// families are ports and where they lead, of each pair of address families.
+var families = []struct{ name, dial, target string }{
+	{"v4", "127.0.0.1:7070", "172.31.9.2:82"},
+	{"v6", "[::1]:7071", "[fd31:9::2]:83"},
+	{"v6-to-v4", "[::1]:7072", "172.31.9.2:84"},
+}
+
 // A server accepts nothing until its container is removed, and another one takes the
 // address and answers there. Clients whose SYN found the queue full never reach it, though
 // nobody looks after the table; then Abort ends them.
@@ -22,11 +29,7 @@ func TestAnswerOfAnother(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("BRIDGETOLL_TEST_STRANDED")); err == nil {
 		clients = n
 	}
-	for _, c := range []struct{ name, dial, target string }{
-		{"v4", "127.0.0.1:7070", "172.31.9.2:82"},
-		{"v6", "[::1]:7071", "[fd31:9::2]:83"},
-		{"v6-to-v4", "[::1]:7072", "172.31.9.2:84"},
-	} {
+	for _, c := range families {
 		t.Run(c.name, func(t *testing.T) {
 			dial, target := netip.MustParseAddrPort(c.dial), netip.MustParseAddrPort(c.target)
 			before, err := m.table.Left()
