@@ -37,10 +37,13 @@ func (f *builderFlags) addBuilder(fl *pflag.FlagSet, k commandKind) {
 	f.addSettings(fl, k)
 }
 
-// localHelp returns the help of --on for a command that backends with distant ends refuse.
-func localHelp() string {
-	return "who builds the modes: " + listBackends(localBackends(), "") + ", or both: " +
-		strings.Join(namesOf(localBackends()), ",")
+// onlyLocal leaves the backends with distant ends, which the command refuses, out of the help of
+// --on and of its completion.
+func onlyLocal(fl *pflag.FlagSet) {
+	names := namesOf(localBackends())
+	fl.Lookup("on").Usage = "who builds the modes: " + listBackends(localBackends(), "") + ", or both: " +
+		strings.Join(names, ",")
+	offer(fl, "on", names)
 }
 
 // localBackends returns the backends whose paths have both ends on this machine.

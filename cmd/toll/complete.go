@@ -101,9 +101,6 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	case "lever":
 		return list(lever.Names, many)
 	case "on":
-		if slices.Contains([]string{"scale", "run"}, c.Name()) { // the others refuse them
-			return list(func() []string { return namesOf(localBackends()) }, many)
-		}
 		return list(backendNames, many)
 	case "baseline":
 		return oneOf(modeWords, many)

@@ -103,7 +103,7 @@ a container's network. The client itself is this machine's program.`,
 	f.addTune(fl)
 	f.addBaseline(fl)
 	f.addRun(fl)
-	fl.Lookup("on").Usage = localHelp()
+	onlyLocal(fl)
 	f.out.addDetails(fl)
 	return c
 }

@@ -75,7 +75,7 @@ throughput, each client's share and how fair the shares are, and the CPU time.`,
 	f.addBaseline(fl)
 	f.addWindow(fl)
 	f.addRun(fl)
-	fl.Lookup("on").Usage = localHelp()
+	onlyLocal(fl)
 	f.out.addDetails(fl)
 	return c
 }
