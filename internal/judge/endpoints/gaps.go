@@ -164,10 +164,15 @@ func median(s *analysis.Series, metric string) float64 {
 
 // total returns a metric's total of all rounds, or 0 if it is not known.
 func total(s *analysis.Series, metric string) float64 {
-	if m, _ := s.Metric(metric); m.Merged != nil {
-		return *m.Merged
+	m, _ := s.Metric(metric)
+	return merged(m)
+}
+
+func merged(m analysis.Metric) float64 {
+	if m.Merged == nil {
+		return 0
 	}
-	return 0
+	return *m.Merged
 }
 
 // heldBeyond reports whether a route certainly has more tokens that arrived together than another

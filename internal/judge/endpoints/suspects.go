@@ -144,12 +144,7 @@ func knownOfServer(c analysis.Cell) bool {
 func has(c analysis.Cell, metric string) bool { _, ok := c.Metrics[metric]; return ok }
 
 // sum returns a metric's total of all rounds, or 0 if it is not known.
-func sum(c analysis.Cell, metric string) float64 {
-	if m := c.Metrics[metric]; m.Merged != nil {
-		return *m.Merged
-	}
-	return 0
-}
+func sum(c analysis.Cell, metric string) float64 { return merged(c.Metrics[metric]) }
 
 // says returns what was seen of a suspect on a route; "" if nothing was.
 func says(s workload.Suspect, c observed) (text string, known bool) {
