@@ -18,21 +18,23 @@ func trendRows(lines []trend.Trend) (out []document.Section) {
 	if slices.ContainsFunc(lines, several) {
 		shown = slices.DeleteFunc(shown, func(l trend.Trend) bool { return !several(l) })
 	}
-	for len(shown) > 0 {
-		title := trendTitle(shown[0], lines)
-		var rest []trend.Trend
+	var titles []string
+	of := map[string][]trend.Trend{}
+	for _, l := range shown {
+		title := trendTitle(l, lines)
+		if of[title] == nil {
+			titles = append(titles, title)
+		}
+		of[title] = append(of[title], l)
+	}
+	for _, title := range titles {
 		t := document.Table{Level: 1, Fit: "trends", Columns: []document.Column{texts("", "mode"), texts("", "newest ratio"),
 			figures("", "change, %"), texts("", "runs"), texts("", "verdict")}, Layouts: []document.Layout{{}, {Tight: true}, {Tight: true, Lean: true}}}
 		t.Columns[0].Cut, t.Columns[0].Least, t.Columns[3].Spare = document.CutMiddle, leastPhrase, true
-		for _, l := range shown {
-			if trendTitle(l, lines) == title {
-				t.Rows = append(t.Rows, trendRow(l))
-			} else {
-				rest = append(rest, l)
-			}
+		for _, l := range of[title] {
+			t.Rows = append(t.Rows, trendRow(l))
 		}
 		out = append(out, document.Section{Title: document.Strongly(title), Blocks: []document.Block{t}})
-		shown = rest
 	}
 	legend := "change: against the run before, not judged; runs: a bar for each, the oldest first, of the row's own range. " +
 		"toll history trend MODE draws a mode's runs with their intervals, --details those of all; toll diff judges what differs."
