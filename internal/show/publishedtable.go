@@ -148,10 +148,10 @@ func publishedStyle(v published.Verdict) document.Style {
 // printedCell returns the published figure. It marks a ratio as one, because its table has another
 // unit.
 func printedCell(r published.Line) document.Cell {
-	if unit := shortUnit(r.Unit); unit != statedRatio {
-		return own(r.Printed, r.Value, unit)
+	if r.IsRatio() {
+		return own(r.Printed+" ×", r.Value, analysis.RatioUnit)
 	}
-	return own(r.Printed+" ×", r.Value, analysis.RatioUnit)
+	return own(r.Printed, r.Value, shortUnit(r.Unit))
 }
 
 // hereCell returns this machine's figure in the study's unit.
@@ -255,9 +255,6 @@ func rowName(r published.Line) string {
 	}
 	return r.Cell.Mode + " from " + r.Cell.From
 }
-
-// statedRatio is the unit of figures that are themselves ratios in the study.
-const statedRatio = "x"
 
 // asPrinted separates a unit from a remark about it in the data.
 const asPrinted = " as printed"

@@ -80,13 +80,13 @@ func valueOf(m *analysis.Metric) *Value {
 	return &Value{m.Median, m.Low, m.High, len(m.Rounds)}
 }
 
-// isRatio reports whether the row is a ratio that the study states; it has no figure of its own.
-func (r Row) isRatio() bool { return r.Unit == "x" }
+// IsRatio reports whether the row is a ratio that the study states; it has no figure of its own.
+func (r Row) IsRatio() bool { return r.Unit == "x" }
 
 // here returns the entry's figure in the file that is closest to the study's own conditions, of
 // several the one with the most rounds; nil if no file has it.
 func (s Study) here(e Entry, files []Measured) *Here {
-	if e.isRatio() || e.Why != "" {
+	if e.IsRatio() || e.Why != "" {
 		return nil
 	}
 	var out *Here
