@@ -70,17 +70,17 @@ test-loops:
 FAKE = ^(TestFakeScripts|TestAbsurdFlags)$$
 
 # They measure by the clock, or bound time and memory: the detector takes more of both; only the slices of load cannot run with it.
-QUIET = cmd/toll internal/build/dockerapi internal/measure/load internal/measure/program
+QUIET = cmd/toll internal/paths/dockerapi internal/measure/load internal/measure/program
 SLICES = ^TestSlices
 
 # They run their own program in namespaces and containers, where it must be static, and wait more than they work; the longest first.
-PLACES = build/swarm build/docker build/lab build/peer build/kubernetes fast
+PLACES = paths/swarm paths/docker paths/lab paths/peer paths/kubernetes fast
 FAULTS = ^TestFaultAtEachStep$$
 .PHONY: test-places test-faults
 test-places:
 	$(call again,$(PLACES:%=./internal/%),-p 3 -timeout 30m -skip '$(FAULTS)')
 test-faults: # of the longest, a third that waits for the kernel
-	$(call again,./internal/build/lab,-timeout 30m -run '$(FAULTS)')
+	$(call again,./internal/paths/lab,-timeout 30m -run '$(FAULTS)')
 
 # Their results depend on their input only. The detector sees nothing where nothing starts a goroutine, and takes five times the CPU: it
 # runs with those whose code does. What others share between goroutines, kept resamplings, has a test that runs with it, TestKept.
@@ -127,7 +127,7 @@ test-vm-swarm: deps ## run a swarm of two with routing mesh and encryption there
 ENGINES ?= installed
 .PHONY: test-docker
 test-docker: deps ## build the modes with the installed Docker Engine, and a swarm; ENGINES=all fetches two more from Debian and builds 29
-	BRIDGETOLL_ENGINES=$(ENGINES) $(GO) test -p 2 -count=1 -parallel 4 -timeout 40m ./internal/build/docker ./internal/build/swarm # they wait more than they work
+	BRIDGETOLL_ENGINES=$(ENGINES) $(GO) test -p 2 -count=1 -parallel 4 -timeout 40m ./internal/paths/docker ./internal/paths/swarm # they wait more than they work
 
 .PHONY: test-llm
 test-llm: ## measure a real language model, which is fetched once (127 MB); no part of make test
@@ -158,7 +158,7 @@ page-check: ## build that bundle and compare it with the committed one (npm)
 		node build.mjs "$$made" && cmp "$$made" ../assets/page.js && echo 'The bundle is what its sources make.'
 
 # The BPF programs of toll fast. The objects are committed: building toll needs no clang. Debian 12's clang made them.
-BPF = internal/build/kernel/shortcut
+BPF = internal/paths/kernel/shortcut
 .PHONY: bpf bpf-check bpf-deps
 bpf-deps:
 	@if grep -qx VERSION_CODENAME=bookworm /etc/os-release; then $(call install,$(BPF_DEPS)); fi

@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 	"github.com/bridgetoll/bridgetoll/internal/measure/peer"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
 )
 
 // bench is a run: a namespace, a toll binary and the instrument that reads clocks and counters.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 )
 
 // outside is what one instrument, the same for all programs, saw within the measured part.

@@ -25,8 +25,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/lab"
 	_ "github.com/bridgetoll/bridgetoll/internal/measure/worker/start" // runs workers
+	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
 )
 
 func main() { os.Exit(start(os.Args[1:])) }

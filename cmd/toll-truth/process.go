@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/measure/peer"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
 type process struct {

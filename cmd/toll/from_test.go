@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 )
 
 // fromContainers asks servers that only the place can reach: a container's own loopback, and a name

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/kubernetes"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kubernetes"
 )
 
 // Called by the first name, toll is a kubectl plug-in, and kubectl has the command toll. By the

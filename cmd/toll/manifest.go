@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/kubernetes"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kubernetes"
 )
 
 // newKubernetes returns the command that prepares a cluster. --on kubernetes measures there.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
 var update = flag.Bool("update", false, "write the output of the manual's examples anew")

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
 // patientEnv makes the toll of this binary patient.

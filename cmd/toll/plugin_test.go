@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
 func TestAsPlugin(t *testing.T) {

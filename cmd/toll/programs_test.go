@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
 // Two real programs that start quickly, and the data that they move: enough for the hops to

@@ -2,7 +2,7 @@
 // publish a port on a loopback address: toll fast. It reads the published ports from the engine and
 // what else matters for a port from the machine (internal/ports/collect). decideRoutes decides
 // which ports may have a shortcut; Fast puts the shortcuts into the kernel
-// (internal/build/kernel/shortcut) and removes them.
+// (internal/paths/kernel/shortcut) and removes them.
 package fast
 
 import (
@@ -14,8 +14,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/shortcut"
+	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/shortcut"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 

@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/bigtcp"
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/shortcut"
-	"github.com/bridgetoll/bridgetoll/internal/build/owner"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bigtcp"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/shortcut"
+	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
 // Shortcuts end with their lease because the BPF programs read the clock. Nothing in the kernel

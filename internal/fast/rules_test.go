@@ -11,8 +11,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/bpf/bpftest"
-	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf/bpftest"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
 // rules are rules that somebody adds to Docker's. "!": clients of 127.0.0.1:8080, or of [::1]:8080

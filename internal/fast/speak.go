@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
 // A speech defines a request to a port and the expected answer. No request changes the server's

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
 // Trial measures ports with and without fast, in turns, and keeps fast only if it helped.

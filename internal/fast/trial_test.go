@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/bigtcp"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bigtcp"
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
 // Ingress is a swarm's ingress network: every node accepts connections to the published ports of

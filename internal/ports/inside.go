@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
 // Foreign is a client in a container of another network. Like Neighbour and Remote it dials the

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
 func addr(s string) netip.Addr         { return netip.MustParseAddr(s) }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
 // dropping returns Docker's rules with one more rule at the beginning of a chain.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
 // Judge returns the report on a port, or on every port if port is 0.

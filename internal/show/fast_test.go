@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/shortcut"
 	"github.com/bridgetoll/bridgetoll/internal/fast"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/shortcut"
 )
 
 func TestFastTrial(t *testing.T) {

@@ -41,7 +41,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
+	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 )
 
 // defaultTimeout is for a login and for a page.

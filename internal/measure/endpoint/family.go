@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
+	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 )
 
 // Families are the address families by which endpoints are dialled. The zero value is whichever a

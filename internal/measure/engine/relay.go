@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
 // relays moves the processes that relay a load, docker-proxy's, to the CPUs of a cell's placement

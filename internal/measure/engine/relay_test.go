@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/path"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
 // docker-proxy goes to the CPU of a cell's placement, and back to those it had for a cell that does

@@ -31,7 +31,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/vantage"
+	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 )
 
 // Options say what to ask for and how long to wait. The zero value is usable.

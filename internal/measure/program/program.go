@@ -31,7 +31,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
 )
 
 // Arg is the argument that makes toll a keeper.

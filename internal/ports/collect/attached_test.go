@@ -13,10 +13,10 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/firewall"
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/bpf/bpftest"
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/build/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf/bpftest"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 

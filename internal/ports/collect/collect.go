@@ -11,10 +11,10 @@ import (
 	"os"
 	"slices"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/bpf"
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/nft"
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/shortcut"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/shortcut"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )

@@ -14,8 +14,8 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/build/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 

@@ -42,7 +42,7 @@ const (
 // container to the ones with the most parts. A mode that resembles two others is above the one that
 // it has more in common with on a ladder: netkit is routed, so it is compared with routed.
 //
-// The hops of Docker's modes are those of Docker Engine's own rules; see internal/build/lab for the
+// The hops of Docker's modes are those of Docker Engine's own rules; see internal/paths/lab for the
 // version that each was read from.
 var catalogue = []Mode{
 	{

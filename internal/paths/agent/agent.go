@@ -1,0 +1,319 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Arg is the argument that makes toll an agent.
+const Arg = "agent"
+
+// Agent is a connected agent, as the hub sees it: a place where processes can be started, and its
+// machine. After it is lost, every call returns at once with an error that names it.
+type Agent struct {
+	hub   *Hub
+	hello Hello
+	line  *control
+	raw   net.Conn
+	ready bool // the hub has welcomed it; guarded by the hub's mu
+	lost  chan struct{}
+	// spoken is when something was last sent to it, by this machine's clock.
+	spoken atomic.Int64
+
+	mu      sync.Mutex // guards the fields that follow
+	err     error      // why it is lost
+	last    uint64     // the last number given out
+	waiting map[uint64]chan answer
+	procs   map[uint64]*remote
+}
+
+var (
+	_ path.Place   = (*Agent)(nil)
+	_ path.Machine = (*Agent)(nil)
+)
+
+// Hello returns how the agent introduced itself.
+func (a *Agent) Hello() Hello { return a.hello }
+
+// Name returns the name that the agent gave itself.
+func (a *Agent) Name() string { return a.hello.Name }
+
+// Err returns why the agent is lost, "node b left: …" or a *path.CutError, or nil if it is
+// connected.
+func (a *Agent) Err() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.err
+}
+
+// Lost is closed when the agent is lost.
+func (a *Agent) Lost() <-chan struct{} { return a.lost }
+
+// As returns the agent as a place with the given name.
+func (a *Agent) As(name string) path.Place { return named{a, name} }
+
+type named struct {
+	*Agent
+	name string
+}
+
+func (n named) Name() string { return n.name }
+
+// lose ends the connection to the agent, and all calls that wait for it.
+func (a *Agent) lose(why error) {
+	if errors.Is(why, io.EOF) || errors.Is(why, net.ErrClosed) {
+		why = errors.New("it closed the connection")
+	}
+	a.mu.Lock()
+	if a.err != nil {
+		a.mu.Unlock()
+		return
+	}
+	a.err = fmt.Errorf("%s left: %w", a.hello.Name, why)
+	if cut := (*path.CutError)(nil); errors.As(why, &cut) { // the carrier knows more
+		a.err = cut
+	}
+	procs := a.procs
+	a.procs = map[uint64]*remote{}
+	close(a.lost)
+	a.mu.Unlock()
+	a.hub.drop(a.raw)
+	a.hub.forget(a)
+	for _, p := range procs {
+		p.end(a.err)
+		p.cut()
+	}
+}
+
+// errDismissed is why a released agent is lost.
+var errDismissed = errors.New("it was released")
+
+// Dismiss releases the agent, which ends itself. Nothing is sent on its connection after that.
+func (a *Agent) Dismiss() { a.lose(errDismissed) }
+
+// listen reads the agent's answers until it is lost.
+func (a *Agent) listen() {
+	for {
+		line, err := receive(a.line.in, maxLine)
+		if err != nil {
+			a.lose(err)
+			return
+		}
+		ans, err := parseAnswer(line)
+		if err != nil {
+			a.lose(err)
+			return
+		}
+		if ans.Exit != nil {
+			a.ended(*ans.Exit)
+			continue
+		}
+		a.mu.Lock()
+		c := a.waiting[ans.ID]
+		delete(a.waiting, ans.ID)
+		a.mu.Unlock()
+		if c != nil { // a caller still waits
+			c <- ans
+		}
+	}
+}
+
+// keepAlive pings the agent until it is lost.
+func (a *Agent) keepAlive() {
+	t := time.NewTicker(a.hub.silence / pings)
+	defer t.Stop()
+	for {
+		select {
+		case <-a.lost:
+			return
+		case <-t.C:
+		}
+		if a.hub.ping() {
+			a.ping(request{Ping: true})
+		}
+	}
+}
+
+// ping makes a round trip that the hub counts. Without an answer the agent is lost.
+func (a *Agent) ping(o request) {
+	defer a.hub.pinged()
+	_, _ = a.ask(context.Background(), o, 0)
+}
+
+// number returns a new number for a request, a process or a metering.
+func (a *Agent) number() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last++
+	return a.last
+}
+
+// ask sends a request and waits for its answer, until ctx ends or the agent is lost. The agent may
+// be silent for longer than usual by the given time.
+func (a *Agent) ask(ctx context.Context, o request, longer time.Duration) (answer, error) {
+	o.ID = a.number()
+	line, err := encode(o)
+	if err != nil {
+		return answer{}, fmt.Errorf("%s: request: %w", a.hello.Name, err)
+	}
+	c := make(chan answer, 1)
+	a.mu.Lock()
+	err = a.err
+	if err == nil {
+		a.waiting[o.ID] = c
+	}
+	a.mu.Unlock()
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() {
+		a.mu.Lock()
+		delete(a.waiting, o.ID)
+		a.mu.Unlock()
+	}()
+	limit := a.hub.silence + max(0, longer)
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	a.spoken.Store(now())
+	if err := a.line.write(line); err != nil {
+		a.lose(err)
+		return answer{}, a.Err()
+	}
+	select {
+	case ans := <-c:
+		return ans, a.refusal(ans)
+	case <-ctx.Done():
+		return answer{}, fmt.Errorf("%s: %w", a.hello.Name, context.Cause(ctx))
+	case <-t.C:
+		a.lose(fmt.Errorf("it gave no answer for %s", limit.Round(time.Millisecond)))
+	case <-a.lost:
+	}
+	return answer{}, a.Err()
+}
+
+// ErrNone means that there is nothing to count: no ESP states.
+var ErrNone = errors.New("nothing to count")
+
+// refusal returns the error that the agent replied with, or nil if it carried out the request.
+func (a *Agent) refusal(ans answer) error {
+	switch {
+	case ans.Error == "":
+		return nil
+	case ans.None:
+		return fmt.Errorf("%s: %w: %s", a.hello.Name, ErrNone, ans.Error)
+	case ans.Remedy != "":
+		return &path.UnsupportedError{Missing: a.hello.Name + ": " + ans.Error, Remedy: ans.Remedy}
+	case ans.Lacks == "":
+		return fmt.Errorf("%s: %s", a.hello.Name, ans.Error)
+	}
+	return &path.UnsupportedError{Missing: fmt.Sprintf("%s lacks %s", a.hello.Name, ans.Lacks),
+		Remedy: "give the agents' containers " + ans.Lacks + " (--cap-add)", Err: errors.New(ans.Error)}
+}
+
+// Clock compares the clocks by several round trips.
+func (a *Agent) Clock(ctx context.Context) (path.Offset, error) {
+	var b bounds
+	for range clockTrips {
+		before := now()
+		ans, err := a.ask(ctx, request{Clock: true}, 0)
+		if err != nil {
+			return path.Offset{}, err
+		}
+		b.narrow(before, ans.Clock, now())
+	}
+	return b.offset(), nil
+}
+
+// Meter implements path.Machine. The pids are those that the agent sees.
+func (a *Agent) Meter(ctx context.Context, from, to int64, pids ...int) (path.Metering, error) {
+	m := meterRequest{Number: a.number(), From: from, To: to, PIDs: pids}
+	sent := time.Now()
+	ans, err := a.ask(ctx, request{Meter: &m}, 0)
+	if err != nil {
+		return nil, err
+	}
+	until := time.Duration(max(from, to) - ans.Clock)
+	return func(ctx context.Context) (path.Use, error) {
+		ans, err := a.ask(ctx, request{Use: m.Number}, until-time.Since(sent))
+		switch {
+		case err != nil:
+			return path.Use{}, err
+		case ans.Use == nil:
+			return path.Use{}, fmt.Errorf("%s: no reading", a.hello.Name)
+		}
+		return *ans.Use, nil
+	}, nil
+}
+
+// Counters reads the counters at one time, in the given order. If the agent lacks a capability, the
+// error is a *path.UnsupportedError that names it; if there are no ESP states, it is ErrNone.
+func (a *Agent) Counters(ctx context.Context, what []Counter) ([]sample.Counters, error) {
+	if len(what) == 0 {
+		return nil, a.Err()
+	}
+	ans, err := a.ask(ctx, request{Counters: what}, 0)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(ans.Counters) != len(what):
+		return nil, fmt.Errorf("%s: %d counters were asked for, %d came", a.hello.Name, len(what), len(ans.Counters))
+	}
+	return ans.Counters, nil
+}
+
+// readLimit bounds the reading of one counter.
+const readLimit = 5 * time.Second
+
+// Read returns a path.Hop.Read for one counter. It takes at most 5 s.
+func (a *Agent) Read(c Counter) func() (sample.Counters, error) {
+	return func() (sample.Counters, error) {
+		ctx, cancel := context.WithTimeoutCause(context.Background(), readLimit, fmt.Errorf("it gave no counter within %s", readLimit))
+		defer cancel()
+		all, err := a.Counters(ctx, []Counter{c})
+		if err != nil {
+			return sample.Counters{}, err
+		}
+		return all[0], nil
+	}
+}
+
+// Interfaces lists the devices of a network namespace, named as in Counter.
+func (a *Agent) Interfaces(ctx context.Context, namespace string) ([]Interface, error) {
+	ans, err := a.ask(ctx, request{List: &listRequest{Namespace: namespace}}, 0)
+	for i := range ans.Interfaces {
+		ans.Interfaces[i].Where = a.hello.Name
+	}
+	return ans.Interfaces, err
+}
+
+// Route returns the route from the agent's machine to an address.
+func (a *Agent) Route(ctx context.Context, to netip.Addr) (link.Route, error) {
+	ans, err := a.ask(ctx, request{Route: &to}, 0)
+	switch {
+	case err != nil:
+		return link.Route{}, err
+	case ans.Way == nil:
+		return link.Route{}, fmt.Errorf("%s: the agent reported no route", a.hello.Name)
+	}
+	return *ans.Way, nil
+}
+
+// Files lists a directory of the agent's machine, such as /run/docker/netns, as the agent sees it.
+func (a *Agent) Files(ctx context.Context, dir string) ([]string, error) {
+	if dir == "" {
+		dir = "/"
+	}
+	ans, err := a.ask(ctx, request{List: &listRequest{Dir: dir}}, 0)
+	return ans.Files, err
+}

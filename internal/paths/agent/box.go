@@ -1,0 +1,222 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+// Box is a container to make on an agent's machine, with an agent in it.
+type Box struct {
+	Number  uint64 `json:"number"`  // identifies it for removal
+	ID      string `json:"id"`      // of the agent in it
+	Name    string `json:"name"`    // of that agent in reports
+	Network string `json:"network"` // as for docker run's --network; "": a bridge network of its own
+	LAN     *LAN   `json:"lan,omitempty"`
+}
+
+// LAN is a network for a box whose devices are on a network card.
+type LAN struct {
+	Driver string `json:"driver"` // Docker's: macvlan or ipvlan
+	Kind   string `json:"kind"`   // the driver's mode
+	Parent string `json:"parent"` // the card
+	Subnet string `json:"subnet"`
+	Addr   string `json:"addr"` // of the box in it
+}
+
+// Engine makes boxes on an agent's machine. Close removes them.
+type Engine interface {
+	// Ready reports whether boxes can be made, and names the engine.
+	Ready(ctx context.Context) (version string, err error)
+	// Make makes a box, whose first process is toll as an agent that reads its bundle from the
+	// standard input (see Introduce), and returns that process's standard input and output. The box
+	// ends when they are closed.
+	Make(ctx context.Context, b Box) (io.ReadWriteCloser, error)
+	// Remove removes the box. It returns nil if the box does not exist.
+	Remove(number uint64) error
+	// Close removes everything that was made.
+	Close() error
+}
+
+// errNoEngine is the error of an agent without an Engine.
+var errNoEngine = errors.New("this agent makes no containers")
+
+// boxRequest is a request to the engine: exactly one of the fields.
+type boxRequest struct {
+	Ready  bool   `json:"ready,omitempty"`
+	Make   *Box   `json:"make,omitempty"`
+	Remove uint64 `json:"remove,omitempty"`
+	Clear  bool   `json:"clear,omitempty"`
+}
+
+// boxLimit is the additional time for an engine, which may have to load an image.
+const boxLimit = 2 * time.Minute
+
+// Boxes returns the engine that makes boxes on the agent's machine, or an error if there is none.
+func (a *Agent) Boxes(ctx context.Context) (engine string, err error) {
+	ans, err := a.ask(ctx, request{Box: &boxRequest{Ready: true}}, boxLimit)
+	return ans.Engine, err
+}
+
+// MakeBox makes a box and waits for the agent in it. The caller calls remove, which first releases
+// that agent.
+func (a *Agent) MakeBox(ctx context.Context, b Box) (inner *Agent, remove func() error, err error) {
+	id := make([]byte, 16) //nolint:mnd // bytes that nobody guesses
+	if _, err := rand.Read(id); err != nil {
+		return nil, nil, err
+	}
+	b.Number, b.ID = a.number(), hex.EncodeToString(id)
+	remove = func() error {
+		if inner != nil {
+			inner.Dismiss()
+		}
+		_, err := a.ask(context.Background(), request{Box: &boxRequest{Remove: b.Number}}, boxLimit)
+		if a.Err() != nil {
+			return nil //nolint:nilerr // the box ended with the agent
+		}
+		return err
+	}
+	// Without ctx: the agent makes what was asked for, and it has to be removed.
+	if _, err = a.ask(context.WithoutCancel(ctx), request{Box: &boxRequest{Make: &b}}, boxLimit); err == nil {
+		ctx, cancel := context.WithTimeoutCause(ctx, a.hub.silence, errors.New("its agent did not connect"))
+		inner, err = a.hub.Wait(ctx, b.ID)
+		cancel()
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, remove())
+	}
+	return inner, remove, nil
+}
+
+// ClearBoxes removes everything that was made on the agent's machine for boxes.
+func (a *Agent) ClearBoxes() error {
+	if a.Err() != nil { // a lost agent removes them itself
+		return nil
+	}
+	_, err := a.ask(context.Background(), request{Box: &boxRequest{Clear: true}}, boxLimit)
+	return err
+}
+
+// check returns an error unless exactly one thing is asked for.
+func (o boxRequest) check() error {
+	n := 0
+	for _, is := range []bool{o.Ready, o.Make != nil, o.Remove != 0, o.Clear} {
+		if is {
+			n++
+		}
+	}
+	if n != 1 || o.Make != nil && (o.Make.Number == 0 || o.Make.ID == "" || o.Make.Name == "") {
+		return fmt.Errorf("%w: one thing is asked of an engine, and a box has a number, an ID and a name", errNonsense)
+	}
+	return nil
+}
+
+// box carries out a request to the engine, and returns the engine's version if that was asked for.
+func (s *server) box(o boxRequest) (version string, err error) {
+	e := s.config.Engine
+	if e == nil || s.config.Open == nil {
+		return "", errNoEngine
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), boxLimit)
+	defer cancel()
+	switch {
+	case o.Ready:
+		return e.Ready(ctx)
+	case o.Remove != 0:
+		return "", e.Remove(o.Remove)
+	case o.Clear:
+		return "", e.Close()
+	}
+	over, err := e.Make(ctx, *o.Make)
+	if err != nil {
+		return "", err
+	}
+	if err := s.carry(over, *o.Make); err != nil {
+		return "", errors.Join(fmt.Errorf("%s: %w", o.Make.Name, err), over.Close(), e.Remove(o.Make.Number))
+	}
+	return "", nil
+}
+
+// carry sends the bundle to the agent in a box, and passes its connections to the hub.
+func (s *server) carry(over io.ReadWriteCloser, b Box) error {
+	late := time.AfterFunc(s.silence, func() { _ = over.Close() })
+	defer late.Stop()
+	in := bufio.NewReader(over)
+	if err := awaited(in, b.ID); err != nil {
+		return err
+	}
+	if _, err := over.Write(Introduce(s.config.Bundle, b.Name)); err != nil {
+		return err
+	}
+	c, err := AtHub(struct {
+		io.Reader
+		io.WriteCloser
+	}{in, over})
+	if err != nil {
+		return err
+	}
+	go func() {
+		for {
+			down, err := c.Accept()
+			if err != nil {
+				return
+			}
+			go s.pass(down)
+		}
+	}()
+	return nil
+}
+
+// Introduce returns what an agent with its hub at the standard input reads first: a line with the
+// bundle's length and the agent's name in reports, and the bundle.
+func Introduce(bundle []byte, name string) []byte {
+	return append(fmt.Appendf(nil, "%d %s\n", len(bundle), name), bundle...)
+}
+
+// awaited waits for the line by which an agent reports that it has started.
+func awaited(in *bufio.Reader, id string) error {
+	const most = 100 // lines
+	for range most {
+		line, err := in.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return fmt.Errorf("it ended at once: %w", err)
+		}
+		if strings.TrimRight(string(line), "\r\n") == id+" "+Arg {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: no agent in %d lines", errNonsense, most)
+}
+
+// pass relays a connection to the hub, and ends both directions as they end.
+func (s *server) pass(down net.Conn) {
+	up, err := s.config.Open()
+	if err != nil {
+		_ = down.Close()
+		return
+	}
+	go func() {
+		_, _ = io.Copy(up, down)
+		_ = up.Close() // of a stream in a carrier only this direction: the other one continues
+	}()
+	_, _ = io.Copy(down, up)
+	_ = down.Close()
+}
+
+// remedyOf returns an error's hint, or "".
+func remedyOf(err error) string {
+	var u *path.UnsupportedError
+	if errors.As(err, &u) {
+		return u.Remedy
+	}
+	return ""
+}

@@ -1,0 +1,304 @@
+// Package box makes an agent's containers at the Docker Engine of its machine, each with an agent
+// in it that is reached by the container's standard input and output.
+//
+// The agent makes them because the hub may be killed at any time, and would have to send an image a
+// second time. Everything is labelled with the mark of the agent's process, written to a journal on
+// that machine before it is made, and removed when the hub asks for it or is gone. If the agent
+// itself is killed, its containers end because nobody holds their standard inputs; toll clean on
+// that machine removes the rest.
+//
+// Routes to networks of the hub's machine are made and removed the same way.
+package box
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
+)
+
+// Engine is this machine's Docker Engine, as the docker command finds it. The zero value is ready
+// to use, and connects on its first use.
+type Engine struct {
+	// StateDir is the directory of the journal; "" is the user's state directory.
+	StateDir string
+
+	mu     sync.Mutex // guards the fields that follow; one thing is made at a time
+	daemon *dockerapi.Daemon
+	image  string
+	made   int // number of names given out
+	boxes  map[uint64]*undo.Stack
+	absent []string // directories that are created for the journals
+	closed bool
+	routes *dockerapi.Journal  // nil: there was no route
+	laid   map[agent.Laid]bool // existing routes
+
+	sharing sync.Mutex          // guards the fields that follow
+	cards   map[agent.LAN]*card // by everything but a box's address
+}
+
+var _ agent.Engine = (*Engine)(nil)
+
+// Ready connects to the daemon, loads toll's image and returns the engine's version.
+func (e *Engine) Ready(ctx context.Context) (version string, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.ready(ctx); err != nil {
+		return "", err
+	}
+	return e.daemon.Version(), nil
+}
+
+// errClosed is returned by calls after Close.
+var errClosed = errors.New("the agent ends")
+
+func (e *Engine) ready(ctx context.Context) error {
+	if e.closed {
+		return errClosed
+	}
+	if e.daemon == nil {
+		if err := dockerapi.CheckProgram(); err != nil {
+			return err
+		}
+		d, err := dockerapi.Connect(ctx, e.StateDir)
+		if errors.Is(err, fs.ErrPermission) {
+			return &path.UnsupportedError{Missing: "the user there may not use the Docker daemon's socket", Remedy: "--peer-sudo; or ssh as root, or as a user of group docker", Err: err}
+		}
+		if err != nil {
+			return err
+		}
+		if dockerapi.Rootless(d.Info) {
+			return errors.Join(&path.UnsupportedError{Missing: "the Docker there is rootless: its networks are in a namespace of its own, apart from the machine's",
+				Remedy: "a Docker Engine there that is not, or --from remote"}, d.Close())
+		}
+		e.daemon, e.boxes = d, map[uint64]*undo.Stack{}
+		e.note(d.Journal)
+		e.cards = map[agent.LAN]*card{}
+	}
+	if e.image == "" {
+		tag, err := e.daemon.MakeImage(ctx, "", false)
+		if err != nil {
+			return err
+		}
+		e.image = tag
+	}
+	return nil
+}
+
+// Make makes a box.
+func (e *Engine) Make(ctx context.Context, b agent.Box) (_ io.ReadWriteCloser, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.ready(ctx); err != nil {
+		return nil, err
+	}
+	if e.boxes[b.Number] != nil {
+		return nil, fmt.Errorf("there is a box %d already", b.Number)
+	}
+	end := &undo.Stack{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, end.Undo())
+			return
+		}
+		e.boxes[b.Number] = end
+	}()
+	on := b.Network
+	switch {
+	case on != "":
+	case b.LAN != nil:
+		on, err = e.onCard(end, *b.LAN)
+	default:
+		on, err = e.network(end, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e.start(end, on, b)
+}
+
+// name returns a new name.
+func (e *Engine) name(what string) string {
+	e.made++
+	return "toll-" + e.daemon.ID + "-" + what + strconv.Itoa(e.made)
+}
+
+// network creates a user-defined bridge network, or uses a card's.
+func (e *Engine) network(end *undo.Stack, l *agent.LAN) (name string, err error) {
+	o := client.NetworkCreateOptions{Driver: "bridge", Labels: e.daemon.Labels()}
+	if l != nil {
+		subnet, err := netip.ParsePrefix(l.Subnet)
+		if err != nil {
+			return "", err
+		}
+		o.Driver, o.Options = l.Driver, map[string]string{"parent": l.Parent, l.Driver + "_mode": l.Kind}
+		o.IPAM = &network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet}}}
+	}
+	d := e.daemon
+	name = e.name("net")
+	if err := d.Journal.Add(dockerapi.Network, name); err != nil {
+		return "", err
+	}
+	end.Push("remove network "+name, func() error { return d.RemoveNetwork(name) })
+	ctx, cancel := dockerapi.Uninterrupted()
+	defer cancel()
+	if _, err := d.API.NetworkCreate(ctx, name, o); err != nil {
+		return "", fmt.Errorf("make a %s network: %w", o.Driver, err)
+	}
+	return name, nil
+}
+
+// card is a network on a card. Docker allows only one for each card, so boxes share it until the
+// last one ends.
+type card struct {
+	name  string
+	boxes int
+	end   undo.Stack
+}
+
+func (e *Engine) onCard(end *undo.Stack, l agent.LAN) (name string, err error) {
+	e.sharing.Lock()
+	defer e.sharing.Unlock()
+	l.Addr = ""
+	c := e.cards[l]
+	if c == nil {
+		c = &card{}
+		if c.name, err = e.network(&c.end, &l); err != nil {
+			return "", errors.Join(err, c.end.Undo())
+		}
+		e.cards[l] = c
+	}
+	c.boxes++
+	end.Push("leave network "+c.name, func() error {
+		e.sharing.Lock()
+		defer e.sharing.Unlock()
+		if c.boxes--; c.boxes > 0 {
+			return nil
+		}
+		delete(e.cards, l)
+		return c.end.Undo()
+	})
+	return c.name, nil
+}
+
+// start makes and starts the container. Like an agent of a swarm's task it has CAP_NET_ADMIN, to
+// read the settings of its own namespace.
+func (e *Engine) start(end *undo.Stack, on string, b agent.Box) (io.ReadWriteCloser, error) {
+	d, name := e.daemon, e.name("client")
+	c := &container.Config{Image: e.image, Cmd: []string{dockerapi.InImage, agent.Arg, "--stdio", b.ID}, Labels: d.Labels(),
+		OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true}
+	h := &container.HostConfig{NetworkMode: container.NetworkMode(on), AutoRemove: true, LogConfig: container.LogConfig{Type: "none"},
+		CapAdd: []string{"CAP_NET_ADMIN"}, ReadonlyRootfs: true, SecurityOpt: []string{"no-new-privileges"}}
+	o := client.ContainerCreateOptions{Name: name, Config: c, HostConfig: h}
+	if b.LAN != nil {
+		addr, err := netip.ParseAddr(b.LAN.Addr)
+		if err != nil {
+			return nil, err
+		}
+		o.NetworkingConfig = &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{
+			on: {IPAMConfig: &network.EndpointIPAMConfig{IPv4Address: addr}}}}
+	}
+	if err := d.Journal.Add(dockerapi.Container, name); err != nil {
+		return nil, err
+	}
+	end.Push("remove container "+name, func() error { return d.RemoveContainer(name) })
+	ctx, cancel := dockerapi.Uninterrupted()
+	defer cancel()
+	made, err := d.API.ContainerCreate(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("make %s: %w", b.Name, err)
+	}
+	held, err := d.API.ContainerAttach(ctx, made.ID, client.ContainerAttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+	if err != nil {
+		return nil, fmt.Errorf("attach to %s: %w", b.Name, err)
+	}
+	end.Push("let go of container "+name, func() error { held.Close(); return nil })
+	if _, err := d.API.ContainerStart(ctx, made.ID, client.ContainerStartOptions{}); err != nil {
+		return nil, fmt.Errorf("start %s: %w", b.Name, err)
+	}
+	return newAttached(held.HijackedResponse), nil
+}
+
+// attached is the standard input and output of a container's first process.
+type attached struct {
+	io.Reader
+	held client.HijackedResponse
+}
+
+func newAttached(held client.HijackedResponse) *attached {
+	out, w := io.Pipe()
+	go func() {
+		said := &local.Tail{}
+		_, err := stdcopy.StdCopy(w, said, held.Reader)
+		if err == nil {
+			err = io.EOF
+		}
+		_ = w.CloseWithError(said.Explain(err))
+	}()
+	return &attached{out, held}
+}
+
+func (a *attached) Write(b []byte) (int, error) { return a.held.Conn.Write(b) }
+func (a *attached) Close() error                { a.held.Close(); return nil }
+
+// Remove removes a box.
+func (e *Engine) Remove(number uint64) error {
+	e.mu.Lock()
+	end := e.boxes[number]
+	delete(e.boxes, number)
+	e.mu.Unlock()
+	if end == nil {
+		return nil
+	}
+	return end.Undo()
+}
+
+// Close removes everything that was made. The error names what is left.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	errs := []error{e.liftAll()}
+	if d := e.daemon; d != nil {
+		e.daemon = nil
+		for _, end := range e.boxes {
+			errs = append(errs, end.Undo())
+		}
+		e.boxes = nil
+		errs = append(errs, d.RemoveImages(), d.Journal.Left(), d.Close())
+	}
+	for _, dir := range e.absent {
+		if os.Remove(dir) != nil { // somebody else has put something there
+			break
+		}
+	}
+	e.absent = nil
+	return errors.Join(errs...)
+}
+
+// absent returns the ancestors of dir that do not exist, innermost first.
+func absent(dir string) (out []string) {
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			return out
+		}
+		out = append(out, dir)
+	}
+}

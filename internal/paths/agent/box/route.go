@@ -1,0 +1,100 @@
+package box
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+var _ agent.Router = (*Engine)(nil)
+
+// Lay makes a route on this machine, after noting it in a journal of its own, which needs no
+// daemon.
+func (e *Engine) Lay(l agent.Laid) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return errClosed
+	}
+	if e.laid[l] {
+		return link.ErrTaken
+	}
+	if e.routes == nil {
+		j, err := dockerapi.NewMachineJournal(e.StateDir)
+		if err != nil {
+			return err
+		}
+		e.routes, e.laid = j, map[agent.Laid]bool{}
+		e.note(j)
+	}
+	if err := e.routes.Add(dockerapi.Route, dockerapi.RouteName(l.To, l.Via)); err != nil {
+		if errors.Is(err, fs.ErrPermission) { // a user without a home
+			return notRoot(err)
+		}
+		return err
+	}
+	err := link.Lay(l.To, l.Via)
+	if err == nil {
+		e.laid[l] = true
+		return nil
+	}
+	e.routes.Gone(dockerapi.Route, dockerapi.RouteName(l.To, l.Via))
+	switch {
+	case errors.Is(err, unix.EPERM):
+		return notRoot(err)
+	case errors.Is(err, link.ErrTaken):
+		return &path.UnsupportedError{Missing: err.Error(), Remedy: "toll clean there, if a toll that was killed left it; or publish", Err: err}
+	}
+	return err
+}
+
+func notRoot(err error) error {
+	return &path.UnsupportedError{Missing: "routes there are only set as root", Remedy: "--peer-sudo, or ssh as root", Err: err}
+}
+
+// Lift removes a route that Lay made.
+func (e *Engine) Lift(l agent.Laid) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.lift(l)
+}
+
+func (e *Engine) lift(l agent.Laid) error {
+	if !e.laid[l] {
+		return nil
+	}
+	if _, err := link.Lift(l.To, l.Via); err != nil {
+		return err
+	}
+	delete(e.laid, l)
+	e.routes.Gone(dockerapi.Route, dockerapi.RouteName(l.To, l.Via))
+	return nil
+}
+
+// liftAll removes all routes. The error names what is left.
+func (e *Engine) liftAll() error {
+	if e.routes == nil {
+		return nil
+	}
+	var errs []error
+	for l := range e.laid {
+		errs = append(errs, e.lift(l))
+	}
+	err := errors.Join(append(errs, e.routes.Left(), e.routes.Close())...)
+	e.routes, e.laid = nil, nil
+	return err
+}
+
+// note records which of a journal's directories are created with it.
+func (e *Engine) note(j *dockerapi.Journal) {
+	if e.absent == nil {
+		e.absent = absent(filepath.Dir(j.File()))
+	}
+}

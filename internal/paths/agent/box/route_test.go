@@ -1,0 +1,104 @@
+package box
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+// Routes are noted before they are made, lead where they should, spare the machine's own, and are
+// gone with the engine, which has never seen a daemon.
+func TestRoutes(t *testing.T) {
+	ns, err := netns.New()
+	if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
+		t.Skip("network namespaces need root here")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ns.Close()
+	via, via6 := netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::2")
+	four := agent.Laid{To: netip.MustParsePrefix("198.18.4.0/22"), Via: via}
+	six := agent.Laid{To: netip.MustParsePrefix("fd00:1::/64"), Via: via6}
+	own := agent.Laid{To: netip.MustParsePrefix("198.51.100.0/24"), Via: via}
+	within := agent.Laid{To: netip.MustParsePrefix("198.51.100.128/25"), Via: via}
+	err = ns.Do(func() error {
+		return errors.Join(link.AddBridge("card"), link.AddAddr("card", netip.MustParsePrefix("192.0.2.1/24")),
+			link.AddAddr("card", netip.MustParsePrefix("2001:db8::1/64")), link.AddRoute(own.To, via))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	routes := func() (all string) {
+		t.Helper()
+		err := ns.Do(func() error {
+			got, err := link.Routes()
+			for _, r := range got {
+				all += r.Text + "\n"
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	before := routes()
+	dir := filepath.Join(t.TempDir(), "state", "bridgetoll")
+	e := &Engine{StateDir: dir}
+	err = ns.Do(func() error {
+		for _, taken := range []agent.Laid{own, within} {
+			if err := e.Lay(taken); !errors.Is(err, link.ErrTaken) || !errors.Is(err, path.ErrUnsupported) {
+				t.Errorf("%v: %v", taken, err)
+			}
+			if err := e.Lift(taken); err != nil { // it made none
+				t.Error(err)
+			}
+		}
+		return errors.Join(e.Lay(four), e.Lay(six), e.Lift(agent.Laid{To: four.To, Via: via6}))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	during := routes()
+	for _, want := range []string{"198.18.4.0/22 via 192.0.2.2 dev card", "fd00:1::/64 via 2001:db8::2 dev card", "198.51.100.0/24 via 192.0.2.2 dev card"} {
+		if !strings.Contains(during, want) {
+			t.Errorf("%q is missing in\n%s", want, during)
+		}
+	}
+	journals, _ := filepath.Glob(dir + "/*")
+	if len(journals) != 1 {
+		t.Fatalf("journals %q", journals)
+	}
+	if text, err := os.ReadFile(journals[0]); err != nil || !strings.Contains(string(text), "route 198.18.4.0/22 192.0.2.2\n") {
+		t.Errorf("%s %v", text, err)
+	}
+	err = ns.Do(func() error {
+		if was, err := link.Lift(own.To, own.Via); was || err != nil {
+			t.Errorf("another's route was taken for toll's: %v, %v", was, err)
+		}
+		return errors.Join(e.Lift(four), e.Close(), e.Close())
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if after := routes(); after != before {
+		t.Errorf("routes are\n%swere\n%s", after, before)
+	}
+	if _, err := os.Stat(filepath.Dir(dir)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the directories of the journal are left: %v", err)
+	}
+	if err := e.Lay(four); !errors.Is(err, errClosed) {
+		t.Errorf("after the end: %v", err)
+	}
+}

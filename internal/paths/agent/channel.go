@@ -1,0 +1,111 @@
+package agent
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+// channel holds all connections of an agent to its hub.
+type channel struct {
+	mu    sync.Mutex // guards the fields that follow
+	conns map[*held]bool
+	gone  path.Traffic // of closed connections
+}
+
+// held is a connection that is counted until it is closed.
+type held struct {
+	net.Conn
+	of            *channel
+	read, written atomic.Uint64 // bytes
+	calls         atomic.Uint64 // that moved bytes
+}
+
+func (h *held) Read(b []byte) (int, error) {
+	n, err := h.Conn.Read(b)
+	h.count(&h.read, n)
+	return n, err
+}
+
+func (h *held) Write(b []byte) (int, error) {
+	n, err := h.Conn.Write(b)
+	h.count(&h.written, n)
+	return n, err
+}
+
+func (h *held) count(way *atomic.Uint64, n int) {
+	if n > 0 {
+		way.Add(uint64(n))
+		h.calls.Add(1)
+	}
+}
+
+func (c *channel) add(t net.Conn) *held {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conns == nil {
+		c.conns = map[*held]bool{}
+	}
+	h := &held{Conn: t, of: c}
+	c.conns[h] = true
+	return h
+}
+
+func (h *held) Close() error {
+	h.of.mu.Lock()
+	if h.of.conns[h] {
+		delete(h.of.conns, h)
+		h.of.gone = sum(h.of.gone, h.carried())
+	}
+	h.of.mu.Unlock()
+	return h.Conn.Close()
+}
+
+// carried returns the kernel's counts for the connection or, for a stream in another connection,
+// what was read and written.
+func (h *held) carried() (t path.Traffic) {
+	tcp, ok := h.Conn.(*net.TCPConn)
+	if !ok {
+		return path.Traffic{Bytes: h.read.Load() + h.written.Load(), Packets: h.calls.Load()}
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return t
+	}
+	_ = raw.Control(func(fd uintptr) { // fails if it was just closed
+		i, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		if err != nil {
+			return
+		}
+		t.Bytes = i.Bytes_sent + i.Bytes_received
+		if i.Bytes_sent == 0 { // before Linux 4.19; acknowledged bytes include SYN and FIN, and are counted later
+			t.Bytes = i.Bytes_acked + i.Bytes_received
+		}
+		t.Packets = uint64(i.Segs_out) + uint64(i.Segs_in)
+	})
+	return t
+}
+
+// traffic returns the sum over all connections so far.
+func (c *channel) traffic() path.Traffic {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.gone
+	for h := range c.conns {
+		t = sum(t, h.carried())
+	}
+	return t
+}
+
+func sum(a, b path.Traffic) path.Traffic {
+	return path.Traffic{Bytes: a.Bytes + b.Bytes, Packets: a.Packets + b.Packets}
+}
+
+// since returns what was carried between two counts.
+func since(a, b path.Traffic) path.Traffic {
+	return path.Traffic{Bytes: b.Bytes - a.Bytes, Packets: b.Packets - a.Packets}
+}

@@ -1,0 +1,136 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+)
+
+// child is a process that the hub had started.
+type child struct {
+	*path.Process
+	conn *tls.Conn
+}
+
+// start starts a process whose input and output are a connection of their own. It makes the
+// connection first: without one nothing is started.
+func (s *server) start(o startRequest) (pid int, err error) {
+	if !slices.Contains(s.config.Starts, o.Args[0]) {
+		return 0, fmt.Errorf("%q is not a program that an agent starts", clean(o.Args[0]))
+	}
+	conn, in, _, err := s.dial(context.Background(), s.hub, opening{Token: o.Token})
+	if err != nil {
+		return 0, fmt.Errorf("connect the process: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over || s.children[o.Number] != nil {
+		_ = conn.Close()
+		return 0, errors.New("no process can be started now")
+	}
+	p, err := local.StartSelf(s.here, s.config.Name, path.Command{Args: o.Args, Env: o.Env, Apart: o.Apart})
+	if err != nil {
+		_ = conn.Close()
+		if o.Apart {
+			err = needs(capAdmin, err)
+		}
+		return 0, err
+	}
+	c := &child{p, conn}
+	s.children[o.Number] = c
+	s.tasks.Go(func() { s.attend(o.Number, c, in) })
+	return p.PID, nil
+}
+
+// attend relays a process's input and output, and reports its end.
+func (s *server) attend(number uint64, c *child, in *bufio.Reader) {
+	heard, said := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(heard)
+		_, _ = io.Copy(c.In, in) // the end of the connection is the end of the input
+		_ = c.In.Close()
+	}()
+	go func() {
+		defer close(said)
+		s.relay(c)
+	}()
+	note := exitNote{Number: number}
+	if err := c.Wait(); err != nil {
+		note.Error = err.Error()
+	}
+	within(said) // unless it left a process behind
+	c.Out.Close()
+	s.mu.Lock()
+	delete(s.children, number)
+	s.mu.Unlock()
+	select {
+	case <-heard: // usually: nothing of its output follows the report of its end
+		_ = c.conn.Close()
+	default:
+	}
+	_ = s.line.send(answer{Exit: &note}) // if that fails, the hub is gone
+	within(heard)
+	_ = c.conn.Close()
+}
+
+// within waits for done, for a limited time.
+func within(done <-chan struct{}) {
+	select {
+	case <-done:
+	case <-time.After(lastWords):
+	}
+}
+
+// relay sends the process's output to the hub.
+func (s *server) relay(c *child) {
+	const chunk = 32 << 10
+	buf := make([]byte, chunk)
+	for {
+		n, err := c.Out.Read(buf)
+		if n > 0 {
+			s.word()
+			if err := c.conn.SetWriteDeadline(time.Now().Add(s.silence)); err != nil {
+				return
+			}
+			if _, err := c.conn.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			_ = c.conn.CloseWrite()
+			return
+		}
+	}
+}
+
+// kill kills a process. It does nothing if the process has ended.
+func (s *server) kill(number uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.children[number]; c != nil {
+		_ = c.Kill()
+		_ = c.conn.Close()
+	}
+}
+
+// killAll kills all processes and waits for them, for a limited time.
+func (s *server) killAll() {
+	s.mu.Lock()
+	s.over = true
+	for _, c := range s.children {
+		_ = c.Kill()
+		_ = c.conn.Close()
+	}
+	s.mu.Unlock()
+	gone := make(chan struct{})
+	go func() { s.tasks.Wait(); close(gone) }()
+	within(gone)
+}

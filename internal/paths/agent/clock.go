@@ -1,0 +1,37 @@
+package agent
+
+import (
+	"math"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+// clockTrips is the number of round trips in a comparison of two clocks.
+const clockTrips = 8
+
+// now returns CLOCK_MONOTONIC in ns.
+func now() int64 { return clock.Now() }
+
+// bounds limits how far another clock is ahead, in ns.
+type bounds struct {
+	least, most int64
+	known       bool
+}
+
+// narrow adds a round trip. The other clock was read between two readings of this one, so it is
+// ahead by no more than if it had been read at the first of them, and by no less than if at the
+// last. All trips hold together (Marzullo's intersection, for clocks that do not drift meanwhile).
+func (b *bounds) narrow(before, other, after int64) {
+	if !b.known {
+		b.least, b.most, b.known = math.MinInt64, math.MaxInt64, true
+	}
+	b.least, b.most = max(b.least, other-after), min(b.most, other-before)
+}
+
+func (b *bounds) offset() path.Offset {
+	// If a clock was slewed meanwhile, the bounds may be slightly reversed.
+	width := max(b.most-b.least, b.least-b.most)
+	return path.Offset{Ahead: time.Duration(b.least + (b.most-b.least)/2), Unsure: time.Duration((width + 1) / 2)}
+}

@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"net/netip"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/conntrack"
+)
+
+// Counter is something on an agent's machine that counts, in a network namespace. Exactly one of
+// the kinds is set.
+type Counter struct {
+	// Namespace is the file of a network namespace as the agent sees it, such as
+	// /run/docker/netns/1-abcdef; "" is the agent's own. Another one needs CAP_SYS_ADMIN.
+	Namespace string  `json:"namespace,omitempty"`
+	Device    *Device `json:"device,omitempty"`
+	NAT       *NAT    `json:"nat,omitempty"`
+	ESP       *ESP    `json:"esp,omitempty"`
+	Proxy     *Proxy  `json:"proxy,omitempty"`
+}
+
+// Device selects a network device's counters, read as by path/local.Device.
+type Device struct {
+	Name string `json:"name"`
+	// ForwardRx means that what the device receives is on its way to the server.
+	ForwardRx bool `json:"forward_rx,omitempty"`
+	// OneWay counts only the forward direction, for a device that sees both directions of the load
+	// in it.
+	OneWay bool `json:"one_way,omitempty"`
+}
+
+// NAT selects rewritten connections: those that dialled To and are answered by Now. Hits grow by
+// each that was not in the connection table at the previous reading. They include ended ones, which
+// the table keeps for two minutes. It needs CAP_NET_ADMIN.
+type NAT struct {
+	Proto string         `json:"proto"` // tcp or udp
+	To    netip.AddrPort `json:"to"`
+	Now   netip.AddrPort `json:"now"`
+	// From is the client's address, and As the one that rules rewrote it to; invalid addresses
+	// match any.
+	From netip.Addr `json:"from,omitzero"`
+	As   netip.Addr `json:"as,omitzero"`
+	// Source is how rules must have rewritten the client's address, whatever it is.
+	Source conntrack.Source `json:"source,omitempty"`
+}
+
+// ESP selects what the ESP states between two machines have carried, whatever their keys. It needs
+// CAP_NET_ADMIN.
+type ESP struct {
+	Client netip.Addr `json:"client"` // source of packets to the server
+	Server netip.Addr `json:"server"`
+}
+
+// Proxy selects what a docker-proxy for TCP relayed, read as by path/local.Proxy. It needs
+// CAP_SYS_PTRACE and the machine's PID namespace.
+type Proxy struct {
+	PID     int            `json:"pid"` // as the agent sees it
+	Listens uint16         `json:"listens"`
+	Target  netip.AddrPort `json:"target"`
+	Beside  bool           `json:"beside,omitempty"` // the client is on the proxy's machine, too
+}

@@ -1,0 +1,434 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+const (
+	// silence is how long one side may send nothing before the other gives up.
+	silence = 15 * time.Second
+	// pings is the number of pings in that time.
+	pings = 6
+	// bearable is the part of silence for which an agent may receive nothing.
+	bearable = 3
+	// settle bounds the wait for a ping in flight.
+	settle = 500 * time.Millisecond
+)
+
+// Hub is the toll that measures, as its agents see it.
+type Hub struct {
+	tls     *tls.Config
+	version string
+	silence time.Duration
+	door    door
+	moved   atomic.Uint64
+
+	tasks sync.WaitGroup // goroutines of connections
+
+	mu      sync.Mutex // guards the fields that follow
+	closed  bool
+	doors   []net.Listener
+	changed chan struct{} // closed and replaced when an agent connected or was refused
+	agents  map[string]*Agent
+	refused map[string]error // by identity
+	awaited map[string]chan *stream
+	conns   map[net.Conn]bool
+	hushes  int
+	pinging int // round trips in progress
+	settled chan struct{}
+}
+
+var _ path.Channel = (*Hub)(nil)
+
+// errClosed is why agents are lost when the hub closes.
+var errClosed = errors.New("the channel to it was closed")
+
+// Listen waits for agents that have the key and the same version. Other connections are refused and
+// disturb no agent. Port 0 is any. The caller closes the hub.
+func Listen(addr netip.AddrPort, key *Key, version string) (*Hub, error) {
+	return listen(addr, key, version, silence)
+}
+
+func listen(addr netip.AddrPort, key *Key, version string, silence time.Duration) (*Hub, error) {
+	// The kernel's probes could fall into windows; pings replace them.
+	c := net.ListenConfig{KeepAlive: -1}
+	l, err := c.Listen(context.Background(), "tcp", addr.String())
+	if err != nil {
+		return nil, fmt.Errorf("wait for agents: %w", err)
+	}
+	h := newHub(key, version, silence)
+	return h, h.Serve(l)
+}
+
+// NewHub returns a hub. It does not listen until Serve is called.
+func NewHub(key *Key, version string) *Hub { return newHub(key, version, silence) }
+
+func newHub(key *Key, version string, silence time.Duration) *Hub {
+	return &Hub{tls: key.config(), version: version, silence: silence, door: newDoor(),
+		changed: make(chan struct{}), agents: map[string]*Agent{}, refused: map[string]error{},
+		awaited: map[string]chan *stream{}, conns: map[net.Conn]bool{}}
+}
+
+// Serve accepts agents' connections from a listener, too, which the hub closes.
+func (h *Hub) Serve(l net.Listener) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return errors.Join(errClosed, l.Close())
+	}
+	h.doors = append(h.doors, l)
+	h.tasks.Go(func() { h.accept(l) })
+	return nil
+}
+
+// Addr returns the address at which the hub listens. It must be listening.
+func (h *Hub) Addr() netip.AddrPort {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	a, _ := netip.ParseAddrPort(h.doors[0].Addr().String())
+	return a
+}
+
+// accept accepts connections until the listener is closed.
+func (h *Hub) accept(l net.Listener) {
+	const again = 50 * time.Millisecond
+	for {
+		c, err := l.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed), err != nil && over(l):
+			return
+		case err != nil: // no descriptor is left, or the other side closed
+			time.Sleep(again)
+			continue
+		}
+		if !h.keep(c) {
+			c.Close()
+			return
+		}
+		g := h.door.enter(c)
+		h.tasks.Go(func() {
+			defer h.door.leave(g)
+			if err := h.meet(g); err != nil {
+				h.door.turn(c.RemoteAddr(), err)
+				h.drop(c)
+			}
+		})
+	}
+}
+
+// over reports whether a listener accepts no more, such as a carrier that has ended.
+func over(l net.Listener) bool {
+	c, ok := l.(interface{ IsClosed() bool })
+	return ok && c.IsClosed()
+}
+
+// keep records a connection, so that Close ends it. It returns false if the hub is closed.
+func (h *Hub) keep(c net.Conn) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed {
+		h.conns[c] = true
+	}
+	return !h.closed
+}
+
+// drop ends a connection without a message: its reader may be gone.
+func (h *Hub) drop(c net.Conn) {
+	h.mu.Lock()
+	delete(h.conns, c)
+	h.mu.Unlock()
+	c.Close()
+}
+
+// meet authenticates a connection, which then leaves the door.
+func (h *Hub) meet(g *guest) error {
+	raw := g.conn
+	if err := raw.SetDeadline(time.Now().Add(handshake)); err != nil {
+		return err
+	}
+	counted := &counted{Conn: raw, all: &h.moved, spoke: &g.spoke}
+	c := tls.Server(counted, h.tls)
+	if err := c.Handshake(); err != nil {
+		return err
+	}
+	counted.on.Store(true) // not before: unauthenticated bytes are not the channel's
+	in := bufio.NewReader(c)
+	line, err := receive(in, maxOpening)
+	if err != nil {
+		return err
+	}
+	o, err := parseOpening(line)
+	if err != nil {
+		return err
+	}
+	h.door.leave(g)
+	if err := raw.SetDeadline(time.Time{}); err != nil {
+		return err
+	}
+	if o.Hello == nil {
+		return h.deliver(o.Token, &stream{conn: c, in: in, raw: raw, hub: h})
+	}
+	return h.greet(*o.Hello, &control{conn: c, in: in, limit: h.silence}, raw)
+}
+
+// greet makes an agent of the sender of hello, unless it is refused.
+func (h *Hub) greet(hello Hello, line *control, raw net.Conn) error {
+	a := &Agent{hub: h, hello: hello, line: line, raw: raw, waiting: map[uint64]chan answer{}, procs: map[uint64]*remote{}, lost: make(chan struct{})}
+	var why error
+	h.mu.Lock()
+	switch {
+	case hello.Version != h.version:
+		why = &path.UnsupportedError{Missing: fmt.Sprintf("the agent %s on %s is toll %s, this is %s", hello.ID, hello.Host, hello.Version, h.version),
+			Remedy: "run the same toll on all machines"}
+		h.refused[hello.ID] = why
+	case h.agents[hello.ID] != nil:
+		why = fmt.Errorf("there is an agent %s already, on %s", hello.ID, h.agents[hello.ID].hello.Host)
+	case h.closed:
+		why = errClosed
+	default:
+		h.agents[hello.ID] = a
+		delete(h.refused, hello.ID)
+	}
+	h.mu.Unlock()
+	if why != nil {
+		h.announce()
+		_ = line.send(welcome{Refused: why.Error()})
+		return why
+	}
+	if err := line.send(welcome{Silence: h.silence}); err != nil {
+		a.lose(err)
+		return err
+	}
+	a.spoken.Store(now())
+	h.mu.Lock()
+	a.ready = true
+	h.mu.Unlock()
+	h.announce()
+	h.tasks.Go(a.listen)
+	h.tasks.Go(a.keepAlive)
+	return nil
+}
+
+// announce wakes the callers of Wait.
+func (h *Hub) announce() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+// Wait waits until ctx ends for the agent with the given identity. If it was refused for its
+// version, the error names it, at once.
+func (h *Hub) Wait(ctx context.Context, id string) (*Agent, error) {
+	for {
+		h.mu.Lock()
+		a, why, changed, closed := h.agents[id], h.refused[id], h.changed, h.closed
+		here := a != nil && a.ready
+		h.mu.Unlock()
+		switch {
+		case here:
+			return a, nil
+		case why != nil:
+			return nil, why
+		case closed:
+			return nil, fmt.Errorf("wait for agent %s: %w", id, errClosed)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("no agent %s came: %w%s", id, context.Cause(ctx), h.door.told())
+		}
+	}
+}
+
+// forget lets another agent with that identity connect.
+func (h *Hub) forget(a *Agent) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.agents[a.hello.ID] == a {
+		delete(h.agents, a.hello.ID)
+	}
+}
+
+// expect waits for a connection that begins with the token, which is valid once.
+func (h *Hub) expect() (token string, came <-chan *stream, forget func(), err error) {
+	const bytes = 32
+	b := make([]byte, bytes)
+	if _, err := rand.Read(b); err != nil {
+		return "", nil, nil, err
+	}
+	token = hex.EncodeToString(b)
+	c := make(chan *stream, 1)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.awaited[token] = c
+	return token, c, func() {
+		h.mu.Lock()
+		delete(h.awaited, token)
+		h.mu.Unlock()
+		select {
+		case s := <-c: // it came too late
+			_ = s.Close()
+		default:
+		}
+	}, nil
+}
+
+// errToken means that a token is unknown or was used.
+var errToken = errors.New("no process is waiting for this connection")
+
+func (h *Hub) deliver(token string, s *stream) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.awaited[token]
+	if c == nil {
+		return errToken
+	}
+	delete(h.awaited, token)
+	c <- s
+	return nil
+}
+
+// Hush stops the pings of all agents for at most d, or a little longer. Agents that would time out
+// are pinged beforehand: all if d is long, otherwise those that received nothing recently because
+// other hushes stopped their pings.
+func (h *Hub) Hush(ctx context.Context, d time.Duration) (resume func(), err error) {
+	word, limit := request{Ping: true}, settle
+	if d > h.silence/bearable {
+		// Hush waits for them, and the other agents must tolerate that, too.
+		word, limit = request{Hush: d + h.silence}, h.silence
+	}
+	h.mu.Lock()
+	h.hushes++
+	for _, a := range h.agents {
+		if a.ready && time.Duration(now()-a.spoken.Load())+d > h.silence/bearable {
+			h.pinging++
+			go a.ping(word)
+		}
+	}
+	under := h.pinging > 0
+	if under && h.settled == nil {
+		h.settled = make(chan struct{})
+	}
+	settled := h.settled
+	h.mu.Unlock()
+	over := sync.OnceFunc(func() {
+		h.mu.Lock()
+		h.hushes--
+		h.mu.Unlock()
+	})
+	if under {
+		t := time.NewTimer(limit)
+		defer t.Stop()
+		select {
+		case <-settled:
+		case <-ctx.Done():
+			over()
+			return nil, context.Cause(ctx)
+		case <-t.C: // the agent does not answer; its ping may fall into the window
+		}
+	}
+	// Independent of the caller: agents end themselves if they receive nothing.
+	late := time.AfterFunc(d+settle, over)
+	return func() { late.Stop(); over() }, nil
+}
+
+// ping starts a round trip unless the channel must be quiet; pinged ends it.
+func (h *Hub) ping() (may bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.hushes > 0 {
+		return false
+	}
+	h.pinging++
+	return true
+}
+
+func (h *Hub) pinged() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.pinging--; h.pinging == 0 && h.settled != nil {
+		close(h.settled)
+		h.settled = nil
+	}
+}
+
+// Moved returns the number of bytes that the hub has written and read on all connections of its
+// agents.
+func (h *Hub) Moved() uint64 { return h.moved.Load() }
+
+// Close ends all connections. The agents kill what they started and end themselves. A second Close
+// does nothing.
+func (h *Hub) Close() error {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return nil
+	}
+	h.closed = true
+	var agents []*Agent
+	for _, a := range h.agents {
+		agents = append(agents, a)
+	}
+	var conns []net.Conn
+	for c := range h.conns {
+		conns = append(conns, c)
+	}
+	doors := h.doors
+	h.mu.Unlock()
+	var errs []error
+	for _, l := range doors {
+		errs = append(errs, l.Close())
+	}
+	for _, a := range agents {
+		a.lose(errClosed)
+	}
+	for _, c := range conns {
+		c.Close()
+	}
+	h.announce()
+	h.tasks.Wait()
+	return errors.Join(errs...)
+}
+
+// counted is a connection whose bytes are counted once on is set.
+type counted struct {
+	net.Conn
+	on    atomic.Bool
+	all   *atomic.Uint64
+	spoke *atomic.Bool // something was read
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && !c.on.Load() {
+		c.spoke.Store(true)
+	}
+	c.add(n)
+	return n, err
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.add(n)
+	return n, err
+}
+
+func (c *counted) add(n int) {
+	if n > 0 && c.on.Load() {
+		c.all.Add(uint64(n))
+	}
+}

@@ -1,0 +1,172 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+// startLimit bounds the wait for a process's connection, after the agent reported its start.
+const startLimit = 5 * time.Second
+
+// Start starts c at the agent: toll itself, with the arguments of a worker or of a keeper of
+// programs.
+func (a *Agent) Start(c path.Command) (*path.Process, error) {
+	fail := func(err error) (*path.Process, error) { return nil, fmt.Errorf("start in %s: %w", a.hello.Name, err) }
+	token, came, forget, err := a.hub.expect()
+	if err != nil {
+		return fail(err)
+	}
+	defer forget()
+	p := &remote{agent: a, number: a.number(), done: make(chan struct{})}
+	a.mu.Lock()
+	if err = a.err; err == nil {
+		a.procs[p.number] = p
+	}
+	a.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	ans, err := a.ask(context.Background(), request{Start: &startRequest{p.number, token, c.Args, c.Env, c.Apart}}, 0)
+	if err != nil {
+		a.release(p)
+		return nil, err
+	}
+	select {
+	case s := <-came:
+		p.hold(s)
+	case <-a.lost:
+		return nil, a.Err()
+	case <-time.After(startLimit):
+		_ = p.kill()
+		a.release(p)
+		return fail(fmt.Errorf("its input and output did not come within %s", startLimit))
+	}
+	return &path.Process{PID: ans.PID, In: input{p.stream}, Out: p.stream, Wait: p.wait, Kill: p.kill}, nil
+}
+
+// release forgets a process.
+func (a *Agent) release(p *remote) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.procs, p.number)
+}
+
+// ended records how a process ended.
+func (a *Agent) ended(n exitNote) {
+	a.mu.Lock()
+	p := a.procs[n.Number]
+	delete(a.procs, n.Number)
+	a.mu.Unlock()
+	switch {
+	case p == nil:
+	case n.Error == "":
+		p.end(nil)
+	default:
+		p.end(errors.New(n.Error))
+	}
+}
+
+// remote is a process that the agent started.
+type remote struct {
+	agent  *Agent
+	number uint64
+	done   chan struct{} // closed when it ended
+
+	mu     sync.Mutex // guards the fields that follow
+	over   bool
+	err    error // how it ended
+	stream *stream
+	gone   bool // the agent is lost: no further stream is accepted
+}
+
+// end records how the process ended, once.
+func (p *remote) end(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.over {
+		p.over, p.err = true, err
+		close(p.done)
+	}
+}
+
+// hold sets the process's input and output, and cut ends them when the other side is gone.
+func (p *remote) hold(s *stream) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stream = s
+	if p.gone {
+		_ = s.Close()
+	}
+}
+
+func (p *remote) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone = true
+	if p.stream != nil {
+		_ = p.stream.Close()
+	}
+}
+
+func (p *remote) wait() error {
+	<-p.done
+	return p.err
+}
+
+// kill has the process killed. It is dead if the agent is lost.
+func (p *remote) kill() error {
+	select {
+	case <-p.done:
+		return nil
+	default:
+	}
+	_, err := p.agent.ask(context.Background(), request{Kill: p.number}, 0)
+	if p.agent.Err() != nil {
+		return nil //nolint:nilerr // it died with the agent
+	}
+	if err == nil { // the note of its end follows
+		time.AfterFunc(p.agent.hub.silence, func() {
+			p.end(fmt.Errorf("%s did not say how it ended", p.agent.hello.Name))
+			p.agent.release(p)
+		})
+	}
+	return err
+}
+
+// stream is the connection of a process's input and output.
+type stream struct {
+	conn interface {
+		net.Conn
+		CloseWrite() error
+	}
+	in  *bufio.Reader
+	raw net.Conn
+	hub *Hub
+}
+
+func (s *stream) Read(b []byte) (int, error) { return s.in.Read(b) }
+
+// Close ends both directions.
+func (s *stream) Close() error {
+	s.hub.drop(s.raw)
+	return nil
+}
+
+// input is the process's standard input. Closing it leaves the output open.
+type input struct{ s *stream }
+
+func (i input) Write(b []byte) (int, error) {
+	if err := i.s.conn.SetWriteDeadline(time.Now().Add(i.s.hub.silence)); err != nil {
+		return 0, err
+	}
+	return i.s.conn.Write(b)
+}
+
+func (i input) Close() error { return i.s.conn.CloseWrite() }

@@ -1,0 +1,327 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// Bounds of a line, in bytes.
+const (
+	maxOpening = 4 << 10
+	maxLine    = 1 << 20
+)
+
+// maxSilence bounds the silence that a hub may announce: the longest transfer is shorter.
+const maxSilence = 365 * 24 * time.Hour
+
+// maxText bounds the other side's texts, in characters.
+const maxText = 500
+
+// Hello is how an agent introduces itself.
+type Hello struct {
+	ID      string `json:"id"`      // the argument of Hub.Wait, such as a Swarm task's or node's id with a role
+	Name    string `json:"name"`    // where it is in words, "container on node b"
+	Host    string `json:"host"`    // as the agent sees it
+	Kernel  string `json:"kernel"`  // release
+	Boot    string `json:"boot"`    // the kernel's boot_id: agents with the same one are on one machine
+	Version string `json:"version"` // of toll
+	CPUs    int    `json:"cpus"`    // the CPUs that the agent may run on
+}
+
+// opening is the first line on a connection: a hello on a control connection, a token on a
+// process's.
+type opening struct {
+	Hello *Hello `json:"hello,omitempty"`
+	Token string `json:"token,omitempty"`
+}
+
+// welcome is the hub's answer to a hello.
+type welcome struct {
+	Refused string        `json:"refused,omitempty"` // the reason
+	Silence time.Duration `json:"silence,omitempty"` // after which the agent ends itself, in ns
+}
+
+// request asks an agent for one thing: one of the fields after the number.
+type request struct {
+	ID       uint64        `json:"id"`
+	Ping     bool          `json:"ping,omitempty"`
+	Hush     time.Duration `json:"hush,omitempty"` // how long the hub will be silent, in ns
+	Clock    bool          `json:"clock,omitempty"`
+	Start    *startRequest `json:"start,omitempty"`
+	Kill     uint64        `json:"kill,omitempty"` // a process's number
+	Meter    *meterRequest `json:"meter,omitempty"`
+	Use      uint64        `json:"use,omitempty"` // a metering's number
+	Counters []Counter     `json:"counters,omitempty"`
+	List     *listRequest  `json:"list,omitempty"`
+	Inspect  *Spot         `json:"inspect,omitempty"`
+	Route    *netip.Addr   `json:"route,omitempty"` // the route to this address
+	Box      *boxRequest   `json:"box,omitempty"`
+	Lay      *layRequest   `json:"lay,omitempty"`
+	Cards    string        `json:"cards,omitempty"` // of this device
+	Knock    *Knock        `json:"knock,omitempty"`
+	Lookup   string        `json:"lookup,omitempty"`     // the addresses of this name
+	Proxy    bool          `json:"kube_proxy,omitempty"` // kube-proxy's mode on this node
+}
+
+// startRequest starts a process.
+type startRequest struct {
+	Number uint64   `json:"number"` // identifies it in later requests and notes
+	Token  string   `json:"token"`  // the beginning of the connection for its input and output
+	Args   []string `json:"args"`
+	Env    []string `json:"env,omitempty"`
+	Apart  bool     `json:"apart,omitempty"`
+}
+
+// meterRequest starts a metering, as in path.Machine.
+type meterRequest struct {
+	Number uint64 `json:"number"`
+	From   int64  `json:"from"`
+	To     int64  `json:"to,omitempty"`
+	PIDs   []int  `json:"pids,omitempty"`
+}
+
+// listRequest lists interfaces or files.
+type listRequest struct {
+	Namespace string `json:"namespace,omitempty"`
+	Dir       string `json:"dir,omitempty"` // "": the interfaces of the namespace
+}
+
+// answer is the agent's reply to a request or, without a number, a note that a process ended.
+type answer struct {
+	ID         uint64            `json:"id,omitempty"`
+	Error      string            `json:"error,omitempty"`
+	Lacks      string            `json:"lacks,omitempty"`  // the capability
+	Remedy     string            `json:"remedy,omitempty"` // for what is missing there, which the error names
+	None       bool              `json:"none,omitempty"`   // there is nothing to count
+	Clock      int64             `json:"clock,omitempty"`  // CLOCK_MONOTONIC, in ns
+	PID        int               `json:"pid,omitempty"`
+	Use        *path.Use         `json:"use,omitempty"`
+	Counters   []sample.Counters `json:"counters,omitempty"`
+	Interfaces []Interface       `json:"interfaces,omitempty"`
+	Files      []string          `json:"files,omitempty"`
+	Settings   []path.Setting    `json:"settings,omitempty"`
+	Way        *link.Route       `json:"way,omitempty"`
+	Engine     string            `json:"engine,omitempty"`
+	Cards      *cardsAnswer      `json:"cards,omitempty"`
+	Addrs      []netip.Addr      `json:"addrs,omitempty"`
+	Took       time.Duration     `json:"took,omitempty"` // for looking a name up, in ns
+	Text       string            `json:"text,omitempty"`
+	Exit       *exitNote         `json:"exit,omitempty"`
+}
+
+// exitNote reports how a process ended.
+type exitNote struct {
+	Number uint64 `json:"number"`
+	Error  string `json:"error,omitempty"` // with the end of its standard error; "": success
+}
+
+// errNonsense means that the other side violated the protocol.
+var errNonsense = errors.New("protocol error")
+
+// parse reads one line. Both sides have the same version, so unknown fields are errors.
+func parse[T any](line []byte) (v T, err error) {
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&v); err != nil {
+		return v, fmt.Errorf("%w: %w", errNonsense, err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return v, fmt.Errorf("%w: more than one value on a line", errNonsense)
+	}
+	return v, nil
+}
+
+// parseOpening reads the first line on a connection.
+func parseOpening(line []byte) (opening, error) {
+	o, err := parse[opening](line)
+	switch {
+	case err != nil:
+		return o, err
+	case (o.Hello == nil) == (o.Token == ""):
+		return o, fmt.Errorf("%w: neither a hello nor a token", errNonsense)
+	case o.Hello == nil:
+		return o, nil
+	}
+	h := o.Hello
+	for _, s := range []*string{&h.ID, &h.Name, &h.Host, &h.Kernel, &h.Boot, &h.Version} {
+		*s = clean(*s)
+	}
+	if h.ID == "" || h.Name == "" {
+		return o, fmt.Errorf("%w: a hello without a name", errNonsense)
+	}
+	return o, nil
+}
+
+// parseRequest reads a request.
+func parseRequest(line []byte) (request, error) {
+	o, err := parse[request](line)
+	if err != nil {
+		return o, err
+	}
+	n := 0
+	for _, is := range []bool{o.Ping, o.Hush != 0, o.Clock, o.Start != nil, o.Kill != 0, o.Meter != nil, o.Use != 0, len(o.Counters) > 0, o.List != nil, o.Inspect != nil, o.Route != nil,
+		o.Box != nil, o.Cards != "", o.Knock != nil, o.Lookup != "", o.Proxy, o.Lay != nil} {
+		if is {
+			n++
+		}
+	}
+	switch {
+	case o.ID == 0 || n != 1:
+		return o, fmt.Errorf("%w: a request is one thing and has a number", errNonsense)
+	case o.Hush < 0 || o.Hush > maxSilence:
+		return o, fmt.Errorf("%w: silence for %s", errNonsense, o.Hush)
+	case o.Start != nil && (o.Start.Number == 0 || o.Start.Token == "" || len(o.Start.Args) == 0):
+		return o, fmt.Errorf("%w: nothing to start", errNonsense)
+	case o.Route != nil && !o.Route.IsValid():
+		return o, fmt.Errorf("%w: a route to no address", errNonsense)
+	case o.Knock != nil && (!o.Knock.To.IsValid() || o.Knock.Proto != "tcp" && o.Knock.Proto != "udp"):
+		return o, fmt.Errorf("%w: no address to probe", errNonsense)
+	case o.Meter != nil && o.Meter.Number == 0:
+		return o, fmt.Errorf("%w: a metering without a number", errNonsense)
+	case o.Box != nil:
+		return o, o.Box.check()
+	case o.Lay != nil:
+		return o, o.Lay.check()
+	}
+	for _, c := range o.Counters {
+		if err := c.check(); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// check returns an error unless exactly one kind is set.
+func (c Counter) check() error {
+	n := 0
+	for _, is := range []bool{c.Device != nil, c.NAT != nil, c.ESP != nil, c.Proxy != nil} {
+		if is {
+			n++
+		}
+	}
+	if n != 1 {
+		return fmt.Errorf("%w: a counter is of one kind", errNonsense)
+	}
+	return nil
+}
+
+// parseAnswer reads an answer.
+func parseAnswer(line []byte) (answer, error) {
+	a, err := parse[answer](line)
+	if err != nil {
+		return a, err
+	}
+	if (a.ID == 0) == (a.Exit == nil) {
+		return a, fmt.Errorf("%w: an answer has a number, a note has none", errNonsense)
+	}
+	a.Error, a.Lacks, a.Remedy, a.Engine, a.Text = clean(a.Error), clean(a.Lacks), clean(a.Remedy), clean(a.Engine), clean(a.Text)
+	if a.Exit != nil {
+		a.Exit.Error = clean(a.Exit.Error)
+	}
+	for i := range a.Interfaces {
+		x := &a.Interfaces[i]
+		x.Name, x.Kind, x.Qdisc, x.Master = clean(x.Name), clean(x.Kind), clean(x.Qdisc), clean(x.Master)
+	}
+	if a.Way != nil {
+		a.Way.Device = clean(a.Way.Device)
+	}
+	if a.Cards != nil {
+		if err := a.Cards.check(); err != nil {
+			return a, err
+		}
+	}
+	for i := range a.Files {
+		a.Files[i] = clean(a.Files[i])
+	}
+	for i := range a.Settings {
+		x := &a.Settings[i]
+		x.Where, x.Of, x.What, x.Value = clean(x.Where), clean(x.Of), clean(x.What), clean(x.Value)
+		if x.Value == "" {
+			return a, fmt.Errorf("%w: a setting without a value", errNonsense)
+		}
+	}
+	return a, nil
+}
+
+// clean makes text printable: one line, without escape codes, of limited length.
+func clean(s string) string { return printable.Words(printable.Limit(s, maxText)) }
+
+// control is one end of a control connection.
+type control struct {
+	conn net.Conn
+	in   *bufio.Reader
+
+	mu    sync.Mutex    // held while a line is written
+	limit time.Duration // for writing a line
+}
+
+// encode returns a line, or an error if the other side would not accept it.
+func encode(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	if b = append(b, '\n'); len(b) > maxLine {
+		return nil, fmt.Errorf("%d bytes, at most %d fit into one message", len(b), maxLine)
+	}
+	return b, nil
+}
+
+// write writes a line. After an error the connection is unusable.
+func (c *control) write(line []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.conn.SetWriteDeadline(time.Now().Add(c.limit)); err != nil {
+		return err
+	}
+	_, err := c.conn.Write(line)
+	return err
+}
+
+// send encodes and writes a value.
+func (c *control) send(v any) error {
+	line, err := encode(v)
+	if err != nil {
+		return err
+	}
+	return c.write(line)
+}
+
+// receive reads a line of at most most bytes.
+func receive(in *bufio.Reader, most int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(line)+len(part) > most {
+			return nil, fmt.Errorf("%w: a line of more than %d bytes", errNonsense, most)
+		}
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+// Interface is a network device as an agent sees it.
+type Interface struct {
+	sample.Link                // Where is the agent's name
+	Index       int            `json:"index"`
+	Up          bool           `json:"up"`
+	Peer        int            `json:"peer,omitempty"`   // for a veth: the other end's index in its namespace
+	Master      string         `json:"master,omitempty"` // the bridge that it is a port of
+	Addrs       []netip.Prefix `json:"addrs,omitempty"`
+	Uplink      bool           `json:"uplink,omitempty"` // a default route leaves by it
+}

@@ -1,0 +1,168 @@
+// Package cluster has what backends share whose paths are on a cluster's nodes, where agents read
+// for them (see package agent): the devices there, hops, and settings.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Devices are those of agents' network namespaces, as first read. The zero value is ready to use.
+type Devices struct{ known sync.Map }
+
+// namespace identifies a namespace of an agent.
+type namespace struct {
+	agent *agent.Agent
+	file  string // "": its own
+}
+
+// Of returns the devices of an agent's namespace, by its file; "" is the agent's own.
+func (d *Devices) Of(ctx context.Context, a *agent.Agent, file string) ([]agent.Interface, error) {
+	if known, ok := d.known.Load(namespace{a, file}); ok {
+		return known.([]agent.Interface), nil
+	}
+	got, err := a.Interfaces(ctx, file)
+	if err == nil {
+		d.known.Store(namespace{a, file}, got)
+	}
+	return got, err
+}
+
+// Forget makes the next caller read an agent's own devices again.
+func (d *Devices) Forget(a *agent.Agent) { d.known.Delete(namespace{a, ""}) }
+
+// Box is a container of a path, with an agent in it.
+type Box struct {
+	Agent  *agent.Agent
+	Device agent.Interface // on the path's network
+	Addr   netip.Addr
+	Where  string
+}
+
+// port identifies a container's device, which several paths may have.
+type port struct {
+	agent  *agent.Agent
+	device string
+}
+
+// Find returns the box of an agent on its device whose IPv4 address within accepts, or nil if there
+// is none.
+func Find(a *agent.Agent, devices []agent.Interface, within func(netip.Prefix) bool) *Box {
+	for _, d := range devices {
+		for _, p := range d.Addrs {
+			if p.Addr().Is4() && within(p) {
+				return &Box{a, d, p.Addr(), a.Name()}
+			}
+		}
+	}
+	return nil
+}
+
+// Hop returns the hop of the container's own device; if toServer, what it receives goes to the
+// server.
+func (b *Box) Hop(kind mode.HopKind, toServer bool) path.Hop {
+	return path.Hop{Kind: kind, Name: b.Device.Name, Where: b.Where, Shared: port{b.Agent, b.Device.Name}, Counts: counts(b.Device.Name, toServer),
+		Read: b.Agent.Read(agent.Counter{Device: &agent.Device{Name: b.Device.Name, ForwardRx: toServer}})}
+}
+
+// Paired reports whether a device of the box's node is the other end of its pair.
+func (b *Box) Paired(d agent.Interface) bool {
+	return d.Index == b.Device.Peer && d.Kind == b.Device.Kind
+}
+
+// DeviceHop returns the hop of a device in an agent's own namespace.
+func DeviceHop(a *agent.Agent, where string, kind mode.HopKind, name string, forwardRx bool) path.Hop {
+	return path.Hop{Kind: kind, Name: name, Where: where, Counts: counts(name, forwardRx),
+		Read: a.Read(agent.Counter{Device: &agent.Device{Name: name, ForwardRx: forwardRx}})}
+}
+
+// counts names a device's counters; forward is what it received if forwardRx.
+func counts(device string, forwardRx bool) [2]path.Counter {
+	return [2]path.Counter{{Device: device, Sent: !forwardRx}, {Device: device, Sent: forwardRx}}
+}
+
+// Card returns the device that has the address.
+func Card(devices []agent.Interface, addr netip.Addr) (agent.Interface, bool) {
+	i := slices.IndexFunc(devices, func(d agent.Interface) bool {
+		return slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() == addr })
+	})
+	if i < 0 {
+		return agent.Interface{}, false
+	}
+	return devices[i], true
+}
+
+// Spot is a network namespace of a path, and an agent that can read it.
+type Spot struct {
+	Agent *agent.Agent
+	At    agent.Spot
+}
+
+// Inspect reads all namespaces at once, because each agent may be far away.
+func Inspect(spots []Spot) ([]path.Setting, error) {
+	var (
+		wg   sync.WaitGroup
+		read = make([][]path.Setting, len(spots))
+		errs = make([]error, len(spots))
+	)
+	for i, s := range spots {
+		wg.Go(func() { read[i], errs[i] = s.Agent.Inspect(s.At) })
+	}
+	wg.Wait()
+	return slices.Concat(read...), errors.Join(errs...)
+}
+
+// DrawPort returns a random port of a node, without checking that it is free; fixed listeners have
+// lower ones, and dialling ends higher ones.
+func DrawPort() uint16 {
+	const first, count = 20000, 10000
+	return first + uint16(rand.N(count))
+}
+
+// SwitchHop returns the hop of a bridge as a switch between two of its ports: what it sent out of
+// them.
+func SwitchHop(a *agent.Agent, where, bridge string, toClient, toServer agent.Counter) path.Hop {
+	return local.SwitchHop(where, bridge, a.Read(toClient), a.Read(toServer))
+}
+
+// Both returns a reader of what both readers have counted since the first reading, so that what
+// passed only one of them is not included.
+func Both(a, b local.Reader) local.Reader {
+	var (
+		mu    sync.Mutex // guards the fields that follow
+		first [2]sample.Counters
+		begun bool
+	)
+	return func() (sample.Counters, error) {
+		var (
+			wg   sync.WaitGroup
+			now  [2]sample.Counters
+			errs [2]error
+		)
+		for i, read := range []local.Reader{a, b} {
+			wg.Go(func() { now[i], errs[i] = read() })
+		}
+		wg.Wait()
+		if err := errors.Join(errs[:]...); err != nil {
+			return sample.Counters{}, err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if !begun {
+			first, begun = now, true
+		}
+		x, y := now[0].Sub(first[0]), now[1].Sub(first[1])
+		return sample.Counters{ForwardBytes: min(x.ForwardBytes, y.ForwardBytes), ForwardPackets: min(x.ForwardPackets, y.ForwardPackets),
+			BackwardBytes: min(x.BackwardBytes, y.BackwardBytes), BackwardPackets: min(x.BackwardPackets, y.BackwardPackets)}, nil
+	}
+}

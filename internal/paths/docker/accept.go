@@ -1,0 +1,125 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+)
+
+// userChain is the chain that Docker leaves for others' rules, and evaluates first.
+const userChain = "DOCKER-USER"
+
+// letThrough adds the rule without which Docker's FORWARD policy drops what crosses a foreign
+// bridge, if rules see bridged frames.
+func (s *site) letThrough(bridge string) error {
+	e := s.engine
+	saver, err := e.userRules()
+	if err != nil || saver == "" {
+		return err
+	}
+	name := writer(saver) + " " + bridge
+	if err := e.Journal.Add(dockerapi.Rule, name); err != nil {
+		return err
+	}
+	s.path.Undo.Push("remove the rule for "+bridge, func() error {
+		_, err := removeRules(e.ns, saver, func(r rule) bool { return r.mark() == e.Mark && r.has("-i "+bridge) })
+		if err == nil {
+			e.Journal.Gone(dockerapi.Rule, name)
+		}
+		return err
+	})
+	s.path.Facts["rules"] += ", and one in " + userChain + " that lets this bridge through"
+	return iptables(e.ns, saver, "-I", userChain, "-i", bridge, "-o", bridge, "-m", "comment", "--comment", tagOf(e.Mark), "-j", "ACCEPT")
+}
+
+// userRules returns the program that lists userChain, or "" if a foreign bridge needs no rule.
+func (e *engine) userRules() (saver string, err error) {
+	var seen string
+	if err := e.ns.Do(func() (err error) { seen, err = sysctl.Get(bridgeNF); return err }); err != nil || seen != "1" {
+		return "", nil //nolint:nilerr // without br_netfilter there is no such setting
+	}
+	_, saver, err = e.findRule(false, "filter", "FORWARD", "-j "+userChain)
+	if !errors.Is(err, errNoRule) {
+		return saver, err
+	}
+	for _, p := range savers {
+		if text, err := saved(p, "filter"); err == nil && strings.Contains(text, "\n:FORWARD DROP ") {
+			return "", &path.UnsupportedError{Missing: "the rules of this machine drop what crosses a bridge (FORWARD policy), and there is no chain " + userChain +
+				" for an exception", Remedy: "--on lab"}
+		}
+	}
+	return "", nil
+}
+
+// writer returns the program that writes rules where saver reads them.
+func writer(saver string) string { return strings.TrimSuffix(saver, "-save") }
+
+// iptables changes rules of the filter table. The program is killed with this process.
+func iptables(ns *netns.NS, saver string, args ...string) error {
+	const lockSeconds = "5"
+	ctx, cancel := context.WithTimeout(context.Background(), 2*saveTimeout)
+	defer cancel()
+	var said local.Tail
+	cmd := exec.CommandContext(ctx, writer(saver), append([]string{"-w", lockSeconds, "-t", "filter"}, args...)...)
+	cmd.Stderr = &said
+	err := ns.Start(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
+		return fmt.Errorf("change rules: %s %s: %w", writer(saver), strings.Join(args, " "), said.Explain(err))
+	}
+	return nil
+}
+
+// removeRules removes the matching rules of userChain and returns their number.
+func removeRules(ns *netns.NS, saver string, match func(rule) bool) (n int, err error) {
+	rules, err := save(saver, "filter")
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range rules {
+		if r.chain != userChain || !match(r) {
+			continue
+		}
+		words := []string{"-D", userChain}
+		for _, w := range r.words {
+			words = append(words, strings.Trim(w, `"`))
+		}
+		if err := iptables(ns, saver, words...); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// mark returns the owner's mark in the comment of a rule of toll's, or "".
+func (r rule) mark() string {
+	for i, w := range r.words {
+		if i > 0 && r.words[i-1] == "--comment" {
+			return markOf(strings.Trim(w, `"`))
+		}
+	}
+	return ""
+}
+
+// tagOf returns the text that marks devices and rules.
+func tagOf(mark string) string { return dockerapi.RunLabel + "=" + mark }
+
+// markOf returns the mark in such a text, or "".
+func markOf(tag string) string {
+	mark, ok := strings.CutPrefix(tag, dockerapi.RunLabel+"=")
+	if !ok {
+		return ""
+	}
+	return mark
+}

@@ -1,0 +1,453 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bigtcp"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/shortcut"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// refuse returns an error for what no daemon can have.
+func (d *Docker) refuse(s path.Spec) error {
+	r, ok := recipes[s.Mode]
+	if !ok {
+		u := &path.UnsupportedError{Missing: "docker has no recipe for " + string(s.Mode), Remedy: "--on lab"}
+		if m, _ := mode.Find(s.Mode); m.Kubernetes {
+			u.Remedy = "--on kubernetes"
+		}
+		return u
+	}
+	if r.lacks != nil {
+		return r.lacks
+	}
+	if d.Remote != nil {
+		if err := d.Remote.refuse(s); err != nil {
+			return err
+		}
+	} else if s.From == mode.FromRemote || s.From == mode.FromRemoteContainer {
+		return &path.UnsupportedError{Missing: "docker has only this machine: there is no remote client",
+			Remedy: "--from host,container, or --on lab"}
+	}
+	return refuseTunes(s)
+}
+
+// check returns an error if the daemon cannot have the path.
+func (e *engine) check(ctx context.Context, s path.Spec) error {
+	if e.docker.Program == "" {
+		if err := dockerapi.CheckProgram(); err != nil {
+			return err
+		}
+	}
+	if err := e.checkTunes(s); err != nil {
+		return err
+	}
+	r := recipes[s.Mode]
+	if err := e.checkIPv6(s); err != nil {
+		return err
+	}
+	switch {
+	case r.alone:
+		return nil
+	case e.rootless:
+		return &path.UnsupportedError{Missing: "this Docker is rootless: its networks are in a namespace of its own, apart from the machine's",
+			Remedy: "toll compare shared --from container --baseline shared, which works; or --on lab"}
+	case r.first != nil:
+		if err := r.first(e); err != nil {
+			return err
+		}
+	}
+	t, err := e.try(ctx)
+	if err == nil {
+		err = e.checkRules6(s)
+	}
+	if err != nil || r.check == nil {
+		return err
+	}
+	return r.check(e, ctx, s, t)
+}
+
+// trial is what a container with a published port has shown.
+type trial struct {
+	err   error // the daemon's networks are on another machine
+	proxy bool  // a docker-proxy has the port
+}
+
+// try makes a network and a container with a published port, once: dockerd reports neither its
+// network namespace nor whether it has a proxy.
+func (e *engine) try(ctx context.Context) (*trial, error) {
+	if err := e.makeImage(ctx); err != nil {
+		return nil, err
+	}
+	e.trying.Lock()
+	defer e.trying.Unlock()
+	if e.trial != nil {
+		return e.trial, e.trial.err
+	}
+	p := &path.Path{Facts: map[string]string{}, Sysctls: map[string]string{}}
+	t := &trial{}
+	err := e.publishOne(ctx, p, t)
+	var u *path.UnsupportedError
+	if errors.As(err, &u) {
+		t.err = err
+		err = nil
+	}
+	if err := errors.Join(err, p.Close()); err != nil {
+		return nil, fmt.Errorf("try the Docker daemon: %w", err)
+	}
+	e.trial = t
+	return t, t.err
+}
+
+// tried makes something briefly, once, to find out whether the mode can be built.
+func (e *engine) tried(ctx context.Context, m mode.Name, try func(*site) error) error {
+	e.trying.Lock()
+	defer e.trying.Unlock()
+	if err, ok := e.tries[m]; ok {
+		return err
+	}
+	p := &path.Path{Facts: map[string]string{}, Sysctls: map[string]string{}}
+	s, err := e.newSite(ctx, p)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(try(s), p.Close())
+	var u *path.UnsupportedError
+	if err != nil && !errors.As(err, &u) {
+		return fmt.Errorf("try %s: %w", m, err) // the next attempt may succeed
+	}
+	if e.tries == nil {
+		e.tries = map[mode.Name]error{}
+	}
+	e.tries[m] = err
+	return err
+}
+
+func (e *engine) publishOne(ctx context.Context, p *path.Path, t *trial) error {
+	s, err := e.newSite(ctx, p)
+	if err != nil {
+		return err
+	}
+	if err := s.addUserNetwork(nil); err != nil {
+		return err
+	}
+	if err := e.sameNetwork(s.network); err != nil {
+		return err
+	}
+	t.proxy, err = s.tryPort(loopback)
+	return err
+}
+
+// tryPort makes a container on the path's network with a published port, and reports whether
+// docker-proxy serves the port.
+func (s *site) tryPort(on netip.Addr) (bool, error) {
+	port, err := s.freePort(on)
+	if err != nil {
+		return false, err
+	}
+	at := netip.AddrPortFrom(on, port)
+	b, err := s.addBox(wanted{what: "trial container", role: "trial", network: s.network.name, publish: []bound{{at, serverPort}}})
+	if err != nil {
+		return false, err
+	}
+	_, err = findProxy("tcp", at, netip.AddrPortFrom(b.addr, serverPort))
+	if errors.Is(err, errNoProxy) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// sameNetwork returns an error unless a network's bridge is in this network namespace.
+func (e *engine) sameNetwork(n *bridgeNet) error {
+	var names []string
+	err := e.ns.Do(func() (err error) { names, err = link.Names(); return err })
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name == n.bridge {
+			return nil
+		}
+	}
+	return &path.UnsupportedError{
+		Missing: "the Docker daemon runs in another network namespace than toll: its bridge " + n.bridge + " is not here",
+		Remedy:  "run toll in the daemon's, as by sudo nsenter --net=/proc/$(pidof dockerd)/ns/net toll …"}
+}
+
+func (e *engine) checkNAT(_ context.Context, s path.Spec, t *trial) error {
+	if fromAfar(s) { // its packets meet the rules first, with docker-proxy and without
+		return nil
+	}
+	if t.proxy && relays(s) {
+		return &path.UnsupportedError{Missing: "this Docker publishes ports by docker-proxy where publish-nat differs from it",
+			Remedy: `publish, which measures what this Docker does; or "userland-proxy": false in /etc/docker/daemon.json and a restart of docker`}
+	}
+	return e.checkRules(s)
+}
+
+// checkRules checks what a path needs whose connections are translated by a port's rules.
+func (e *engine) checkRules(s path.Spec) error {
+	if s.From == mode.FromContainer {
+		if err := e.bridgedRules(s); err != nil {
+			return err
+		}
+	}
+	return e.checkAddress(s)
+}
+
+// checkPublish determines how the port's connections are served, and checks what that needs.
+func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error {
+	apart := false
+	if s.Mode == mode.PublishDefault {
+		var err error
+		if apart, err = e.keepsApart(ctx); err != nil {
+			return err
+		}
+		if recipe.Dual(s) {
+			if err := e.defaultIPv6(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if fromAfar(s) && s.Mode == mode.PublishDefault && s.To.Six() && e.defaultIPv6(ctx) == nil {
+		return &path.UnsupportedError{Missing: "this Docker's default network has IPv6, so rules handle the connections that docker-proxy handles otherwise", Remedy: "publish-nat, whose network has IPv6, too"}
+	}
+	if fromAfar(s) && !s.To.Six() { // as in checkNAT
+		return nil
+	}
+	proxy, err := e.hasProxy(ctx, s, t)
+	switch {
+	case err != nil:
+		return err
+	case proxy && relays(s):
+		return e.checkRelay(s)
+	case s.To == mode.ToLoopback6:
+		return &path.UnsupportedError{Missing: "nothing listens on ::1: this Docker publishes no port there without docker-proxy", Remedy: "--to loopback,address"}
+	case s.To == mode.ToAddress6 && (s.Mode != mode.PublishDefault || e.defaultIPv6(ctx) != nil):
+		return &path.UnsupportedError{Missing: "this Docker publishes ports without docker-proxy, and over IPv6 then only those of networks that have it",
+			Remedy: "publish-nat, whose network has IPv6"}
+	case s.From == mode.FromContainer && apart:
+		return &path.UnsupportedError{Missing: `this Docker keeps containers of its default network apart ("icc": false), and publishes ports without docker-proxy`,
+			Remedy: "publish, whose containers are on a network of their own"}
+	}
+	return e.checkRules(s)
+}
+
+// hasProxy reports whether docker-proxy serves ports that are published where the path's clients
+// dial. An engine may start one only for what rules cannot do, such as ::1.
+func (e *engine) hasProxy(ctx context.Context, s path.Spec, t *trial) (bool, error) {
+	if t.proxy || s.To != mode.ToLoopback6 {
+		return t.proxy, nil
+	}
+	err := e.tried(ctx, trialOfLoopback6, func(s *site) error {
+		if err := s.addUserNetwork(nil); err != nil {
+			return err
+		}
+		proxy, err := s.tryPort(loopback6)
+		if err != nil || !proxy { // engines without docker-proxy refuse the port (27 and later) or ignore it
+			return errNoProxy6
+		}
+		return nil
+	})
+	if errors.Is(err, path.ErrUnsupported) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// trialOfLoopback6 is the key of the trial of a port of ::1 among those of modes.
+const trialOfLoopback6 mode.Name = "::1"
+
+var errNoProxy6 error = &path.UnsupportedError{Missing: "no docker-proxy has a port of ::1", Remedy: "--to loopback"}
+
+func (e *engine) checkProxy(ctx context.Context, s path.Spec, t *trial) error {
+	proxy, err := e.hasProxy(ctx, s, t)
+	if err != nil {
+		return err
+	}
+	if !proxy {
+		return &path.UnsupportedError{Missing: "this Docker publishes ports without docker-proxy",
+			Remedy: `"userland-proxy": true in /etc/docker/daemon.json and a restart of docker`}
+	}
+	return e.checkRelay(s)
+}
+
+// checkRelay checks what a path needs whose connections docker-proxy relays.
+func (e *engine) checkRelay(s path.Spec) error {
+	// moby/moby#48571: earlier ones answered from the bridge's address, which the socket of a
+	// container on the bridge does not accept.
+	const firstPktinfo = 28
+	if s.UDP && s.From == mode.FromContainer && e.Major() < firstPktinfo {
+		return &path.UnsupportedError{Missing: fmt.Sprintf("the docker-proxy of %s answers UDP from another address than the one that a container dialled", e.Version()),
+			Remedy: "Docker Engine 28"}
+	}
+	if err := e.ns.Do(sock.Supported); err != nil && !s.UDP {
+		return &path.UnsupportedError{Missing: "the proxy's bytes cannot be read without sock_diag (CONFIG_INET_TCP_DIAG)",
+			Remedy: "sudo modprobe tcp_diag", Err: err}
+	}
+	return e.checkAddress(s)
+}
+
+// checkFast returns an error unless there is a docker-proxy to bypass and BPF programs can be
+// loaded.
+func (e *engine) checkFast(ctx context.Context, s path.Spec, t *trial) error {
+	if s.UDP {
+		return shortcut.ErrUDP
+	}
+	if err := e.checkProxy(ctx, s, t); err != nil {
+		return err
+	}
+	return e.ns.Do(func() error {
+		t, err := shortcut.Load()
+		if err != nil {
+			return err
+		}
+		return t.Close()
+	})
+}
+
+// checkFastLinks also checks for BIG TCP.
+func (e *engine) checkFastLinks(ctx context.Context, s path.Spec, t *trial) error {
+	if err := e.checkFast(ctx, s, t); err != nil {
+		return err
+	}
+	return e.ns.Do(bigtcp.Supported)
+}
+
+func (e *engine) checkAddress(s path.Spec) error {
+	if s.To.Over4() != mode.ToAddress || fromAfar(s) { // its dialler knows it
+		return nil
+	}
+	_, err := ownAddress(e.ns, s.To.Six())
+	return err
+}
+
+// bridgedRules returns an error unless rules see frames between containers of one network.
+func (e *engine) bridgedRules(s path.Spec) error {
+	var v string
+	key := bridgeNF
+	if recipe.Dual(s) {
+		key = bridgeNF6
+	}
+	err := e.ns.Do(func() (err error) { v, err = sysctl.Get(key); return err })
+	if err == nil && v == "1" {
+		return nil
+	}
+	return &path.UnsupportedError{
+		Missing: "rules only see frames between containers of one network with " + key + "=1 (CONFIG_BRIDGE_NETFILTER)",
+		Remedy:  "sudo modprobe br_netfilter, and a restart of docker", Err: err}
+}
+
+func (e *engine) checkRouted(_ context.Context, s path.Spec, _ *trial) error {
+	const first = 27 // 26 ignores the option
+	if e.Major() >= first {
+		return nil
+	}
+	option := "gateway_mode_ipv4"
+	if s.To.Six() {
+		option = "gateway_mode_ipv6"
+	}
+	return &path.UnsupportedError{Missing: e.Version() + " has no routed networks (" + option + "=routed)", Remedy: "Docker Engine 27 or later, or --on lab"}
+}
+
+// keepsApart reports whether containers on the default network are isolated from each other ("icc":
+// false). It returns an error if there is no default network.
+func (e *engine) keepsApart(ctx context.Context) (bool, error) {
+	n, err := e.network(ctx, defaultNetwork)
+	if err != nil {
+		return false, &path.UnsupportedError{Missing: `this Docker has no default network ("bridge": "none")`, Remedy: "--on lab", Err: err}
+	}
+	return n.options["com.docker.network.bridge.enable_icc"] == "false", nil
+}
+
+// checkDefault returns an error if the default network cannot be used.
+func (e *engine) checkDefault(ctx context.Context, s path.Spec, _ *trial) error {
+	apart, err := e.keepsApart(ctx)
+	if err == nil && apart && s.From == mode.FromContainer {
+		return &path.UnsupportedError{Missing: `this Docker keeps containers of its default network apart ("icc": false)`,
+			Remedy: "link, which lets a pair through; or bridge"}
+	}
+	if err == nil && recipe.Dual(s) {
+		return e.defaultIPv6(ctx)
+	}
+	return err
+}
+
+func (e *engine) checkLink(ctx context.Context, s path.Spec, _ *trial) error {
+	apart, err := e.keepsApart(ctx)
+	if err != nil {
+		return err
+	}
+	if !apart {
+		return &path.UnsupportedError{Missing: "containers of this Docker's default network talk to each other without a link",
+			Remedy: `"icc": false in /etc/docker/daemon.json and a restart of docker`}
+	}
+	return e.bridgedRules(s)
+}
+
+// checkBridge returns an error if rules cannot be added for foreign bridges.
+func (e *engine) checkBridge(_ context.Context, s path.Spec, _ *trial) error {
+	if s.From != mode.FromContainer {
+		return nil
+	}
+	_, err := e.userRules()
+	return err
+}
+
+// checkSwitch tries a bridge of Open vSwitch.
+func (e *engine) checkSwitch(ctx context.Context, s path.Spec, _ *trial) error {
+	return e.tried(ctx, s.Mode, (*site).tryOVS)
+}
+
+// checkVEPA tries whether the switch behind the card reflects frames.
+func (e *engine) checkVEPA(ctx context.Context, s path.Spec, t *trial) error {
+	if err := e.checkParent(ctx, s, t); err != nil {
+		return err
+	}
+	return e.tried(ctx, s.Mode, (*site).tryReflection)
+}
+
+// checkParent tries a device of the kind in a namespace of its own, and looks up the card.
+func (e *engine) checkParent(_ context.Context, s path.Spec, _ *trial) error {
+	driver, _ := driverOf(s.Mode)
+	parent := e.docker.Parent
+	e.ask6(s)
+	if parent == "" {
+		return &path.UnsupportedError{Missing: driver + " devices are made on a network card, and none was chosen", Remedy: "--parent eth0, or --on lab"}
+	}
+	if err := e.ns.Do(func() error { _, err := link.Stats(parent); return err }); err != nil {
+		return &path.UnsupportedError{Missing: "there is no network card " + parent, Remedy: "ip link lists them", Err: err}
+	}
+	ns, err := netns.New()
+	if err != nil {
+		return err
+	}
+	err = ns.Do(func() error {
+		if err := link.AddVeth("try", "try-peer", unix.Gettid()); err != nil {
+			return err
+		}
+		sub := link.SubInterface{Name: "try-sub", Parent: "try", TID: unix.Gettid()}
+		if driver == "ipvlan" {
+			return link.AddIPvlan(sub, "l2")
+		}
+		return link.AddMacvlan(sub, "bridge")
+	})
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		err = &path.UnsupportedError{Missing: "the kernel has no " + driver + " devices (CONFIG_" + strings.ToUpper(driver) + ")",
+			Remedy: "sudo modprobe " + driver + ", or use a kernel that has them", Err: err}
+	}
+	return errors.Join(err, ns.Close())
+}

@@ -1,0 +1,137 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// engine is a connected daemon.
+type engine struct {
+	*dockerapi.Daemon
+	docker   *Docker
+	rootless bool
+	ns       *netns.NS // this machine's
+
+	trying sync.Mutex          // guards the fields that follow
+	trial  *trial              // nil before the first
+	tries  map[mode.Name]error // results for others
+
+	tuning     sync.Mutex         // guards the fields that follow
+	triedTunes map[mode.Key]error // results of trying what tunes need
+	mostQueues int                // of a veth pair, once tried
+
+	networking sync.Mutex // held while a network is made
+
+	starting turns // of containers
+
+	laying sync.Mutex // held from choosing a network until a device has it
+
+	sharing sync.Mutex // guards the fields that follow
+	shared  map[string]*sharedNet
+
+	mu     sync.Mutex         // guards the fields that follow
+	count  int                // of sites
+	asked6 map[mode.Name]bool // modes of requested paths over IPv6
+	image  image
+	saver  string          // the program that shows the rules
+	saver6 string          // those of IPv6
+	chosen map[uint16]bool // ports of the machine that paths have
+}
+
+// connect connects to the daemon once and remembers the result until Close.
+func (d *Docker) connect(ctx context.Context) (*engine, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.engine == nil && d.err == nil {
+		d.engine, d.err = d.dial(ctx)
+		if ctx.Err() != nil { // not the daemon's fault
+			err := d.err
+			d.err = nil
+			return d.engine, err
+		}
+	}
+	return d.engine, d.err
+}
+
+func (d *Docker) dial(ctx context.Context) (*engine, error) {
+	daemon, err := dockerapi.Connect(ctx, d.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	e := &engine{Daemon: daemon, docker: d, rootless: dockerapi.Rootless(daemon.Info)}
+	if err := mayRead(); err != nil {
+		return nil, errors.Join(err, daemon.Close())
+	}
+	if e.ns, err = here(); err != nil {
+		return nil, errors.Join(err, daemon.Close())
+	}
+	return e, nil
+}
+
+// mayRead returns an error unless this process may enter the containers' network namespaces and
+// read the rules: only root may, with its capabilities, outside user namespaces.
+func mayRead() error {
+	needs := []struct {
+		bit  int
+		name string
+	}{{unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_SYS_PTRACE, "CAP_SYS_PTRACE"}}
+	var lacks []string
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return fmt.Errorf("read this process's capabilities: %w", err)
+	}
+	for _, n := range needs {
+		if data[0].Effective&(1<<n.bit) == 0 {
+			lacks = append(lacks, n.name)
+		}
+	}
+	uids, _ := os.ReadFile("/proc/self/uid_map")
+	if f := strings.Fields(string(uids)); len(lacks) == 0 && (len(f) < 3 || f[2] == "4294967295") {
+		return nil
+	}
+	missing := "the counters of Docker's containers and rules can only be read as root"
+	if os.Geteuid() == 0 && len(lacks) > 0 {
+		missing += ", with " + strings.Join(lacks, ", ")
+	}
+	return &path.UnsupportedError{Missing: missing, Remedy: "sudo toll …; --on lab needs no root"}
+}
+
+// image is the run's image.
+type image struct {
+	tag string // "" before it is made
+	err error  // why it could not be made
+}
+
+// makeImage loads the image that contains only toll, once.
+func (e *engine) makeImage(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.image.tag == "" && e.image.err == nil {
+		tag, err := e.MakeImage(ctx, e.docker.Program, e.docker.KeepImage)
+		if err != nil && ctx.Err() != nil {
+			return err // the next attempt may succeed
+		}
+		e.image = image{tag, err}
+	}
+	return e.image.err
+}
+
+// close removes the image and the journal of a run whose paths are closed. The error names what is
+// left.
+func (e *engine) close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return errors.Join(e.RemoveImages(), e.Journal.Left(), e.ns.Close(), e.Close())
+}

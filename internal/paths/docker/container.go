@@ -1,0 +1,319 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// inside is the name of a container's device.
+const inside = "eth0"
+
+// bridgeNet is a network that Docker made.
+type bridgeNet struct {
+	name, id string
+	bridge   string // the device; "" if there is none
+	where    string // the place of the device; "" is this machine
+	subnet   netip.Prefix
+	subnet6  netip.Prefix      // invalid without IPv6
+	options  map[string]string // the driver's
+}
+
+// box is a container, which sleeps: processes are started in it.
+type box struct {
+	engine *engine
+	tuned  local.Tuned // devices of its path
+	what   string      // "server container"
+	id     string
+	pid    int // of its first process
+	ns     *netns.NS
+	addr   netip.Addr   // on its network
+	addr6  netip.Addr   // valid if the path uses IPv6 there
+	kind   mode.HopKind // of its device
+	device string       // there
+	port   string       // the outer end of its pair; "" if there is none
+	portNS *netns.NS    // of the port
+	// shares means that it has the machine's network namespace.
+	shares bool
+}
+
+// Place returns the place for processes in it.
+func (b *box) Place() path.Place { return contained{b} }
+
+// Addr returns its address, of the path's family.
+func (b *box) Addr() netip.Addr {
+	if b.addr6.IsValid() {
+		return b.addr6
+	}
+	return b.addr
+}
+
+// wanted describes a container to make.
+type wanted struct {
+	what    string   // "server container"
+	role    string   // "server", in its name
+	network string   // as docker run's --network
+	publish []bound  // ports
+	expose  []uint16 // ports that are not published
+	links   []string // containers, as NAME:ALIAS
+	udp     bool
+}
+
+// bound is a published port.
+type bound struct {
+	host      netip.AddrPort // invalid address: none of the machine's, for routed networks
+	container uint16
+}
+
+// addNetwork makes a network of a driver for the path.
+func (s *site) addNetwork(driver string, options map[string]string) (*bridgeNet, error) {
+	return s.makeNetwork(&s.path.Undo, driver, options, netip.Prefix{}, s.dual())
+}
+
+// makeNetwork makes a network, with IPv6 as well if six, and pushes its removal to end. Docker
+// chooses the subnet if it is invalid.
+func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]string, subnet netip.Prefix, six bool) (*bridgeNet, error) {
+	if err := s.ctx.Err(); err != nil {
+		return nil, err
+	}
+	e := s.engine
+	name := s.name("net")
+	if err := e.Journal.Add(dockerapi.Network, name); err != nil {
+		return nil, err
+	}
+	end.Push("remove network "+name, func() error { return e.RemoveNetwork(name) })
+	// dockerd (20.10) adds its jump to DOCKER-USER twice if it makes two networks at once.
+	e.networking.Lock()
+	defer e.networking.Unlock()
+	if err := s.ctx.Err(); err != nil { // interrupted while others were made
+		return nil, err
+	}
+	ctx, cancel := dockerapi.Uninterrupted()
+	defer cancel()
+	o := client.NetworkCreateOptions{Driver: driver, Options: options,
+		Attachable: driver == "overlay", // otherwise only services could be on it
+		Labels:     e.Labels()}
+	if subnet.IsValid() {
+		o.IPAM = &network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet}}}
+	}
+	if six {
+		if err := withIPv6(&o); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := e.API.NetworkCreate(ctx, name, o); err != nil {
+		return nil, fmt.Errorf("make network: %w", err)
+	}
+	return e.network(s.ctx, name)
+}
+
+// network reads what Docker reports of a network.
+func (e *engine) network(ctx context.Context, name string) (*bridgeNet, error) {
+	got, err := e.API.NetworkInspect(ctx, name, client.NetworkInspectOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read network %s: %w", name, err)
+	}
+	n := &bridgeNet{name: name, id: got.Network.ID, options: got.Network.Options}
+	for _, c := range got.Network.IPAM.Config {
+		if c.Subnet.Addr().Is4() {
+			n.subnet = c.Subnet.Masked()
+		} else if c.Subnet.IsValid() {
+			n.subnet6 = c.Subnet.Masked()
+		}
+	}
+	if got.Network.Driver == "bridge" {
+		n.bridge = dockerapi.BridgeName(n.id, n.options)
+	}
+	return n, nil
+}
+
+// addBox makes a container.
+func (s *site) addBox(o wanted) (*box, error) {
+	made, err := s.addBoxes([]wanted{o})
+	if err != nil {
+		return nil, err
+	}
+	return made[0], nil
+}
+
+// addBoxes makes containers at once, starts them and enters their network namespaces. Their first
+// processes end with this process, which holds their standard inputs, and the containers with them.
+func (s *site) addBoxes(wants []wanted) ([]*box, error) {
+	if err := s.ctx.Err(); err != nil {
+		return nil, err
+	}
+	e := s.engine
+	out, names := make([]*box, len(wants)), make([]string, len(wants))
+	for i, o := range wants {
+		names[i] = s.name(o.role)
+		if err := e.Journal.Add(dockerapi.Container, names[i]); err != nil {
+			return nil, err
+		}
+	}
+	s.path.Undo.Push("remove containers", func() error {
+		return atOnce(len(names), func(i int) error { return e.RemoveContainer(names[i]) })
+	})
+	return out, atOnce(len(wants), func(i int) (err error) {
+		out[i], err = s.startBox(wants[i], names[i])
+		return err
+	})
+}
+
+// atOnce calls f for each i below n, all at once, and joins their errors.
+func atOnce(n int, f func(i int) error) error {
+	var wg sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		wg.Go(func() { errs[i] = f(i) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (s *site) startBox(o wanted, name string) (*box, error) {
+	e := s.engine
+	done, err := e.starting.take(s.ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	config, host := e.config(o, name)
+	ctx, cancel := dockerapi.Uninterrupted()
+	defer cancel()
+	made, err := e.API.ContainerCreate(ctx, client.ContainerCreateOptions{Name: name, Config: config, HostConfig: host})
+	if err != nil {
+		return nil, fmt.Errorf("make %s: %w", o.what, err)
+	}
+	held, err := e.API.ContainerAttach(ctx, made.ID, client.ContainerAttachOptions{Stream: true, Stdin: true})
+	if err != nil {
+		return nil, fmt.Errorf("attach to %s: %w", o.what, err)
+	}
+	s.path.Undo.Push("let go of container "+name, func() error { held.Close(); return nil })
+	if err := s.ctx.Err(); err != nil {
+		return nil, err
+	}
+	if _, err := e.API.ContainerStart(ctx, made.ID, client.ContainerStartOptions{}); err != nil {
+		return nil, fmt.Errorf("start %s: %w", o.what, err)
+	}
+	b := &box{engine: e, tuned: s.tuned, what: o.what, id: made.ID, device: inside, portNS: e.ns}
+	return b, s.enter(b, name)
+}
+
+func (e *engine) config(o wanted, name string) (*container.Config, *container.HostConfig) {
+	proto := network.TCP
+	if o.udp {
+		proto = network.UDP
+	}
+	c := &container.Config{Image: e.image.tag, Cmd: []string{dockerapi.InImage, dockerapi.PauseArg, name},
+		Labels: e.Labels(), OpenStdin: true, StdinOnce: true, AttachStdin: true,
+		ExposedPorts: network.PortSet{}}
+	h := &container.HostConfig{NetworkMode: container.NetworkMode(o.network), AutoRemove: true, Links: o.links,
+		LogConfig: container.LogConfig{Type: "none"}, PortBindings: network.PortMap{}}
+	for _, p := range o.publish {
+		inner, _ := network.PortFrom(p.container, proto)
+		c.ExposedPorts[inner] = struct{}{}
+		b := network.PortBinding{HostIP: p.host.Addr()}
+		if p.host.Port() != 0 {
+			b.HostPort = strconv.Itoa(int(p.host.Port()))
+		}
+		h.PortBindings[inner] = append(h.PortBindings[inner], b)
+	}
+	for _, n := range o.expose {
+		inner, _ := network.PortFrom(n, proto)
+		c.ExposedPorts[inner] = struct{}{}
+	}
+	return c, h
+}
+
+// enter finds the container's process and devices.
+func (s *site) enter(b *box, name string) error {
+	got, err := s.engine.API.ContainerInspect(s.ctx, b.id, client.ContainerInspectOptions{})
+	if err != nil {
+		return fmt.Errorf("read %s: %w", b.what, err)
+	}
+	c := got.Container
+	if c.State == nil || !c.State.Running {
+		return fmt.Errorf("%s ended at once", b.what)
+	}
+	b.pid = c.State.Pid
+	if err := sameProcesses(b.pid, name); err != nil {
+		return err
+	}
+	if b.ns, err = netns.Join(netns.File(b.pid)); err != nil {
+		return fmt.Errorf("%s: %w", b.what, err)
+	}
+	s.path.Undo.Push("leave "+b.what, b.ns.Close)
+	own, err := netns.ID(os.Getpid())
+	if err != nil {
+		return fmt.Errorf("%s: %w", b.what, err)
+	}
+	its, err := netns.ID(b.pid)
+	if err != nil {
+		return fmt.Errorf("%s: %w", b.what, err)
+	}
+	b.shares = its == own
+	if c.NetworkSettings == nil {
+		return nil
+	}
+	for _, n := range c.NetworkSettings.Networks {
+		if n != nil && n.IPAddress.IsValid() {
+			b.addr = n.IPAddress
+		}
+		if n != nil && s.dual() && n.GlobalIPv6Address.IsValid() {
+			b.addr6 = n.GlobalIPv6Address
+		}
+	}
+	return nil
+}
+
+// sameProcesses returns an error unless the daemon's PIDs are ours, by the command line of a
+// container's first process. The command line appears shortly after the daemon reports that the
+// container runs.
+func sameProcesses(pid int, name string) error {
+	const (
+		moment = 2 * time.Second
+		again  = time.Millisecond
+	)
+	for deadline := time.Now().Add(moment); ; time.Sleep(again) {
+		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+		if err == nil && slices.Contains(strings.Split(string(line), "\x00"), name) {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return &path.UnsupportedError{Missing: "the Docker daemon's containers are not among the processes that toll sees",
+				Remedy: "run toll outside containers, or with --pid host --network host --privileged", Err: err}
+		}
+	}
+}
+
+// findPort finds the outer end of the container's pair.
+func (s *site) findPort(b *box) error {
+	var peer int
+	err := b.ns.Do(func() (err error) { peer, err = link.Peer(b.device); return err })
+	if err == nil {
+		err = b.portNS.Do(func() (err error) { b.port, err = link.NameOf(peer); return err })
+	}
+	if err != nil {
+		return fmt.Errorf("find the pair of %s: %w", b.what, err)
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package docker
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// fakeDaemon starts a daemon at a Unix socket, which DOCKER_HOST then names.
+func fakeDaemon(t *testing.T, h http.Handler) *http.Server {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "sock")
+	l, err := net.Listen("unix", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("DOCKER_HOST", "unix://"+file)
+	s := &http.Server{Handler: h}
+	go func() { _ = s.Serve(l) }()
+	return s
+}
+
+// engineSays returns the handler of a daemon with the given facts.
+func engineSays(info string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Api-Version", "1.51")
+		switch {
+		case r.URL.Path == "/_ping":
+			fmt.Fprint(w, "OK")
+		case strings.HasSuffix(r.URL.Path, "/info"):
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, info)
+		default:
+			http.NotFound(w, r)
+		}
+	}
+}
+
+// anEngine is what a daemon says that is fit.
+const anEngine = `{"OSType": "linux", "OperatingSystem": "Debian GNU/Linux 12 (bookworm)", "ServerVersion": "28.5.2"}`
+
+// A rootless daemon can only have what needs none of its networks.
+func TestRootless(t *testing.T) {
+	if err := mayRead(); err != nil {
+		t.Skip(err)
+	}
+	server := fakeDaemon(t, engineSays(anEngine[:len(anEngine)-1]+`, "SecurityOptions": ["name=seccomp,profile=builtin", "name=rootless"]}`))
+	defer server.Close()
+	// Without Program this test's own binary would have to be static.
+	d := &Docker{Program: "/nonexistent", StateDir: t.TempDir()}
+	for m, missing := range map[mode.Name]string{mode.Bridge: "this Docker is rootless", mode.Shared: "", mode.Native: ""} {
+		known, _ := mode.Find(m)
+		err := d.Check(t.Context(), path.Spec{Mode: m, From: known.Routes[0].From, To: known.Routes[0].To})
+		var u *path.UnsupportedError
+		switch {
+		case missing == "" && err != nil:
+			t.Errorf("%s: refused: %v", m, err)
+		case missing == "":
+		case !errors.As(err, &u) || !strings.Contains(u.Missing, missing) || !strings.Contains(u.Remedy, "toll compare shared --from container --baseline shared"):
+			t.Errorf("%s: %v", m, err)
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}

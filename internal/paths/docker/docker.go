@@ -1,0 +1,119 @@
+// Package docker builds network modes with a real Docker Engine on this machine. The containers
+// hold only toll itself, in an image that is made here, without a registry.
+//
+// Everything that it makes is labelled with the mark of its toll, or has the mark as a device's
+// alias, a rule's comment or an Open vSwitch external id, and is written to a journal first. It is
+// removed when the paths and the backend are closed; dockerapi.Clean with Leftovers finds what a
+// killed toll left. Nothing else is ever touched: no sysctl, no rule except one in DOCKER-USER for
+// a bridge of toll's own, no network card.
+//
+// The machine is shared. Its loopback device and the default bridge are no guards, because others
+// use them, and only connections with an end on the path are swept.
+//
+// dockerd does not report whether it runs in this network namespace, whether it has a docker-proxy,
+// or whether Open vSwitch and the switch behind a card do what a mode needs. Trials determine that.
+//
+// Be aware: the counters of containers are read in their network namespaces, which needs root, and
+// which must be on this machine.
+package docker
+
+import (
+	"context"
+	"sync"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Name is the backend's name.
+const Name = sample.Docker
+
+// Docker is the backend. The zero value is ready to use; Close ends it.
+type Docker struct {
+	// Program is the static binary for the image; "" is this program.
+	Program string
+	// Parent is the network card for macvlan and ipvlan devices; "" is none.
+	Parent string
+	// KeepImage leaves the image for the next run.
+	KeepImage bool
+	// Remote is another machine with all clients; nil: they are on this one.
+	Remote *Remote
+	// StateDir is the directory of journals; "" is the user's state directory.
+	StateDir string
+
+	mu     sync.Mutex // guards the fields that follow
+	engine *engine
+	err    error // why there is no engine
+}
+
+var _ path.Builder = (*Docker)(nil)
+
+// Name returns "docker".
+func (d *Docker) Name() string { return Name }
+
+// Check asks the daemon, and tries what it does not report. The image is kept for later paths,
+// until Close.
+func (d *Docker) Check(ctx context.Context, s path.Spec) error {
+	if err := d.refuse(s); err != nil {
+		return err
+	}
+	e, err := d.connect(ctx)
+	if err != nil {
+		return err
+	}
+	return e.check(ctx, s)
+}
+
+// Build builds the path.
+func (d *Docker) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
+	return recipe.Build(ctx, spec, recipes[spec.Mode].build, func(p *path.Path) (*site, error) {
+		e, err := d.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := e.makeImage(ctx); err != nil {
+			return nil, err
+		}
+		return e.newSite(ctx, p)
+	})
+}
+
+// Finish completes the path after its recipe.
+func (s *site) Finish() error {
+	s.Connect()
+	s.path.Drain = s.drain
+	if err := s.tune(); err != nil {
+		return err
+	}
+	if err := s.settled(); err != nil {
+		return err
+	}
+	if err := s.describe(); err != nil {
+		return err
+	}
+	spots, err := s.inspected()
+	if err != nil {
+		return err
+	}
+	path.Share(s.path, func(h path.Hop) bool { return h.Where == thisMachine })
+	return local.Guard(s.path, spots)
+}
+
+// Close removes the image and forgets the daemon. It does not close paths.
+func (d *Docker) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e := d.engine
+	d.engine, d.err = nil, nil
+	if e == nil {
+		return nil
+	}
+	return e.close()
+}
+
+// here enters the network namespace of this process, on a thread that can be the parent of
+// children.
+func here() (*netns.NS, error) { return netns.Join("/proc/self/ns/net") }

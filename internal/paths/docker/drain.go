@@ -1,0 +1,48 @@
+package docker
+
+import (
+	"net/netip"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// drain sweeps everything that connections left in the path's containers, and on the machine only
+// what has an end of the path's.
+func (s *site) drain() (sample.Headroom, error) {
+	spots := []local.Swept{{Space: s.engine.ns, Where: thisMachine, Ours: s.ours()}}
+	for _, boxes := range [][]*box{s.Servers, s.Clients} {
+		for _, b := range boxes {
+			if !b.shares {
+				spots = append(spots, local.Swept{Space: b.ns, Where: b.what})
+			}
+		}
+	}
+	return local.Drain(spots, len(s.path.Proxies) > 0)
+}
+
+// ours returns a function that picks the ends of the path's connections on the machine: the
+// addresses of its containers, and the ports that its clients dial.
+func (s *site) ours() func(netip.AddrPort) bool {
+	addrs, ports := map[netip.Addr]bool{}, map[netip.AddrPort]bool{}
+	for _, boxes := range [][]*box{s.Servers, s.Clients} {
+		for _, b := range boxes {
+			for _, a := range []netip.Addr{b.addr, b.addr6} {
+				if a.IsValid() {
+					addrs[a] = true
+				}
+			}
+		}
+	}
+	for _, c := range s.path.Clients {
+		if s.path.Spec.Mode == mode.Shared {
+			break // a container's loopback addresses are not the machine's
+		}
+		ports[c.Dial] = true
+		if s.path.Second != 0 {
+			ports[netip.AddrPortFrom(c.Dial.Addr(), s.path.Second)] = true
+		}
+	}
+	return func(end netip.AddrPort) bool { return addrs[end.Addr()] || ports[end] }
+}

@@ -1,0 +1,123 @@
+package docker
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/conntrack"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
+)
+
+// What a path's connections leave on the machine and in its containers is swept;
+// what others leave there stays: a socket in TIME_WAIT, and an entry of the
+// connection table.
+func TestBesideDrain(t *testing.T) {
+	daemon(t)
+	b := &Docker{}
+	for _, spec := range []path.Spec{
+		{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback},
+		{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer},
+		{Mode: mode.Host, From: mode.FromContainer, To: mode.ToLoopback},
+	} {
+		t.Run(string(spec.Mode), func(t *testing.T) {
+			p, err := b.Build(context.Background(), spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			stranger := leave(t)
+			pathtest.Exchange(t, p).Stop()
+			ours := func(end netip.AddrPort) bool { return end == p.Clients[0].Dial }
+			var n int
+			testwait.Met(time.Minute, func() bool { n = leftovers(t, b.engine.ns, ours); return n > 0 })
+			tracked := strings.Contains(table(t), " "+p.Clients[0].Dial.String()+" ")
+			if n == 0 || !tracked {
+				t.Errorf("before: %d sockets, tracked: %v", n, tracked)
+			}
+			var headroom sample.Headroom
+			if !testwait.Met(time.Minute, func() bool { // what had not ended yet is swept by the next visit
+				if headroom, err = p.Drain(); err != nil {
+					t.Fatal(err)
+				}
+				if headroom.Error != "" {
+					t.Skipf("this kernel does not let them go: %s", headroom.Error)
+				}
+				n = leftovers(t, b.engine.ns, ours)
+				return n == 0 && headroom.TimeWait == 0 && !strings.Contains(table(t), " "+p.Clients[0].Dial.String()+" ")
+			}) {
+				t.Errorf("after: %d sockets, and of the table:\n%s", n, table(t))
+			}
+			if headroom.TimeWait != 0 || headroom.Budget < 1000 || headroom.Budget > headroom.Ports || headroom.Tracking == 0 {
+				t.Errorf("headroom %+v", headroom)
+			}
+			if n := leftovers(t, b.engine.ns, func(end netip.AddrPort) bool { return end == stranger }); n == 0 {
+				t.Error("a stranger's socket was swept")
+			}
+			if !strings.Contains(table(t), " "+stranger.String()+" ") {
+				t.Errorf("a stranger's entry was swept:\n%s", table(t))
+			}
+		})
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// leave makes a connection of a stranger's on the machine, which ends, and returns
+// where it went.
+func leave(t *testing.T) netip.AddrPort {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	c, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	_, _ = s.Read(make([]byte, 1)) // its end
+	s.Close()
+	return ln.Addr().(*net.TCPAddr).AddrPort()
+}
+
+func leftovers(t *testing.T, ns *netns.NS, of func(netip.AddrPort) bool) (n int) {
+	t.Helper()
+	err := ns.Do(func() (err error) {
+		n, err = sock.Leftover(func(local, remote netip.AddrPort) bool { return of(local) || of(remote) })
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// table returns the machine's connection table: the ends of its entries.
+func table(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	// Nothing is removed: the filter only looks.
+	if err := conntrack.Remove(func(end netip.AddrPort) bool {
+		b.WriteString(" " + end.String() + " ")
+		return false
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}

@@ -1,0 +1,232 @@
+package docker
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// The tests that need a daemon run in this binary again, linked statically, in
+// network and mount namespaces of their own with a dockerd of their own.
+const (
+	daemonEnv = "BRIDGETOLL_TEST_DAEMON" // where that dockerd keeps everything
+	flagsEnv  = "BRIDGETOLL_TEST_FLAGS"  // of dockerd
+	modesEnv  = "BRIDGETOLL_TEST_MODES"  // to hold to the promises
+	swarmEnv  = "BRIDGETOLL_TEST_SWARM"  // "true": begin a swarm
+)
+
+func TestMain(m *testing.M) {
+	pathtest.Main()
+	if ours, err := Inner(os.Args[1:]); ours {
+		if err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	code := m.Run()
+	pathtest.RemoveToll()
+	if beside != nil {
+		beside.stop()
+	}
+	os.Exit(code)
+}
+
+// TestEngines runs the tests beside each daemon.
+func TestEngines(t *testing.T) {
+	if os.Getenv(daemonEnv) != "" {
+		t.Skip("it is what runs this")
+	}
+	if os.Geteuid() != 0 {
+		pathtest.SkipOrFail(t, "dockerd needs root")
+	}
+	for _, program := range []string{"dockerd", "ovs-vswitchd", "setpriv"} {
+		if _, err := exec.LookPath(program); err != nil {
+			pathtest.SkipOrFail(t, "no %s: make deps", program)
+		}
+	}
+	tester, toll := pathtest.StaticSelf(t), pathtest.Toll(t)
+	for _, e := range pathtest.Engines(t) {
+		for _, b := range benches {
+			t.Run(e.Name+"/"+b.name, func(t *testing.T) {
+				t.Parallel()
+				b.run(t, tester, toll, e)
+			})
+			if b.swarm || b.settings || !writesNftables(e) { // which a swarm is incompatible with
+				continue
+			}
+			native := b
+			native.tests = "(Conformance|Inspect|Second|Daemon|Keeps)" // the others' users have rules of iptables
+			native.flags += " " + nativeFlag
+			t.Run(e.Name+"/nftables/"+b.name, func(t *testing.T) {
+				t.Parallel()
+				native.run(t, tester, toll, e)
+			})
+		}
+	}
+}
+
+// writesNftables reports whether the engine can do without iptables.
+func writesNftables(e pathtest.Engine) bool {
+	flag, _, _ := strings.Cut(nativeFlag, "=")
+	return strings.Contains(e.Says("--help"), flag)
+}
+
+// bench is a daemon and what is tested beside it.
+type bench struct {
+	name, flags, tests string
+	modes              []mode.Name // nil: all that Docker has and that ask for no other daemon
+	swarm              bool        // the daemon is a swarm's
+	settings           bool        // the daemon is as proxy's, at the same time
+}
+
+// Flags of dockerd.
+const (
+	noProxy    = "--userland-proxy=false"
+	nativeFlag = "--firewall-backend=nftables"
+)
+
+var benches = []bench{
+	{name: "proxy", tests: "(Conformance|Daemon|Keeps|Cleans|Refuses)"},
+	{name: "no-proxy", modes: []mode.Name{mode.PublishDefault, mode.PublishNAT, mode.PublishProxy, mode.Link}, tests: "(Conformance|Second|Leaves|Apart|Refuses)", flags: noProxy + " --icc=false --experimental --ip6tables"},
+	{name: "more", modes: []mode.Name{mode.Pipework, mode.OVS, mode.MacvlanVEPA, mode.Overlay}, tests: "(Conformance|Drain|Leaves)", swarm: true},
+	{name: "settings", tests: "(Inspect|Second|Tunes|Default)", settings: true},
+}
+
+// withBoth are modes that are tested with both kinds of daemons.
+var withBoth = []mode.Name{mode.PublishDefault, mode.PublishProxy}
+
+// listed returns its modes.
+func (b bench) listed() string {
+	var out []string
+	for _, m := range mode.OfDocker() {
+		elsewhere := !slices.Contains(withBoth, m.Name) &&
+			slices.ContainsFunc(benches, func(o bench) bool { return slices.Contains(o.modes, m.Name) })
+		if slices.Contains(b.modes, m.Name) || b.modes == nil && recipes[m.Name].build != nil && !elsewhere {
+			out = append(out, string(m.Name))
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// namespaces makes the machine of a daemon: without a fresh /sys the devices in
+// it are another namespace's. The first card has a neighbour that never answers,
+// the second a switch that reflects frames. The machine runs an Open vSwitch.
+// What runs beside the test dies with its first thread, which is the shell's.
+const namespaces = `set -e
+mount -t tmpfs tmpfs /run
+mkdir -p /run/lock /run/netns /run/s
+mount -t sysfs sysfs /run/s
+mount --rbind /sys/fs/cgroup /run/s/fs/cgroup
+mount --rbind /run/s /sys
+ip link set lo up
+ip link add card0 type veth peer name card1
+ip addr add 198.18.7.2/24 dev card0
+ip link set card0 up
+ip link set card1 up
+ip addr add 2001:2:0:7::2/64 dev card0 nodad
+ip -6 route add default via 2001:2:0:7::1
+ip route add default via 198.18.7.1
+ip link add card2 type veth peer name card3
+ip link set card2 up
+beside() { setpriv --pdeathsig KILL "$@" </dev/null >/dev/null 2>&1 & }
+beside unshare --net sleep infinity
+until [ "$(readlink /proc/$!/ns/net)" != "$(readlink /proc/self/ns/net)" ] 2>/dev/null; do sleep 0.01; done
+ip link set card3 netns $!
+nsenter --net=/proc/$!/ns/net sh -ec 'ip link add switch type bridge; ip link set card3 master switch
+bridge link set dev card3 hairpin on; ip link set switch up; ip link set card3 up'
+mkdir -p /run/openvswitch
+ovsdb-tool create /run/openvswitch/conf.db
+beside ovsdb-server /run/openvswitch/conf.db --remote=punix:/run/openvswitch/db.sock --pidfile --unixctl=/run/openvswitch/ovsdb.ctl -vsyslog:off
+until ovs-vsctl --no-syslog --no-wait init 2>/dev/null; do sleep 0.01; done
+beside ovs-vswitchd --pidfile -vsyslog:off
+case "$` + flagsEnv + `" in *nftables*) sysctl -qw net.ipv4.ip_forward=1;; esac # which dockerd then leaves to others
+exec "$@"`
+
+// run runs a bench in namespaces of its own.
+func (b bench) run(t *testing.T, tester, toll string, e pathtest.Engine) {
+	home, err := os.MkdirTemp("", "toll-docker") // short: sockets are in it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(home)
+	args := []string{"-c", namespaces, "bash", tester, "-test.run", "^TestBeside" + b.tests, "-test.timeout", "20m"}
+	if testing.Verbose() {
+		args = append(args, "-test.v")
+	}
+	cmd := exec.Command("bash", args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS}
+	cmd.Env = append(os.Environ(), daemonEnv+"="+home, flagsEnv+"="+b.flags, modesEnv+"="+b.listed(), swarmEnv+"="+strconv.FormatBool(b.swarm), pathtest.TollEnv+"="+toll,
+		"DOCKER_HOST=unix://"+home+"/sock", "XDG_STATE_HOME="+home+"/state")
+	cmd.Env = append(cmd.Env, e.Env()...)
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// dockerd is a daemon of the test's.
+type dockerd struct {
+	home  string
+	flags []string
+	cmd   *exec.Cmd
+}
+
+// beside is the daemon of this process, once a test asked for it.
+var beside *dockerd
+
+// daemon returns the daemon that the tests use.
+func daemon(t *testing.T) *dockerd {
+	t.Helper()
+	home := os.Getenv(daemonEnv)
+	if home == "" {
+		t.Skip("TestEngines runs it beside a daemon")
+	}
+	if beside == nil {
+		beside = &dockerd{home: home, flags: strings.Fields(os.Getenv(flagsEnv))}
+		beside.start(t)
+		if inSwarm() {
+			sh(t, "docker swarm init --advertise-addr 198.18.7.2")
+		}
+	}
+	return beside
+}
+
+func (d *dockerd) start(t *testing.T) {
+	t.Helper()
+	log, err := os.OpenFile(d.home+"/log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	d.cmd = exec.Command("dockerd", append([]string{"--data-root", d.home + "/data", "--exec-root", d.home + "/exec",
+		"--pidfile", d.home + "/pid", "-H", "unix://" + d.home + "/sock"}, d.flags...)...)
+	d.cmd.Stdout, d.cmd.Stderr = log, log
+	// The threads of a test come and go: the signal would come with them.
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); exec.Command("docker", "info").Run() != nil; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b, _ := os.ReadFile(d.home + "/log")
+			t.Fatalf("dockerd does not answer:\n%s", b)
+		}
+	}
+}
+
+// stop ends the daemon, and its containers with it.
+func (d *dockerd) stop() {
+	_ = d.cmd.Process.Signal(syscall.SIGTERM)
+	_ = d.cmd.Wait()
+}

@@ -1,0 +1,362 @@
+package docker
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// facts are what decides how packets go over a path, by what it is of: the device
+// by its role, the setting, the rules, as in "server port mtu".
+type facts map[string]string
+
+// space is a network namespace, by the file that stands for it.
+type space string
+
+// run runs a command of the shell in it.
+func (s space) run(t *testing.T, command string) string {
+	t.Helper()
+	return sh(t, "nsenter --net="+string(s)+" bash -c '"+command+"'")
+}
+
+// do runs f in it.
+func (s space) do(t *testing.T, f func() error) {
+	t.Helper()
+	ns, err := netns.Join(string(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ns.Close()
+	if err := ns.Do(f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// where are the namespaces of a path; the containers' are "" if it has none of its own.
+type where struct{ machine, server, client space }
+
+// onDocker finds the namespaces of a path of Docker's.
+func onDocker(p *path.Path) where {
+	w := where{machine: "/proc/self/ns/net"}
+	of := func(place path.Place) space {
+		if c, ok := place.(contained); ok && p.Spec.Mode != mode.Host { // whose containers have the machine's
+			return space("/proc/" + strconv.Itoa(c.pid) + "/ns/net")
+		}
+		return ""
+	}
+	w.server = of(p.Servers[0].Place)
+	if p.Spec.Mode != mode.Shared { // whose clients have the server's
+		w.client = of(p.Clients[0].Place)
+	}
+	return w
+}
+
+// threads returns the network namespaces of this process's threads, each with its file.
+func threads(t *testing.T) map[string]space {
+	t.Helper()
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]space{}
+	for _, task := range tasks {
+		file := fmt.Sprintf("/proc/%d/task/%s/ns/net", os.Getpid(), task.Name())
+		if ns, err := os.Readlink(file); err == nil { // or the thread has ended
+			out[ns] = space(file)
+		}
+	}
+	return out
+}
+
+// inLab finds the namespaces of a path of the lab's among those that came with it, by
+// the lab's addresses.
+func inLab(t *testing.T, before map[string]space) (w where) {
+	t.Helper()
+	for ns, s := range threads(t) {
+		if _, old := before[ns]; old {
+			continue
+		}
+		addrs := s.run(t, "ip -o -4 addr")
+		has := func(a string) bool { return strings.Contains(addrs, " "+a+"/") }
+		switch {
+		case has("198.18.0.1"):
+			w.machine = s
+		case has("172.30.0.2"), has("172.17.0.2"), has("198.18.0.10"):
+			w.server = s
+		case has("172.30.0.3"), has("172.31.0.3"), has("172.17.0.3"), has("198.18.0.11"):
+			w.client = s
+		}
+	}
+	if w.machine == "" {
+		t.Fatal("the lab's machine is not found")
+	}
+	return w
+}
+
+// device is what `ip -j -d addr` says of one.
+type device struct {
+	Name     string `json:"ifname"`
+	Index    int    `json:"ifindex"`
+	Peer     int    `json:"link_index"`
+	Master   string
+	LinkInfo struct {
+		Kind string         `json:"info_kind"`
+		Data map[string]any `json:"info_data"`
+		Port map[string]any `json:"info_slave_data"`
+	}
+	Addrs []struct {
+		Family string
+		Local  netip.Addr
+	} `json:"addr_info"`
+	all  map[string]any
+	info link.Info
+}
+
+func (s space) devices(t *testing.T) (out []device) {
+	t.Helper()
+	text := []byte(s.run(t, "ip -j -d addr"))
+	var all []map[string]any
+	if err := json.Unmarshal(text, &out); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	s.do(t, func() (err error) {
+		for i := range out {
+			out[i].all = all[i]
+			if out[i].info, err = link.Describe(out[i].Name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return out
+}
+
+func (d device) addr() netip.Addr {
+	for _, a := range d.Addrs {
+		if a.Family == "inet" {
+			return a.Local
+		}
+	}
+	return netip.Addr{}
+}
+
+// attributes of devices that decide what they do with packets.
+var attributes = []string{"mtu", "qdisc", "txqlen", "flags", "promiscuity", "allmulti", "num_tx_queues", "num_rx_queues",
+	"gso_max_size", "gso_max_segs", "gro_max_size", "operstate"}
+
+// passing are details of bridges and their ports that are names, or change by
+// themselves.
+var passing = regexp.MustCompile(`timer|_id$|^id$|^no$|designated|address|^root|config_pending|topology`)
+
+func (f facts) describe(role string, d device) {
+	for _, k := range attributes {
+		f[role+" "+k] = fmt.Sprint(d.all[k])
+	}
+	f[role+" kind"] = d.LinkInfo.Kind
+	for k, on := range d.info.Offloads {
+		f[role+" offload "+k] = fmt.Sprint(on)
+	}
+	for k, v := range d.LinkInfo.Data {
+		if !passing.MatchString(k) {
+			f[role+" "+k] = fmt.Sprint(v)
+		}
+	}
+	for k, v := range d.LinkInfo.Port {
+		if !passing.MatchString(k) {
+			f[role+" as port "+k] = fmt.Sprint(v)
+		}
+	}
+}
+
+// collect reads all the facts of a path.
+func collect(t *testing.T, p *path.Path, w where) facts {
+	t.Helper()
+	f := facts{"hops": strings.Join(p.Kinds(), " ")}
+	roles := map[string]string{"lo": "lo"} // of the machine's devices
+	found := map[string]device{}           // by role
+	outside := w.machine.devices(t)
+	add := func(role string, is func(device) bool) (device, bool) {
+		i := slices.IndexFunc(outside, is)
+		if i < 0 {
+			return device{}, false
+		}
+		d := outside[i]
+		if roles[d.Name] == "" {
+			roles[d.Name] = strings.ReplaceAll(role, " ", "-")
+		}
+		found[role] = d
+		f.describe(role, d)
+		return d, true
+	}
+	add("machine lo", func(d device) bool { return d.Name == "lo" })
+	for _, c := range []struct {
+		end string
+		in  space
+	}{{"server", w.server}, {"client", w.client}} {
+		if c.in == "" {
+			continue
+		}
+		for _, d := range c.in.devices(t) {
+			if d.Name != "lo" && d.Name != inside {
+				continue
+			}
+			found[c.end+" "+d.Name] = d
+			f.describe(c.end+" "+d.Name, d)
+			if d.LinkInfo.Kind != "veth" {
+				continue
+			}
+			port, ok := add(c.end+" port", func(x device) bool { return x.Index == d.Peer })
+			if !ok {
+				t.Fatalf("the other end of the %s's pair is not on the machine", c.end)
+			}
+			add(c.end+" bridge", func(x device) bool { return x.Name == port.Master })
+		}
+		f.settings(t, c.end, c.in, map[string]string{"lo": "lo", inside: inside})
+		f[c.end+" rules"] = rulesWithin(t, c.in)
+		f[c.end+" routes"] = strings.TrimSpace(address.ReplaceAllString(c.in.run(t, "ip route"), "ADDRESS"))
+	}
+	f.settings(t, "machine", w.machine, roles)
+	f.rules(t, p, w, found)
+	return f
+}
+
+// rulesWithin returns all rules of a container's own namespace, without counts, the ports of the
+// daemon's DNS server there, and toll's tags.
+func rulesWithin(t *testing.T, in space) string {
+	t.Helper()
+	var out []string
+	for line := range strings.Lines(in.run(t, "nft --stateless list ruleset")) {
+		line, _, _ = strings.Cut(strings.TrimSpace(line), "#")
+		if line = taken.ReplaceAllString(line, "PORT"); line != "" && line != "}" {
+			out = append(out, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+var taken = regexp.MustCompile(`\b[0-9]{5}\b`)
+
+var (
+	ofDevice = regexp.MustCompile(`^(net\.ipv[46]\.(?:conf|neigh)\.)(.+)\.([a-z0-9_]+)$`)
+	// alive are settings that count something or are secret.
+	alive   = regexp.MustCompile(`nf_conntrack_count|stable_secret|fastopen_key|netdev_rss_key`)
+	address = regexp.MustCompile(`\d+\.\d+\.\d+\.\d+(/\d+)?`) // networks are as large as there is room
+)
+
+// sysctls returns the network's settings in it, by the names that sysctl prints.
+func (s space) sysctls(t *testing.T) map[string]string {
+	t.Helper()
+	const root = "/proc/sys/"
+	name := strings.NewReplacer("/", ".", ".", "/") // a device's may have a dot
+	out := map[string]string{}
+	s.do(t, func() error {
+		return filepath.WalkDir(root+"net", func(file string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return nil // other paths' devices come and go
+			}
+			if b, err := os.ReadFile(file); err == nil { // some can only be written
+				out[name.Replace(strings.TrimPrefix(file, root))] = strings.TrimSpace(string(b))
+			}
+			return nil
+		})
+	})
+	return out
+}
+
+// settings reads the kernel's settings of a namespace, those of devices that have a
+// role on the path among them.
+func (f facts) settings(t *testing.T, end string, in space, roles map[string]string) {
+	t.Helper()
+	for key, value := range in.sysctls(t) {
+		if alive.MatchString(key) {
+			continue
+		}
+		if m := ofDevice.FindStringSubmatch(key); m != nil && m[2] != "all" && m[2] != "default" {
+			role, known := roles[strings.ReplaceAll(m[2], "/", ".")]
+			if !known {
+				continue
+			}
+			key = m[1] + role + "." + m[3]
+		}
+		f[end+" "+key] = value
+	}
+}
+
+// rules sends the first packet of a connection through the machine's rules: what
+// they do with it at each hook, and how many of them it is compared with.
+func (f facts) rules(t *testing.T, p *path.Path, w where, found map[string]device) {
+	t.Helper()
+	var all firewall.Rules
+	w.machine.do(t, func() (err error) { all, err = nft.Read(); return err })
+	walk := func(hook firewall.Hook, what string, packet firewall.Packet) {
+		packet.Proto = "tcp"
+		for _, kind := range []firewall.Kind{firewall.NAT, firewall.Filter} {
+			got := all.Walk(kind, hook, packet)
+			name := fmt.Sprintf("rules %s %s %s", what, kind, hook)
+			f[name] = string(got.Verdict)
+			f[name+" tried"] = strconv.Itoa(got.Tried)
+			if len(got.Unread) > 0 {
+				t.Errorf("%s: %v", name, got.Unread)
+			}
+		}
+	}
+	dial := p.Clients[0].Dial
+	server, client := found["server "+inside].addr(), found["client "+inside].addr()
+	sb, cb := found["server bridge"], found["client bridge"]
+	// Whoever goes from the machine to a container.
+	toServer := func(what string, src netip.Addr) {
+		walk(firewall.Output, what, firewall.Packet{Src: src, Dst: server, Port: serverPort, Out: sb.Name, SrcLocal: true})
+		walk(firewall.Postrouting, what, firewall.Packet{Src: src, Dst: server, Port: serverPort, Out: sb.Name, SrcLocal: true})
+	}
+	// What comes to the machine itself.
+	toMachine := func(what string) {
+		if client.IsValid() {
+			walk(firewall.Prerouting, what, firewall.Packet{Src: client, Dst: dial.Addr(), Port: dial.Port(), In: cb.Name, DstLocal: true})
+			return
+		}
+		walk(firewall.Output, what, firewall.Packet{Src: dial.Addr(), Dst: dial.Addr(), Port: dial.Port(), Out: "lo", SrcLocal: true, DstLocal: true})
+	}
+	forward := func(what string) {
+		walk(firewall.Forward, what, firewall.Packet{Src: client, Dst: server, Port: serverPort, In: cb.Name, Out: sb.Name})
+		walk(firewall.Postrouting, what, firewall.Packet{Src: client, Dst: server, Port: serverPort, Out: sb.Name})
+	}
+	m := p.Spec.Mode
+	published := m == mode.PublishNAT || m == mode.PublishProxy || m == mode.Publish || m == mode.PublishDefault
+	switch {
+	case m == mode.Native || m == mode.Host:
+		toMachine("of the client")
+	case published && len(p.Proxies) > 0:
+		toMachine("of the client")
+		toServer("of the proxy", sb.addr())
+	case published && client.IsValid():
+		toMachine("of the client")
+		forward("translated")
+	case published:
+		toMachine("of the client")
+		toServer("translated", dial.Addr())
+	case sb.Name == "": // not the machine's business
+	case client.IsValid(): // routed, or switched where br_netfilter shows it to the rules
+		walk(firewall.Prerouting, "of the client", firewall.Packet{Src: client, Dst: server, Port: serverPort, In: cb.Name})
+		forward("of the client")
+	default:
+		toServer("of the client", sb.addr())
+	}
+}

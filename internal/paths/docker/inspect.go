@@ -1,0 +1,180 @@
+package docker
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// inspected returns what Inspect reads: the path's containers and overlay network completely, and
+// of this machine the path's devices and the rules about them, because others' containers come and
+// go.
+func (s *site) inspected() ([]local.Inspected, error) {
+	own := []string{}
+	if slices.ContainsFunc(s.path.Hops, func(h path.Hop) bool { return h.Kind == mode.HopLoopback && h.Where == thisMachine }) {
+		own = append(own, "lo")
+	}
+	if !s.engine.rootless { // its bridges are elsewhere
+		own = append(own, s.bridges...)
+	}
+	boxes := s.Servers
+	if s.path.Spec.Mode != mode.Shared { // in the servers' namespaces
+		boxes = slices.Concat(boxes, s.Clients)
+	}
+	var spots []local.Inspected
+	rules := ownRules{devices: s.bridges}
+	for _, b := range boxes {
+		if b.shares { // inspected as this machine, except for its control group
+			spots = append(spots, local.Inspected{Space: s.engine.ns, Where: b.what, Devices: []string{}, PID: b.pid})
+			continue
+		}
+		if b.port != "" && b.portNS == s.engine.ns {
+			own = append(own, b.port)
+		}
+		spots = append(spots, local.Inspected{Space: b.ns, Where: b.what, PID: b.pid})
+		rules.addrs = append(rules.addrs, b.addr)
+		if b.addr6.IsValid() {
+			rules.addrs, rules.six = append(rules.addrs, b.addr6), true
+		}
+	}
+	if s.network != nil {
+		rules.subnet, rules.subnet6 = s.network.subnet, s.network.subnet6
+		if s.network.where != "" {
+			spots = append(spots, local.Inspected{Space: s.Servers[0].portNS, Where: s.network.where})
+		}
+	}
+	here := local.Inspected{Space: s.engine.ns, Where: thisMachine, Devices: own}
+	if len(s.bridges) > 0 && !s.engine.rootless {
+		saver, err := s.engine.legacySaver()
+		if err != nil {
+			return nil, err
+		}
+		here.Rules = func() ([]path.Setting, error) { return rules.settings(saver) }
+	}
+	for _, p := range s.path.Proxies {
+		if p.Machine == nil {
+			spots = append(spots, local.Inspected{Space: s.engine.ns, Where: p.Name, Devices: []string{}, PID: p.PID})
+		}
+	}
+	return append([]local.Inspected{here}, spots...), nil
+}
+
+// spans records the bridges of the path's hops.
+func (s *site) spans(n *bridgeNet) {
+	if n.bridge != "" && n.where == "" && !slices.Contains(s.bridges, n.bridge) {
+		s.bridges = append(s.bridges, n.bridge)
+	}
+}
+
+// legacySaver returns the program that lists Docker's rules if nf_tables does not have them, or "".
+func (e *engine) legacySaver() (string, error) {
+	if e.native() {
+		return "", nil
+	}
+	_, saver, err := e.findRule(false, "filter", "FORWARD", "-j "+userChain)
+	if errors.Is(err, errNoRule) { // "iptables": false
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	text, err := saved(saver, "filter")
+	if err != nil || strings.Contains(text, "(nf_tables)") { // the first line tells
+		return "", err
+	}
+	return saver, nil
+}
+
+// ownRules distinguishes a path's rules from others'.
+type ownRules struct {
+	devices []string
+	addrs   []netip.Addr // of containers
+	subnet  netip.Prefix
+	subnet6 netip.Prefix // may be invalid
+	six     bool         // include IPv6 rules
+}
+
+// settings returns the rules about the path, and the chains that drop by policy, without order,
+// counters and handles: Docker rewrites chains for each container that comes or goes.
+func (o ownRules) settings(saver string) ([]path.Setting, error) {
+	all, err := nft.Read()
+	if err != nil && !nft.Unsupported(err) {
+		return nil, err
+	}
+	if saver != "" {
+		text, err := saved(saver, "")
+		if err != nil {
+			return nil, err
+		}
+		all.Chains = append(all.Chains, firewall.ParseSave(text, false).Chains...)
+		if o.six {
+			if text, err = saved("ip6"+strings.TrimPrefix(saver, "ip"), ""); err != nil {
+				return nil, err
+			}
+			all.Chains = append(all.Chains, firewall.ParseSave(text, true).Chains...)
+		}
+	}
+	return o.of(all), nil
+}
+
+func (o ownRules) of(all firewall.Rules) (out []path.Setting) {
+	seen := map[string]bool{}
+	add := func(of, value string) {
+		if !seen[of] {
+			seen[of] = true
+			out = append(out, path.Setting{Where: thisMachine, Of: of, Value: value})
+		}
+	}
+	for _, c := range all.Chains {
+		name := c.Table + " " + c.Name
+		switch {
+		case c.V4:
+		case !o.six:
+			continue
+		default:
+			name = "ip6 " + name
+		}
+		if c.Drop {
+			add("policy of chain "+name, "drop")
+		}
+		for _, r := range c.Rules {
+			if o.about(c, r) {
+				add("rule "+name+" "+r.String(), "there")
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b path.Setting) int { return strings.Compare(a.Of, b.Of) })
+	return out
+}
+
+// about reports whether a rule is about the path: it names one of its devices, its network or its
+// containers, and no other container. (With several containers on one network each has rules that
+// also name the network's bridge.)
+func (o ownRules) about(c firewall.Chain, r firewall.Rule) bool {
+	// The elements of sets and maps change with others' networks.
+	if r.Map != nil || len(r.Sets) > 0 {
+		return false
+	}
+	_, bridge, _ := strings.Cut(c.Name, "__") // a network's own chain in Docker's nf_tables
+	ours := slices.Contains(o.devices, bridge) || slices.Contains(o.devices, r.In.Name) || slices.Contains(o.devices, r.Out.Name)
+	for _, p := range []netip.Prefix{r.Src.Prefix, r.Dst.Prefix} {
+		switch {
+		case !p.IsValid():
+		case p.IsSingleIP() && slices.Contains(o.addrs, p.Addr()), p == o.subnet, p == o.subnet6:
+			ours = true
+		case p.IsSingleIP() && (o.subnet.Contains(p.Addr()) || o.subnet6.Contains(p.Addr())): // another container of the network
+			return false
+		}
+	}
+	if to := r.To.Addr(); to.IsValid() {
+		return slices.Contains(o.addrs, to)
+	}
+	return ours
+}

@@ -1,0 +1,182 @@
+package docker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+const (
+	bridgeNF6     = "net.bridge.bridge-nf-call-ip6tables"
+	routed6Option = "com.docker.network.bridge.gateway_mode_ipv6"
+)
+
+// dual reports whether the path's networks have IPv6, too: it was asked for, or the path over IPv6
+// has a port of a container whose network the engine gave IPv6 on its own.
+func (s *site) dual() bool {
+	spec := s.path.Spec
+	byItself := (spec.Mode == mode.Publish || spec.Mode == mode.PublishDefault) && spec.To == mode.ToAddress6 &&
+		s.network != nil && s.network.subnet6.IsValid()
+	return recipe.Dual(spec) || byItself
+}
+
+// six reports whether the path's packets meet the rules of ip6tables.
+func (s *site) six() bool { return s.dual() }
+
+// checkIPv6 returns an error if the path is over IPv6 and this machine lacks it.
+func (e *engine) checkIPv6(s path.Spec) error {
+	if !s.To.Six() {
+		return nil
+	}
+	if r := recipes[s.Mode]; r.no6 != nil {
+		return r.no6
+	}
+	var on bool
+	if err := e.ns.Do(func() (err error) { on, err = link.HasAddr("lo", loopback6); return err }); err != nil || on {
+		return err
+	}
+	return &path.UnsupportedError{Missing: "IPv6 is off on this machine: there is no ::1",
+		Remedy: "sudo sysctl -w net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.default.disable_ipv6=0, a kernel that was booted without ipv6.disable=1, or -4"}
+}
+
+// checkRules6 returns an error if the path's mode consists of rules for IPv6 that the daemon does
+// not write: before Docker Engine 27 it does not by default, and then a container has only an IPv6
+// address.
+func (e *engine) checkRules6(s path.Spec) error {
+	if !recipe.Dual(s) || s.Mode != mode.PublishNAT && s.Mode != mode.Routed {
+		return nil
+	}
+	const byDefault = 27
+	var err error
+	if e.native() {
+		err = e.nativeRules6()
+	} else {
+		err = savedRules6()
+	}
+	if !errors.Is(err, errNoRule) {
+		return err
+	}
+	remedy := `"ip6tables": true in /etc/docker/daemon.json and a restart of docker`
+	if e.Major() < byDefault {
+		remedy = `"experimental": true and "ip6tables": true in /etc/docker/daemon.json and a restart of docker, or Docker Engine 27`
+	}
+	return &path.UnsupportedError{Missing: e.Version() + ` writes no rules for IPv6 here ("ip6tables")`, Remedy: remedy}
+}
+
+// savedRules6 returns errNoRule if no program lists Docker's chain for IPv6, which the daemon makes
+// when it starts. (20.10 jumps to it once a network has IPv6.)
+func savedRules6() error {
+	for _, p := range savers6 {
+		if text, err := saved(p, "nat"); err == nil && strings.Contains(text, "\n:DOCKER ") {
+			return nil
+		}
+	}
+	return errNoRule
+}
+
+// defaultIPv6 returns an error unless the default network has IPv6.
+func (e *engine) defaultIPv6(ctx context.Context) error {
+	n, err := e.network(ctx, defaultNetwork)
+	if err != nil || n.subnet6.IsValid() {
+		return err
+	}
+	return &path.UnsupportedError{Missing: "this Docker's default network has no IPv6",
+		Remedy: `"ipv6": true and "fixed-cidr-v6": "fd00:d0c::/64" in /etc/docker/daemon.json and a restart of docker; or bridge, whose network toll makes`}
+}
+
+// withIPv6 asks for IPv6 on a network, in addition to IPv4. It names a random unique local subnet
+// (RFC 4193), because engines before 27 choose none.
+func withIPv6(o *client.NetworkCreateOptions) error {
+	var b [16]byte
+	if _, err := rand.Read(b[:6]); err != nil {
+		return err
+	}
+	b[0] = 0xfd
+	on := true
+	o.EnableIPv6 = &on
+	if o.IPAM == nil {
+		o.IPAM = &network.IPAM{Driver: "default"}
+	}
+	o.IPAM.Config = append(o.IPAM.Config, network.IPAMConfig{Subnet: netip.PrefixFrom(netip.AddrFrom16(b), 64)})
+	return nil
+}
+
+// settled waits until the path's devices have their own IPv6 addresses: until then the kernel
+// checks for duplicates, and bridges do not resolve neighbours.
+func (s *site) settled() error {
+	if !s.dual() {
+		return nil
+	}
+	type device struct {
+		ns   *netns.NS
+		name string
+	}
+	var all []device
+	for _, name := range s.bridges {
+		all = append(all, device{s.engine.ns, name})
+	}
+	for _, boxes := range [][]*box{s.Servers, s.Clients} {
+		for _, b := range boxes {
+			if !b.shares && b.device != "" {
+				all = append(all, device{b.ns, b.device})
+			}
+		}
+	}
+	const (
+		most  = 10 * time.Second // for a device, which takes two
+		again = 20 * time.Millisecond
+	)
+	for deadline := time.Now().Add(most); len(all) > 0; {
+		var asking bool
+		if err := all[0].ns.Do(func() (err error) { asking, err = link.Tentative(all[0].name); return err }); err != nil {
+			return err
+		}
+		switch {
+		case !asking:
+			all = all[1:]
+			continue
+		case time.Now().After(deadline):
+			return fmt.Errorf("wait for the IPv6 address of %s: it is still asked whether another has it", all[0].name)
+		}
+		select {
+		case <-s.ctx.Done():
+			return s.ctx.Err()
+		case <-time.After(again):
+		}
+	}
+	return nil
+}
+
+// ask6 records that paths of a mode will be over IPv6: a card has one network at a time, which
+// those over IPv4 use, too.
+func (e *engine) ask6(s path.Spec) {
+	if !s.To.Six() {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.asked6 == nil {
+		e.asked6 = map[mode.Name]bool{}
+	}
+	e.asked6[s.Mode] = true
+}
+
+// wants6 reports whether there will be such paths.
+func (e *engine) wants6(m mode.Name) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.asked6[m]
+}

@@ -1,0 +1,212 @@
+package docker
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+
+	"github.com/moby/moby/client"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// pipework makes containers without a network of Docker's, each with a veth pair on a foreign
+// bridge, as jpetazzo/pipework (at 9ba97f1) does: `docker run --net=none`, then `pipework BRIDGE
+// CONTAINER ADDRESS`. The machine's card is not added: taking its address away would cut the
+// machine off.
+func (s *site) pipework() error {
+	l, err := s.addLAN(func(name string, end *undo.Stack) error {
+		return s.addLink(name, end, func() error { return link.AddBridge(name) })
+	})
+	if err != nil {
+		return err
+	}
+	s.attach = func(b *box) error {
+		return s.plug(b, l, func() error {
+			return s.engine.ns.Do(func() error { return link.SetMaster(b.port, l.bridge) })
+		})
+	}
+	p := s.path
+	s.ownRules()
+	if p.Spec.From == mode.FromContainer {
+		if err := s.letThrough(l.bridge); err != nil {
+			return err
+		}
+	}
+	own := s.bridgeHop(s.network, true)
+	return s.onLAN([]path.Hop{own}, func() []path.Hop {
+		p.Guards = append(p.Guards, local.Unused(own))
+		return []path.Hop{s.switchedHop(s.network)}
+	})
+}
+
+// lan is a network of toll's own: a switch with the machine on it.
+type lan struct {
+	bridge string
+	subnet netip.Prefix
+	used   int // number of addresses: the first is the machine's
+}
+
+// take returns the next address.
+func (l *lan) take() (netip.Prefix, error) {
+	l.used++
+	a := l.subnet.Masked().Addr().As4()
+	n := binary.BigEndian.Uint32(a[:]) + uint32(l.used)
+	binary.BigEndian.PutUint32(a[:], n)
+	next := netip.AddrFrom4(a)
+	if last := 1<<(32-l.subnet.Bits()) - 1; l.used >= last { // the last is for broadcasts
+		return netip.Prefix{}, fmt.Errorf("%s has no more addresses", l.subnet)
+	}
+	return netip.PrefixFrom(next, l.subnet.Bits()), nil
+}
+
+// addLAN makes the switch, whose device on the machine has its name, and gives it an address of an
+// unused network.
+func (s *site) addLAN(bridge func(name string, end *undo.Stack) error) (*lan, error) {
+	if err := s.ctx.Err(); err != nil {
+		return nil, err
+	}
+	e := s.engine
+	e.laying.Lock() // two would choose the same network
+	defer e.laying.Unlock()
+	subnet, err := s.freeSubnet()
+	if err != nil {
+		return nil, err
+	}
+	l := &lan{bridge: deviceName + dockerapi.NewID(), subnet: subnet}
+	if err := bridge(l.bridge, &s.path.Undo); err != nil {
+		return nil, err
+	}
+	addr, err := l.take()
+	if err != nil {
+		return nil, err
+	}
+	s.network = &bridgeNet{bridge: l.bridge, subnet: subnet}
+	s.path.Facts["network"] = "a switch of toll's own beside Docker's networks, without a network card"
+	return l, e.ns.Do(func() error { return errors.Join(link.AddAddr(l.bridge, addr), link.Up(l.bridge)) })
+}
+
+// onLAN makes the containers and places the clients. direct are the hops between the machine and
+// the servers' devices; switched makes those between containers.
+func (s *site) onLAN(direct []path.Hop, switched func() []path.Hop) error {
+	alone := func(int) (wanted, error) { return wanted{network: "none"}, nil }
+	if err := s.addServers(alone); err != nil {
+		return err
+	}
+	p := s.path
+	if p.Spec.From == mode.FromHost {
+		s.PlaceClients(s.machine())
+		p.Hops = append(direct, s.ServerHops()...)
+		return nil
+	}
+	if err := s.addClients(func(int) wanted { return wanted{network: "none"} }); err != nil {
+		return err
+	}
+	p.Hops = slices.Concat(s.ClientHops(), switched(), s.ServerHops())
+	return nil
+}
+
+// plug makes a container's veth pair and gives it an address; join adds the outer end to the
+// switch.
+func (s *site) plug(b *box, l *lan, join func() error) error {
+	addr, err := l.take()
+	if err != nil {
+		return err
+	}
+	tid, err := b.ns.TID()
+	if err != nil {
+		return err
+	}
+	b.port = deviceName + dockerapi.NewID()
+	if err := s.addLink(b.port, &s.path.Undo, func() error { return link.AddVeth(b.port, b.device, tid) }); err != nil {
+		return err
+	}
+	if err := join(); err != nil {
+		return err
+	}
+	if err := s.engine.ns.Do(func() error { return link.Up(b.port) }); err != nil {
+		return err
+	}
+	b.addr = addr.Addr()
+	return b.ns.Do(func() error { return errors.Join(link.AddAddr(b.device, addr), link.Up(b.device)) })
+}
+
+// deviceName is the prefix of toll's devices on the machine.
+const deviceName = "toll"
+
+// addLink makes a device on the machine and marks it as toll's. That takes two calls, so the
+// journal names the device, too.
+func (s *site) addLink(name string, end *undo.Stack, add func() error) error {
+	e := s.engine
+	if err := e.Journal.Add(dockerapi.Link, name); err != nil {
+		return err
+	}
+	end.Push("remove link "+name, func() error {
+		err := e.ns.Do(func() error { return link.Remove(name) })
+		if err == nil {
+			e.Journal.Gone(dockerapi.Link, name)
+		}
+		return err
+	})
+	return e.ns.Do(func() error {
+		if err := add(); err != nil {
+			return err
+		}
+		return link.SetAlias(name, tagOf(e.Mark))
+	})
+}
+
+// lanBits is the prefix length of toll's networks: a thousand hosts.
+const lanBits = 22
+
+// lanRanges are searched for them: the range for benchmarks (RFC 2544), then a private one.
+var lanRanges = []netip.Prefix{netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("10.0.0.0/8")}
+
+// freeSubnet returns a network to which this machine has no route and which no network of Docker's
+// has.
+func (s *site) freeSubnet() (netip.Prefix, error) {
+	var used []netip.Prefix
+	err := s.engine.ns.Do(func() (err error) { used, err = link.Used(); return err })
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	networks, err := s.engine.API.NetworkList(s.ctx, client.NetworkListOptions{})
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("list networks: %w", err)
+	}
+	for _, n := range networks.Items {
+		for _, c := range n.IPAM.Config {
+			used = append(used, c.Subnet)
+		}
+	}
+	for _, in := range lanRanges {
+		if p, ok := freeIn(in, used, rand.IntN); ok {
+			return p, nil
+		}
+	}
+	return netip.Prefix{}, &path.UnsupportedError{Missing: "this machine has routes to all of 198.18.0.0/15 and 10.0.0.0/8: there is no network to choose",
+		Remedy: "--on lab"}
+}
+
+// freeIn returns a network of the range that overlaps none of the used, starting at a random one.
+func freeIn(in netip.Prefix, used []netip.Prefix, intN func(int) int) (netip.Prefix, bool) {
+	n := 1 << (lanBits - in.Bits())
+	base := in.Masked().Addr().As4()
+	for i, first := 0, intN(n); i < n; i++ {
+		var a [4]byte
+		binary.BigEndian.PutUint32(a[:], binary.BigEndian.Uint32(base[:])+uint32((first+i)%n)<<(32-lanBits))
+		p := netip.PrefixFrom(netip.AddrFrom4(a), lanBits)
+		if !slices.ContainsFunc(used, p.Overlaps) {
+			return p, true
+		}
+	}
+	return netip.Prefix{}, false
+}

@@ -1,0 +1,200 @@
+package docker
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+)
+
+// Leftovers returns the part of toll clean that removes what dead tolls made on the machine outside
+// of Docker.
+func Leftovers() dockerapi.Part { return dockerapi.Part{Machine: cleanMachine} }
+
+// cleanMachine removes what dead tolls made on the machine outside of Docker: rules, bridges of
+// Open vSwitch and devices with their mark, and what their journals name. still has the files of
+// journals that list what could not be removed.
+func cleanMachine(orphans []dockerapi.Orphan, dead func(mark string) bool) (removed []string, still map[string]bool, err error) {
+	ns, err := here()
+	if err != nil {
+		if slices.ContainsFunc(orphans, func(j dockerapi.Orphan) bool { return slices.ContainsFunc(j.Made, dockerapi.Entry.OfMachine) }) {
+			return nil, stillOf(orphans, dockerapi.Entry.OfMachine), err
+		}
+		return nil, nil, nil // without root, nothing was made here
+	}
+	defer ns.Close()
+	c := machineCleaner{ns: ns, dead: dead, still: map[string]bool{}}
+	for _, j := range orphans {
+		if slices.ContainsFunc(j.Made, inNamespace) {
+			elsewhere, err := j.Elsewhere()
+			if elsewhere {
+				err = fmt.Errorf("journal %q lists devices in another network namespace: run toll clean there", j.File)
+			}
+			if err != nil {
+				c.still[j.File] = true
+				c.errs = append(c.errs, err)
+				continue
+			}
+		}
+		c.here = append(c.here, j)
+	}
+	c.rules()
+	c.switches()
+	c.routes()
+	c.links()
+	return c.removed, c.still, errors.Join(c.errs...)
+}
+
+// inNamespace reports whether the thing ends with its network namespace.
+func inNamespace(e dockerapi.Entry) bool {
+	return e.Kind == dockerapi.Link || e.Kind == dockerapi.Rule || e.Kind == dockerapi.Route
+}
+
+func stillOf(orphans []dockerapi.Orphan, of func(dockerapi.Entry) bool) map[string]bool {
+	still := map[string]bool{}
+	for _, j := range orphans {
+		if slices.ContainsFunc(j.Made, of) {
+			still[j.File] = true
+		}
+	}
+	return still
+}
+
+// machineCleaner collects the results of cleaning.
+type machineCleaner struct {
+	ns      *netns.NS
+	dead    func(mark string) bool
+	here    []dockerapi.Orphan
+	removed []string
+	still   map[string]bool
+	errs    []error
+}
+
+// names returns what the journals name of a kind.
+func (c *machineCleaner) names(kind dockerapi.Kind) (out []string) {
+	for _, j := range c.here {
+		for _, e := range j.Made {
+			if e.Kind == kind {
+				out = append(out, e.Name)
+			}
+		}
+	}
+	return out
+}
+
+// failed records an error; the journals with that kind are kept. It ignores the error if no journal
+// has the kind: what a user may not read is not theirs.
+func (c *machineCleaner) failed(kind dockerapi.Kind, err error) {
+	of := func(e dockerapi.Entry) bool { return e.Kind == kind }
+	stay := stillOf(c.here, of)
+	if len(stay) == 0 {
+		return
+	}
+	for file := range stay {
+		c.still[file] = true
+	}
+	c.errs = append(c.errs, err)
+}
+
+func (c *machineCleaner) rules() {
+	ran := 0
+	var last error
+	for _, p := range savers {
+		rules, err := save(p, "") // naming a table would create it
+		if err != nil {
+			last = err
+			continue
+		}
+		ran++
+		if !slices.ContainsFunc(rules, func(r rule) bool { return c.dead(r.mark()) }) {
+			continue
+		}
+		n, err := removeRules(c.ns, p, func(r rule) bool { return c.dead(r.mark()) })
+		for range n {
+			c.removed = append(c.removed, string(dockerapi.Rule)+" of "+userChain)
+		}
+		if err != nil {
+			c.errs = append(c.errs, err)
+			c.failed(dockerapi.Rule, nil)
+		}
+	}
+	if ran == 0 {
+		c.failed(dockerapi.Rule, last)
+	}
+}
+
+func (c *machineCleaner) switches() {
+	left, err := leftSwitches(c.dead)
+	if err != nil {
+		c.failed(dockerapi.Switch, err)
+		return
+	}
+	for _, name := range left {
+		if err := removeSwitch(name); err != nil {
+			c.errs = append(c.errs, err)
+			c.failed(dockerapi.Switch, nil)
+			continue
+		}
+		c.removed = append(c.removed, "bridge "+name+" of Open vSwitch")
+	}
+}
+
+// routes removes the routes that journals name and that have toll's mark.
+func (c *machineCleaner) routes() {
+	for _, name := range c.names(dockerapi.Route) {
+		to, via, ok := dockerapi.ParseRoute(name)
+		if !ok {
+			continue
+		}
+		var was bool
+		if err := c.ns.Do(func() (err error) { was, err = link.Lift(to, via); return err }); err != nil {
+			c.failed(dockerapi.Route, err)
+		}
+		if was {
+			c.removed = append(c.removed, string(dockerapi.Route)+" "+name)
+		}
+	}
+}
+
+// links removes devices last: the switches use them. A device that a journal names may have no mark
+// yet.
+func (c *machineCleaner) links() {
+	var aliases map[string]string
+	var all []string
+	err := c.ns.Do(func() (err error) {
+		if aliases, err = link.Aliases(); err == nil {
+			all, err = link.Names()
+		}
+		return err
+	})
+	if err != nil {
+		c.failed(dockerapi.Link, err)
+		return
+	}
+	named := c.names(dockerapi.Link)
+	for _, name := range all {
+		mark := markOf(aliases[name])
+		unmarked := mark == "" && slices.Contains(named, name) && ownName.MatchString(name)
+		if !isOurName(name) || !c.dead(mark) && !unmarked {
+			continue
+		}
+		if err := c.ns.Do(func() error { return link.Remove(name) }); err != nil {
+			c.errs = append(c.errs, err)
+			c.failed(dockerapi.Link, nil)
+			continue
+		}
+		c.removed = append(c.removed, string(dockerapi.Link)+" "+name)
+	}
+}
+
+// ownName matches the names of toll's devices. A journal's entry for an unmarked device is not
+// trusted with any other name.
+var ownName = regexp.MustCompile(`^` + deviceName + `[0-9a-f]{8}$`)
+
+// isOurName reports whether toll may have named the device.
+func isOurName(name string) bool { return strings.HasPrefix(name, deviceName) }

@@ -1,0 +1,202 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// aJournal writes a journal that a run left at this environment's daemon. where replaces the name
+// of the network namespace, and may contain parts of it; "" keeps it.
+func aJournal(t *testing.T, dir, mark, where string, made []dockerapi.Entry) (file string) {
+	t.Helper()
+	j, err := dockerapi.NewJournal(dir, dockerapi.NewID(), mark, os.Getenv("DOCKER_HOST"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range made {
+		if err := j.Add(e.Kind, e.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if where != "" {
+		text, err := os.ReadFile(j.File())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = regexp.MustCompile(`(?m)^namespace (.*)$`).ReplaceAll(text, []byte("namespace "+where))
+		if err := os.WriteFile(j.File(), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return j.File()
+}
+
+// cleaned runs toll clean's part that is about this backend.
+func cleaned(dir string) (removed []string, err error) {
+	return (&dockerapi.Clean{StateDir: dir, Parts: []dockerapi.Part{Leftovers()}}).Run(context.Background())
+}
+
+// Clean removes from the machine what has the mark of a dead toll, whether a
+// journal tells of it or not, and what only a journal tells of; nothing else,
+// whatever it is called, and nothing of a toll that lives.
+func TestBesideCleansTheMachine(t *testing.T) {
+	daemon(t)
+	before := truth(t)
+	gone := owner.Mark() + "9" // of another start of this PID
+	if owner.Judge(gone) != owner.Gone {
+		t.Fatalf("%s is not gone", gone)
+	}
+	sh(t, `for d in marked 00000001 alive 00000002; do ip link add toll$d type bridge; done; ip link add users type bridge
+ip link set tollmarked alias `+tagOf(gone)+`; ip link set tollalive alias `+tagOf(owner.Mark())+`; ip link set users alias `+tagOf(gone)+`
+iptables -I DOCKER-USER -i tollmarked -m comment --comment `+tagOf(gone)+` -j ACCEPT
+iptables -I DOCKER-USER -i tollalive -m comment --comment `+tagOf(owner.Mark())+` -j ACCEPT
+ovs-vsctl --no-syslog add-br tollovs1 -- set bridge tollovs1 datapath_type=netdev 'external_ids:"`+dockerapi.RunLabel+`"="`+gone+`"' \
+  -- add-br tollovs2 -- set bridge tollovs2 datapath_type=netdev 'external_ids:"`+dockerapi.RunLabel+`"="`+owner.Mark()+`"'`)
+	dir := t.TempDir()
+	aJournal(t, dir, gone, "", []dockerapi.Entry{{Kind: dockerapi.Link, Name: "toll00000001"}, {Kind: dockerapi.Link, Name: "tollalive"}, {Kind: dockerapi.Link, Name: "users"},
+		{Kind: dockerapi.Link, Name: "toll00000003"}, {Kind: dockerapi.Rule, Name: "iptables tollmarked"}})
+	aJournal(t, dir, gone, "an earlier boot ${1}", []dockerapi.Entry{{Kind: dockerapi.Link, Name: "toll00000002"}})
+	removed, err := cleaned(dir)
+	if err != nil {
+		t.Error(err)
+	}
+	slices.Sort(removed)
+	want := []string{"bridge tollovs1 of Open vSwitch", "link toll00000001", "link toll00000002", "link tollmarked", "rule of DOCKER-USER"}
+	if diff := cmp.Diff(want, removed); diff != "" {
+		t.Errorf("-want +removed:\n%s", diff)
+	}
+	if left, _ := filepath.Glob(dir + "/*"); len(left) > 0 {
+		t.Errorf("journals are left: %v", left)
+	}
+	sh(t, "ip link del tollalive && ip link del users && ovs-vsctl --no-syslog del-br tollovs2 && iptables -D DOCKER-USER -i tollalive -m comment --comment "+tagOf(owner.Mark())+" -j ACCEPT")
+	sameTruth(t, "after clean", before)
+}
+
+// What a journal tells of another network namespace is not looked for in this
+// one, and the journal stays.
+func TestBesideCleansNoOtherNamespace(t *testing.T) {
+	daemon(t)
+	dir := t.TempDir()
+	file := aJournal(t, dir, owner.Mark()+"9", "${1}1", []dockerapi.Entry{{Kind: dockerapi.Link, Name: "lo"}})
+	removed, err := cleaned(dir)
+	if err == nil || !strings.Contains(err.Error(), "another network namespace") || len(removed) > 0 {
+		t.Errorf("removed %v, %v", removed, err)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Error("the journal is gone")
+	}
+}
+
+// Whatever a journal names, nothing of a user's is removed for it, here or at another
+// daemon.
+func TestBesideCleansOnlyOurs(t *testing.T) {
+	daemon(t)
+	aUsers(t)
+	before := truth(t)
+	dir := t.TempDir()
+	aJournal(t, dir, owner.Mark()+"9", "", []dockerapi.Entry{{Kind: dockerapi.Image, Name: "users:1"}, {Kind: dockerapi.Network, Name: "users"},
+		{Kind: dockerapi.Container, Name: "users"}, {Kind: dockerapi.Link, Name: "tollusers"}, {Kind: dockerapi.Link, Name: "lo"},
+		{Kind: dockerapi.Switch, Name: "tollovs"}, {Kind: dockerapi.Rule, Name: "iptables tollusers"}})
+	removed, err := cleaned(dir)
+	if err != nil || len(removed) > 0 {
+		t.Errorf("removed %q, %v", removed, err)
+	}
+	sameTruth(t, "after clean", before)
+}
+
+// What the machine lacks is refused by name, before anything is made.
+func TestBesideRefuses(t *testing.T) {
+	daemon(t)
+	if inSwarm() {
+		t.Skip("the daemon is a swarm's")
+	}
+	b := &Docker{Parent: "card0"}
+	for _, c := range []struct {
+		name string
+		mode mode.Name
+		has  func(t *testing.T)
+		want string
+		hint string
+	}{
+		{name: "no-swarm", mode: mode.Overlay, want: "in none", hint: "docker swarm init"},
+		{name: "no-reflection", mode: mode.MacvlanVEPA, want: "does not send frames back", hint: "hairpin on"},
+		{name: "no-switch", mode: mode.OVS, has: func(t *testing.T) { t.Setenv("OVS_RUNDIR", t.TempDir()) },
+			want: "does not run on this machine", hint: "systemctl start openvswitch-switch"},
+		{name: "no-programs", mode: mode.OVS, has: hidePrograms, want: "is not installed", hint: "apt-get install"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if b.engine != nil {
+				b.engine.tries = nil // or it would remember
+			}
+			spec := path.Spec{Mode: c.mode, From: mode.FromContainer, To: mode.ToContainer}
+			if c.has != nil {
+				c.has(t)
+			}
+			err := b.Check(context.Background(), spec)
+			var u *path.UnsupportedError
+			if !errors.As(err, &u) || !strings.Contains(u.Missing, c.want) || !strings.Contains(u.Remedy, c.hint) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Where rules drop what crosses bridges and there is no chain for an exception, a
+// bridge that is not Docker's is refused.
+func TestBesideRefusesWithoutAChain(t *testing.T) {
+	daemon(t)
+	b := &Docker{}
+	e, err := b.connect(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if saver, err := e.userRules(); saver == "" || err != nil {
+		t.Errorf("with the chain: %q, %v", saver, err)
+	}
+	sh(t, "iptables -E DOCKER-USER hidden") // which dockerd would make again at the next occasion
+	_, err = e.userRules()
+	sh(t, "iptables -E hidden DOCKER-USER")
+	if u := new(path.UnsupportedError); !errors.As(err, &u) || !strings.Contains(u.Missing, "no chain DOCKER-USER") {
+		t.Errorf("without it: %v", err)
+	}
+	sh(t, "iptables -E DOCKER-USER hidden; iptables -P FORWARD ACCEPT")
+	saver, err := e.userRules()
+	sh(t, "iptables -E hidden DOCKER-USER; iptables -P FORWARD DROP")
+	if saver != "" || err != nil {
+		t.Errorf("where nothing is dropped: %q, %v", saver, err)
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// hidePrograms makes Open vSwitch look as if it were not installed.
+func hidePrograms(t *testing.T) {
+	t.Helper()
+	file, err := exec.LookPath("ovs-appctl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, "mount --bind /dev/null "+file)
+	t.Cleanup(func() { sh(t, "umount "+file) })
+}

@@ -1,0 +1,312 @@
+package docker
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// ownRules records that the rules are the daemon's, whatever it writes.
+func (s *site) ownRules() { s.path.Facts["rules"] = s.engine.Version() + "'s own" }
+
+// native runs servers as processes of the machine, which has Docker's rules.
+func (s *site) native() error {
+	s.ownRules()
+	if s.engine.rootless {
+		s.path.Facts["rules"] = "none of Docker's, which is rootless"
+	}
+	return s.onMachine(func(int) path.Place { return s.machine() })
+}
+
+// host runs servers in containers with the machine's network.
+func (s *site) host() error {
+	s.ownRules()
+	if err := s.addServers(func(int) (wanted, error) { return wanted{network: "host"}, nil }); err != nil {
+		return err
+	}
+	s.path.Servers, s.Dial = nil, nil // they are dialled differently
+	return s.onMachine(func(i int) path.Place { return s.Servers[i].Place() })
+}
+
+// onMachine places servers in the machine's own namespace, where each needs a port of its own, and
+// the clients, and lists the hops.
+func (s *site) onMachine(server func(i int) path.Place) (err error) {
+	n, _ := s.path.Spec.Count()
+	for i := range n {
+		anywhere, dial := anyAddr, loopback
+		if s.path.Spec.To.Six() {
+			anywhere, dial = netip.IPv6Unspecified(), loopback6
+		}
+		if r := s.engine.docker.Remote; r != nil {
+			dial = r.at(s.path.Spec.To.Six())
+		}
+		port, err := s.freePort(anywhere)
+		if err != nil {
+			return err
+		}
+		s.Listen(server(i), port, netip.AddrPortFrom(dial, port))
+	}
+	if s.path.Spec.Second {
+		if s.path.Second, err = s.freePort(anyAddr); err != nil {
+			return err
+		}
+	}
+	if r := s.engine.docker.Remote; r != nil {
+		s.path.Hops, err = s.placeRemote(r, nil)
+		return err
+	}
+	s.path.Hops = []path.Hop{local.LoopbackHop(s.engine.ns, thisMachine)}
+	if s.path.Spec.From == mode.FromHost {
+		s.PlaceClients(s.machine())
+		return nil
+	}
+	return s.addClients(func(int) wanted { return wanted{network: "host"} })
+}
+
+// addUserNetwork makes the user-defined bridge network of the path.
+func (s *site) addUserNetwork(options map[string]string) (err error) {
+	s.userNetwork()
+	s.network, err = s.addNetwork("bridge", options)
+	return err
+}
+
+// userNetwork records which network the path has.
+func (s *site) userNetwork() {
+	s.ownRules()
+	s.path.Facts["network"] = "a user-defined bridge network of toll's, as by docker network create"
+	if s.dual() {
+		s.path.Facts["network"] += " --ipv6"
+	}
+}
+
+// useDefaultNetwork uses the default network for the path.
+func (s *site) useDefaultNetwork() (err error) {
+	s.ownRules()
+	if s.network, err = s.engine.network(s.ctx, defaultNetwork); err != nil {
+		return err
+	}
+	s.path.Facts["network"] = "Docker's default bridge network (" + s.network.bridge + ")"
+	return nil
+}
+
+// shared runs two containers in one network namespace, like a pod; each server has its clients with
+// it.
+func (s *site) shared() error {
+	if err := s.addUserNetwork(nil); err != nil {
+		return err
+	}
+	if err := s.addServers(s.plain); err != nil {
+		return err
+	}
+	for i, b := range s.Servers {
+		s.Dial[i] = netip.AddrPortFrom(loopback, serverPort)
+		if s.path.Spec.To.Six() {
+			s.Dial[i] = netip.AddrPortFrom(loopback6, serverPort)
+		}
+		s.path.Guards = append(s.path.Guards, local.Unused(b.Hop(true)))
+		h := b.loopbackHop()
+		h.Clients = s.path.Spec.TalkTo(i)
+		s.path.Hops = append(s.path.Hops, h)
+	}
+	return s.addClients(func(i int) wanted { return wanted{network: "container:" + s.Servers[i%len(s.Servers)].id} })
+}
+
+// plain describes a container on the path's network.
+func (s *site) plain(int) (wanted, error) { return wanted{network: s.network.name}, nil }
+
+// plainClients makes the clients' containers on the servers' network.
+func (s *site) plainClients() error {
+	if err := s.addClients(func(int) wanted { return wanted{network: s.network.name} }); err != nil {
+		return err
+	}
+	return s.findPorts(s.Clients)
+}
+
+// addressed returns an error unless Docker gave the containers their addresses.
+func (s *site) addressed(boxes []*box) error {
+	for _, b := range boxes {
+		if !b.addr.Is4() {
+			return fmt.Errorf("%s: %w", b.what, errNoAddress)
+		}
+		if s.dual() && !b.addr6.IsValid() {
+			return fmt.Errorf("%s: Docker gave the container no IPv6 address", b.what)
+		}
+	}
+	return nil
+}
+
+func (s *site) findPorts(boxes []*box) error {
+	if err := s.addressed(boxes); err != nil {
+		return err
+	}
+	for _, b := range boxes {
+		if err := s.findPort(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bridge makes containers on a user-defined bridge, dialled by their addresses.
+func (s *site) bridge() error {
+	if err := s.addUserNetwork(nil); err != nil {
+		return err
+	}
+	if err := s.onBridge(); err != nil {
+		return err
+	}
+	if err := s.noMasquerade(); err != nil || s.path.Spec.From == mode.FromHost {
+		return err
+	}
+	// Switched, not routed: the machine's own stack sees nothing of it.
+	s.path.Guards = append(s.path.Guards, local.Unused(s.bridgeHop(s.network, true)))
+	return nil
+}
+
+// bridgeDefault is bridge on the default network. Other containers may be on it, so its bridge is
+// no guard.
+func (s *site) bridgeDefault() error {
+	if err := s.useDefaultNetwork(); err != nil {
+		return err
+	}
+	return s.onBridge()
+}
+
+// onBridge makes containers on the path's network, which is a bridge.
+func (s *site) onBridge() error {
+	if err := s.addServers(s.plain); err != nil {
+		return err
+	}
+	if err := s.findPorts(s.Servers); err != nil {
+		return err
+	}
+	p := s.path
+	if p.Spec.From == mode.FromHost {
+		s.PlaceClients(s.machine())
+		p.Hops = append([]path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops()...)
+		return nil
+	}
+	if err := s.plainClients(); err != nil {
+		return err
+	}
+	p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.switchedHop(s.network)}, s.ServerHops())
+	return nil
+}
+
+// noMasquerade makes the rule for what leaves the path's network a guard.
+func (s *site) noMasquerade() error {
+	subnet := s.network.subnet
+	if s.dual() {
+		subnet = s.network.subnet6
+	}
+	return s.guardRule(mode.HopSNAT, "nat", "POSTROUTING", "-s "+subnet.String(), "! -o "+s.network.bridge, "-j MASQUERADE")
+}
+
+// routed makes a network with gateway_mode_ipv4=routed and a published container port: no NAT.
+func (s *site) routed() error {
+	options := map[string]string{routedOption: "routed"}
+	if s.dual() {
+		options[routed6Option] = "routed"
+	}
+	r := s.engine.docker.Remote
+	var err error
+	if r != nil {
+		err = s.routedFrom(r, options)
+	} else {
+		err = s.addUserNetwork(options)
+	}
+	if err != nil {
+		return err
+	}
+	err = s.addServers(func(int) (wanted, error) {
+		o := wanted{network: s.network.name, publish: []bound{{container: serverPort}}}
+		if s.path.Spec.Second {
+			o.publish = append(o.publish, bound{container: secondPort})
+		}
+		return o, nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.findPorts(s.Servers); err != nil {
+		return err
+	}
+	if err := s.noMasquerade(); err != nil {
+		return err
+	}
+	last := append([]path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops()...)
+	if r != nil {
+		before, err := s.placeRemote(r, nil)
+		s.path.Hops = append(before, last...)
+		return err
+	}
+	if s.path.Spec.From == mode.FromHost {
+		s.PlaceClients(s.machine())
+		s.path.Hops = last
+		return nil
+	}
+	second, err := s.addNetwork("bridge", options)
+	if err != nil {
+		return err
+	}
+	if err := s.addClients(func(int) wanted { return wanted{network: second.name} }); err != nil {
+		return err
+	}
+	if err := s.findPorts(s.Clients); err != nil {
+		return err
+	}
+	s.path.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(second, false)}, last)
+	return nil
+}
+
+const routedOption = "com.docker.network.bridge.gateway_mode_ipv4"
+
+// linked makes containers started with `--link server:db` on the default network of a daemon with
+// "icc": false.
+func (s *site) linked() error {
+	if err := s.useDefaultNetwork(); err != nil {
+		return err
+	}
+	err := s.addServers(func(int) (wanted, error) {
+		o := wanted{network: defaultNetwork, expose: []uint16{serverPort}}
+		if s.path.Spec.Second {
+			o.expose = append(o.expose, secondPort)
+		}
+		return o, nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.addClients(func(i int) wanted {
+		return wanted{network: defaultNetwork, links: []string{s.Servers[i%len(s.Servers)].id + ":db"}}
+	}); err != nil {
+		return err
+	}
+	if err := s.findPorts(slices.Concat(s.Servers, s.Clients)); err != nil {
+		return err
+	}
+	var rules []path.Hop
+	for i, c := range s.Clients {
+		server := s.Servers[i%len(s.Servers)]
+		h, err := s.portRule(mode.HopAccept, "filter", "DOCKER", serverPort, secondPort, func(port uint16) []string {
+			return []string{"-s " + c.addr.String() + "/32", "-d " + server.addr.String() + "/32", s.dport(port), "-j ACCEPT"}
+		})
+		if err != nil {
+			return err
+		}
+		h.Clients = s.path.Spec.Alone(i)
+		rules = append(rules, h)
+	}
+	s.path.Hops = slices.Concat(s.ClientHops(), rules, []path.Hop{s.switchedHop(s.network)}, s.ServerHops())
+	return nil
+}
+
+// defaultNetwork is the network of containers that ask for none.
+const defaultNetwork = "bridge"
+
+// dport returns the words of a rule that match a port.
+func (s *site) dport(n uint16) string { return fmt.Sprintf("--dport %d", n) }

@@ -1,0 +1,107 @@
+package docker
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// bridgesTable is the table of Docker Engine 29 with "firewall-backend": "nftables".
+const bridgesTable = "docker-bridges"
+
+// native reports whether the engine writes nf_tables itself. Engines with an API before 1.49 do
+// not, and do not report it.
+func (e *engine) native() bool {
+	return e.Info.FirewallBackend != nil && strings.HasPrefix(e.Info.FirewallBackend.Driver, "nftables") // or nftables+firewalld
+}
+
+// nativeHop is ruleHop for an engine that writes nf_tables: it finds the rule there that equals the
+// words for iptables' table.
+func (s *site) nativeHop(kind mode.HopKind, expect path.Expect, table string, words ...string) (path.Hop, error) {
+	said := strings.Join(words, " ")
+	want := firewall.ParseRule(strings.Fields(said))
+	var rules []nft.Counted
+	family, of := nft.IPv4, ""
+	if s.six() {
+		family, of = nft.IPv6, "ip6 "
+	}
+	err := s.engine.ns.Do(func() (err error) { rules, err = nft.ReadTable(family, bridgesTable); return err })
+	if err != nil {
+		return path.Hop{}, err
+	}
+	first, ok := findNative(rules, table, want)
+	if !ok {
+		return path.Hop{}, fmt.Errorf("find Docker's rule %s %s: %w", bridgesTable, said, errNoRule)
+	}
+	var t tally
+	return path.Hop{Kind: kind, Name: of + strings.Join([]string{bridgesTable, first.Chain, said}, " "), Where: thisMachine, Expect: expect,
+		Read: func() (sample.Counters, error) {
+			var rules []nft.Counted
+			err := s.engine.ns.Do(func() (err error) { rules, err = nft.ReadChain(family, bridgesTable, first.Chain); return err })
+			if err != nil {
+				return sample.Counters{}, err
+			}
+			now, ok := findNative(rules, table, want)
+			if !ok {
+				return sample.Counters{}, errNoRule
+			}
+			return sample.Counters{Hits: t.add(now)}, nil
+		}}, nil
+}
+
+// nativeRules6 returns errNoRule if the engine has no table for IPv6.
+func (e *engine) nativeRules6() error {
+	var rules []nft.Counted
+	err := e.ns.Do(func() (err error) { rules, err = nft.ReadTable(nft.IPv6, bridgesTable); return err })
+	if err == nil && len(rules) == 0 {
+		return errNoRule
+	}
+	return err
+}
+
+// tally adds up a rule's counts. dockerd rewrites a chain for each container that comes or goes,
+// and its rules count from zero: what they counted since they were last read is lost. So a rule is
+// identified by its content, not its handle. A path may then be witnessed too little, never too
+// much; a guard may miss a hit, but then the path's own hops lack those bytes.
+type tally struct {
+	handle    uint64
+	last, sum uint64 // of this writing; of earlier ones
+}
+
+func (t *tally) add(r nft.Counted) uint64 {
+	if r.Handle != t.handle {
+		t.sum += t.last
+	}
+	t.handle, t.last = r.Handle, r.Packets
+	return t.sum + t.last
+}
+
+// findNative finds the rule with a counter and the wanted content in a chain of that kind.
+func findNative(rules []nft.Counted, table string, want firewall.Rule) (nft.Counted, bool) {
+	for _, r := range rules {
+		if r.Counts && strings.HasPrefix(r.Chain, table+"-") && r.Rule.Unread == "" && implied(r).Has(want) {
+			return r, true
+		}
+	}
+	return nft.Counted{}, false
+}
+
+// implied adds to a rule of a network's own chain what sent the packet there: a map of verdicts by
+// device (nftabler/network.go names the chains).
+func implied(r nft.Counted) firewall.Rule {
+	way, bridge, ok := strings.Cut(r.Chain, "__")
+	out := r.Rule
+	switch {
+	case !ok:
+	case strings.HasSuffix(way, "-in") && out.Out.Name == "":
+		out.Out = firewall.Device{Name: bridge}
+	case strings.HasSuffix(way, "-out") && out.In.Name == "":
+		out.In = firewall.Device{Name: bridge}
+	}
+	return out
+}

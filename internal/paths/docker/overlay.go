@@ -1,0 +1,160 @@
+package docker
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/moby/moby/api/types/swarm"
+	"github.com/prometheus/procfs"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// Names in an overlay network's namespace (libnetwork/drivers/overlay, from Docker Engine 20.10 to
+// 28.5).
+const (
+	overlayBridge = "br0"
+	overlayWhere  = "overlay on " + thisMachine
+)
+
+// overlay makes plain containers on an attachable overlay network of the swarm. Its bridge and the
+// outer ends of the containers' pairs are in a namespace of dockerd's, which no API names.
+func (s *site) overlay() error {
+	s.ownRules()
+	s.path.Facts["network"] = "an attachable overlay network of the swarm"
+	n, err := s.addNetwork("overlay", nil)
+	if err != nil {
+		return err
+	}
+	n.bridge, n.where = overlayBridge, overlayWhere
+	s.network = n
+	var ns *netns.NS
+	s.attach = func(b *box) error {
+		if ns == nil { // it is created with the first container
+			if ns, err = s.enterOverlay(n.id); err != nil {
+				return err
+			}
+		}
+		b.portNS = ns
+		// The container is on docker_gwbridge, too.
+		if b.device, err = deviceOf(b); err != nil {
+			return err
+		}
+		return s.findPort(b)
+	}
+	if err := s.addServers(s.plain); err != nil {
+		return err
+	}
+	if err := s.addClients(func(int) wanted { return wanted{network: n.name} }); err != nil {
+		return err
+	}
+	s.path.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.switchedHop(n)}, s.ServerHops())
+	return s.guardTunnel(ns)
+}
+
+// enterOverlay enters the namespace of an overlay network.
+func (s *site) enterOverlay(id string) (*netns.NS, error) {
+	file, err := overlayFile(id)
+	if err != nil {
+		return nil, err
+	}
+	ns, err := netns.Join(file)
+	if err != nil {
+		return nil, err
+	}
+	s.path.Undo.Push("leave the overlay network", ns.Close)
+	return ns, nil
+}
+
+// overlayFile returns the file of an overlay network's namespace, as this process sees it: a mount
+// of the dockerd that is in this network namespace.
+func overlayFile(id string) (string, error) {
+	const length = 12 // libnetwork's names: how often the network was started here, and its id
+	name := ("1-" + id)[:min(length, len(id)+2)]
+	own, err := netns.ID(os.Getpid())
+	if err != nil {
+		return "", err
+	}
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return "", fmt.Errorf("look for dockerd: %w", err)
+	}
+	for _, p := range all {
+		if comm, err := p.Comm(); err != nil || comm != "dockerd" {
+			continue
+		}
+		if its, err := netns.ID(p.PID); err != nil || its != own { // another machine's, in a test
+			continue
+		}
+		mounts, err := procfs.GetProcMounts(p.PID)
+		if err != nil {
+			continue // it ended
+		}
+		for _, m := range mounts {
+			if m.FSType == "nsfs" && strings.HasSuffix(m.MountPoint, "/netns/"+name) {
+				return filepath.Join("/proc", strconv.Itoa(p.PID), "root", m.MountPoint), nil
+			}
+		}
+	}
+	return "", &path.UnsupportedError{Missing: "the overlay network's namespace (" + name + ") is not among the mounts of a dockerd that toll sees",
+		Remedy: "run toll outside containers; --on lab needs none"}
+}
+
+// deviceOf returns the container's device that has its address.
+func deviceOf(b *box) (name string, err error) {
+	err = b.ns.Do(func() error {
+		names, err := link.Names()
+		if err != nil {
+			return err
+		}
+		for _, n := range names {
+			if ok, err := link.HasAddr(n, b.addr); err != nil || ok {
+				name = n
+				return err
+			}
+		}
+		return errNoAddress
+	})
+	return name, err
+}
+
+// guardTunnel makes the network's tunnel to other machines a guard.
+func (s *site) guardTunnel(ns *netns.NS) error {
+	return ns.Do(func() error {
+		names, err := link.Names()
+		if err != nil {
+			return err
+		}
+		for _, n := range names {
+			info, err := link.Describe(n)
+			if err != nil {
+				return err
+			}
+			if info.Kind == "vxlan" {
+				s.path.Guards = append(s.path.Guards, local.Unused(path.Hop{Kind: mode.HopVXLAN, Name: n, Where: overlayWhere, Read: local.Device(ns, n, true)}))
+				return nil
+			}
+		}
+		return fmt.Errorf("the overlay network has no VXLAN device, but %v", names)
+	})
+}
+
+// checkSwarm returns an error unless the daemon may make overlay networks.
+func (e *engine) checkSwarm() error {
+	switch {
+	case e.Info.Swarm.LocalNodeState != swarm.LocalNodeStateActive:
+		return &path.UnsupportedError{Missing: "overlay networks need a swarm, and this Docker is in none", Remedy: "docker swarm init, or --on lab"}
+	case !e.Info.Swarm.ControlAvailable:
+		return &path.UnsupportedError{Missing: "this Docker is a worker of its swarm, and only managers make networks",
+			Remedy: "docker node promote, on a manager; or --on lab"}
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package docker
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// subInterfaces makes containers with macvlan or ipvlan devices on the chosen card, which talk to
+// each other on it.
+func (s *site) subInterfaces() error {
+	driver, kind := driverOf(s.path.Spec.Mode)
+	s.path.Facts["parent"] = s.engine.docker.Parent
+	s.path.Facts["network"] = "a user-defined " + driver + " network of toll's, as by docker network create"
+	if s.dual() {
+		s.path.Facts["network"] += " --ipv6"
+	}
+	n, err := s.onParent(driver, map[string]string{"parent": s.engine.docker.Parent, driver + "_mode": kind})
+	if err != nil {
+		return err
+	}
+	s.network, s.kind = n, mode.HopKind(driver)
+	if err := s.addServers(s.plain); err != nil {
+		return err
+	}
+	if r := s.engine.docker.Remote; r != nil {
+		before, err := s.placeRemote(r, &Segment{Driver: driver, Kind: kind, Subnet: n.subnet, Client: opposite(n.subnet, s.Dial[0].Addr())})
+		if err != nil {
+			return err
+		}
+		s.path.Hops = slices.Concat(before, s.ServerHops())
+		return nil
+	}
+	if err := s.addClients(func(int) wanted { return wanted{network: n.name} }); err != nil {
+		return err
+	}
+	if err := s.addressed(slices.Concat(s.Servers, s.Clients)); err != nil {
+		return err
+	}
+	var between []path.Hop
+	if s.path.Spec.Mode == mode.MacvlanVEPA {
+		s.path.Facts["switch"] = "the one behind " + s.engine.docker.Parent + " reflects frames"
+		between = []path.Hop{s.reflectedHop()}
+	}
+	s.path.Hops = slices.Concat(s.ClientHops(), between, s.ServerHops())
+	return nil
+}
+
+// onParent returns the network of the chosen card. Docker allows only one for each card: paths
+// share it until the last one is closed.
+func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, error) {
+	e := s.engine
+	e.sharing.Lock()
+	defer e.sharing.Unlock()
+	name := driver + "-" + options[driver+"_mode"]
+	if e.shared == nil {
+		e.shared = map[string]*sharedNet{}
+	}
+	n := e.shared[name]
+	if n == nil {
+		for other := range e.shared { // the kernel does not mix the drivers, either
+			return nil, &path.UnsupportedError{Missing: fmt.Sprintf("Docker lets card %s have one network at a time, and %s has it", e.docker.Parent, other),
+				Remedy: "compare the modes of one card in runs of their own"}
+		}
+		n = &sharedNet{}
+		var subnet netip.Prefix
+		if e.docker.Remote != nil { // its machine's Docker has other networks
+			var err error
+			if subnet, err = s.freeSubnet(); err != nil {
+				return nil, err
+			}
+		}
+		made, err := s.makeNetwork(&n.end, driver, options, subnet, e.wants6(s.path.Spec.Mode))
+		if err != nil {
+			return nil, errors.Join(err, n.end.Undo())
+		}
+		n.network = made
+		e.shared[name] = n
+	}
+	n.paths++
+	s.path.Undo.Push("leave the network of card "+e.docker.Parent, func() error {
+		e.sharing.Lock()
+		defer e.sharing.Unlock()
+		if n.paths--; n.paths > 0 {
+			return nil
+		}
+		delete(e.shared, name)
+		return n.end.Undo()
+	})
+	return n.network, nil
+}
+
+// opposite returns an address in the upper half of a network, for one in the lower half, from which
+// Docker assigns.
+func opposite(in netip.Prefix, a netip.Addr) netip.Addr {
+	b := a.As4()
+	half := uint32(1) << (31 - in.Bits())
+	binary.BigEndian.PutUint32(b[:], binary.BigEndian.Uint32(b[:])|half)
+	return netip.AddrFrom4(b)
+}
+
+// sharedNet is a network that several paths use.
+type sharedNet struct {
+	network *bridgeNet
+	paths   int
+	end     undo.Stack
+}
+
+// driverOf returns Docker's driver and its mode for a mode, from the mode's name.
+func driverOf(m mode.Name) (driver, kind string) {
+	driver, kind, _ = strings.Cut(string(m), "-")
+	return driver, kind
+}

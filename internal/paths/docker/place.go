@@ -1,0 +1,181 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/client"
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+)
+
+// asked bounds the daemon's answer about a process.
+const asked = 5 * time.Second
+
+// errGone means that a container no longer exists.
+var errGone = errors.New("the container is gone: it was removed, or the Docker daemon was restarted")
+
+// hostPlace starts processes of this machine, outside every container.
+type hostPlace struct {
+	name string
+	ns   *netns.NS // for its processes
+}
+
+var _ path.Place = (*hostPlace)(nil)
+
+func (m *hostPlace) Name() string { return m.name }
+
+// Start starts toll itself, as a child of this process.
+func (m *hostPlace) Start(c path.Command) (*path.Process, error) {
+	return local.StartSelf(m.ns, m.name, c)
+}
+
+// contained starts processes in a container.
+type contained struct{ *box }
+
+var _ path.Place = contained{}
+
+func (p contained) Name() string { return p.what }
+
+// Start starts toll in the container as `docker exec` does. Programs of the machine, which are
+// started apart, are not in the container's image: they only get its network.
+func (p contained) Start(c path.Command) (*path.Process, error) {
+	if c.Apart {
+		return (&hostPlace{p.what, p.ns}).Start(c)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), asked)
+	defer cancel()
+	made, err := p.engine.API.ExecCreate(ctx, p.id, client.ExecCreateOptions{AttachStdin: true, AttachStdout: true, AttachStderr: true,
+		Env: c.Env, Cmd: append([]string{dockerapi.InImage}, c.Args...)})
+	if cerrdefs.IsNotFound(err) { // by its name in the path, and not by its ID: the same for all
+		err = errGone
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start in %s: %w", p.what, err)
+	}
+	conn, err := p.engine.API.ExecAttach(ctx, made.ID, client.ExecAttachOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("start in %s: %w", p.what, err)
+	}
+	out, w := io.Pipe()
+	r := &running{api: p.engine.API, id: made.ID, conn: conn.HijackedResponse, ended: make(chan struct{})}
+	go r.read(w)
+	return &path.Process{PID: r.pid(ctx), In: input{&r.conn}, Out: out, Wait: r.wait, Kill: r.kill}, nil
+}
+
+// running is a process that was started by exec.
+type running struct {
+	api   *client.Client
+	id    string
+	conn  client.HijackedResponse
+	said  local.Tail
+	ended chan struct{} // closed when its output has ended
+	cut   error         // the error of the output
+}
+
+// read separates the two outputs until they end.
+func (r *running) read(out *io.PipeWriter) {
+	defer close(r.ended)
+	_, r.cut = stdcopy.StdCopy(&lenient{w: out}, &r.said, r.conn.Reader)
+	_ = out.Close()
+}
+
+// pid waits until the daemon has started the process and returns its PID; 0 if the process ended
+// first or the daemon does not tell in time.
+func (r *running) pid(ctx context.Context) int {
+	const (
+		again  = 2 * time.Millisecond
+		moment = 500 * time.Millisecond
+	)
+	ctx, cancel := context.WithTimeout(ctx, moment)
+	defer cancel()
+	for {
+		got, err := r.api.ExecInspect(ctx, r.id, client.ExecInspectOptions{})
+		if err != nil || got.PID > 0 {
+			return got.PID
+		}
+		select {
+		case <-r.ended:
+			return 0
+		case <-ctx.Done():
+			return 0
+		case <-time.After(again):
+		}
+	}
+}
+
+// wait waits for the end of the output, at which the process ended or was cut off, and returns how.
+func (r *running) wait() error {
+	<-r.ended
+	defer r.conn.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), asked)
+	defer cancel()
+	for {
+		got, err := r.api.ExecInspect(ctx, r.id, client.ExecInspectOptions{})
+		switch {
+		case err != nil:
+			return r.said.Explain(fmt.Errorf("its exit status is unknown: %w", errors.Join(err, r.cut)))
+		case !got.Running && got.ExitCode == 0:
+			return nil
+		case !got.Running:
+			return r.said.Explain(fmt.Errorf("exit status %d", got.ExitCode))
+		}
+		const again = 2 * time.Millisecond
+		time.Sleep(again) // the output ends slightly before the process
+	}
+}
+
+// kill kills the process and ends its output. Docker has no call for it.
+func (r *running) kill() error {
+	ctx, cancel := context.WithTimeout(context.Background(), asked)
+	defer cancel()
+	defer r.conn.Close()
+	got, err := r.api.ExecInspect(ctx, r.id, client.ExecInspectOptions{})
+	if err != nil || !got.Running || got.PID <= 0 {
+		return nil //nolint:nilerr // the container or the daemon is gone, and the process with it
+	}
+	if err := unix.Kill(got.PID, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	return nil
+}
+
+// input is the process's standard input; closing it ends the process.
+type input struct{ conn *client.HijackedResponse }
+
+func (i input) Write(b []byte) (int, error) { return i.conn.Conn.Write(b) }
+func (i input) Close() error                { return i.conn.CloseWrite() }
+
+// lenient continues when its reader is gone, so the other output and the end are still read.
+type lenient struct {
+	w    io.Writer
+	deaf bool
+}
+
+func (l *lenient) Write(b []byte) (int, error) {
+	if !l.deaf {
+		_, err := l.w.Write(b)
+		l.deaf = err != nil
+	}
+	return len(b), nil
+}
+
+// Inner runs the part of the backend that args name: the first process of a container, which sleeps
+// until its input ends. ours is false if args name none.
+func Inner(args []string) (ours bool, err error) {
+	if len(args) == 0 || args[0] != dockerapi.PauseArg {
+		return false, nil
+	}
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return true, err
+}

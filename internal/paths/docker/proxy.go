@@ -1,0 +1,71 @@
+package docker
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+)
+
+// errNoProxy means that no docker-proxy serves a published port: the daemon's userland-proxy is
+// off.
+var errNoProxy = errors.New("no docker-proxy has the published port")
+
+// findProxy returns the PID of the docker-proxy that relays a port of the machine to a container,
+// by the arguments that dockerd gave it.
+func findProxy(proto string, host, to netip.AddrPort) (int, error) {
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return 0, err
+	}
+	want := []string{"-proto", proto, "-host-port", strconv.Itoa(int(host.Port())),
+		"-container-ip", to.Addr().String(), "-container-port", strconv.Itoa(int(to.Port()))}
+	for _, f := range files {
+		line, err := os.ReadFile(f)
+		if err != nil {
+			continue // it ended
+		}
+		args := strings.Split(string(line), "\x00")
+		if filepath.Base(args[0]) != "docker-proxy" || !hasPairs(args, want) {
+			continue
+		}
+		return strconv.Atoi(filepath.Base(filepath.Dir(f)))
+	}
+	return 0, errNoProxy
+}
+
+// hasPairs reports whether args has each flag with its value.
+func hasPairs(args, want []string) bool {
+	for i := 0; i < len(want); i += 2 {
+		at := slices.Index(args, want[i])
+		if at < 0 || at+1 >= len(args) || args[at+1] != want[i+1] {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *site) proto() string {
+	if s.path.Spec.UDP {
+		return "udp"
+	}
+	return "tcp"
+}
+
+// proxyHop returns the hop of a published port's docker-proxy: its sockets or, for UDP, what it
+// read and wrote.
+func (s *site) proxyHop(host, to netip.AddrPort) (path.Hop, error) {
+	pid, err := findProxy(s.proto(), host, to)
+	if err != nil {
+		return path.Hop{}, err
+	}
+	name := "docker-proxy" + local.ProxyVersion("/proc/"+strconv.Itoa(pid)+"/exe")
+	proxy := local.Proxy{Space: s.engine.ns, PID: pid, Listens: host.Port(), Target: to}
+	return local.ProxyHop(s.path, proxy, name, thisMachine), nil
+}

@@ -1,0 +1,311 @@
+package docker
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bigtcp"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// published makes the servers' containers on the path's network with published ports, bound to the
+// one address that clients dial, and returns the machine's ports.
+func (s *site) published() ([]netip.AddrPort, error) {
+	at := loopback
+	switch s.path.Spec.To {
+	case mode.ToLoopback6:
+		at = loopback6
+	case mode.ToAddress, mode.ToAddress6:
+		if r := s.engine.docker.Remote; r != nil {
+			at = r.at(s.path.Spec.To.Six())
+			break
+		}
+		var err error
+		if at, err = ownAddress(s.engine.ns, s.path.Spec.To.Six()); err != nil {
+			return nil, err
+		}
+	}
+	var out []netip.AddrPort
+	err := s.addServers(func(int) (wanted, error) {
+		port, err := s.freePort(at)
+		if err != nil {
+			return wanted{}, err
+		}
+		out = append(out, netip.AddrPortFrom(at, port))
+		o := wanted{network: s.network.name, publish: []bound{{netip.AddrPortFrom(at, port), serverPort}}}
+		if s.path.Spec.Second {
+			if s.path.Second, err = s.freePort(at); err != nil {
+				return wanted{}, err
+			}
+			o.publish = append(o.publish, bound{netip.AddrPortFrom(at, s.path.Second), s.path.Second})
+		}
+		return o, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.Dial = slices.Clone(out)
+	return out, s.findPorts(s.Servers)
+}
+
+// publish uses a published port in whichever way the daemon serves it, which it determines for this
+// port.
+func (s *site) publish() error {
+	if err := s.addUserNetwork(nil); err != nil {
+		return err
+	}
+	return s.publishedAnyhow()
+}
+
+// publishDefault is publish for a container on the default network.
+func (s *site) publishDefault() error {
+	if err := s.useDefaultNetwork(); err != nil {
+		return err
+	}
+	return s.publishedAnyhow()
+}
+
+func (s *site) publishedAnyhow() error {
+	ports, err := s.published()
+	if err != nil {
+		return err
+	}
+	_, err = findProxy(s.proto(), ports[0], netip.AddrPortFrom(s.Servers[0].Addr(), serverPort))
+	switch {
+	case errors.Is(err, errNoProxy):
+		return s.translated(ports)
+	case err != nil:
+		return err
+	case s.relays():
+		return s.relayed(ports)
+	}
+	return s.translated(ports)
+}
+
+// relays reports whether docker-proxy, if it serves the port, gets the path's connections.
+func relays(s path.Spec) bool { return s.To != mode.ToAddress || s.From == mode.FromContainer }
+
+// relays reports the same once the path's network is known: with IPv6 there are rules for it, too.
+func (s *site) relays() bool {
+	byRules := s.path.Spec.To == mode.ToAddress6 && s.path.Spec.From == mode.FromHost && s.dual()
+	return relays(s.path.Spec) && !byRules
+}
+
+// publishNAT uses a published port that the kernel translates: with "userland-proxy": false, or at
+// the machine's own address.
+func (s *site) publishNAT() error {
+	if err := s.addUserNetwork(nil); err != nil {
+		return err
+	}
+	ports, err := s.published()
+	if err != nil {
+		return err
+	}
+	return s.translated(ports)
+}
+
+// translated lists the hops of ports whose connections rules translate. A docker-proxy that serves
+// one, too, is a guard.
+func (s *site) translated(ports []netip.AddrPort) error {
+	var dnat []path.Hop
+	for i, p := range ports {
+		h, err := s.portRule(mode.HopDNAT, "nat", "DOCKER", p.Port(), s.path.Second, func(port uint16) []string {
+			inner := port // the second port is the same inside and outside
+			if port == p.Port() {
+				inner = serverPort
+			}
+			return []string{s.dport(port), "-j DNAT", "--to-destination " + netip.AddrPortFrom(s.Servers[i].Addr(), inner).String()}
+		})
+		if err != nil {
+			return err
+		}
+		h.Clients = s.path.Spec.TalkTo(i)
+		dnat = append(dnat, h)
+		if err := s.quietProxy(p, netip.AddrPortFrom(s.Servers[i].Addr(), serverPort)); err != nil {
+			return err
+		}
+		if n := s.path.Second; n != 0 {
+			if err := s.quietProxy(netip.AddrPortFrom(p.Addr(), n), netip.AddrPortFrom(s.Servers[i].Addr(), n)); err != nil {
+				return err
+			}
+		}
+	}
+	if s.path.Spec.From == mode.FromContainer {
+		if err := s.plainClients(); err != nil {
+			return err
+		}
+		// With bridge-nf-call-iptables the rewritten frame never leaves the bridge: it is switched
+		// to the server's port.
+		s.path.Hops = slices.Concat(s.ClientHops(), dnat, []path.Hop{s.switchedHop(s.network)}, s.ServerHops())
+		return nil
+	}
+	if r := s.engine.docker.Remote; r != nil {
+		before, err := s.placeRemote(r, nil)
+		if err != nil {
+			return err
+		}
+		s.path.Hops = slices.Concat(before, dnat, []path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops())
+		return nil
+	}
+	// Docker writes it if it starts no proxies.
+	masq, err := s.ruleHop(mode.HopSNAT, path.Matches, "nat", "POSTROUTING", "-o "+s.network.bridge, "--src-type LOCAL", "-j MASQUERADE")
+	switch {
+	case err == nil:
+		dnat = append(dnat, masq)
+	case !errors.Is(err, errNoRule):
+		return err
+	}
+	s.PlaceClients(s.machine())
+	s.path.Hops = slices.Concat(dnat, []path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops())
+	return nil
+}
+
+// quietProxy makes the docker-proxy of a port, if there is one, a guard.
+func (s *site) quietProxy(at, to netip.AddrPort) error {
+	h, err := s.proxyHop(at, to)
+	if errors.Is(err, errNoProxy) {
+		return nil
+	}
+	if err == nil {
+		local.Quiet(s.path, s.engine.ns, h)
+	}
+	return err
+}
+
+// publishProxy uses a published port that docker-proxy relays: for clients on the machine that dial
+// a loopback address, and for containers on the same bridge.
+func (s *site) publishProxy() error {
+	if err := s.addUserNetwork(nil); err != nil {
+		return err
+	}
+	ports, err := s.published()
+	if err != nil {
+		return err
+	}
+	return s.relayed(ports)
+}
+
+// relayed lists the hops of ports that docker-proxy relays.
+func (s *site) relayed(ports []netip.AddrPort) error {
+	var proxies []path.Hop
+	for i, p := range ports {
+		h, err := s.proxyHop(p, netip.AddrPortFrom(s.Servers[i].Addr(), serverPort))
+		if err != nil {
+			return err
+		}
+		h.Clients = s.path.Spec.TalkTo(i)
+		proxies = append(proxies, h)
+		if err := s.guardRule(mode.HopDNAT, "nat", "DOCKER", s.dport(p.Port()), "-j DNAT"); err != nil {
+			return err
+		}
+		if err := s.secondProxy(p.Addr()); err != nil {
+			return err
+		}
+	}
+	if s.network.name != defaultNetwork { // there others' traffic meets the rule, too
+		if err := s.noMasquerade(); err != nil {
+			return err
+		}
+	}
+	if s.path.Spec.From == mode.FromContainer {
+		if err := s.plainClients(); err != nil {
+			return err
+		}
+		s.path.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeLeg(s.network, "in")}, proxies,
+			[]path.Hop{s.bridgeLeg(s.network, "out")}, s.ServerHops())
+		return nil
+	}
+	before := []path.Hop{local.LoopbackHop(s.engine.ns, thisMachine)}
+	if r := s.engine.docker.Remote; r != nil {
+		var err error
+		if before, err = s.placeRemote(r, nil); err != nil {
+			return err
+		}
+	} else {
+		s.PlaceClients(s.machine())
+	}
+	s.path.Hops = slices.Concat(before, proxies,
+		[]path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops())
+	return nil
+}
+
+// fast uses a published port on a loopback address, and redirects clients on the machine past its
+// docker-proxy, as toll fast does. The proxy is a guard.
+func (s *site) fast() error {
+	if err := s.addUserNetwork(nil); err != nil {
+		return err
+	}
+	ports, err := s.published()
+	if err != nil {
+		return err
+	}
+	f, err := local.NewFast(s.path, s.engine.ns)
+	if err != nil {
+		return err
+	}
+	lead := func(dial, target netip.AddrPort) error {
+		proxy, err := s.proxyHop(dial, target)
+		if err != nil {
+			return err
+		}
+		pid := s.path.Proxies[len(s.path.Proxies)-1].PID
+		s.path.Proxies = nil // it relays nothing
+		if err := f.Lead(proxy, pid, dial, target); err != nil {
+			return err
+		}
+		return s.guardRule(mode.HopDNAT, "nat", "DOCKER", s.dport(dial.Port()), "-j DNAT")
+	}
+	for i, p := range ports {
+		if err := lead(p, netip.AddrPortFrom(s.Servers[i].Addr(), serverPort)); err != nil {
+			return err
+		}
+		if n := s.path.Second; n != 0 {
+			if err := lead(netip.AddrPortFrom(p.Addr(), n), netip.AddrPortFrom(s.Servers[i].Addr(), n)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.noMasquerade(); err != nil {
+		return err
+	}
+	s.PlaceClients(s.machine())
+	s.path.Hops = append([]path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops()...)
+	return nil
+}
+
+// fastLinks is fast with the network's links raised, as toll fast does. They are removed with the
+// network.
+func (s *site) fastLinks() error {
+	if err := s.fast(); err != nil {
+		return err
+	}
+	names := []string{s.network.bridge}
+	for _, b := range s.Servers {
+		names = append(names, b.port)
+	}
+	return s.engine.ns.Do(func() error {
+		for _, name := range names {
+			if err := link.SetMaxSize(name, bigtcp.Size); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// secondProxy finds the docker-proxy of the second port, if there is one. Its sockets are not a hop
+// of their own: the machine's count of relayed connections includes them.
+func (s *site) secondProxy(at netip.Addr) error {
+	if !s.path.Spec.Second {
+		return nil
+	}
+	n := s.path.Second
+	if _, err := s.proxyHop(netip.AddrPortFrom(at, n), netip.AddrPortFrom(s.Servers[0].Addr(), n)); err != nil {
+		return err
+	}
+	return s.guardRule(mode.HopDNAT, "nat", "DOCKER", s.dport(n), "-j DNAT")
+}

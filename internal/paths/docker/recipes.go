@@ -1,0 +1,65 @@
+package docker
+
+import (
+	"context"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// modeRecipe describes how a mode is built with Docker.
+type modeRecipe struct {
+	// build makes the mode's parts on a site, and lists the path's hops.
+	build func(*site) error
+	// alone means that the mode uses none of Docker's networks on this machine, so that a rootless
+	// Docker suffices.
+	alone bool
+	// first checks whether the daemon can have the mode before anything is tried; check checks the
+	// rest after the trial of a published port. Nil: nothing to check.
+	first func(*engine) error
+	check func(*engine, context.Context, path.Spec, *trial) error
+	// no6 is the refusal over IPv6, for a mode that has routes over it.
+	no6 *path.UnsupportedError
+	// lacks is the refusal of a mode without a recipe.
+	lacks *path.UnsupportedError
+}
+
+// plugged4 is the refusal for containers that toll itself gives a device.
+var plugged4 = &path.UnsupportedError{Missing: "on a switch of its own beside Docker's networks toll gives containers IPv4 addresses only", Remedy: "--on lab, or -4"}
+
+// recipes lists the modes that Docker has, and those that it lacks or that this backend does not
+// build.
+var recipes = map[mode.Name]modeRecipe{
+	mode.Native:         {build: (*site).native, alone: true},
+	mode.Host:           {build: (*site).host},
+	mode.Shared:         {build: (*site).shared, alone: true},
+	mode.Bridge:         {build: (*site).bridge},
+	mode.BridgeDefault:  {build: (*site).bridgeDefault, check: (*engine).checkDefault},
+	mode.Publish:        {build: (*site).publish, check: (*engine).checkPublish},
+	mode.PublishDefault: {build: (*site).publishDefault, check: (*engine).checkPublish},
+	mode.PublishNAT:     {build: (*site).publishNAT, check: (*engine).checkNAT},
+	mode.PublishProxy:   {build: (*site).publishProxy, check: (*engine).checkProxy},
+	mode.Fast:           {build: (*site).fast, check: (*engine).checkFast},
+	mode.FastLinks:      {build: (*site).fastLinks, check: (*engine).checkFastLinks},
+	mode.Routed:         {build: (*site).routed, check: (*engine).checkRouted},
+	mode.Link:           {build: (*site).linked, check: (*engine).checkLink},
+	mode.Pipework:       {build: (*site).pipework, check: (*engine).checkBridge, no6: plugged4},
+	mode.OVS:            {build: (*site).vswitch, check: (*engine).checkSwitch, no6: plugged4},
+	mode.Overlay:        {build: (*site).overlay, first: (*engine).checkSwarm, no6: dockerapi.NoOverlay6},
+	mode.MacvlanBridge:  {build: (*site).subInterfaces, check: (*engine).checkParent},
+	mode.MacvlanVEPA:    {build: (*site).subInterfaces, check: (*engine).checkVEPA},
+	mode.IPvlanL2:       {build: (*site).subInterfaces, check: (*engine).checkParent},
+	mode.IPvlanL3:       {build: (*site).subInterfaces, check: (*engine).checkParent},
+	mode.IPvlanL3S:      {build: (*site).subInterfaces, check: (*engine).checkParent},
+
+	mode.NATAlias: {lacks: &path.UnsupportedError{Missing: "toll makes no alias of a card that the machine uses, and writes no NAT rules beside Docker's", Remedy: "--on lab"}},
+	mode.Netkit:   {lacks: &path.UnsupportedError{Missing: "Docker has no netkit networks", Remedy: "--on lab"}},
+	mode.MacvlanPrivate: {lacks: &path.UnsupportedError{
+		Missing: "containers of a private macvlan network only talk to other machines, and docker has one machine here", Remedy: "macvlan-bridge, or --on lab"}},
+	mode.MacvlanPassthru: {lacks: &path.UnsupportedError{
+		Missing: "passthru gives the card to one container, which then only talks to other machines, and docker has one machine here", Remedy: "macvlan-bridge, or --on lab"}},
+	mode.PublishIngress: {lacks: &path.UnsupportedError{
+		Missing: "the routing mesh needs a swarm, and its IPVS is in a namespace that only dockerd knows: toll does not read it", Remedy: "--on swarm or lab"}},
+	mode.OverlayEncrypted: {lacks: &path.UnsupportedError{Missing: "an encrypted overlay needs two machines, and docker has one here", Remedy: "--on lab"}},
+}

@@ -1,0 +1,106 @@
+package docker
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// Remote is another machine with all clients, which dial this one.
+type Remote struct {
+	Addr  netip.Addr // this machine's, for the clients; invalid: none
+	Addr6 netip.Addr // the same for IPv6
+	// Client places the client of a path, which dials the given address, and lists the hops from it
+	// to this machine's card. The client is on the segment, if there is one.
+	Client  func(ctx context.Context, p *path.Path, dial netip.AddrPort, on *Segment) (path.Place, []path.Hop, error)
+	Machine path.Machine // of the clients
+	// Route adds a route to a network of this machine on the other one, until the path is closed.
+	Route func(ctx context.Context, p *path.Path, to netip.Prefix) error
+}
+
+// Segment is a network of both machines' cards, on which client and server have sub-interfaces.
+type Segment struct {
+	Driver, Kind string // Docker's words, such as macvlan and bridge
+	Subnet       netip.Prefix
+	Client       netip.Addr // the client's unused address in it
+}
+
+// at returns the address that clients dial.
+func (r *Remote) at(six bool) netip.Addr {
+	if six {
+		return r.Addr6
+	}
+	return r.Addr
+}
+
+// remotely lists the modes that such clients reach; true: only from containers.
+var remotely = map[mode.Name]bool{mode.Host: false, mode.Publish: false, mode.PublishDefault: false, mode.PublishNAT: false, mode.PublishProxy: false,
+	mode.Routed: false, mode.MacvlanBridge: true, mode.IPvlanL2: true}
+
+// Remotely returns their names.
+func Remotely() []string { return recipe.Names(remotely) }
+
+// fromAfar reports whether the path's client is on another machine.
+func fromAfar(s path.Spec) bool {
+	return s.From == mode.FromRemote || s.From == mode.FromRemoteContainer
+}
+
+// refuse returns an error for what such clients cannot reach.
+func (r *Remote) refuse(s path.Spec) error {
+	contained, known := remotely[s.Mode]
+	switch {
+	case !fromAfar(s):
+		return &path.UnsupportedError{Missing: "the clients are on the other machine", Remedy: "--from remote,remote-container"}
+	case contained && s.From != mode.FromRemoteContainer:
+		return &path.UnsupportedError{Missing: "the containers of " + string(s.Mode) + " get a network of their own on the wire, in which the other machine has no address", Remedy: "--from remote-container"}
+	case s.Mode == mode.Routed && s.From == mode.FromRemoteContainer:
+		return &path.UnsupportedError{Missing: "the other machine's engine would rewrite what a container there sends, and a routed path has no NAT", Remedy: "--from remote; or --on lab"}
+	case !known:
+		return &path.UnsupportedError{Missing: "from another machine toll does not reach " + string(s.Mode) + " of a Docker Engine", Remedy: "--on lab, or swarm"}
+	case s.To.Six() && s.From == mode.FromRemoteContainer && s.Mode != mode.Host:
+		return &path.UnsupportedError{Missing: "toll gives the client's container on the other machine no IPv6", Remedy: "--from remote, or -4"}
+	case s.Mode == mode.PublishProxy && !s.To.Six():
+		return &path.UnsupportedError{Missing: "over IPv4, packets from another machine are handled by NAT, not by docker-proxy", Remedy: "publish; or -6, of a network without IPv6"}
+	case s.To.Six() && !r.Addr6.IsValid():
+		return &path.UnsupportedError{Missing: "this machine has no IPv6 address on the wire to the other one", Remedy: "-4, or an address of a network that both machines have"}
+	case !s.To.Six() && !r.Addr.IsValid():
+		return &path.UnsupportedError{Missing: "this machine has no IPv4 address on the wire to the other one", Remedy: "-6, or an address of a network that both machines have"}
+	}
+	return nil
+}
+
+// routedFrom makes the servers' routed network, in a range that is unused on both machines, and
+// adds a route to it on the other one.
+func (s *site) routedFrom(r *Remote, options map[string]string) error {
+	e := s.engine
+	e.laying.Lock() // two would choose the same network
+	defer e.laying.Unlock()
+	subnet, err := s.freeSubnet()
+	if err != nil {
+		return err
+	}
+	s.userNetwork()
+	if s.network, err = s.makeNetwork(&s.path.Undo, "bridge", options, subnet, s.dual()); err != nil {
+		return err
+	}
+	if s.path.Spec.To.Six() {
+		subnet = s.network.subnet6
+	}
+	return r.Route(s.ctx, s.path, subnet)
+}
+
+// placeRemote places the client there, and returns the hops from it to this machine.
+func (s *site) placeRemote(r *Remote, on *Segment) ([]path.Hop, error) {
+	place, hops, err := r.Client(s.ctx, s.path, s.Dial[0], on)
+	if err != nil {
+		return nil, err
+	}
+	s.PlaceClients(place)
+	for i := range s.path.Clients {
+		s.path.Clients[i].Machine = r.Machine
+	}
+	return hops, nil
+}

@@ -1,0 +1,66 @@
+package docker
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// What clients on another machine reach, and what not, by name.
+func TestRemoteRefuses(t *testing.T) {
+	four, six := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")
+	for _, tt := range []struct {
+		name string
+		mode mode.Name
+		from mode.Placement
+		to   mode.Target
+		addr netip.Addr
+		want string // of the error; "": none
+	}{
+		{"host", mode.Host, mode.FromRemote, mode.ToAddress, four, ""},
+		{"contained", mode.PublishDefault, mode.FromRemoteContainer, mode.ToAddress, four, ""},
+		{"on-the-cards", mode.MacvlanBridge, mode.FromRemoteContainer, mode.ToContainer, four, ""},
+		{"on-one-card", mode.IPvlanL2, mode.FromRemote, mode.ToContainer, four, "a network of their own on the wire"},
+		{"not-there", mode.Host, mode.FromContainer, mode.ToLoopback, four, "the clients are on the other machine"},
+		{"by-a-route", mode.Routed, mode.FromRemote, mode.ToContainer, four, ""},
+		{"by-a-route-and-nat", mode.Routed, mode.FromRemoteContainer, mode.ToContainer, four, "a routed path has no NAT"},
+		{"no-route", mode.Bridge, mode.FromRemote, mode.ToContainer, four, "does not reach bridge"},
+		{"no-four", mode.Publish, mode.FromRemote, mode.ToAddress, six, "no IPv4 address on the wire"},
+		{"no-six", mode.Publish, mode.FromRemote, mode.ToAddress6, four, "no IPv6 address on the wire"},
+		{"six", mode.Publish, mode.FromRemote, mode.ToAddress6, six, ""},
+		{"six-by-rules", mode.PublishNAT, mode.FromRemote, mode.ToAddress6, six, ""},
+		{"six-by-proxy", mode.PublishProxy, mode.FromRemote, mode.ToAddress6, six, ""},
+		{"six-by-a-route", mode.Routed, mode.FromRemote, mode.ToContainer6, six, ""},
+		{"six-host", mode.Host, mode.FromRemoteContainer, mode.ToAddress6, six, ""},
+		{"six-contained", mode.PublishNAT, mode.FromRemoteContainer, mode.ToAddress6, six, "no IPv6"},
+		{"four-by-proxy", mode.PublishProxy, mode.FromRemote, mode.ToAddress, four, "not by docker-proxy"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := remote(tt.addr).refuse(path.Spec{Mode: tt.mode, From: tt.from, To: tt.to})
+			if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || !errors.Is(err, path.ErrUnsupported)) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func remote(a netip.Addr) *Remote {
+	if a.Is6() {
+		return &Remote{Addr6: a}
+	}
+	return &Remote{Addr: a}
+}
+
+// The client's address is none that Docker gives a server.
+func TestOpposite(t *testing.T) {
+	in := netip.MustParsePrefix("198.18.4.0/22")
+	for a, want := range map[string]string{"198.18.4.2": "198.18.6.2", "198.18.5.255": "198.18.7.255"} {
+		if got := opposite(in, netip.MustParseAddr(a)); got.String() != want || !in.Contains(got) {
+			t.Errorf("%s: %s, want %s", a, got, want)
+		}
+	}
+}

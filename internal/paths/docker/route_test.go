@@ -1,0 +1,51 @@
+package docker
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+)
+
+// Of the routes that journals of dead tolls name, those are removed that toll made.
+func TestCleanRoutes(t *testing.T) {
+	ns, err := netns.New()
+	if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
+		t.Skip("network namespaces need root here")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ns.Close()
+	via := netip.MustParseAddr("192.0.2.2")
+	ours, users := netip.MustParsePrefix("198.18.4.0/22"), netip.MustParsePrefix("198.51.100.0/24")
+	err = ns.Do(func() error {
+		return errors.Join(link.AddBridge("card"), link.AddAddr("card", netip.MustParsePrefix("192.0.2.1/24")), link.Lay(ours, via), link.AddRoute(users, via))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made []dockerapi.Entry
+	for _, name := range []string{dockerapi.RouteName(ours, via), dockerapi.RouteName(users, via), "198.18.8.0/22 192.0.2.2", "nonsense", "198.18.4.1/22 192.0.2.2"} {
+		made = append(made, dockerapi.Entry{Kind: dockerapi.Route, Name: name})
+	}
+	c := machineCleaner{ns: ns, here: []dockerapi.Orphan{{Made: made}}, still: map[string]bool{}}
+	c.routes()
+	if err := errors.Join(c.errs...); err != nil || !slices.Equal(c.removed, []string{"route 198.18.4.0/22 192.0.2.2"}) {
+		t.Errorf("removed %q, %v", c.removed, err)
+	}
+	var left []netip.Prefix
+	if err := ns.Do(func() (err error) { left, err = link.Used(); return err }); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(left, ours) || !slices.Contains(left, users) {
+		t.Errorf("left: %v", left)
+	}
+}

@@ -1,0 +1,184 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xtables"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// rule is a rule as iptables-save prints it.
+type rule struct {
+	table, chain string
+	spec         string   // the words after the chain
+	words        []string // of spec
+	packets      uint64
+}
+
+// has reports whether the rule contains the words in that order, consecutively.
+func (r rule) has(words string) bool {
+	want := strings.Fields(words)
+	for i := 0; i+len(want) <= len(r.words); i++ {
+		if slices.Equal(r.words[i:i+len(want)], want) && (i == 0 || r.words[i-1] != "!" || want[0] == "!") {
+			return true
+		}
+	}
+	return false
+}
+
+// parseRules parses the output of `iptables-save -c`, ignoring lines that are not rules.
+func parseRules(text string) []rule {
+	var out []rule
+	table := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if name, ok := strings.CutPrefix(line, "*"); ok {
+			table = name
+			continue
+		}
+		counters, rest, ok := strings.Cut(line, "] -A ")
+		if !ok || !strings.HasPrefix(counters, "[") {
+			continue
+		}
+		packets, _, _ := strings.Cut(counters[1:], ":")
+		n, err := strconv.ParseUint(packets, 10, 64)
+		chain, spec, _ := strings.Cut(rest, " ")
+		if err != nil || chain == "" {
+			continue
+		}
+		out = append(out, rule{table, chain, spec, strings.Fields(spec), n})
+	}
+	return out
+}
+
+// savers are the programs that list rules: the administrator's choice, and those for the two kinds
+// of tables, of which Docker uses one. savers6 are the same for IPv6.
+var (
+	savers  = []string{"iptables-save", "iptables-nft-save", "iptables-legacy-save"}
+	savers6 = []string{"ip6tables-save", "ip6tables-nft-save", "ip6tables-legacy-save"}
+)
+
+const (
+	saveTimeout = 5 * time.Second
+	maxRules    = 64 << 20 // bytes
+)
+
+// save reads the rules of a table; "" is all tables.
+func save(program, table string) ([]rule, error) {
+	text, err := saved(program, table)
+	return parseRules(text), err
+}
+
+// saved returns what the program prints of a table.
+func saved(program, table string) (string, error) {
+	args := []string{"-c"}
+	if table != "" {
+		args = append(args, "-t", table)
+	}
+	out, err := exchange.Output(context.Background(), exec.Command(program, args...), exchange.Limits{Time: saveTimeout, Output: maxRules})
+	if err != nil {
+		return "", fmt.Errorf("read rules: %s: %w", program, err)
+	}
+	return string(bytes.TrimSpace(out)), nil
+}
+
+// errNoRule means that no program lists a rule that Docker should have written.
+var errNoRule = errors.New("no such rule")
+
+// findRule returns Docker's rule with all the words, and the program that lists it.
+func (e *engine) findRule(six bool, table, chain string, words ...string) (r rule, program string, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	programs, found := savers, &e.saver
+	if six {
+		programs, found = savers6, &e.saver6
+	}
+	if *found != "" {
+		programs = []string{*found}
+	}
+	ran := false
+	for _, p := range programs {
+		if strings.Contains(p, "-legacy-") && !xtables.Loaded(table, six) { // asking would create it
+			continue
+		}
+		rules, err := save(p, table)
+		if err != nil {
+			continue
+		}
+		ran = true
+		for _, r := range rules {
+			if r.chain == chain && !slices.ContainsFunc(words, func(w string) bool { return !r.has(w) }) {
+				*found = p
+				return r, p, nil
+			}
+		}
+	}
+	if !ran {
+		return rule{}, "", &path.UnsupportedError{Missing: "Docker's rules cannot be read: iptables-save cannot be run", Remedy: "install iptables"}
+	}
+	return rule{}, "", fmt.Errorf("find Docker's rule %s %s %s: %w", table, chain, strings.Join(words, " "), errNoRule)
+}
+
+// ruleHop returns the hop of a rule of Docker's that sees the first packet of each connection.
+func (s *site) ruleHop(kind mode.HopKind, expect path.Expect, table, chain string, words ...string) (path.Hop, error) {
+	if s.engine.native() {
+		return s.nativeHop(kind, expect, table, words...)
+	}
+	r, program, err := s.engine.findRule(s.six(), table, chain, words...)
+	if err != nil {
+		return path.Hop{}, err
+	}
+	name := r.table + " " + r.chain + " " + r.spec
+	if s.six() {
+		name = "ip6 " + name
+	}
+	return path.Hop{Kind: kind, Name: name, Where: thisMachine, Expect: expect,
+		Read: func() (sample.Counters, error) {
+			rules, err := save(program, r.table)
+			if err != nil {
+				return sample.Counters{}, err
+			}
+			for _, now := range rules {
+				if now.chain == r.chain && now.spec == r.spec {
+					return sample.Counters{Hits: now.packets}, nil
+				}
+			}
+			return sample.Counters{}, errNoRule
+		}}, nil
+}
+
+// portRule returns the hop of a port's rule, combined with that of the second port, if the path has
+// one. words returns the words of the rule for a port.
+func (s *site) portRule(kind mode.HopKind, table, chain string, port, second uint16, words func(port uint16) []string) (path.Hop, error) {
+	h, err := s.ruleHop(kind, path.Matches, table, chain, words(port)...)
+	if err != nil || !s.path.Spec.Second {
+		return h, err
+	}
+	other, err := s.ruleHop(kind, path.Matches, table, chain, words(second)...)
+	h.Read = local.Sum(h.Read, other.Read)
+	return h, err
+}
+
+// guardRule makes a rule that the path must not hit a guard, if the rule exists.
+func (s *site) guardRule(kind mode.HopKind, table, chain string, words ...string) error {
+	h, err := s.ruleHop(kind, path.Untouched, table, chain, words...)
+	if errors.Is(err, errNoRule) {
+		return nil
+	}
+	if err == nil {
+		s.path.Guards = append(s.path.Guards, h)
+	}
+	return err
+}

@@ -1,0 +1,36 @@
+package docker
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// The second port of a program is published, linked and witnessed as the first.
+func TestBesideSecondPort(t *testing.T) {
+	d := daemon(t)
+	b := &Docker{}
+	o := promises(b, d)
+	o.Common = func(h path.Hop) bool { return h.Expect == path.Relays } // by what all of the machine's TCP relayed
+	for _, m := range strings.Split(os.Getenv(modesEnv), ",") {
+		known, _ := mode.Find(mode.Name(m))
+		if !known.PerPort && known.Name != mode.Host { // in which nothing is for one port
+			continue
+		}
+		for _, r := range known.Routes {
+			if covered(known.Name, r) || !pathtest.AllEngines() && (known.Name == mode.PublishDefault || r.OnRequest()) {
+				continue
+			}
+			t.Run(strings.Join([]string{m, string(r.From), string(r.To)}, "-"), func(t *testing.T) {
+				pathtest.SecondPort(t, b, path.Spec{Mode: known.Name, From: r.From, To: r.To}, o)
+			})
+		}
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+}

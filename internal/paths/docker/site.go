@@ -1,0 +1,204 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// Ports inside containers.
+const (
+	serverPort = recipe.ServerPort
+	secondPort = recipe.SecondPort
+)
+
+var (
+	loopback  = netip.MustParseAddr("127.0.0.1")
+	loopback6 = netip.IPv6Loopback()
+	anyAddr   = netip.IPv4Unspecified()
+)
+
+// site is a path being built. Its context is that of the one operation; counters and removals,
+// which outlive it, do not use it.
+type site struct {
+	ctx    context.Context
+	engine *engine
+	path   *path.Path
+	prefix string // of names
+	made   int    // number of names given out
+
+	network *bridgeNet
+	bridges []string     // this machine's bridges that are hops or guards
+	kind    mode.HopKind // of the containers' devices
+	tuned   local.Tuned
+	recipe.Ends[*box]
+	// attach gives a container its device and address where Docker does not; nil where it does.
+	attach func(*box) error
+}
+
+func (e *engine) newSite(ctx context.Context, p *path.Path) (*site, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.count++
+	p.Facts["engine"] = e.Version()
+	if f := e.Info.FirewallBackend; f != nil {
+		p.Facts["firewall"] = f.Driver
+	}
+	if set := dockerapi.UserlandProxy(e.Info); set != "" {
+		p.Facts["userland-proxy"] = set
+	}
+	return &site{ctx: ctx, engine: e, path: p, Ends: recipe.NewEnds[*box](p), tuned: local.Tuned{}, kind: mode.HopVeth, prefix: fmt.Sprintf("toll-%s-%d", e.ID, e.count)}, nil
+}
+
+// name returns a new name.
+func (s *site) name(what string) string {
+	s.made++
+	return s.prefix + "-" + what + strconv.Itoa(s.made)
+}
+
+// machine returns the place of processes outside every container.
+func (s *site) machine() path.Place { return &hostPlace{thisMachine, s.engine.ns} }
+
+// addServers makes the servers' containers; clients dial their addresses, unless the mode sets
+// others.
+func (s *site) addServers(o func(i int) (wanted, error)) (err error) {
+	n, _ := s.path.Spec.Count()
+	wants := make([]wanted, n)
+	for i := range wants {
+		if wants[i], err = o(i); err != nil {
+			return err
+		}
+		wants[i].what, wants[i].role, wants[i].udp = recipe.Label("server", i, n), "server", s.path.Spec.UDP
+	}
+	boxes, err := s.addAttached(wants)
+	for _, b := range boxes {
+		s.AddServer(b)
+	}
+	return err
+}
+
+// addClients makes the clients' containers.
+func (s *site) addClients(o func(i int) wanted) error {
+	_, m := s.path.Spec.Count()
+	wants := make([]wanted, m)
+	for i := range wants {
+		wants[i] = o(i)
+		wants[i].what, wants[i].role, wants[i].udp = recipe.Label("client", i, m), "client", s.path.Spec.UDP
+	}
+	boxes, err := s.addAttached(wants)
+	for _, b := range boxes {
+		s.AddClient(b)
+	}
+	return err
+}
+
+// addAttached makes containers and their devices.
+func (s *site) addAttached(wants []wanted) ([]*box, error) {
+	boxes, err := s.addBoxes(wants)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range boxes {
+		b.kind = s.kind
+		if s.attach == nil {
+			continue
+		}
+		if err := s.attach(b); err != nil {
+			return nil, fmt.Errorf("%s: %w", b.what, err)
+		}
+	}
+	return boxes, nil
+}
+
+// freePort returns a port of this machine that is free now and that no path of this run has.
+func (s *site) freePort(at netip.Addr) (uint16, error) {
+	const tries = 1000
+	for range tries {
+		port, err := local.FreePort(s.engine.ns, at, s.path.Spec.UDP)
+		if err != nil {
+			return 0, err
+		}
+		if s.engine.choose(port) {
+			return port, nil
+		}
+	}
+	return 0, errors.New("find a free port: too few are free")
+}
+
+// choose records the port and reports whether it was new.
+func (e *engine) choose(port uint16) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.chosen[port] {
+		return false
+	}
+	if e.chosen == nil {
+		e.chosen = map[uint16]bool{}
+	}
+	e.chosen[port] = true
+	return true
+}
+
+// ownAddress returns the address from which the machine would reach others.
+func ownAddress(ns *netns.NS, six bool) (a netip.Addr, err error) {
+	udp, elsewhere, to := "udp4", "192.0.2.1:9", "--to loopback" // TEST-NET-1; connecting UDP sends nothing
+	over := ""
+	if six {
+		udp, elsewhere, to, over = "udp6", "[2001:db8::1]:9", "--to loopback6,container6, or -4", " over IPv6" // RFC 3849
+	}
+	err = ns.Do(func() error {
+		c, err := net.Dial(udp, elsewhere)
+		if err != nil {
+			return err
+		}
+		a = c.LocalAddr().(*net.UDPAddr).AddrPort().Addr()
+		return c.Close()
+	})
+	if err != nil || a.IsLoopback() {
+		return a, &path.UnsupportedError{Missing: "this machine has no address by which others would reach it" + over + ": there is no default route",
+			Remedy: to, Err: err}
+	}
+	return a, nil
+}
+
+// describe records what a result contains of the path's devices and settings.
+func (s *site) describe() error {
+	here := local.Described{Space: s.engine.ns, Where: thisMachine, Devices: []string{"lo"}}
+	if s.network != nil && s.network.bridge != "" && s.network.where == "" && !s.engine.rootless { // the remote machine has it
+		here.Devices = append(here.Devices, s.network.bridge)
+	}
+	var spots []local.Described
+	for _, some := range [][]*box{s.Servers, s.Clients} {
+		if len(some) == 0 || some[0].shares { // the machine's devices
+			continue
+		}
+		spots = append(spots, local.Described{Space: some[0].ns, Where: some[0].what}) // the others are like the first
+		if b := some[0]; b.port != "" && b.portNS == s.engine.ns {
+			here.Devices = append(here.Devices, b.port)
+		}
+	}
+	if s.network != nil && s.network.where != "" {
+		spots = append(spots, local.Described{Space: s.Servers[0].portNS, Where: s.network.where})
+	}
+	if s.path.Facts["parent"] != "" { // its packets are on the wire only if a switch sends them back
+		parent := s.path.Facts["parent"]
+		if err := local.Cards(s.path, s.engine.ns, thisMachine, parent, s.path.Spec.Mode == mode.MacvlanVEPA); err != nil {
+			return err
+		}
+	}
+	return local.Describe(s.path, s.engine.ns, append([]local.Described{here}, spots...))
+}
+
+const bridgeNF = "net.bridge.bridge-nf-call-iptables"
+
+var errNoAddress = errors.New("Docker gave the container no IPv4 address")

@@ -1,0 +1,177 @@
+package docker
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// Tunes apply to toll's own containers and networks, and end with them. The machine's own things
+// are never changed: its loopback device, its cards, its default bridge, its sysctls. A tune that
+// would change them is refused.
+
+// refuseTunes returns an error for settings that do not apply to the path, and for those of the
+// machine.
+func refuseTunes(s path.Spec) error {
+	m, _ := mode.Find(s.Mode)
+	route, ok := m.Route(s.From, s.To)
+	if !ok {
+		return nil // Build returns the error
+	}
+	for _, t := range s.Tune.List() {
+		if err := local.RefuseTune(s, t, route); err != nil {
+			return err
+		}
+		if whose := machines(s, t.Key, route); whose != "" {
+			remedy := "--on lab, whose machine is toll's own"
+			if s.Tune.OfMachine() {
+				remedy = "--on lab as root, where they are set while a visit measures"
+			}
+			return &path.UnsupportedError{Missing: fmt.Sprintf("%s=%s would change %s, which toll leaves alone", t.Key, t.Value, whose), Remedy: remedy}
+		}
+	}
+	return nil
+}
+
+// machines returns what of the machine's own a tune would change, or "".
+func machines(s path.Spec, k mode.Key, r mode.Route) string {
+	for _, h := range local.Sets(k, r) {
+		switch {
+		case h == mode.HopLoopback && s.Mode != mode.Shared:
+			return "this machine's loopback device"
+		case h == mode.HopBridge && onDefault(s.Mode):
+			return "this machine's default bridge"
+		}
+	}
+	switch k {
+	case mode.Rmem, mode.Wmem:
+		if onMachine(s) {
+			return "this machine's TCP settings, because not all ends of its connections are in containers"
+		}
+	case mode.RmemMax, mode.WmemMax:
+		return "this machine's limits of socket buffers"
+	case mode.Congestion:
+		if onMachine(s) && !byRoute(s) {
+			return "this machine's congestion control, because not all ends of its connections are in containers"
+		}
+	}
+	return ""
+}
+
+// onDefault reports whether the mode's containers are on the default network.
+func onDefault(m mode.Name) bool { return m == mode.BridgeDefault || m == mode.Link }
+
+// onMachine reports whether a connection of the path has an end in the machine's own namespace: the
+// client's, the server's or docker-proxy's.
+func onMachine(s path.Spec) bool {
+	return s.From == mode.FromHost || slices.Contains([]mode.Name{mode.Native, mode.Host, mode.PublishProxy}, s.Mode)
+}
+
+// byRoute reports whether only the client's end is the machine's, and its route leads to a network
+// of toll's: the congestion control can be that route's.
+func byRoute(s path.Spec) bool {
+	return s.From == mode.FromHost && slices.Contains([]mode.Name{mode.Bridge, mode.Routed, mode.Fast, mode.FastLinks, mode.Pipework, mode.OVS}, s.Mode)
+}
+
+// checkTunes tries what the tunes need of the kernel.
+func (e *engine) checkTunes(s path.Spec) error {
+	for _, t := range s.Tune.List() {
+		if err := e.triedTune(t.Key); err != nil {
+			return err
+		}
+		m, _ := mode.Find(s.Mode)
+		route, _ := m.Route(s.From, s.To)
+		switch t.Key {
+		case mode.Congestion:
+			if err := e.inTrials(func() error { return local.TryCongestion(t.Value) }); err != nil {
+				return err
+			}
+		case mode.Queues:
+			if err := local.RefuseQueues(t, e.mostQueues); err != nil {
+				return err
+			}
+		case mode.MTU:
+			if e.docker.Parent == "" {
+				continue
+			}
+			card, err := e.cardMTU()
+			if err != nil {
+				return err
+			}
+			if err := local.RefuseSubInterfaceMTU(t, route, card, "ip link set "+e.docker.Parent+" mtu "+t.Value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (e *engine) cardMTU() (mtu int, err error) {
+	err = e.ns.Do(func() error {
+		i, err := link.Describe(e.docker.Parent)
+		mtu = i.MTU
+		return err
+	})
+	return mtu, err
+}
+
+// triedTune tries once what tunes of a kind need of the kernel.
+func (e *engine) triedTune(k mode.Key) error {
+	e.tuning.Lock()
+	defer e.tuning.Unlock()
+	if err, ok := e.triedTunes[k]; ok {
+		return err
+	}
+	if e.triedTunes == nil {
+		e.triedTunes = map[mode.Key]error{}
+	}
+	e.triedTunes[k] = e.inTrials(func() error {
+		if k != mode.Queues {
+			return local.TryTune(k)
+		}
+		var err error
+		e.mostQueues, err = local.MostQueues()
+		return err
+	})
+	return e.triedTunes[k]
+}
+
+// inTrials runs f in a network namespace of its own.
+func (e *engine) inTrials(f func() error) error {
+	ns, err := netns.New()
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	return ns.Do(func() error {
+		if err := link.Up("lo"); err != nil {
+			return err
+		}
+		return f()
+	})
+}
+
+// tune applies the variant's settings to the path.
+func (s *site) tune() error {
+	if len(s.path.Spec.Tune) == 0 {
+		return nil
+	}
+	var spaces []local.Space
+	for _, b := range slices.Concat(s.Servers, s.Clients) {
+		if !b.shares {
+			spaces = append(spaces, b.ns)
+		}
+	}
+	if err := s.tuned.Tune(s.path, spaces); err != nil {
+		return err
+	}
+	if t, ok := s.path.Spec.Tune.Get(mode.Congestion); ok && byRoute(s.path.Spec) {
+		return s.engine.ns.Do(func() error { return link.SetRouteCongestion(s.network.subnet, t.Value) })
+	}
+	return nil
+}

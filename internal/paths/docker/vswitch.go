@@ -1,0 +1,160 @@
+package docker
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/ovs"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// vswitch makes containers without a network of Docker's, each with a veth pair on a new bridge of
+// the machine's Open vSwitch, as `ovs-docker add-port` or pipework do. The administrator's bridges
+// are not touched.
+func (s *site) vswitch() error {
+	var sw ovs.Machines
+	version, err := sw.Version()
+	if err != nil {
+		return err
+	}
+	l, err := s.addLAN(s.addSwitch)
+	if err != nil {
+		return err
+	}
+	ports := map[*box]string{} // by OpenFlow number; the machine's own is included
+	s.attach = func(b *box) error {
+		ports[b] = strconv.Itoa(len(ports) + 1)
+		err := s.plug(b, l, func() error {
+			_, err := sw.Set("add-port", l.bridge, b.port, "--", "set", "Interface", b.port, "ofport_request="+ports[b])
+			return err
+		})
+		if err != nil || link.HasOVS() {
+			return err
+		}
+		// The userspace datapath reads packets unchanged: a checksum left to the card is wrong in
+		// them.
+		return b.ns.Do(func() error { return link.SetOffload(b.device, link.TxChecksum, false) })
+	}
+	p := s.path
+	s.ownRules()
+	p.Facts["datapath"] = "kernel, Open vSwitch " + version
+	if !link.HasOVS() {
+		p.Facts["datapath"] = "userspace (datapath_type=netdev), Open vSwitch " + version
+		p.Facts["offloads"] = "checksum and segmentation off in the containers: the userspace datapath forwards packets without finishing either"
+	}
+	of := func(boxes *[]*box) func() []string {
+		return func() (out []string) {
+			for _, b := range *boxes {
+				out = append(out, ports[b])
+			}
+			return out
+		}
+	}
+	toServers := of(&s.Servers)
+	own := func() []string { return []string{ovs.Local} }
+	return s.onLAN([]path.Hop{s.switchHop(sw, l.bridge, toServers, own)}, func() []path.Hop {
+		p.Guards = append(p.Guards, local.Unused(s.bridgeHop(s.network, true)))
+		return []path.Hop{s.switchHop(sw, l.bridge, toServers, of(&s.Clients))}
+	})
+}
+
+// switchHop returns the hop of what a bridge sent to the ports of servers and of clients.
+func (s *site) switchHop(sw ovs.Machines, bridge string, toServer, toClient func() []string) path.Hop {
+	h := path.Hop{Kind: mode.HopOVS, Name: bridge + " ports", Where: thisMachine, Read: func() (c sample.Counters, err error) {
+		now, err := sw.Ports(bridge)
+		if err != nil {
+			return c, err
+		}
+		f, err := ovs.Sent(now, toServer())
+		if err != nil {
+			return c, err
+		}
+		b, err := ovs.Sent(now, toClient())
+		return sample.Counters{ForwardBytes: f.TxBytes, ForwardPackets: f.TxPackets,
+			BackwardBytes: b.TxBytes, BackwardPackets: b.TxPackets}, err
+	}}
+	return s.tuned.MadeOf(h, local.TunedDevice{Space: s.engine.ns, Name: bridge, SetMTU: func(mtu int) error {
+		_, err := sw.Set("set", "Interface", bridge, "mtu_request="+strconv.Itoa(mtu))
+		return err
+	}})
+}
+
+// addSwitch makes a bridge of the machine's Open vSwitch, marked as toll's.
+func (s *site) addSwitch(name string, end *undo.Stack) error {
+	e := s.engine
+	if err := e.Journal.Add(dockerapi.Switch, name); err != nil {
+		return err
+	}
+	end.Push("remove bridge "+name+" of Open vSwitch", func() error {
+		err := removeSwitch(name)
+		if err == nil {
+			e.Journal.Gone(dockerapi.Switch, name)
+		}
+		return err
+	})
+	kind := "system"
+	if !link.HasOVS() {
+		kind = "netdev"
+	}
+	// In quotes, because Open vSwitch would interpret the mark's punctuation.
+	_, err := ovs.Machines{}.Set("add-br", name, "--", "set", "bridge", name, "datapath_type="+kind,
+		fmt.Sprintf("external_ids:%q=%q", dockerapi.RunLabel, e.Mark))
+	if err != nil {
+		return err
+	}
+	// ovs-vswitchd only records why it could not make a device, and may run elsewhere.
+	if err := e.ns.Do(func() error { _, err := link.Stats(name); return err }); err != nil {
+		why, _ := ovs.Machines{}.Set("get", "Interface", name, "error")
+		return &path.UnsupportedError{Missing: "Open vSwitch runs and made no bridge in this network namespace: it says " + why,
+			Remedy: "the log of ovs-vswitchd says more; --on lab has an Open vSwitch of its own", Err: err}
+	}
+	return nil
+}
+
+func removeSwitch(name string) error {
+	_, err := ovs.Machines{}.Set("--if-exists", "del-br", name)
+	return err
+}
+
+// tryOVS looks for a running Open vSwitch and tries a bridge of it: it does not report what it
+// cannot make.
+func (s *site) tryOVS() error {
+	_, err := ovs.Machines{}.Version()
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return &path.UnsupportedError{Missing: "Open vSwitch is not installed", Remedy: "sudo apt-get install openvswitch-switch", Err: err}
+	case err != nil:
+		return &path.UnsupportedError{Missing: "Open vSwitch does not run on this machine",
+			Remedy: "sudo systemctl start openvswitch-switch; --on lab has one of its own", Err: err}
+	}
+	return s.addSwitch(deviceName+dockerapi.NewID(), &s.path.Undo)
+}
+
+// leftSwitches returns the bridges of the machine's Open vSwitch whose toll is dead.
+func leftSwitches(dead func(mark string) bool) (names []string, err error) {
+	var sw ovs.Machines
+	all, err := sw.Set("list-br")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.DeleteFunc(strings.Fields(all), func(n string) bool { return !isOurName(n) }) {
+		mark, err := sw.Set("br-get-external-id", name, dockerapi.RunLabel)
+		if err != nil {
+			return names, err
+		}
+		if mark != "" && dead(mark) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}

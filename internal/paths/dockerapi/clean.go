@@ -1,0 +1,211 @@
+package dockerapi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+// Clean removes what runs left whose toll has ended: what has their label at the daemon of this
+// environment, and what they made on the machine outside of Docker. Journals only say where to
+// look: nothing is removed at a daemon because of its name, and no other daemon is contacted
+// because a journal names it. A missing daemon is no error, unless a journal lists things of toll's
+// there.
+type Clean struct {
+	// StateDir is the directory of journals; "" is the user's state directory.
+	StateDir string
+	// Others also removes what is not known to be over: what tolls of other machines made in this
+	// one's swarm, and what belongs to processes that cannot be seen from here.
+	Others bool
+	// Parts remove what backends make.
+	Parts []Part
+
+	// Left lists, after Run, what was left alone.
+	Left []Left
+
+	limit time.Duration // of an answer of the daemon; 0: NewClient's
+}
+
+// Part removes what a backend makes besides containers, networks and images.
+type Part struct {
+	// Daemon removes it from the daemon, after containers and before networks and images; nil:
+	// nothing to remove. It reports what it removed or left to the sweep; an error ends the sweep.
+	Daemon func(context.Context, *Sweep) error
+	// Machine removes it from the machine: what has the mark of a dead toll, and what orphans name;
+	// nil: nothing to remove. still has the files of orphans that list what could not be removed.
+	Machine func(orphans []Orphan, dead func(mark string) bool) (removed []string, still map[string]bool, err error)
+}
+
+// Run cleans up and returns what it removed.
+func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
+	js, err := openJournals(c.StateDir, c.Others)
+	defer js.close()
+	c.Left = slices.Clone(js.dark)
+	removed, kept, errDaemon := c.daemon(ctx, js)
+	errs := []error{err, errDaemon}
+	for _, p := range c.Parts {
+		if p.Machine == nil {
+			continue
+		}
+		some, still, err := p.Machine(js.left, js.dead)
+		removed, errs = append(removed, some...), append(errs, err)
+		maps.Copy(kept, still)
+	}
+	for _, j := range js.left {
+		if !kept[j.File] {
+			errs = append(errs, js.remove(j))
+		}
+	}
+	return removed, errors.Join(errs...)
+}
+
+// daemon removes what dead tolls made at the daemon that docker uses now. kept has the files of
+// journals that list what may still exist, there or at another daemon.
+func (c *Clean) daemon(ctx context.Context, js *journals) (removed []string, kept map[string]bool, err error) {
+	host, hostErr := FindHost(os.Getenv)
+	var made []Entry
+	var errs []error
+	here := map[string]bool{}
+	kept = map[string]bool{}
+	for _, j := range js.left {
+		things := slices.DeleteFunc(slices.Clone(j.Made), Entry.OfMachine)
+		switch {
+		case len(things) == 0:
+		case hostErr == nil && sameDaemon(j.host, host):
+			made, here[j.File] = append(made, things...), true
+		default:
+			kept[j.File] = true
+			errs = append(errs, &otherDaemon{j.File, j.host})
+		}
+	}
+	if hostErr != nil || len(made) == 0 && !listens(host) {
+		return nil, kept, errors.Join(errs...)
+	}
+	if removed, err = c.until(ctx, host, made, js.judge); err != nil {
+		errs = append(errs, fmt.Errorf("clean the Docker daemon at %s: %w", host, err))
+		maps.Copy(kept, here)
+	}
+	return removed, kept, errors.Join(errs...)
+}
+
+// listens reports whether a daemon listens at the address.
+func listens(host string) bool {
+	file, err := Socket(host)
+	return err == nil && reachable(file) == nil
+}
+
+// sameDaemon reports whether two addresses are the same socket.
+func sameDaemon(a, b string) bool {
+	if a == b {
+		return true
+	}
+	fileA, errA := Socket(a)
+	fileB, errB := Socket(b)
+	if errA != nil || errB != nil {
+		return false
+	}
+	isA, errA := os.Stat(fileA)
+	isB, errB := os.Stat(fileB)
+	return errA == nil && errB == nil && os.SameFile(isA, isB)
+}
+
+// otherDaemon reports that a journal lists things at a daemon that docker does not use now.
+type otherDaemon struct{ file, host string }
+
+func (e *otherDaemon) Error() string {
+	return fmt.Sprintf("journal %q names another Docker daemon, %q; toll does not contact a daemon only because a journal names it", e.file, e.host)
+}
+
+// plainHost matches an address that a shell reads as one word.
+var plainHost = regexp.MustCompile(`^unix://[A-Za-z0-9/._@:+-]+$`)
+
+// Hint returns the command that cleans up there.
+func (e *otherDaemon) Hint() string {
+	if !plainHost.MatchString(e.host) {
+		return "if you know that daemon, run toll clean with DOCKER_HOST set to it"
+	}
+	return "if you know that daemon: DOCKER_HOST=" + e.host + " toll clean"
+}
+
+// until removes what dead tolls made, and repeats: the daemon may still be making what they asked
+// for when they were killed.
+func (c *Clean) until(ctx context.Context, host string, made []Entry, j judge) (removed []string, err error) {
+	const (
+		latest = 3 * time.Second
+		again  = 200 * time.Millisecond
+	)
+	before := c.Left
+	for began := time.Now(); ; {
+		some, spared, err := c.once(ctx, host, made, j)
+		c.Left = append(slices.Clone(before), spared...)
+		for _, e := range some {
+			removed = append(removed, string(e.Kind)+" "+e.Name)
+			made = slices.DeleteFunc(made, func(m Entry) bool { return m == e })
+		}
+		if err != nil || len(made) == 0 || time.Since(began) > latest {
+			return removed, err
+		}
+		select {
+		case <-ctx.Done():
+			return removed, context.Cause(ctx)
+		case <-time.After(again):
+		}
+	}
+}
+
+// answers returns an error if the daemon does not answer a ping within limit.
+func answers(ctx context.Context, api *client.Client, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	_, err := api.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &path.UnsupportedError{Missing: fmt.Sprintf("it does not answer within %s", limit),
+			Remedy: "sudo systemctl restart docker, then toll clean again"}
+	}
+	return err
+}
+
+// once looks at the daemon once: at containers first, because they use the others. spared has the
+// mark of a toll that may be alive.
+func (c *Clean) once(ctx context.Context, host string, made []Entry, j judge) (removed []Entry, spared []Left, err error) {
+	file, err := Socket(host)
+	if err != nil {
+		return nil, nil, unsupported(err, "")
+	}
+	if err := reachable(file); err != nil {
+		return nil, nil, err
+	}
+	api, err := newClient(host, func(r *http.Request) time.Duration { return cmp.Or(c.limit, answerLimit(r)) })
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, api.Close()) }()
+	if err := answers(ctx, api, cmp.Or(c.limit, defaultAnswer)); err != nil {
+		return nil, nil, err
+	}
+	s := &Sweep{API: api, Made: made, judge: j}
+	err = s.containers(ctx)
+	for _, p := range c.Parts {
+		if err == nil && p.Daemon != nil {
+			err = p.Daemon(ctx, s)
+		}
+	}
+	if err == nil {
+		err = s.networks(ctx)
+	}
+	if err == nil {
+		err = s.images(ctx)
+	}
+	return s.removed, s.spared, errors.Join(append(s.errs, err)...)
+}

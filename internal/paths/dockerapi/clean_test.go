@@ -1,0 +1,248 @@
+package dockerapi
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
+	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
+)
+
+// serve starts a daemon at a Unix socket and returns its address.
+func serve(t *testing.T, h http.HandlerFunc) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "toll-daemon-") // short
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: h}
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(func() { s.Close(); os.RemoveAll(dir) })
+	return "unix://" + l.Addr().String()
+}
+
+// aDaemon starts a daemon with these images and networks, in JSON, which records what it is told to
+// remove.
+func aDaemon(t *testing.T, images, networks string) (host string, deleted func() []string) {
+	var mu sync.Mutex
+	var all []string
+	host = serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Api-Version", "1.51")
+		w.Header().Set("Content-Type", "application/json")
+		_, what, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		label := r.URL.Query().Get("filters")
+		switch {
+		case r.Method == http.MethodDelete:
+			mu.Lock()
+			all = append(all, what)
+			mu.Unlock()
+			fmt.Fprint(w, "[]")
+		case strings.HasSuffix(r.URL.Path, "/_ping"):
+			fmt.Fprint(w, "OK")
+		case what == "info":
+			fmt.Fprint(w, `{"OSType": "linux"}`)
+		case what == "images/json" && strings.Contains(label, keptLabel):
+			fmt.Fprint(w, images)
+		case what == "networks" && strings.Contains(label, RunLabel):
+			fmt.Fprint(w, networks)
+		case strings.HasPrefix(what, "networks/"):
+			fmt.Fprint(w, "{}")
+		default:
+			fmt.Fprint(w, "[]")
+		}
+	})
+	return host, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return all
+	}
+}
+
+// A daemon that only a journal names is not asked: it is told how.
+func TestCleanAsksNoOtherDaemon(t *testing.T) {
+	asked := 0
+	other := serve(t, func(http.ResponseWriter, *http.Request) { asked++ })
+	host, _ := aDaemon(t, "[]", "[]")
+	t.Setenv("DOCKER_HOST", host)
+	for _, named := range []string{other, "tcp://127.0.0.1:1", "unix:///x;reboot", "\x1b[31m"} {
+		dir := t.TempDir()
+		file := aJournal(t, dir, owner.Mark()+"9", named, Entry{Network, "toll-x"})
+		js, err := openJournals(dir, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, kept, err := (&Clean{}).daemon(t.Context(), js)
+		js.close()
+		var o *otherDaemon
+		if asked > 0 || !errors.As(err, &o) || !kept[file] {
+			t.Fatalf("%q was asked %d times, kept %v: %v", named, asked, kept, err)
+		}
+		if hint := o.Hint(); strings.Contains(hint, "DOCKER_HOST="+named) != (named == other) || strings.ContainsAny(hint+o.Error(), "\x1b\n") {
+			t.Errorf("%q: %v, %s", named, err, hint)
+		}
+	}
+}
+
+// The socket of the daemon may have two names.
+func TestCleanKnowsTheDaemon(t *testing.T) {
+	host, _ := aDaemon(t, "[]", "[]")
+	link := filepath.Join(t.TempDir(), "docker.sock")
+	if err := os.Symlink(strings.TrimPrefix(host, "unix://"), link); err != nil {
+		t.Fatal(err)
+	}
+	if !sameDaemon(host, "unix://"+link) || sameDaemon(host, "unix:///x") || sameDaemon(host, "tcp://x:1") {
+		t.Error("the same daemon is another one, or another the same")
+	}
+}
+
+// Of the images that a journal names, those are removed that have our label, by ID, and
+// of one that has other names, too, only the name.
+func TestCleanRemovesOnlyOurImages(t *testing.T) {
+	host, deleted := aDaemon(t, `[{"Id": "sha256:1", "RepoTags": ["127.0.0.1:1/toll:a"]}, {"Id": "sha256:2", "RepoTags": ["127.0.0.1:1/toll:b", "users:2"]},
+		{"Id": "sha256:3", "RepoTags": ["bridgetoll:kept"]}]`, "[]")
+	t.Setenv("DOCKER_HOST", host)
+	dir := t.TempDir()
+	aJournal(t, dir, owner.Mark()+"9", host, Entry{Image, "127.0.0.1:1/toll:a"}, Entry{Image, "127.0.0.1:1/toll:b"}, Entry{Image, "users:1"}, Entry{Network, "users"})
+	js, err := openJournals(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer js.close()
+	if _, _, err := (&Clean{}).daemon(t.Context(), js); err != nil {
+		t.Error(err)
+	}
+	got := deleted()
+	slices.Sort(got)
+	if got = slices.Compact(got); !slices.Equal(got, []string{"images/127.0.0.1:1/toll:b", "images/sha256:1"}) {
+		t.Errorf("removed %q", got)
+	}
+}
+
+// What has the mark of a process that cannot be seen is left alone and told, unless
+// the lock of its journal proves whether it still runs.
+func TestCleanOfTheUnseen(t *testing.T) {
+	hidden := strings.Split(owner.Mark(), "/")
+	hidden[2] = "pid:[1]"
+	mark := strings.Join(hidden, "/")
+	host, deleted := aDaemon(t, "[]", fmt.Sprintf(`[{"Id": "n1", "Name": "toll-n", "Labels": {%q: %q}}]`, RunLabel, mark))
+	t.Setenv("DOCKER_HOST", host)
+	clean := func(dir string, others bool) (*Clean, bool) {
+		t.Helper()
+		js, err := openJournals(dir, others)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer js.close()
+		before := len(deleted())
+		c := &Clean{}
+		if _, _, err := c.daemon(t.Context(), js); err != nil {
+			t.Error(err)
+		}
+		return c, len(deleted()) > before
+	}
+	dir := t.TempDir()
+	c, removed := clean(dir, false)
+	if removed || len(c.Left) != 1 || c.Left[0].What != "network toll-n" || !strings.Contains(c.Left[0].Why, "may still run") {
+		t.Errorf("without a journal: removed %t, left %q", removed, c.Left)
+	}
+	j, err := NewJournal(dir, "live", mark, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Add(Network, "toll-n"); err != nil {
+		t.Fatal(err)
+	}
+	for _, others := range []bool{false, true} {
+		if c, removed := clean(dir, others); removed || len(c.Left) > 0 {
+			t.Errorf("of a run that lives, others %t: removed %t, left %q", others, removed, c.Left)
+		}
+	}
+	if err := j.Close(); err != nil { // as its death would
+		t.Fatal(err)
+	}
+	if c, removed := clean(dir, false); !removed || len(c.Left) > 0 {
+		t.Errorf("of a run that died: removed %t, left %q", removed, c.Left)
+	}
+	if _, removed := clean(t.TempDir(), true); !removed {
+		t.Error("--others does not remove it")
+	}
+}
+
+// A daemon that hangs, or whose answer has no end, keeps nobody waiting and takes no memory: the
+// error names it.
+func TestCleanOfHostileDaemon(t *testing.T) {
+	ping := func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("Api-Version", "1.51")
+		w.Header().Set("Content-Type", "application/json")
+		return strings.HasSuffix(r.URL.Path, "_ping")
+	}
+	for says, h := range map[string]http.HandlerFunc{
+		"does not answer within 200ms": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"did not answer within 200ms": func(w http.ResponseWriter, r *http.Request) {
+			if !ping(w, r) {
+				<-r.Context().Done()
+			}
+		},
+		exchange.ErrTooLong.Error(): func(w http.ResponseWriter, r *http.Request) {
+			if !ping(w, r) {
+				for fmt.Fprint(w, "["); r.Context().Err() == nil; fmt.Fprint(w, "{},") {
+				}
+			}
+		},
+	} {
+		host := serve(t, h)
+		limit := patience
+		if strings.Contains(says, "200ms") {
+			limit = 200 * time.Millisecond
+		}
+		c := &Clean{limit: limit}
+		t.Setenv("DOCKER_HOST", host)
+		c.StateDir = t.TempDir()
+		_, err := c.Run(t.Context())
+		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), host) {
+			t.Errorf("error %v, want %q", err, says)
+		}
+	}
+}
+
+// A daemon that lists and then hangs is asked to remove one thing, and no more.
+func TestCleanOfDaemonThatHangsLater(t *testing.T) {
+	dead := owner.Mark() + "9"
+	var removals atomic.Int32
+	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Api-Version", "1.51")
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.Method == http.MethodDelete:
+			removals.Add(1)
+			<-r.Context().Done()
+		case strings.HasSuffix(r.URL.Path, "/containers/json"):
+			var all []string
+			for i := range 5 {
+				all = append(all, fmt.Sprintf(`{"Id": "c%d", "Names": ["/c%d"], "Labels": {%q: %q}}`, i, i, RunLabel, dead))
+			}
+			fmt.Fprintf(w, "[%s]", strings.Join(all, ","))
+		default:
+			fmt.Fprint(w, "[]")
+		}
+	})
+	t.Setenv("DOCKER_HOST", host)
+	c := &Clean{StateDir: t.TempDir(), limit: 500 * time.Millisecond}
+	if removed, err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "did not answer within 500ms") || removals.Load() != 1 || len(removed) > 0 {
+		t.Errorf("%d requests, removed %q, %v", removals.Load(), removed, err)
+	}
+}

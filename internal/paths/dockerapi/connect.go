@@ -1,0 +1,205 @@
+// Package dockerapi talks to a Docker daemon: the one that the docker command would use, resolved
+// in the same way. It has a client, the daemon's facts, the image that contains toll, the journal
+// of what a run makes, and the clean-up of what runs left.
+//
+// Everything that a run makes at a daemon has the label RunLabel with the mark of its toll, and is
+// written to the run's journal first. Clean finds what a killed toll left by both. A run is known
+// to be alive by the lock of its journal, which the kernel releases at its end; a mark alone proves
+// an end only by kill(pid, 0), or by a start time in a /proc of the same PID namespace.
+//
+// Requests that make something are not cancelled: the daemon would still carry them out, after the
+// clean-up.
+//
+// Be aware: Connect needs only the right to use the daemon's socket. Backends check for what else
+// they need.
+package dockerapi
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/moby/moby/api/types/system"
+	"github.com/moby/moby/client"
+	"github.com/moby/moby/client/pkg/versions"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
+	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+// Daemon is a daemon at which a run makes things.
+type Daemon struct {
+	API     *client.Client
+	Info    system.Info
+	Host    string // its address
+	Mark    string // the mark of this process
+	ID      string // the run's id, for names
+	Journal *Journal
+}
+
+// defaultAnswer bounds the daemon's first answer.
+const defaultAnswer = 10 * time.Second
+
+// firstAPI is the API of the first supported engine, 20.10.
+const firstAPI = "1.41"
+
+// Connect connects to the daemon of this environment, and prepares the journal of a run. dir is the
+// directory of journals; "" is the user's state directory. The caller closes the Daemon.
+func Connect(ctx context.Context, dir string) (*Daemon, error) {
+	return connect(ctx, dir, defaultAnswer)
+}
+
+func connect(ctx context.Context, dir string, answer time.Duration) (*Daemon, error) {
+	host, err := FindHost(os.Getenv)
+	if err != nil {
+		return nil, unsupported(err, "")
+	}
+	// Containers must be on this machine, and root here can reach the socket.
+	file, err := Socket(host)
+	if err != nil {
+		return nil, unsupported(err, ", or --on lab")
+	}
+	if err := reachable(file); err != nil {
+		return nil, err
+	}
+	api, err := NewClient(host)
+	if err != nil {
+		return nil, fmt.Errorf("reach the Docker daemon at %s: %w", host, err)
+	}
+	d := &Daemon{API: api, Host: host, Mark: owner.Mark(), ID: NewID()}
+	if err := d.meet(ctx, answer); err != nil {
+		return nil, errors.Join(err, api.Close())
+	}
+	if d.Journal, err = NewJournal(dir, d.ID, d.Mark, host); err != nil {
+		return nil, errors.Join(err, api.Close())
+	}
+	return d, nil
+}
+
+// NewClient returns a client that opens a connection for each request, so a daemon may restart
+// between them. Answers are limited in time and size by package exchange, except streams such as
+// events.
+func NewClient(host string) (*client.Client, error) { return newClient(host, answerLimit) }
+
+func newClient(host string, limit func(*http.Request) time.Duration) (*client.Client, error) {
+	at, err := client.ParseHostURL(host)
+	if err != nil {
+		return nil, err
+	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, at.Scheme, at.Host)
+	}
+	bounded := &exchange.Transport{Base: &http.Transport{DisableKeepAlives: true, DialContext: dial},
+		What: "the Docker daemon at " + host, Limit: limit, Stream: streams}
+	return client.New(client.WithHost(host), client.WithHTTPClient(&http.Client{Transport: bounded, CheckRedirect: client.CheckRedirect}),
+		client.WithScheme("http"), client.WithAPIVersionFromEnv(), client.WithUserAgent("toll"))
+}
+
+// Bounds of the daemon's answers.
+const (
+	readLimit   = 20 * time.Second // of a request that changes nothing
+	changeLimit = making
+)
+
+func answerLimit(r *http.Request) time.Duration {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		return readLimit
+	}
+	return changeLimit
+}
+
+// streams reports whether the answer to a request is a stream.
+func streams(r *http.Request) bool {
+	p := r.URL.Path
+	return strings.HasSuffix(p, "/events") || strings.HasSuffix(p, "/logs") || strings.HasSuffix(p, "/images/load")
+}
+
+// unsupported converts a HostError to a *path.UnsupportedError, with a further remedy.
+func unsupported(err error, besides string) error {
+	var e *HostError
+	if !errors.As(err, &e) {
+		return err
+	}
+	return &path.UnsupportedError{Missing: e.Why, Remedy: e.Remedy + besides, Err: e.Err}
+}
+
+// reachable returns an error unless a process listens at the daemon's socket.
+func reachable(file string) error {
+	c, err := net.DialTimeout("unix", file, defaultAnswer)
+	switch {
+	case err == nil:
+		return c.Close()
+	case errors.Is(err, fs.ErrPermission):
+		return &path.UnsupportedError{Missing: "this user may not use the Docker daemon's socket " + file,
+			Remedy: "run toll as root: sudo toll …", Err: err}
+	}
+	return &path.UnsupportedError{Missing: "no Docker daemon listens at " + file,
+		Remedy: "sudo systemctl start docker, or DOCKER_HOST with the daemon's address; --on lab needs none", Err: err}
+}
+
+// meet asks the daemon for its facts, and returns an error if its containers are not on this
+// machine.
+func (d *Daemon) meet(ctx context.Context, answer time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, answer)
+	defer cancel()
+	ping, err := d.API.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
+	if v := ping.APIVersion; v != "" && versions.LessThan(v, firstAPI) {
+		return &path.UnsupportedError{Missing: fmt.Sprintf("the Docker daemon at %s is too old: it speaks API %s, and toll %s", d.Host, v, firstAPI),
+			Remedy: "Docker Engine 20.10 or later, or --on lab"}
+	}
+	if err == nil {
+		var got client.SystemInfoResult
+		got, err = d.API.Info(ctx, client.InfoOptions{})
+		d.Info = got.Info
+	}
+	if err == nil && d.Info.OSType == "" {
+		err = errors.New("it does not say what it is")
+	}
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return &path.UnsupportedError{Missing: fmt.Sprintf("the Docker daemon at %s does not answer within %s", d.Host, answer),
+			Remedy: "sudo systemctl restart docker, or --on lab", Err: err}
+	case err != nil:
+		return &path.UnsupportedError{Missing: "the Docker daemon at " + d.Host + " does not answer as one",
+			Remedy: "docker info says more; engines from 20.10 on are understood", Err: err}
+	case strings.Contains(d.Info.OperatingSystem, "Docker Desktop"):
+		return &path.UnsupportedError{
+			Missing: "the Docker daemon is Docker Desktop's, whose containers are in a virtual machine: their counters cannot be read from here",
+			Remedy:  "docker context use default for an engine of this machine, or --on lab"}
+	case d.Info.OSType != "linux":
+		return &path.UnsupportedError{
+			Missing: "the Docker daemon runs containers of " + d.Info.OSType + ", whose counters cannot be read from here",
+			Remedy:  "an engine with Linux containers on this machine, or --on lab"}
+	}
+	return nil
+}
+
+// Close ends the connection. It removes the journal, unless something that it lists is left.
+func (d *Daemon) Close() error { return errors.Join(d.Journal.Close(), d.API.Close()) }
+
+// making bounds the time for making one thing.
+const making = time.Minute
+
+// Uninterrupted returns a context for making one thing, which ignores interrupts: the daemon would
+// go on, and make the thing after it was removed.
+func Uninterrupted() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), making)
+}
+
+// NewID returns a short unique name.
+func NewID() string {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
+}

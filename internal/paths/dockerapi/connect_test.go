@@ -1,0 +1,155 @@
+package dockerapi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+// engineSays returns the handler of a daemon with that API and those facts.
+func engineSays(api, info string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Api-Version", api)
+		switch {
+		case r.URL.Path == "/_ping":
+			fmt.Fprint(w, "OK")
+		case strings.HasSuffix(r.URL.Path, "/info"):
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, info)
+		default:
+			http.NotFound(w, r)
+		}
+	}
+}
+
+// patience is for what takes no time on an idle machine.
+const patience = 30 * time.Second
+
+// anEngine is what a daemon says that is fit.
+const anEngine = `{"OSType": "linux", "OperatingSystem": "Debian GNU/Linux 12 (bookworm)", "ServerVersion": "28.5.2"}`
+
+// Daemons whose containers cannot be measured are refused by name, and those that
+// are none, and soon.
+func TestDaemonsThatAreRefused(t *testing.T) {
+	const enough = 300 * time.Millisecond
+	for _, c := range []struct {
+		name     string
+		says     http.HandlerFunc
+		missing  string // "": not refused
+		remedy   string
+		unlikely string // in the error
+	}{
+		{name: "engine", says: engineSays("1.51", anEngine)},
+		{name: "oldest", says: engineSays(firstAPI, anEngine)},
+		{name: "desktop", says: engineSays("1.51", `{"OSType": "linux", "OperatingSystem": "Docker Desktop"}`),
+			missing: "Docker Desktop's, whose containers are in a virtual machine", remedy: "docker context use default"},
+		{name: "windows", says: engineSays("1.51", `{"OSType": "windows", "OperatingSystem": "Microsoft Windows Server 2022"}`),
+			missing: "runs containers of windows", remedy: "Linux containers", unlikely: "Desktop"},
+		{name: "too-old", says: engineSays("1.40", anEngine), missing: "it speaks API 1.40, and toll 1.41", remedy: "Docker Engine 20.10"},
+		{name: "ancient", says: engineSays("1.24", anEngine), missing: "it speaks API 1.24, and toll 1.41", remedy: "Docker Engine 20.10"},
+		{name: "garbage", says: engineSays("1.51", "\xff\x00{"), missing: "does not answer as one", remedy: "docker info"},
+		{name: "nothing", says: engineSays("1.51", "{}"), missing: "does not answer as one", remedy: "docker info", unlikely: "Desktop"},
+		{name: "version-is-no-number", says: engineSays("x", anEngine), missing: "is too old", remedy: "Docker Engine"},
+		{name: "another-server", says: func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello") },
+			missing: "does not answer as one", remedy: "docker info"},
+		{name: "forbids", says: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) },
+			missing: "does not answer as one", remedy: "docker info"},
+		{name: "fails", says: func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/_ping" {
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		}, missing: "does not answer as one", remedy: "docker info"},
+		{name: "hangs", says: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+			missing: "does not answer within 300ms", remedy: "sudo systemctl restart docker"},
+		{name: "hangs-later", says: func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/_ping" {
+				fmt.Fprint(w, `{"OSType": "linux", `)
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			}
+		}, missing: "does not answer within 300ms", remedy: "sudo systemctl restart docker"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("DOCKER_HOST", serve(t, c.says))
+			answer := patience
+			if strings.Contains(c.missing, "within 300ms") {
+				answer = enough
+			}
+			refusal(t, answer, c.missing, c.remedy, c.unlikely)
+		})
+	}
+}
+
+// Whatever listens need not speak HTTP.
+func TestDaemonThatIsNone(t *testing.T) {
+	for _, c := range []struct{ name, says string }{
+		{"closes", ""}, {"garbage", strings.Repeat("\xff\x00\r\n", 1000)}, {"endless-head", "HTTP/1.1 200 OK\r\n" + strings.Repeat("A: b\r\n", 1<<20)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l, err := net.Listen("unix", filepath.Join(t.TempDir(), "sock"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			t.Setenv("DOCKER_HOST", "unix://"+l.Addr().String())
+			go func() {
+				for {
+					conn, err := l.Accept()
+					if err != nil {
+						return
+					}
+					go func() {
+						defer conn.Close()
+						_, _ = conn.Read(make([]byte, 4096))
+						_, _ = io.WriteString(conn, c.says)
+					}()
+				}
+			}()
+			refusal(t, patience, "does not answer as one", "docker info", "")
+		})
+	}
+}
+
+// refusal holds Connect to how it refuses a daemon; missing "" says that it does not.
+func refusal(t *testing.T, answer time.Duration, missing, remedy, unlikely string) {
+	t.Helper()
+	began := time.Now()
+	d, err := connect(t.Context(), t.TempDir(), answer)
+	if took := time.Since(began); took > 2*patience {
+		t.Errorf("it took %s", took)
+	}
+	if err == nil {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	var u *path.UnsupportedError
+	switch {
+	case missing == "" && err != nil:
+		t.Errorf("refused: %v", err)
+	case missing == "":
+	case !errors.As(err, &u):
+		t.Errorf("not refused: %v", err)
+	case !strings.Contains(u.Missing, missing) || !strings.Contains(u.Remedy, remedy) || unlikely != "" && strings.Contains(u.Missing, unlikely):
+		t.Errorf("missing %q, remedy %q; want %q, %q", u.Missing, u.Remedy, missing, remedy)
+	}
+}
+
+// A daemon that this environment does not name, or that may be on another machine, is
+// refused with what to do about it.
+func TestNoHost(t *testing.T) {
+	t.Setenv("DOCKER_CONTEXT", "yours")
+	t.Setenv("DOCKER_CONFIG", "/nonexistent")
+	for host, missing := range map[string]string{"": `no docker context "yours"`, "tcp://10.0.0.1:2375": "not reached by a Unix socket"} {
+		t.Setenv("DOCKER_HOST", host)
+		refusal(t, patience, missing, "DOCKER_HOST="+DefaultHost, "")
+	}
+}

@@ -1,0 +1,242 @@
+package dockerapi
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
+)
+
+// Journal lists what a run makes, each thing before it is made: a line with its kind and name, and
+// another one that begins with a minus when it is removed. The file is removed after the run,
+// unless something could not be removed.
+type Journal struct {
+	file string
+
+	mu   sync.Mutex // guards the fields that follow
+	f    *os.File   // nil before the first entry
+	head string
+	open map[Entry]bool // made and not yet removed
+}
+
+// Entry is a thing that a run makes.
+type Entry struct {
+	Kind Kind
+	Name string
+}
+
+// Kind is the kind of an entry.
+type Kind string
+
+// The kinds of things. The last four are things of the machine, not of its daemon.
+const (
+	Image     Kind = "image"
+	Network   Kind = "network"
+	Container Kind = "container"
+	Service   Kind = "service"
+	Secret    Kind = "secret"
+	Link      Kind = "link"
+	Rule      Kind = "rule" // the program that wrote it, and the bridge
+	Switch    Kind = "switch"
+	Route     Kind = "route" // as of RouteName
+)
+
+// The kinds of the first lines, which identify the journal's run.
+const (
+	ofOwner     Kind = "owner"
+	ofDaemon    Kind = "daemon"
+	ofNamespace Kind = "namespace" // of links, rules and routes
+	ofLock      Kind = "lock"      // the run holds the file's lock while it lives
+)
+
+// things are the kinds that an entry may have.
+var things = []Kind{Image, Network, Container, Service, Secret, Link, Rule, Switch, Route}
+
+// OfMachine reports whether the thing is outside of Docker.
+func (e Entry) OfMachine() bool { return slices.Contains([]Kind{Link, Rule, Switch, Route}, e.Kind) }
+
+const removedMark = "-"
+
+const journalSuffix = ".docker"
+
+// NewJournal prepares the journal of a run. The file is created with the first entry.
+func NewJournal(dir, id, mark, host string) (*Journal, error) {
+	where, err := namespace()
+	if err != nil {
+		return nil, err
+	}
+	return &Journal{file: filepath.Join(StatePath(dir), id+journalSuffix), open: map[Entry]bool{},
+		head: line(ofOwner, mark) + line(ofDaemon, host) + line(ofNamespace, where)}, nil
+}
+
+// NewMachineJournal prepares a journal of this process for things of the machine, which needs no
+// daemon.
+func NewMachineJournal(dir string) (*Journal, error) {
+	return NewJournal(dir, NewID(), owner.Mark(), noDaemon)
+}
+
+// noDaemon is the address in a journal without a daemon.
+const noDaemon = "none"
+
+// RouteName returns the name of a route through a neighbour in journals.
+func RouteName(to netip.Prefix, via netip.Addr) string { return to.String() + " " + via.String() }
+
+// ParseRoute parses such a name; ok is false if it is invalid.
+func ParseRoute(name string) (to netip.Prefix, via netip.Addr, ok bool) {
+	prefix, gateway, _ := strings.Cut(name, " ")
+	to, err := netip.ParsePrefix(prefix)
+	if err != nil {
+		return to, via, false
+	}
+	via, err = netip.ParseAddr(gateway)
+	return to, via, err == nil && to == to.Masked() && via.Is4() == to.Addr().Is4()
+}
+
+// File returns the journal's file, which exists from the first entry on.
+func (j *Journal) File() string { return j.file }
+
+// namespace returns the name of this process's network namespace, valid until the next boot.
+func namespace() (string, error) {
+	boot, err := owner.BootID()
+	if err != nil {
+		return "", fmt.Errorf("name the network namespace: %w", err)
+	}
+	ns, err := netns.ID(os.Getpid())
+	if err != nil {
+		return "", fmt.Errorf("name the network namespace: %w", err)
+	}
+	return boot + " " + ns, nil
+}
+
+func line(kind Kind, name string) string { return string(kind) + " " + name + "\n" }
+
+// Add writes to disk what is about to be made.
+func (j *Journal) Add(kind Kind, name string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	text := line(kind, name)
+	if j.f == nil {
+		head, err := j.create()
+		if err != nil {
+			return fmt.Errorf("write journal: %w", err)
+		}
+		text = head + text
+	}
+	if _, err := j.f.WriteString(text); err != nil {
+		return fmt.Errorf("write journal: %w", err)
+	}
+	if err := unix.Fdatasync(int(j.f.Fd())); err != nil {
+		return fmt.Errorf("write journal: %w", err)
+	}
+	j.open[Entry{kind, name}] = true
+	return nil
+}
+
+// create creates the file, locks it and returns its first lines. Until these are written the file
+// is empty, and clean leaves it alone.
+func (j *Journal) create() (head string, err error) {
+	if err := os.MkdirAll(filepath.Dir(j.file), 0o700); err != nil {
+		return "", err
+	}
+	dir, err := openStateDir(filepath.Dir(j.file))
+	if err != nil {
+		return "", err
+	}
+	defer dir.Close()
+	f, err := dir.create(filepath.Base(j.file))
+	if err != nil {
+		return "", err
+	}
+	can, err := lockOwn(f)
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("lock %s: %w", j.file, err), f.Close())
+	}
+	j.f = f
+	if can {
+		return j.head + line(ofLock, "held"), nil
+	}
+	return j.head, nil
+}
+
+// Gone records that a thing was removed.
+func (j *Journal) Gone(kind Kind, name string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.f != nil && j.open[Entry{kind, name}] {
+		_, _ = j.f.WriteString(removedMark + line(kind, name)) // otherwise clean would look for it in vain
+	}
+	delete(j.open, Entry{kind, name})
+}
+
+// leftError reports what of a run is left.
+type leftError struct{ what string }
+
+func (e *leftError) Error() string { return "left behind: " + e.what }
+
+// Left marks the error.
+func (e *leftError) Left() {}
+
+// Hint returns how to remove it.
+func (e *leftError) Hint() string {
+	return "toll clean removes what is left; the Docker daemon must answer again for that"
+}
+
+// Left returns an error that counts what was not removed, or nil if everything was.
+func (j *Journal) Left() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	count := map[Kind]int{}
+	for e := range j.open {
+		count[e.Kind]++
+	}
+	var out []string
+	for _, kind := range things {
+		switch n := count[kind]; {
+		case n == 1:
+			out = append(out, "1 "+string(kind))
+		case n > 1:
+			out = append(out, fmt.Sprintf("%d %ss", n, kind))
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return &leftError{strings.Join(out, ", ")}
+}
+
+// names returns what was made of a kind and not yet removed.
+func (j *Journal) names(kind Kind) (out []string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for e := range j.open {
+		if e.Kind == kind {
+			out = append(out, e.Name)
+		}
+	}
+	return out
+}
+
+// Close removes the journal, unless something that it lists is left.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.f == nil {
+		return nil
+	}
+	var err error
+	if len(j.open) == 0 {
+		err = os.Remove(j.file) // while it is locked, or clean could read it
+	}
+	err = errors.Join(err, j.f.Close())
+	j.f = nil
+	return err
+}

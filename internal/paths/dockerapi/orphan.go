@@ -1,0 +1,239 @@
+package dockerapi
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
+)
+
+// Orphan is the journal of a run that is over.
+type Orphan struct {
+	File string
+	Made []Entry // or about to be made, and not removed
+
+	mark, host, namespace string
+	locks                 bool // its run held the file's lock
+	odd                   int  // number of malformed lines
+	f                     *os.File
+}
+
+// Elsewhere reports whether the journal's devices and rules are in another network namespace than
+// this process. After a reboot nothing of them is left.
+func (j Orphan) Elsewhere() (bool, error) {
+	where, err := namespace()
+	return err == nil && j.elsewhere(where), err
+}
+
+func (j Orphan) elsewhere(where string) bool {
+	boot, _, _ := strings.Cut(where, " ")
+	return strings.HasPrefix(j.namespace, boot+" ") && j.namespace != where
+}
+
+const (
+	maxJournal = 16 << 20 // bytes; a run's has some kB
+	maxOdd     = 1000     // lines
+)
+
+// sane matches a thing's name. Names are printed, and looked up.
+var sane = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/@-]*( [A-Za-z0-9][A-Za-z0-9_.:/@-]*)?$`)
+
+const maxName = 300 // bytes
+
+// readJournal reads a journal. It ignores a last line that was cut off.
+func readJournal(f io.Reader) (j Orphan, err error) {
+	in := bufio.NewReader(io.LimitReader(f, maxJournal))
+	open := map[Entry]int{} // 1 + index in made
+	for {
+		text, err := in.ReadSlice('\n')
+		switch {
+		case errors.Is(err, io.EOF):
+			j.Made = slices.DeleteFunc(j.Made, func(e Entry) bool { return e == Entry{} })
+			return j, nil
+		case err != nil || j.odd > maxOdd:
+			return j, errors.New("it is not a journal")
+		}
+		word, name, _ := strings.Cut(string(text[:len(text)-1]), " ")
+		was, removed := strings.CutPrefix(word, removedMark)
+		e := Entry{Kind(was), name}
+		switch kind := Kind(word); {
+		case kind == ofOwner:
+			j.mark = name
+		case kind == ofDaemon:
+			j.host = name
+		case kind == ofNamespace:
+			j.namespace = name
+		case kind == ofLock:
+			j.locks = true
+		case !slices.Contains(things, e.Kind) || len(name) > maxName || !sane.MatchString(name):
+			j.odd++
+		case removed && open[e] > 0:
+			j.Made[open[e]-1] = Entry{}
+			delete(open, e)
+		case !removed:
+			j.Made = append(j.Made, e)
+			open[e] = len(j.Made)
+		}
+	}
+}
+
+// journals are the journals of a state directory.
+type journals struct {
+	dir  stateDir
+	left []Orphan // of runs that are over; they are open and locked
+	dark []Left   // of runs that may be alive
+	judge
+}
+
+// judge knows whose runs are over.
+type judge struct {
+	gone, alive map[string]bool // marks, by the locks of their journals
+	others      bool            // treat unknown ones as over
+}
+
+// of returns the state of a mark's owner. If its process cannot be seen, a journal's lock may
+// decide.
+func (j judge) of(mark string) owner.State {
+	state := owner.Judge(mark)
+	switch {
+	case state != owner.Unclear:
+		return state
+	case j.alive[mark]:
+		return owner.Alive
+	case j.others, j.gone[mark]:
+		return owner.Gone
+	}
+	return owner.Unclear
+}
+
+func (j judge) dead(mark string) bool { return mark != "" && j.of(mark) == owner.Gone }
+
+// openJournals reads the journals of a directory. A file that is not a journal is an error, with
+// which the others are returned. The caller closes them.
+func openJournals(dir string, others bool) (js *journals, err error) {
+	js = &journals{judge: judge{gone: map[string]bool{}, alive: map[string]bool{}, others: others}}
+	js.dir, err = openStateDir(StatePath(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return js, nil
+	}
+	if err != nil {
+		return js, fmt.Errorf("look for journals: %w", err)
+	}
+	files, err := js.dir.ReadDir(-1)
+	if err != nil {
+		return js, fmt.Errorf("look for journals: %w", err)
+	}
+	var errs []error
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), journalSuffix) {
+			continue
+		}
+		if err := js.read(f.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) { // removed meanwhile by its owner
+			errs = append(errs, fmt.Errorf("read journal: %w", err))
+		}
+	}
+	js.left = slices.DeleteFunc(js.left, func(j Orphan) bool { // a run may have two
+		live := js.of(j.mark) != owner.Gone
+		if live {
+			j.f.Close()
+		}
+		return live
+	})
+	return js, errors.Join(errs...)
+}
+
+// read reads a journal and keeps it if its run is over.
+func (js *journals) read(name string) error {
+	f, st, err := js.dir.open(name)
+	if err != nil {
+		return err
+	}
+	keep := false
+	defer func() {
+		if !keep {
+			f.Close()
+		}
+	}()
+	if st.Size > maxJournal {
+		return &notOurs{f.Name(), fmt.Sprintf("it is longer than %d MiB", maxJournal>>20)}
+	}
+	can, held := lock(f)
+	j, err := readJournal(f)
+	j.File, j.f = f.Name(), f
+	// Its owner, or another clean, may have removed it before the lock was taken.
+	if unix.Fstat(int(f.Fd()), &st) == nil && st.Nlink == 0 {
+		return nil
+	}
+	switch {
+	case held != nil:
+		js.alive[j.mark] = true
+		return nil
+	case st.Size == 0:
+		return js.removeStale(name, &st)
+	case err == nil && (j.mark == "" || j.host == ""):
+		err = errors.New("it does not say whose it is")
+	}
+	if err != nil {
+		return &notOurs{f.Name(), err.Error()}
+	}
+	if owner.Elsewhere(j.mark) { // in a home that machines share
+		return nil
+	}
+	js.gone[j.mark] = js.gone[j.mark] || can && j.locks
+	switch js.of(j.mark) {
+	case owner.Unclear:
+		js.dark = append(js.dark, Left{fmt.Sprintf("journal %q", j.File), why(j.mark)})
+	case owner.Gone:
+		keep = true
+		js.left = append(js.left, j)
+	}
+	return nil
+}
+
+// removeStale removes an empty journal that no run is about to write.
+func (js *journals) removeStale(name string, st *unix.Stat_t) error {
+	const about = time.Minute
+	if time.Since(time.Unix(st.Mtim.Unix())) < about {
+		return nil
+	}
+	return js.dir.remove(name)
+}
+
+// remove removes a journal after its things.
+func (js *journals) remove(j Orphan) error {
+	if j.odd > 0 {
+		return &notOurs{j.File, fmt.Sprintf("%d of its lines are not understood, so another version of toll may have made more", j.odd)}
+	}
+	return js.dir.remove(filepath.Base(j.File))
+}
+
+func (js *journals) close() {
+	for _, j := range js.left {
+		j.f.Close()
+	}
+	if js.dir.File != nil {
+		js.dir.Close()
+	}
+}
+
+// Left is something that was left alone.
+type Left struct{ What, Why string }
+
+// why returns the reason why a run's things are left alone.
+func why(mark string) string {
+	if owner.Elsewhere(mark) {
+		return "of a toll on another machine"
+	}
+	return "of a toll that may still run: its process cannot be seen from here"
+}

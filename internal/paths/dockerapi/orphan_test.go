@@ -1,0 +1,260 @@
+package dockerapi
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
+)
+
+// aJournal writes a journal that a run left.
+func aJournal(t *testing.T, dir, mark, host string, made ...Entry) (file string) {
+	t.Helper()
+	j, err := NewJournal(dir, NewID(), mark, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range made {
+		if err := j.Add(e.Kind, e.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return j.file
+}
+
+// What lies among the journals and is none is named and left, without waiting for it,
+// and the journals beside it are read.
+func TestWhatIsNoJournal(t *testing.T) {
+	dir := t.TempDir()
+	gone := owner.Mark() + "9"
+	good := aJournal(t, dir, gone, "unix:///x", Entry{Network, "toll-x"})
+	text, err := os.ReadFile(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(mode os.FileMode, text string) func(string) error {
+		return func(file string) error {
+			return errors.Join(os.WriteFile(file, []byte(text), mode), os.Chmod(file, mode))
+		}
+	}
+	want := map[string]string{}
+	for name, c := range map[string]struct {
+		make func(file string) error
+		says string
+		root bool
+	}{
+		"fifo":      {func(f string) error { return unix.Mkfifo(f, 0o600) }, "named pipe", false},
+		"link":      {func(f string) error { return os.Symlink(good, f) }, "symbolic link", false},
+		"nowhere":   {func(f string) error { return os.Symlink("/nonexistent", f) }, "symbolic link", false},
+		"directory": {func(f string) error { return os.Mkdir(f, 0o700) }, "directory", false},
+		"device":    {func(f string) error { return unix.Mknod(f, unix.S_IFCHR|0o600, 1<<8|5) }, "device", true}, // zero
+		"foreign":   {func(f string) error { return errors.Join(write(0o600, string(text))(f), os.Chown(f, 65534, 65534)) }, "belongs to user 65534", true},
+		"writable":  {write(0o622, string(text)), "others may write", false},
+		"long":      {func(f string) error { return errors.Join(write(0o600, string(text))(f), os.Truncate(f, 100<<20)) }, "longer than 16 MiB", false},
+		"long-line": {write(0o600, string(text)+"network "+strings.Repeat("x", 10_000)+"\n"), "not a journal", false},
+		"binary":    {write(0o600, strings.Repeat("\x00\n", 5000)), "not a journal", false},
+		"no-owner":  {write(0o600, "network toll-x\n"), "whose it is", false},
+	} {
+		if c.root && os.Geteuid() != 0 {
+			continue
+		}
+		file := filepath.Join(dir, name+journalSuffix)
+		if err := c.make(file); err != nil {
+			t.Fatal(err)
+		}
+		want[file] = c.says
+	}
+	began := time.Now()
+	js, err := openJournals(dir, false)
+	defer js.close()
+	if took := time.Since(began); took > patience {
+		t.Errorf("it took %s", took)
+	}
+	if len(js.left) != 1 || js.left[0].File != good {
+		t.Errorf("left are %+v", js.left)
+	}
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for file, says := range want {
+		found := false
+		for line := range strings.Lines(err.Error()) {
+			found = found || strings.Contains(line, file) && strings.Contains(line, says)
+		}
+		if !found {
+			t.Errorf("%s: no %q in:\n%v", file, says, err)
+		}
+		if _, err := os.Lstat(file); err != nil {
+			t.Errorf("%s is gone", file)
+		}
+	}
+	var h interface{ Hint() string }
+	if !errors.As(err, &h) {
+		t.Error("no hint")
+	}
+}
+
+// Names that nothing has, and kinds of another version, are neither used nor forgotten.
+func TestJournalWithOddLines(t *testing.T) {
+	for _, odd := range []string{"network -f", "network ../x", "image a\x1b[31m", "network ", "network a\tb", "link toll\u202e", "volume v", "-volume v", "network " + strings.Repeat("x", 400), "container a  b"} {
+		dir := t.TempDir()
+		file := aJournal(t, dir, owner.Mark()+"9", "unix:///x", Entry{Link, "toll00000001"})
+		f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(f, odd)
+		f.Close()
+		js, err := openJournals(dir, false)
+		if err != nil || len(js.left) != 1 || len(js.left[0].Made) != 1 {
+			t.Fatalf("%q: %+v, %v", odd, js.left, err)
+		}
+		if err := js.remove(js.left[0]); err == nil || !strings.Contains(err.Error(), "another version") {
+			t.Errorf("%q: the journal is removed: %v", odd, err)
+		}
+		js.close()
+	}
+}
+
+// A directory that is another user's, or a link to one, is neither read nor written.
+func TestStateDirIsOurs(t *testing.T) {
+	good := t.TempDir()
+	aJournal(t, good, owner.Mark()+"9", "unix:///x", Entry{Network, "toll-x"})
+	for name, c := range map[string]struct {
+		make func(dir string) error
+		root bool
+	}{
+		"link":       {func(d string) error { return os.Symlink(good, d) }, false},
+		"file":       {func(d string) error { return os.WriteFile(d, nil, 0o600) }, false},
+		"everyone's": {func(d string) error { return errors.Join(os.Mkdir(d, 0o700), os.Chmod(d, 0o777)) }, false},
+		"foreign":    {func(d string) error { return errors.Join(os.Mkdir(d, 0o700), os.Chown(d, 65534, 65534)) }, true},
+	} {
+		if c.root && os.Geteuid() != 0 {
+			continue
+		}
+		dir := filepath.Join(t.TempDir(), "bridgetoll")
+		if err := c.make(dir); err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range []string{dir, dir + "/"} {
+			js, err := openJournals(dir, false)
+			if err == nil || len(js.left) > 0 {
+				t.Errorf("%s: read %+v, %v", name, js.left, err)
+			}
+			js.close()
+			j, err := NewJournal(dir, "id", "mark", "unix:///x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := j.Add(Network, "toll-x"); err == nil {
+				t.Errorf("%s: written", name)
+			}
+		}
+	}
+}
+
+// Of two that clean at once, one has a journal; a journal that is gone meanwhile is
+// no error.
+func TestCleanTwiceAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	aJournal(t, dir, owner.Mark()+"9", "unix:///x", Entry{Network, "toll-x"})
+	first, err := openJournals(dir, false)
+	if err != nil || len(first.left) != 1 {
+		t.Fatalf("%+v, %v", first.left, err)
+	}
+	second, err := openJournals(dir, false)
+	if err != nil || len(second.left) != 0 {
+		t.Errorf("the other has it, too: %+v, %v", second.left, err)
+	}
+	second.close()
+	if err := first.remove(first.left[0]); err != nil {
+		t.Error(err)
+	}
+	if err := first.remove(first.left[0]); err != nil {
+		t.Errorf("again: %v", err)
+	}
+	first.close()
+}
+
+// A run that starts while others clean keeps its journal, whatever can be seen of it.
+func TestCleanWhileRunsStart(t *testing.T) {
+	dir := t.TempDir()
+	hidden := strings.Split(owner.Mark(), "/")
+	hidden[2] = "pid:[1]"
+	mark := strings.Join(hidden, "/")
+	over := make(chan struct{})
+	var cleaners sync.WaitGroup
+	for range 2 {
+		cleaners.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				js, err := openJournals(dir, true)
+				if err != nil {
+					t.Error(err)
+				}
+				for _, j := range js.left {
+					if err := js.remove(j); err != nil {
+						t.Error(err)
+					}
+				}
+				js.close()
+			}
+		})
+	}
+	for i := range 200 {
+		j, err := NewJournal(dir, fmt.Sprint(i), mark, "unix:///x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Add(Network, "toll-x"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(j.file); err != nil {
+			t.Fatalf("the journal of a live run was removed: %v", err)
+		}
+		j.Gone(Network, "toll-x")
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(over)
+	cleaners.Wait()
+}
+
+// An empty file is a journal that a run is about to write, or was.
+func TestEmptyJournal(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "x"+journalSuffix)
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, age := range []time.Duration{0, time.Hour} {
+		at := time.Now().Add(-age)
+		if err := os.Chtimes(file, at, at); err != nil {
+			t.Fatal(err)
+		}
+		js, err := openJournals(dir, false)
+		if err != nil || len(js.left) > 0 {
+			t.Errorf("%+v, %v", js.left, err)
+		}
+		js.close()
+		if _, err := os.Stat(file); (err == nil) != (age == 0) {
+			t.Errorf("after %s: %v", age, err)
+		}
+	}
+}

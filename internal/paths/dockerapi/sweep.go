@@ -1,0 +1,130 @@
+package dockerapi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	cerrdefs "github.com/containerd/errdefs"
+	imageapi "github.com/moby/moby/api/types/image"
+	"github.com/moby/moby/client"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
+)
+
+// Sweep is one look at a daemon for what dead tolls left.
+type Sweep struct {
+	API  *client.Client
+	Made []Entry // named by journals of dead tolls, at this daemon
+
+	judge
+	removed []Entry
+	spared  []Left
+	errs    []error
+	late    bool // the daemon did not answer in time: no further requests
+}
+
+// Labelled returns a filter for what has the label of a run.
+func Labelled() client.Filters { return make(client.Filters).Add("label", RunLabel) }
+
+// Over reports whether a thing belongs to a dead toll, and records it if that is unknown. Of what
+// tolls on other machines make, only a swarm's services and secrets are recorded: the rest is
+// removed with them.
+func (s *Sweep) Over(kind Kind, name string, labels map[string]string) bool {
+	mark := labels[RunLabel]
+	if mark == "" || s.late {
+		return false
+	}
+	state := s.of(mark)
+	if state == owner.Unclear && (!owner.Elsewhere(mark) || kind == Service || kind == Secret) {
+		s.spared = append(s.spared, Left{string(kind) + " " + name, why(mark)})
+	}
+	return state == owner.Gone
+}
+
+// Done records the result of removing a thing.
+func (s *Sweep) Done(kind Kind, name string, err error) {
+	s.late = s.late || errors.Is(err, context.DeadlineExceeded)
+	if err != nil {
+		s.errs = append(s.errs, fmt.Errorf("remove %s %s: %w", kind, name, err))
+		return
+	}
+	s.removed = append(s.removed, Entry{kind, name})
+}
+
+func (s *Sweep) containers(ctx context.Context) error {
+	containers, err := s.API.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: Labelled()})
+	for _, b := range containers.Items {
+		// A container that was being removed when its daemon ended has lost its name.
+		name := cmp.Or(strings.TrimPrefix(strings.Join(b.Names, ","), "/"), b.ID)
+		if s.Over(Container, name, b.Labels) {
+			s.Done(Container, name, removeContainer(s.API, b.ID))
+		}
+	}
+	return err
+}
+
+// networks removes those of one machine; the swarm removes its own.
+func (s *Sweep) networks(ctx context.Context) error {
+	if s.late {
+		return nil
+	}
+	networks, err := s.API.NetworkList(ctx, client.NetworkListOptions{Filters: Labelled()})
+	for _, n := range networks.Items {
+		if n.Scope != ScopeSwarm && s.Over(Network, n.Name, n.Labels) {
+			s.Done(Network, n.Name, removeNetwork(s.API, n.ID))
+		}
+	}
+	return err
+}
+
+// images removes those of dead tolls, and those that journals name: an image that every node has
+// carries no mark, but the label of toll's images.
+func (s *Sweep) images(ctx context.Context) error {
+	if s.late {
+		return nil
+	}
+	all, err := s.API.ImageList(ctx, client.ImageListOptions{Filters: Labelled()})
+	if err != nil {
+		return err
+	}
+	for _, i := range all.Items {
+		if s.Over(Image, strings.Join(i.RepoTags, ","), i.Labels) {
+			err := s.removeImage(ctx, i, func(tag string) bool { return strings.HasPrefix(tag, repository+":") })
+			s.errs = append(s.errs, err)
+		}
+	}
+	named := func(tag string) bool { return slices.Contains(s.Made, Entry{Image, tag}) }
+	if !slices.ContainsFunc(s.Made, func(m Entry) bool { return m.Kind == Image }) {
+		return nil
+	}
+	all, err = s.API.ImageList(ctx, client.ImageListOptions{Filters: make(client.Filters).Add("label", keptLabel)})
+	for _, i := range all.Items {
+		// A service's containers end some time after it; if they stay, another run uses the image.
+		err := Patiently(ctx, cerrdefs.IsConflict, func() error { return s.removeImage(ctx, i, named) })
+		if !cerrdefs.IsConflict(err) {
+			s.errs = append(s.errs, err)
+		}
+	}
+	return err
+}
+
+// removeImage removes an image, or only toll's name of it if it has another one.
+func (s *Sweep) removeImage(ctx context.Context, i imageapi.Summary, ours func(tag string) bool) error {
+	tags := slices.DeleteFunc(slices.Clone(i.RepoTags), func(tag string) bool { return !ours(tag) })
+	for _, tag := range tags {
+		what := tag
+		if len(i.RepoTags) == 1 {
+			what = i.ID // the name may be another image's by now
+		}
+		_, err := s.API.ImageRemove(ctx, what, client.ImageRemoveOptions{PruneChildren: true})
+		if err != nil && !cerrdefs.IsNotFound(err) {
+			return fmt.Errorf("remove image %s: %w", tag, err)
+		}
+		s.Done(Image, tag, nil)
+	}
+	return nil
+}

@@ -1,0 +1,250 @@
+// Package firewall computes what a machine's packet filter does to a packet, without sending one:
+// which rule translates its destination, and whether it is let through. The rules come from
+// nf_tables (internal/paths/kernel/nft) or from the output of iptables-save.
+//
+// The package knows the matches that Docker and common firewalls write. A rule with an unknown
+// match is followed both ways, as if it matched and as if it did not; if the results differ,
+// Outcome.Unread names the match. Outcome.Depends does the same where the packet's source is only
+// an example.
+package firewall
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Hook is the place where the kernel calls a chain.
+type Hook string
+
+// The hooks, by their names in nf_tables.
+const (
+	Prerouting  Hook = "prerouting"
+	Input       Hook = "input"
+	Forward     Hook = "forward"
+	Output      Hook = "output"
+	Postrouting Hook = "postrouting"
+)
+
+// Kind is the type of a chain.
+type Kind string
+
+// The kinds of chains that decide where packets go.
+const (
+	Filter Kind = "filter"
+	NAT    Kind = "nat"
+)
+
+// Rules is a whole rule set.
+type Rules struct {
+	Chains []Chain
+}
+
+// Chain is a list of rules.
+type Chain struct {
+	V4, V6   bool // the families whose packets the chain sees
+	Table    string
+	Name     string
+	Hook     Hook // "": reached by jumps only
+	Kind     Kind
+	Priority int
+	Drop     bool // policy of a chain with a hook
+	Rules    []Rule
+}
+
+// Verdict is what a rule does.
+type Verdict string
+
+// Continue is the verdict of rules that only count, mark or log.
+const (
+	Continue   Verdict = ""
+	Accept     Verdict = "accept"
+	Drop       Verdict = "drop"
+	Reject     Verdict = "reject"
+	Return     Verdict = "return"
+	Jump       Verdict = "jump"
+	Goto       Verdict = "goto"
+	DNAT       Verdict = "dnat"
+	Masquerade Verdict = "masquerade"
+	// Other is the verdict of rules whose effect on the packet is not understood.
+	Other Verdict = "other"
+)
+
+// Rule consists of matches and a verdict. A zero match matches every packet.
+type Rule struct {
+	In, Out  Device
+	Src, Dst Net
+	SrcLocal Local
+	DstLocal Local
+	Proto    string
+	Ports    Ports    // destination ports
+	Sets     []Lookup // all must match
+	// Map, if not nil, gives the verdict instead of Verdict. A packet that is not in it does not
+	// match.
+	Map *Lookup
+	// Unread names a match that is not understood, or is "".
+	Unread  string
+	Verdict Verdict
+	Marks   bool           // the rule sets the packet's mark
+	Chain   string         // the target of Jump and Goto
+	To      netip.AddrPort // of DNAT; an invalid address or port 0 is unchanged
+}
+
+// Device matches a device's name. A name that ends in + matches all names with that prefix.
+type Device struct {
+	Name string
+	Not  bool
+}
+
+// Net matches an address.
+type Net struct {
+	Prefix netip.Prefix
+	Not    bool
+}
+
+// Ports matches a range of ports.
+type Ports struct {
+	Low, High uint16 // 0: any
+	Not       bool
+}
+
+// Local matches an address by whether it is the machine's own.
+type Local string
+
+// The values of Local.
+const (
+	Any     Local = ""
+	Own     Local = "own"
+	Foreign Local = "foreign"  // another single machine's
+	NoOnes  Local = "no one's" // of several machines or of none, such as broadcast
+)
+
+// Stage identifies a packet of a connection as far as connection tracking tells packets apart.
+type Stage int
+
+// The stages. A connection is assured once both ends have answered.
+const (
+	First      Stage = iota // the client's first packet
+	Reply                   // the server's first packet
+	Later                   // a packet of the client, once the connection is assured
+	LaterReply              // a packet of the server, once the connection is assured
+)
+
+// Back reports whether the server sends the packet.
+func (s Stage) Back() bool { return s == Reply || s == LaterReply }
+
+// Packet is a packet of a connection. The zero Stage is the first, in the original direction.
+type Packet struct {
+	Stage    Stage
+	Proto    string
+	Src, Dst netip.Addr
+	Port     uint16 // destination port
+	// High is the last possible destination port if Port is the first of a range; 0: there is only
+	// Port.
+	High uint16
+	// From is the server's port, for a packet that the server sends.
+	From               uint16
+	In, Out            string
+	SrcLocal, DstLocal bool
+	// Orig is the address that the client dialled, if it was translated since.
+	Orig netip.AddrPort
+	// Sources are the possible addresses of the client, of which Src is one. Nil: the client has
+	// Src.
+	Sources *Sources
+
+	untracked bool // connection tracking has not seen the packet yet
+}
+
+// Sources are the addresses of a prefix, with exceptions.
+type Sources struct {
+	Among  netip.Prefix
+	Except []netip.Prefix
+}
+
+// Outcome is the result of the rules at a hook for a packet.
+type Outcome struct {
+	Verdict Verdict // Accept, Drop, Reject, DNAT, Masquerade
+	To      netip.AddrPort
+	Where   string   // table and chain of the rule that decided; "" if none did
+	Rule    int      // its number in the chain, from 1, as in iptables; 0: the policy, or none
+	Unread  []string // matches that may have decided otherwise
+	Depends []string // rules that decide otherwise for other sources
+	Marks   []string // tables and chains of rules that may set the packet's mark
+	Tried   int      // the number of rules compared with the packet
+}
+
+func (c Chain) sees(p Packet) bool { return p.Dst.Is4() && c.V4 || !p.Dst.Is4() && c.V6 }
+
+// Priorities of the kernel's own hooks (linux/netfilter_ipv4.h).
+const (
+	conntrackPriority = -200
+	dnatPriority      = -100
+)
+
+// BeforeDNAT returns the rules with only the base chains that see a packet's original destination.
+func (r Rules) BeforeDNAT() Rules {
+	return r.only(func(c Chain) bool { return c.Priority <= dnatPriority })
+}
+
+// AfterDNAT returns the rules with only the base chains that see the translated destination.
+func (r Rules) AfterDNAT() Rules {
+	return r.only(func(c Chain) bool { return c.Priority > dnatPriority })
+}
+
+// only returns the rules without the base chains that want rejects. Other chains remain.
+func (r Rules) only(want func(Chain) bool) Rules {
+	var out Rules
+	for _, c := range r.Chains {
+		if c.Hook == "" || want(c) {
+			out.Chains = append(out.Chains, c)
+		}
+	}
+	return out
+}
+
+// find returns a chain of the same table and family as from.
+func (r Rules) find(from *Chain, name string) *Chain {
+	i := slices.IndexFunc(r.Chains, func(c Chain) bool {
+		return c.Table == from.Table && c.V4 == from.V4 && c.V6 == from.V6 && c.Name == name
+	})
+	if i < 0 {
+		return nil
+	}
+	return &r.Chains[i]
+}
+
+func (d Device) matches(name string) bool {
+	if d.Name == "" {
+		return true
+	}
+	stem, prefix := strings.CutSuffix(d.Name, "+")
+	return (name == d.Name || prefix && strings.HasPrefix(name, stem)) != d.Not
+}
+
+func (n Net) matches(a netip.Addr) bool {
+	return !n.Prefix.IsValid() || n.Prefix.Contains(a) != n.Not
+}
+
+func (s Ports) to(p *Packet) answer {
+	if s.High == 0 {
+		return sure(true)
+	}
+	return p.to(s.Low, s.High).not(s.Not)
+}
+
+// to reports whether the packet's destination port is in the range.
+func (p *Packet) to(low, high uint16) answer {
+	last := max(p.Port, p.High)
+	all := low <= p.Port && last <= high
+	return answer{yes: all, open: !all && low <= last && p.Port <= high}
+}
+
+func (l Local) matches(own bool) bool {
+	switch l {
+	case Own:
+		return own
+	case Foreign:
+		return !own
+	}
+	return l == Any
+}

@@ -1,0 +1,141 @@
+package bigtcp
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+// Size is the size that links are raised to, in bytes: the one that measurably helps, see
+// docs/commands/advise.md.
+const Size = 180000
+
+// Outcome is the result of an Apply.
+type Outcome struct {
+	Raised  []string // links by name
+	Lowered []string // restored
+	Kept    []string // not restored: somebody else changed them since
+	Failed  map[string]error
+}
+
+// errNoIPv4 means that the kernel has no BIG TCP over IPv4.
+var errNoIPv4 = &path.UnsupportedError{Missing: "the kernel has no BIG TCP over IPv4 (gso_ipv4_max_size, Linux 6.3)", Remedy: "Linux 6.3 or later, or --parts connect"}
+
+// Supported returns an *path.UnsupportedError if the kernel lacks BIG TCP.
+func Supported() error {
+	all, err := link.AllSizes()
+	if err == nil && len(all) > 0 && all[0].Sizes[2] == 0 { // the loopback device
+		err = errNoIPv4
+	}
+	return err
+}
+
+// Apply raises the links with the given indexes and restores all others in st. Raising never makes
+// a size smaller; a link that has as much already is not noted. The store has st's content at every
+// moment.
+func (s Store) Apply(st *State, want []int) (out Outcome, err error) {
+	out.Failed = map[string]error{}
+	all, err := link.AllSizes()
+	if err != nil {
+		return out, err
+	}
+	have := map[int]link.Sized{}
+	for _, l := range all {
+		have[l.Index] = l
+	}
+	before := slices.Clone(st.Links)
+	st.Links = slices.DeleteFunc(st.Links, func(l Link) bool {
+		now, ok := have[l.Index]
+		if !ok || now.Kind != l.Kind {
+			return true // it no longer exists
+		}
+		_, others := l.Back(now.Sizes)
+		return !l.Done && others // a killed toll had not reached it, and somebody else changed it
+	})
+	st.Links = slices.DeleteFunc(st.Links, func(l Link) bool {
+		return !slices.Contains(want, l.Index) && out.takeBack(l, have[l.Index].Sizes)
+	})
+	for _, i := range want {
+		now, ok := have[i]
+		if !ok || slices.ContainsFunc(st.Links, func(l Link) bool { return l.Index == i }) {
+			continue
+		}
+		if now.Sizes[2] == 0 {
+			out.Failed[now.Name] = errNoIPv4
+			continue
+		}
+		to := now.Sizes
+		for k := range to {
+			to[k] = max(to[k], Size)
+		}
+		if to != now.Sizes {
+			st.Links = append(st.Links, Link{Index: i, Name: now.Name, Kind: now.Kind, Before: now.Sizes, Set: to})
+		}
+	}
+	open := func(l Link) bool { return !l.Done }
+	if !slices.ContainsFunc(st.Links, open) {
+		if slices.Equal(before, st.Links) {
+			return out, nil
+		}
+		return out, s.Save(st)
+	}
+	if err := s.Save(st); err != nil { // before any of them is changed
+		st.Links = slices.DeleteFunc(st.Links, open)
+		return out, err
+	}
+	st.Links = slices.DeleteFunc(st.Links, func(l Link) bool { return !l.Done && out.failed(l, link.SetSizes(l.Index, l.Set)) })
+	for i := range st.Links {
+		if l := &st.Links[i]; !l.Done {
+			l.Done = true
+			out.Raised = append(out.Raised, l.Name)
+		}
+	}
+	return out, s.Save(st)
+}
+
+// failed notes an error and reports that the link was not changed.
+func (o *Outcome) failed(l Link, err error) bool {
+	if err == nil {
+		return false
+	}
+	if !errors.Is(err, link.ErrGone) {
+		o.Failed[l.Name] = errors.Join(err, link.SetSizes(l.Index, l.Before))
+	}
+	return true
+}
+
+// takeBack restores the link, except for what somebody else set since. It returns false if the
+// kernel refused, and it must be tried again.
+func (o *Outcome) takeBack(l Link, now link.Sizes) bool {
+	to, others := l.Back(now)
+	if others {
+		o.Kept = append(o.Kept, l.Name)
+	}
+	if to == now {
+		return true
+	}
+	if err := link.SetSizes(l.Index, to); err != nil && !errors.Is(err, link.ErrGone) {
+		o.Failed[l.Name] = err
+		return false
+	}
+	o.Lowered = append(o.Lowered, l.Name)
+	return true
+}
+
+// Back returns the sizes to restore, given the link's present ones. others means that some of these
+// are neither what it had nor what was set.
+func (l Link) Back(now link.Sizes) (to link.Sizes, others bool) {
+	to = now
+	for i := range to {
+		switch now[i] {
+		case l.Set[i]:
+			to[i] = l.Before[i]
+		case l.Before[i]:
+		default:
+			others = true
+		}
+	}
+	return to, others
+}

@@ -1,0 +1,256 @@
+// Package bpf lists the BPF programs that the kernel runs for packets and sockets. Only the
+// machine's root may ask for them.
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// Commands of bpf(2) (enum bpf_cmd).
+const (
+	progByID       = 13
+	objInfo        = 15
+	progQuery      = 16
+	linkByID       = 30
+	linkNextID     = 31
+	queryEffective = 1 // BPF_F_QUERY_EFFECTIVE
+)
+
+// ErrUnreadable means that the caller lacks the right to ask, or that the kernel cannot answer.
+var ErrUnreadable = errors.New("not readable")
+
+// None is the text of an empty list.
+const None = "none"
+
+// query is the part of union bpf_attr for BPF_PROG_QUERY.
+type query struct {
+	target      uint32
+	attachType  uint32
+	flags       uint32
+	attachFlags uint32
+	ids         uint64
+	count       uint32
+	_           uint32
+	attached    uint64 // three lists that are not requested
+	links       uint64
+	linkFlags   uint64
+	revision    uint64
+}
+
+// call is the system call bpf(2).
+func call(command uintptr, attr unsafe.Pointer, size uintptr) (int, error) {
+	n, _, errno := unix.Syscall(unix.SYS_BPF, command, uintptr(attr), size)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
+
+// Attached returns the IDs of the programs that are attached to a device, by its index, at a place
+// (enum bpf_attach_type). It returns none if the kernel does not have the place, if the device is
+// the peer of the one with the programs, or if the caller may not ask.
+func Attached(index int, at uint32) ([]uint32, error) {
+	ids, err := programs(index, at, 0)
+	if errors.Is(err, ErrUnreadable) {
+		return nil, nil
+	}
+	return ids, err
+}
+
+// programs returns the IDs of the programs of a target, a descriptor or a device's index.
+func programs(target int, at, flags uint32) ([]uint32, error) {
+	const most = 64 // the kernel's limit
+	ids := make([]uint32, most)
+	var pin runtime.Pinner // the kernel receives its address as a number
+	pin.Pin(&ids[0])
+	defer pin.Unpin()
+	q := query{target: uint32(target), attachType: at, flags: flags, ids: uint64(uintptr(unsafe.Pointer(&ids[0]))), count: most}
+	_, err := call(progQuery, unsafe.Pointer(&q), unsafe.Sizeof(q))
+	switch {
+	case err == nil:
+		return ids[:min(q.count, most)], nil
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES), errors.Is(err, unix.ENOSYS):
+		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO),
+		errors.Is(err, unix.EOPNOTSUPP):
+		return nil, nil
+	}
+	return nil, err
+}
+
+// place is a kind of attachment (enum bpf_attach_type).
+type place struct {
+	name string
+	at   uint32
+}
+
+// ofCgroup lists the places of a control group that packets, sockets and their options pass.
+var ofCgroup = []place{{"ingress", 0}, {"egress", 1}, {"sock_create", 2}, {"sock_ops", 3}, {"bind4", 8}, {"bind6", 9},
+	{"connect4", 10}, {"connect6", 11}, {"post_bind4", 12}, {"post_bind6", 13}, {"sendmsg4", 14}, {"sendmsg6", 15},
+	{"sysctl", 18}, {"recvmsg4", 19}, {"recvmsg6", 20}, {"getsockopt", 21}, {"setsockopt", 22},
+	{"getpeername4", 29}, {"getpeername6", 30}, {"getsockname4", 31}, {"getsockname6", 32}, {"sock_release", 34}}
+
+// ofNamespace lists the places of a network namespace.
+var ofNamespace = []place{{"flow_dissector", 17}, {"sk_lookup", 36}}
+
+// OfCgroup returns, in words, the programs that run for sockets of a process: those of its control
+// group (version 2) and those above it, without toll's own. A pid of 0 is the caller.
+func OfCgroup(pid int) (string, error) {
+	dir, err := cgroupOf(pid)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return attachedTo(dir, ofCgroup, queryEffective)
+}
+
+// OfNamespace returns, in words, the programs of the calling thread's network namespace.
+func OfNamespace() (string, error) { return attachedTo("/proc/thread-self/ns/net", ofNamespace, 0) }
+
+// attachedTo returns the programs at the places of the object with the given file name.
+func attachedTo(name string, places []place, flags uint32) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	defer f.Close()
+	var out []string
+	for _, p := range places {
+		ids, err := programs(int(f.Fd()), p.at, flags)
+		if err != nil {
+			return "", fmt.Errorf("list BPF programs of %s: %w", name, err)
+		}
+		for _, id := range ids {
+			name, err := nameOf(id)
+			if err != nil {
+				return "", fmt.Errorf("read BPF program %d: %w", id, err)
+			}
+			if !strings.HasPrefix(name, ownPrefix) {
+				out = append(out, strings.TrimSpace(fmt.Sprintf("%s program %d %s", p.name, id, name)))
+			}
+		}
+	}
+	return text(out), nil
+}
+
+// nameOf returns a program's name, which may be empty.
+func nameOf(id uint32) (string, error) {
+	var info progInfo
+	err := read(progByID, id, unsafe.Pointer(&info), unsafe.Sizeof(info))
+	if errors.Is(err, unix.ENOENT) { // it was removed
+		return "", nil
+	}
+	name, _, _ := strings.Cut(string(info.name[:]), "\x00")
+	return printable.Words(name), err
+}
+
+func text(list []string) string {
+	if len(list) == 0 {
+		return None
+	}
+	return strings.Join(list, ", ")
+}
+
+// Kinds of links (enum bpf_link_type) that run for packets and belong to neither a device nor a
+// control group.
+var linkKinds = map[uint32]string{9: "struct_ops", netfilter: "netfilter", 14: "sockmap"}
+
+const netfilter = 10
+
+// progInfo is the head of struct bpf_prog_info.
+type progInfo struct {
+	_    [64]byte
+	name [16]byte
+}
+
+// ownPrefix is the prefix of the names of toll's own programs (paths/kernel/shortcut). They
+// redirect only connections that they were given; whether the load is among these shows in its
+// hops.
+const ownPrefix = "toll_"
+
+// linkInfo is the head of struct bpf_link_info, with netfilter's part.
+type linkInfo struct {
+	kind, id, program, _ uint32
+	family, hook         uint32
+	priority             int32
+	flags                uint32
+	_                    [64]byte
+}
+
+// Links returns, in words, the machine's links of netfilter, sockmap and struct_ops.
+func Links() (string, error) {
+	all, err := links(linkKinds)
+	return text(all), err
+}
+
+// Netfilter returns, in words, the links to packet filters. The kernel does not tell which
+// network namespace one is in.
+func Netfilter() ([]string, error) {
+	return links(map[uint32]string{netfilter: linkKinds[netfilter]})
+}
+
+// links returns the machine's links of some kinds in words.
+func links(kinds map[uint32]string) (out []string, err error) {
+	for id := uint32(0); ; {
+		next := struct{ start, next, flags uint32 }{start: id}
+		_, err := call(linkNextID, unsafe.Pointer(&next), unsafe.Sizeof(next))
+		if errors.Is(err, unix.ENOENT) {
+			break
+		}
+		if err != nil { // EPERM, or EINVAL before Linux 5.8
+			return nil, fmt.Errorf("list BPF links: %w: %w", ErrUnreadable, err)
+		}
+		id = next.next
+		info, err := readLink(id)
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EAGAIN) { // removed, or not attached yet
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read BPF link %d: %w", id, err)
+		}
+		name, ok := kinds[info.kind]
+		switch {
+		case !ok:
+		case info.kind == netfilter:
+			out = append(out, fmt.Sprintf("%s link %d, program %d (family %d hook %d priority %d)", name, id, info.program,
+				info.family, info.hook, info.priority))
+		default:
+			out = append(out, fmt.Sprintf("%s link %d, program %d", name, id, info.program))
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+func readLink(id uint32) (info linkInfo, err error) {
+	err = read(linkByID, id, unsafe.Pointer(&info), unsafe.Sizeof(info))
+	return info, err
+}
+
+// read fills info with what the kernel knows of a program or a link.
+func read(command uintptr, id uint32, info unsafe.Pointer, size uintptr) error {
+	open := struct{ id, next, flags uint32 }{id: id}
+	fd, err := call(command, unsafe.Pointer(&open), unsafe.Sizeof(open))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }() // it was only read
+	var pin runtime.Pinner                // the kernel receives its address as a number
+	pin.Pin(info)
+	defer pin.Unpin()
+	ask := struct {
+		fd, size uint32
+		info     uint64
+	}{uint32(fd), uint32(size), uint64(uintptr(info))}
+	_, err = call(objInfo, unsafe.Pointer(&ask), unsafe.Sizeof(ask))
+	return err
+}

@@ -1,0 +1,69 @@
+package link_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
+)
+
+// Devices that come, go and become ports are told of; other changes are not.
+func TestFollow(t *testing.T) {
+	ns, err := netns.New()
+	if err != nil {
+		pathtest.SkipOrFail(t, "network namespaces need root here: %v", err)
+	}
+	defer ns.Close()
+	done := make(chan struct{})
+	var told <-chan struct{}
+	if err := ns.Do(func() error {
+		err := link.AddBridge("br")
+		if err == nil {
+			told, err = link.Follow(done)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what string
+		do   func() error
+	}{
+		{"a pair comes", func() error { return link.AddVeth("a", "b", unix.Gettid()) }},
+		{"it becomes a port", func() error { return link.SetMaster("a", "br") }},
+		{"it goes", func() error { return link.Remove("a") }},
+	} {
+		if err := ns.Do(c.do); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-told:
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: nobody was told", c.what)
+		}
+	}
+	// The kernel tells in order, so a change that is not told of is followed by one that is.
+	for quiet := false; !quiet; {
+		select {
+		case <-told:
+		case <-time.After(50 * time.Millisecond):
+			quiet = true
+		}
+	}
+	if err := ns.Do(func() error { return errors.Join(link.SetMTU("br", 1400), link.SetMaxSize("br", 70000)) }); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-told:
+		t.Error("sizes and the MTU are told of")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(done)
+	for range told {
+	}
+}

@@ -1,0 +1,77 @@
+package nft
+
+import (
+	"fmt"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
+)
+
+// Counted is a foreign rule with its counter.
+type Counted struct {
+	Chain   string
+	Handle  uint64 // identifies it within the table
+	Rule    firewall.Rule
+	Counts  bool // it has a counter
+	Packets uint64
+}
+
+// ReadTable reads the rules of a table, or none if it does not exist. It needs CAP_NET_ADMIN over
+// the namespace.
+func ReadTable(f Family, name string) ([]Counted, error) {
+	c, err := nftables.New()
+	if err != nil {
+		return nil, fmt.Errorf("open nftables: %w", err)
+	}
+	chains, err := c.ListChainsOfTableFamily(f.table())
+	if err != nil {
+		return nil, fmt.Errorf("list nftables chains: %w", err)
+	}
+	sets := sets{conn: c}
+	var out []Counted
+	for _, ch := range chains {
+		if ch.Table.Name != name {
+			continue
+		}
+		rules, err := readCounted(ch, &sets)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, rules...)
+	}
+	return out, nil
+}
+
+// ReadChain reads the rules of one of a table's chains.
+func ReadChain(f Family, table, name string) ([]Counted, error) {
+	c, err := nftables.New()
+	if err != nil {
+		return nil, fmt.Errorf("open nftables: %w", err)
+	}
+	t := &nftables.Table{Name: table, Family: f.table()}
+	return readCounted(&nftables.Chain{Name: name, Table: t}, &sets{conn: c})
+}
+
+func readCounted(ch *nftables.Chain, sets *sets) (out []Counted, err error) {
+	rules, err := listRules(ch)
+	if err != nil {
+		return nil, fmt.Errorf("read rules of %s %s: %w", ch.Table.Name, ch.Name, err)
+	}
+	for _, x := range rules {
+		r := Counted{Chain: ch.Name, Handle: x.handle, Rule: readRule(x.exprs, ch.Table, sets)}
+		r.Packets, r.Counts = counterOf(x.exprs)
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func counterOf(exprs []any) (packets uint64, ok bool) {
+	for _, e := range exprs {
+		if n, ok := e.(*expr.Counter); ok {
+			return n.Packets, true
+		}
+	}
+	return 0, false
+}

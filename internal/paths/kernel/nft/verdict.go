@@ -1,0 +1,197 @@
+package nft
+
+import (
+	"encoding/binary"
+	"net"
+	"net/netip"
+
+	"github.com/google/nftables/expr"
+	"github.com/google/nftables/xt"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
+)
+
+// verdict handles expressions that decide.
+func (r *reader) verdict(e any) bool {
+	switch e := e.(type) {
+	case *expr.Verdict:
+		return r.plain(e)
+	case *expr.Reject:
+		r.rule.Verdict = firewall.Reject
+	case *expr.Masq:
+		r.rule.Verdict = firewall.Masquerade
+	case *expr.Redir:
+		r.rule.Verdict = firewall.DNAT
+		r.to(netip.Addr{}, e.RegisterProtoMin, e.RegisterProtoMax)
+	case *expr.NAT:
+		r.nat(e)
+	case *expr.Lookup:
+		r.lookup(e)
+	case *expr.Target:
+		return r.xtTarget(e)
+	default:
+		return false
+	}
+	return true
+}
+
+func (r *reader) plain(e *expr.Verdict) (known bool) {
+	r.rule.Verdict, known = verdictOf(e.Kind)
+	r.rule.Chain = e.Chain
+	return known
+}
+
+func verdictOf(kind expr.VerdictKind) (v firewall.Verdict, known bool) {
+	v, known = map[expr.VerdictKind]firewall.Verdict{expr.VerdictAccept: firewall.Accept, expr.VerdictDrop: firewall.Drop,
+		expr.VerdictReturn: firewall.Return, expr.VerdictJump: firewall.Jump, expr.VerdictGoto: firewall.Goto,
+		expr.VerdictContinue: firewall.Continue}[kind]
+	return v, known
+}
+
+func (r *reader) nat(e *expr.NAT) {
+	if e.Type != expr.NATTypeDestNAT {
+		r.rule.Verdict = firewall.Masquerade
+		return
+	}
+	r.rule.Verdict = firewall.DNAT
+	a, _ := netip.AddrFromSlice(r.data[slot(e.RegAddrMin)])
+	if e.RegAddrMin != 0 && !a.IsValid() || e.RegAddrMax != 0 && e.RegAddrMax != e.RegAddrMin || e.Prefix {
+		r.unread("one of several addresses")
+	}
+	r.to(a, e.RegProtoMin, e.RegProtoMax)
+}
+
+// to sets the destination of DNAT, with the constant port in a register; 0: none.
+func (r *reader) to(a netip.Addr, low, high uint32) {
+	port := uint16(0)
+	if low != 0 {
+		b := r.data[slot(low)]
+		if len(b) < 2 || high != 0 && high != low {
+			r.unread("one of several ports")
+		} else {
+			port = binary.BigEndian.Uint16(b)
+		}
+	}
+	r.rule.To = netip.AddrPortFrom(a, port)
+}
+
+// xtMatch reads iptables' own matches, which older iptables-nft writes.
+func (r *reader) xtMatch(e *expr.Match) bool {
+	switch info := e.Info.(type) {
+	case *xt.AddrTypeV1:
+		return r.xtTypes(info)
+	case *xt.Tcp:
+		if info.Option != 0 || info.FlagsMask != 0 || info.InvFlags&^xt.TcpInvDestPorts != 0 {
+			return false
+		}
+		r.xtPorts("tcp", info.DstPorts, info.InvFlags&xt.TcpInvDestPorts != 0)
+		return anyPort(info.SrcPorts)
+	case *xt.Udp:
+		const invertDst = 2
+		r.xtPorts("udp", info.DstPorts, info.InvFlags&invertDst != 0)
+		return anyPort(info.SrcPorts) && info.InvFlags&^invertDst == 0
+	case *xt.ConntrackMtinfo3:
+		return r.conntrack(info)
+	}
+	if e.Name == "comment" {
+		return true
+	}
+	r.unread(e.Name)
+	return true
+}
+
+// xtTypes reads iptables' -m addrtype; types limited to one device are unknown.
+func (r *reader) xtTypes(info *xt.AddrTypeV1) (known bool) {
+	const invertSrc, invertDst = 1, 2
+	if info.Flags&^(invertSrc|invertDst) != 0 {
+		return false
+	}
+	src, knownSrc := typeOf(info.Source, info.Flags&invertSrc != 0)
+	dst, knownDst := typeOf(info.Dest, info.Flags&invertDst != 0)
+	r.rule.SrcLocal, r.rule.DstLocal = src, dst
+	return knownSrc && knownDst
+}
+
+// typeOf returns what a set of types matches of the machine's own addresses and of others.
+func typeOf(types uint16, not bool) (l firewall.Local, known bool) {
+	const several = xt.AddrTypeBroadcast | xt.AddrTypeAnycast | xt.AddrTypeMulticast
+	own, foreign, rest := types&uint16(xt.AddrTypeLocal) != 0, types&uint16(xt.AddrTypeUnicast) != 0, types&^uint16(xt.AddrTypeLocal|xt.AddrTypeUnicast|several)
+	switch {
+	case types == 0:
+		return firewall.Any, true
+	case rest != 0:
+		return firewall.Any, false
+	case own == foreign && own != not:
+		return firewall.Any, true
+	case own == foreign:
+		return firewall.NoOnes, true
+	}
+	return owner(own == not), true
+}
+
+func (r *reader) xtPorts(proto string, ports [2]uint16, not bool) {
+	r.rule.Proto = proto
+	if !anyPort(ports) {
+		r.rule.Ports = firewall.Ports{Low: ports[0], High: ports[1], Not: not}
+	}
+}
+
+func anyPort(ports [2]uint16) bool { return ports[0] == 0 && (ports[1] == 0xffff || ports[1] == 0) }
+
+func (r *reader) xtTarget(e *expr.Target) bool {
+	switch e.Name {
+	case "DNAT", "REDIRECT":
+		r.rule.Verdict = firewall.DNAT
+		return r.xtTo(e)
+	case "MASQUERADE", "SNAT":
+		r.rule.Verdict = firewall.Masquerade
+	case "REJECT":
+		r.rule.Verdict = firewall.Reject
+	default:
+		r.rule.Marks = r.rule.Marks || firewall.Marks(e.Name)
+		if !firewall.PassesOn(e.Name) {
+			r.other(e.Name)
+		}
+	}
+	return true
+}
+
+// xtTo sets the destination of iptables' DNAT or REDIRECT.
+func (r *reader) xtTo(e *expr.Target) (known bool) {
+	var to xt.NatRange
+	switch info := e.Info.(type) {
+	case *xt.NatRange2:
+		to = info.NatRange
+	case *xt.NatRange:
+		to = *info
+	case *xt.NatIPv4MultiRangeCompat:
+		if len(*info) != 1 {
+			return false
+		}
+		to = xt.NatRange((*info)[0])
+	default:
+		return false
+	}
+	flags := xt.NatRangeFlags(to.Flags)
+	var a netip.Addr
+	var port uint16
+	if flags&xt.NatRangeMapIPs != 0 {
+		a = addr(to.MinIP, r.six)
+	}
+	if flags&xt.NatRangeProtoSpecified != 0 {
+		port = to.MinPort
+	}
+	r.rule.To = netip.AddrPortFrom(a, port)
+	return (!a.IsValid() || to.MinIP.Equal(to.MaxIP)) && (port == 0 || to.MinPort == to.MaxPort) && flags&(xt.NatRangeProtoOffset|xt.NatRangeNetmap) == 0
+}
+
+func addr(ip net.IP, six bool) netip.Addr {
+	b := []byte(ip)
+	if !six && len(b) > 4 {
+		if b = ip.To4(); b == nil {
+			b = ip[:4]
+		}
+	}
+	a, _ := netip.AddrFromSlice(b)
+	return a
+}

@@ -1,0 +1,249 @@
+package shortcut
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+// Where pins are: in the machine's BPF file system or, if none is mounted there, in one of toll's
+// own, which Unpin unmounts.
+const (
+	machinesFS = "/sys/fs/bpf"
+	pinName    = "bridgetoll-fast"
+	ownRun     = "/run/bridgetoll"
+	ownFS      = ownRun + "/fast"
+)
+
+const onlyRoot = 0o700
+
+// ErrNone means that no table is pinned.
+var ErrNone = errors.New("no shortcuts are pinned")
+
+// pins returns the directory of the pins, which may not exist.
+func pins() string {
+	if isBPF(machinesFS) {
+		return filepath.Join(machinesFS, pinName)
+	}
+	return filepath.Join(ownFS, pinName)
+}
+
+func isBPF(dir string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(dir, &st) == nil && uint32(st.Type) == unix.BPF_FS_MAGIC
+}
+
+// Pin keeps the table after the end of the process. A pinned table's programs stay attached until
+// Unpin.
+func (t *Table) Pin() (err error) {
+	if !isBPF(machinesFS) && !isBPF(ownFS) {
+		if err := mountOwn(); err != nil {
+			return err
+		}
+	}
+	dir := pins()
+	if err := os.Mkdir(dir, onlyRoot); err != nil {
+		return fmt.Errorf("pin: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, Unpin())
+		}
+	}()
+	for name, m := range t.maps.named() {
+		if err := m.Pin(filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("pin map %s: %w", name, err)
+		}
+	}
+	for i, l := range t.links {
+		if err := l.Pin(filepath.Join(dir, fmt.Sprintf("link%d", i))); err != nil {
+			return fmt.Errorf("pin link: %w", err)
+		}
+	}
+	if t.pinned, err = inode(dir); err != nil {
+		return fmt.Errorf("pin: %w", err)
+	}
+	return os.Mkdir(filepath.Join(dir, complete), onlyRoot)
+}
+
+// complete is a file in a directory that has all of its pins.
+const complete = "complete"
+
+func mountOwn() error {
+	if err := os.MkdirAll(ownFS, onlyRoot); err != nil {
+		return fmt.Errorf("make directory for BPF pins: %w", err)
+	}
+	if err := errors.Join(trusted(ownRun), trusted(ownFS)); err != nil {
+		return err
+	}
+	if err := unix.Mount("bpf", ownFS, "bpf", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700"); err != nil {
+		return errors.Join(&path.UnsupportedError{Missing: "no BPF file system is mounted on " + machinesFS + ", and toll cannot mount its own",
+			Remedy: "sudo mount -t bpf bpf " + machinesFS, Err: err}, removeEmpty(ownFS), removeEmpty(ownRun))
+	}
+	return nil
+}
+
+// trusted returns an error for a directory that does not belong to root alone: everybody may make
+// one in the machine's BPF file system.
+func trusted(dir string) error {
+	var st unix.Stat_t
+	if err := unix.Lstat(dir, &st); err != nil {
+		return &os.PathError{Op: "stat", Path: dir, Err: err}
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Uid != 0 || st.Mode&0o022 != 0 {
+		return fmt.Errorf("%s is not root's alone, and left alone", dir)
+	}
+	return nil
+}
+
+// Open opens the pinned table. It returns ErrNone if there is none, or only a part that a killed
+// toll left and that does nothing.
+func Open() (*Table, error) {
+	dir := pins()
+	if _, err := os.Stat(filepath.Join(dir, complete)); errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNone
+	}
+	if err := trusted(dir); err != nil {
+		return nil, err
+	}
+	t := &Table{}
+	var err error
+	if t.pinned, err = inode(dir); err != nil {
+		return nil, fmt.Errorf("open pins: %w", err)
+	}
+	spec, err := loadObject()
+	if err != nil {
+		return nil, err
+	}
+	for name, field := range t.maps.fields() {
+		m, err := ebpf.LoadPinnedMap(filepath.Join(dir, name), nil)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("open pinned map %s: %w", name, err), t.Close())
+		}
+		*field = m
+		if err := spec.Maps[name].Compatible(m); err != nil {
+			return nil, errors.Join(fmt.Errorf("pinned map %s is of another version of toll: %w", name, err), t.Close())
+		}
+	}
+	return t, nil
+}
+
+// Current reports whether the table is still the pinned one.
+func (t *Table) Current() bool {
+	ino, err := inode(pins())
+	return err == nil && ino == t.pinned
+}
+
+func inode(dir string) (uint64, error) {
+	var st unix.Stat_t
+	err := unix.Stat(dir, &st)
+	return st.Ino, err
+}
+
+// Lock keeps other tolls from pinning and unpinning until the returned Closer is closed. Only root
+// can hold it: it locks a directory of root's, which Close removes if it is empty.
+func Lock() (io.Closer, error) {
+	if err := os.MkdirAll(ownRun, onlyRoot); err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	if err := trusted(ownRun); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(ownRun)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+		var st unix.Stat_t
+		ino, errNow := inode(ownRun)
+		if err = errors.Join(unix.Fstat(int(f.Fd()), &st), errNow); err == nil && ino != st.Ino {
+			err = unix.EWOULDBLOCK // another toll removed the directory with its lock
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("another toll is turning fast on or off just now: %w", err), f.Close())
+	}
+	return lock{f}, nil
+}
+
+type lock struct{ *os.File }
+
+// Close removes the directory while it is still locked.
+func (l lock) Close() error { return errors.Join(removeIfEmpty(ownRun), l.File.Close()) }
+
+// Unpin removes the pinned table, even an incomplete one, and its file system if that was toll's.
+// It continues after an error.
+func Unpin() error {
+	var errs []error
+	if t, err := Open(); err == nil {
+		errs = append(errs, t.Stop(), t.abortAll(), t.Close()) // before the links are removed, one by one
+	}
+	dir := pins()
+	all, err := os.ReadDir(dir)
+	if err == nil {
+		err = trusted(dir)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(append(errs, err)...)
+	}
+	for _, e := range all {
+		errs = append(errs, removeEmpty(filepath.Join(dir, e.Name())))
+	}
+	errs = append(errs, removeEmpty(dir))
+	if isBPF(ownFS) {
+		if err := unix.Unmount(ownFS, 0); err != nil {
+			errs = append(errs, fmt.Errorf("unmount %s: %w", ownFS, err))
+		}
+	}
+	return errors.Join(append(errs, removeEmpty(ownFS), removeIfEmpty(ownRun))...)
+}
+
+// Pinned reports whether there are pins, complete or not.
+func Pinned() bool {
+	_, err := os.Stat(pins())
+	return err == nil
+}
+
+func removeEmpty(file string) error {
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// removeIfEmpty removes a directory unless it holds something.
+func removeIfEmpty(dir string) error {
+	if err := removeEmpty(dir); !errors.Is(err, unix.ENOTEMPTY) {
+		return err
+	}
+	return nil
+}
+
+// fields returns the maps by their names in the object.
+func (m *objectMaps) fields() map[string]**ebpf.Map {
+	out := map[string]**ebpf.Map{}
+	v := reflect.ValueOf(m).Elem()
+	for i := range v.NumField() {
+		if f, ok := v.Field(i).Addr().Interface().(**ebpf.Map); ok {
+			out[v.Type().Field(i).Tag.Get("ebpf")] = f
+		}
+	}
+	return out
+}
+
+func (m *objectMaps) named() map[string]*ebpf.Map {
+	out := map[string]*ebpf.Map{}
+	for name, f := range m.fields() {
+		out[name] = *f
+	}
+	return out
+}

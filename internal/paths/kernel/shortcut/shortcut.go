@@ -1,0 +1,290 @@
+// Package shortcut redirects a local client's connection to a published port on a loopback address
+// straight to the container: eBPF programs at the root of cgroup v2 rewrite the destination when a
+// client connects, so docker-proxy does not relay its bytes.
+//
+// A client never reaches another server than through docker-proxy. The target is kept in the
+// storage of docker-proxy's own listening socket (Table.Add), which the programs look up as the
+// kernel would for the client. The socket ends with docker-proxy, which ends before another
+// container may get the address; the next listener there has no such mark, whatever is still in the
+// maps. A client whose SYN was not answered before then gets no answer from anybody else: a program
+// drops it (shortcut.bpf.c, toll_answer).
+//
+// In doubt a connection is not redirected: another network namespace, a bound socket, another
+// listener, filters of other programs at the client's cgroup, an expired lease (shortcut.bpf.c,
+// decide).
+//
+// Be aware: a Table belongs to the network namespace in which it was made. Call its methods there.
+package shortcut
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
+)
+
+// Table is the kernel's table of shortcuts. Unless pinned it ends with the process.
+type Table struct {
+	maps  objectMaps
+	links []link.Link // nil if another process loaded the programs
+	// pinned is the inode of the directory of its pins; 0: none.
+	pinned uint64
+}
+
+// Entry is a shortcut.
+type Entry struct {
+	Dial   netip.AddrPort // the address that clients dial, a loopback address
+	Target netip.AddrPort // the container's address
+	Taken  uint64         // connections that took it
+	// Server is a process in the container, for Add: while more than half of the accept queue at
+	// Target is taken, clients stay with docker-proxy. 0: its queue is not looked at.
+	Server int
+}
+
+// State is the state of a table.
+type State struct {
+	On    bool          // not switched off
+	Lease time.Duration // time until it stops unless it is renewed; 0: it has stopped
+	Netns uint64        // the cookie of the clients' namespace
+}
+
+// Reason is why connections to a published port were not redirected.
+type Reason string
+
+// Reasons, in the order of enum reason in shortcut.bpf.c.
+var reasons = []Reason{"the client's socket is bound to an address", "the client's socket is bound to a device or marked",
+	"nothing listens", "another program than docker-proxy listens", "other BPF programs watch the client's cgroup",
+	"the client is the kernel", "the client's socket takes IPv6 only", "no memory for the client's socket", "switched off, or the lease ran out",
+	"the server accepts too slowly: its queue is more than half full", "the container ended before it answered, and another one did"}
+
+// attachments returns the programs by their places of attachment.
+func (p *objectPrograms) attachments() map[ebpf.AttachType]*ebpf.Program {
+	return map[ebpf.AttachType]*ebpf.Program{
+		ebpf.AttachCGroupInet4Connect: p.TollConnect4, ebpf.AttachCGroupInet6Connect: p.TollConnect6,
+		ebpf.AttachCgroupInet4GetPeername: p.TollGetpeer4, ebpf.AttachCgroupInet6GetPeername: p.TollGetpeer6,
+		ebpf.AttachCgroupInet4GetSockname: p.TollGetsock4, ebpf.AttachCgroupInet6GetSockname: p.TollGetsock6,
+		ebpf.AttachCGroupInetIngress: p.TollAnswer,
+	}
+}
+
+// Load loads the programs and attaches them, for clients in the calling thread's network namespace.
+// They do nothing until Renew. The caller closes the table. If the kernel or the user lacks
+// something, the error is a *path.UnsupportedError.
+func Load() (*Table, error) {
+	root, cookie, err := check()
+	if err != nil {
+		return nil, err
+	}
+	var o objectObjects
+	if err := loadObjectObjects(&o, nil); err != nil {
+		return nil, explain(err)
+	}
+	defer func() { _ = o.objectPrograms.Close() }() // the links keep them
+	t := &Table{maps: o.objectMaps}
+	if err := t.maps.Control.Put(uint32(0), objectControl{Netns: cookie}); err != nil {
+		return nil, errors.Join(fmt.Errorf("write BPF map: %w", err), t.Close())
+	}
+	for at, p := range o.attachments() {
+		l, err := link.AttachRawLink(link.RawLinkOptions{Target: int(root.Fd()), Program: p, Attach: at})
+		if err != nil {
+			return nil, errors.Join(explain(fmt.Errorf("attach to cgroup: %w", err)), t.Close(), root.Close())
+		}
+		t.links = append(t.links, l)
+	}
+	return t, root.Close()
+}
+
+// Close releases the table, which ends unless it is pinned; then connections that still wait for a
+// container's answer are aborted, as Abort does.
+func (t *Table) Close() error {
+	var errs []error
+	if len(t.links) > 0 && t.pinned == 0 {
+		errs = append(errs, t.Stop(), t.abortAll())
+	}
+	for _, l := range t.links {
+		errs = append(errs, l.Close())
+	}
+	return errors.Join(append(errs, t.maps.Close())...)
+}
+
+// Renew switches the table on for the given time.
+func (t *Table) Renew(lease time.Duration) error {
+	return t.control(func(c *objectControl, now uint64) { c.On, c.Until = 1, now+uint64(max(lease, 0)) })
+}
+
+// Stop switches the table off. Redirected connections are not affected.
+func (t *Table) Stop() error {
+	return t.control(func(c *objectControl, _ uint64) { c.On, c.Until = 0, 0 })
+}
+
+func (t *Table) control(change func(c *objectControl, now uint64)) error {
+	c, now, err := t.readControl()
+	if err != nil {
+		return err
+	}
+	change(&c, now)
+	if err := t.maps.Control.Put(uint32(0), c); err != nil {
+		return fmt.Errorf("write BPF map: %w", err)
+	}
+	return nil
+}
+
+func (t *Table) readControl() (c objectControl, now uint64, err error) {
+	if err := t.maps.Control.Lookup(uint32(0), &c); err != nil {
+		return c, 0, fmt.Errorf("read BPF map: %w", err)
+	}
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil { // bpf_ktime_get_ns
+		return c, 0, fmt.Errorf("read the clock: %w", err)
+	}
+	return c, uint64(ts.Nano()), nil
+}
+
+// State returns the state of the table.
+func (t *Table) State() (State, error) {
+	c, now, err := t.readControl()
+	s := State{On: c.On != 0, Netns: c.Netns}
+	if c.Until > now {
+		s.Lease = time.Duration(c.Until - now)
+	}
+	return s, err
+}
+
+// Entries lists the shortcuts.
+func (t *Table) Entries() ([]Entry, error) {
+	var out []Entry
+	var k objectEndpoint
+	var v objectShortcut
+	all := t.maps.Shortcuts.Iterate()
+	for all.Next(&k, &v) {
+		out = append(out, Entry{Dial: k.addrPort(), Target: v.Target.addrPort(), Taken: v.Taken})
+	}
+	if err := all.Err(); err != nil {
+		return nil, fmt.Errorf("read BPF map: %w", err)
+	}
+	return out, nil
+}
+
+// Left returns the numbers of connections to published ports that were not redirected, by reason.
+func (t *Table) Left() (map[Reason]uint64, error) {
+	out := map[Reason]uint64{}
+	for i, r := range reasons {
+		var n uint64
+		if err := t.maps.Left.Lookup(uint32(i), &n); err != nil {
+			return nil, fmt.Errorf("read BPF map: %w", err)
+		}
+		if n > 0 {
+			out[r] = n
+		}
+	}
+	return out, nil
+}
+
+// Remove removes a shortcut: new connections use docker-proxy again.
+func (t *Table) Remove(dial netip.AddrPort) error {
+	if err := t.maps.Shortcuts.Delete(toEndpoint(dial)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("write BPF map: %w", err)
+	}
+	return nil
+}
+
+// Abort ends the redirected connections that wait for the container's answer and whose entry keep
+// does not accept: their connects fail with ECONNABORTED. It returns their number. Until then the
+// programs drop others' answers.
+//
+// The error wraps EOPNOTSUPP if the kernel has no CONFIG_INET_DIAG_DESTROY.
+func (t *Table) Abort(keep func(Entry) bool) (n int, err error) {
+	return sock.AbortConnecting(t.maps.Clients.FD(), func(value []byte) bool {
+		var k objectTook
+		if _, err := binary.Decode(value, binary.NativeEndian, &k); err != nil {
+			return false
+		}
+		return !keep(Entry{Dial: k.Dialled.addrPort(), Target: k.Target.addrPort()})
+	})
+}
+
+// abortAll ends all that wait, before the programs that guard them are removed.
+func (t *Table) abortAll() error {
+	if t.maps.Clients == nil { // it is closed
+		return nil
+	}
+	_, err := t.Abort(func(Entry) bool { return false })
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return nil
+	}
+	return err
+}
+
+// Choose records the ports that the user asked for, instead of earlier ones; none: all.
+func (t *Table) Choose(ports []uint16) error {
+	old, all, err := t.Chosen()
+	if err != nil {
+		return err
+	}
+	want := map[uint32]bool{0: len(ports) == 0}
+	for _, p := range ports {
+		want[uint32(p)] = true
+	}
+	for p := range want {
+		if want[p] {
+			if err := t.maps.Chosen.Put(p, uint8(1)); err != nil {
+				return fmt.Errorf("write BPF map: %w", err)
+			}
+		}
+	}
+	if all {
+		old = append(old, 0)
+	}
+	for _, p := range old {
+		if !want[uint32(p)] {
+			if err := t.maps.Chosen.Delete(uint32(p)); err != nil {
+				return fmt.Errorf("write BPF map: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// Chosen returns the ports that the user asked for, or all.
+func (t *Table) Chosen() (ports []uint16, all bool, err error) {
+	var k uint32
+	var v uint8
+	i := t.maps.Chosen.Iterate()
+	for i.Next(&k, &v) {
+		if k == 0 {
+			all = true
+			continue
+		}
+		ports = append(ports, uint16(k))
+	}
+	if err := i.Err(); err != nil {
+		return nil, false, fmt.Errorf("read BPF map: %w", err)
+	}
+	return ports, all, nil
+}
+
+// toEndpoint returns an address in the programs' form: IPv6 or mapped, in network byte order.
+func toEndpoint(a netip.AddrPort) (e objectEndpoint) {
+	b := a.Addr().As16()
+	for i := range e.Addr {
+		e.Addr[i] = binary.NativeEndian.Uint32(b[4*i:])
+	}
+	e.Port = binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, a.Port()))
+	return e
+}
+
+func (e objectEndpoint) addrPort() netip.AddrPort {
+	var b [16]byte
+	for i, w := range e.Addr {
+		binary.NativeEndian.PutUint32(b[4*i:], w)
+	}
+	port := binary.BigEndian.Uint16(binary.NativeEndian.AppendUint16(nil, e.Port))
+	return netip.AddrPortFrom(netip.AddrFrom16(b).Unmap(), port)
+}

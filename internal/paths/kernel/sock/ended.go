@@ -1,0 +1,308 @@
+package sock
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/mdlayher/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+)
+
+// Tally is what the kernel counted on TCP connections to an address, ended ones and open ones.
+type Tally struct {
+	Connections int   `json:"connections"`
+	Sent        int64 `json:"sent"`         // payload bytes, each counted once
+	Received    int64 `json:"received"`     // one more for each connection that the other end closed
+	Resent      int64 `json:"resent"`       // segments
+	OutOfOrder  int64 `json:"out_of_order"` // segments that came before others that were due
+	RTT         int64 `json:"rtt_us"`       // smoothed, mean over the connections
+	// Refused counts connections that were never established, because they were refused or not
+	// answered, and NoPort those for which no local port was left. They are none of Connections.
+	// A failed connection keeps its host and not its port: those to other ports of it are among them.
+	Refused int `json:"refused,omitempty"`
+	NoPort  int `json:"no_port,omitempty"`
+	// Ports is how many local ports connections to the address had at the end, those in TIME_WAIT
+	// among them, and Range how many there are for them; 0: not known.
+	Ports int `json:"ports,omitempty"`
+	Range int `json:"port_range,omitempty"`
+	// Lost means that messages of the kernel were lost: there were more connections.
+	Lost bool `json:"lost,omitempty"`
+}
+
+// Groups of linux/sock_diag.h, as bits: destroyed connections of each family.
+const destroyedTCP = 1<<0 | 1<<2
+
+// More offsets in struct tcp_info, and that of the cookie in struct inet_diag_sockid.
+const (
+	infoRTT         = 68
+	infoResent      = 100
+	infoBytesSent   = 200 // since Linux 4.19
+	infoBytesResent = 208
+	infoOutOfOrder  = 224 // since Linux 5.4
+	cookieOffset    = idOffset + idSize - 8
+)
+
+const (
+	// followBuffer holds the kernel's messages of some thousand connections.
+	followBuffer = 4 << 20
+	// settleTime is how long Stop waits for the kernel's messages of ended connections. If one is
+	// known to be missing, Stop waits up to lateTime.
+	settleTime = 20 * time.Millisecond
+	lateTime   = time.Second
+)
+
+// open are the states of connections that have a socket, and waiting those of what may be left of
+// others.
+const (
+	open    = 1<<established | 1<<synSent | 1<<finWait1 | 1<<finWait2 | 1<<closeWait | 1<<lastAck | 1<<closing
+	waiting = 1<<finWait2 | 1<<timeWait
+)
+
+const synSent, closeWait = 2, 8
+
+// Follower counts the TCP connections to one address that are made after Follow, anywhere in the
+// network namespace. Short ones count too: the kernel reports each socket when it is destroyed (as
+// ss -E shows).
+//
+// Be aware: this costs the kernel a message for each connection that ends there.
+type Follower struct {
+	to     netip.AddrPort
+	conn   *netlink.Conn
+	before map[uint64]bool         // cookies of connections that are not new
+	old    map[netip.AddrPort]bool // local ends of what was left of ended ones
+	seen   map[uint64]bool
+	ended  map[netip.AddrPort]bool // local ends of those that the kernel reported
+	done   chan struct{}           // closed when the reader has ended
+	tally  Tally
+	rtt    int64 // sum, in µs
+	// last is the cookie of the socket that Stop closed, and told whether the kernel has
+	// reported it: its messages come in order, but may be late.
+	last uint64
+	told bool
+}
+
+// Follow starts counting, in the calling thread's network namespace. The caller calls Stop there.
+// It needs no privilege, but CONFIG_INET_DIAG.
+func Follow(to netip.AddrPort) (*Follower, error) {
+	c, err := netlink.Dial(unix.NETLINK_INET_DIAG, &netlink.Config{Groups: destroyedTCP})
+	if err != nil {
+		return nil, fmt.Errorf("follow connections: %w", err)
+	}
+	_ = c.SetReadBuffer(followBuffer) // if the permitted size does not suffice, Lost reports it
+	f := &Follower{to: to, conn: c, before: map[uint64]bool{}, old: map[netip.AddrPort]bool{}, seen: map[uint64]bool{},
+		ended: map[netip.AddrPort]bool{}, done: make(chan struct{})}
+	err = f.dump(open|waiting, func(cookie uint64, s Socket, state byte, _ []byte) {
+		f.before[cookie] = true
+		if waiting&(1<<state) != 0 {
+			f.old[s.Local] = true
+		}
+	})
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	go func() {
+		defer close(f.done)
+		f.read()
+	}()
+	return f, nil
+}
+
+// read notes the kernel's messages, until the deadline.
+func (f *Follower) read() {
+	for {
+		messages, err := f.conn.Receive()
+		if errors.Is(err, unix.ENOBUFS) {
+			f.tally.Lost = true
+			continue
+		}
+		if err != nil {
+			f.tally.Lost = f.tally.Lost || !errors.Is(err, os.ErrDeadlineExceeded)
+			return
+		}
+		for _, m := range messages {
+			if m.Header.Type == diagByFamily && len(m.Data) >= messageSize {
+				s := parseSocket("tcp", m.Data)
+				switch {
+				case f.last != 0 && binary.NativeEndian.Uint64(m.Data[cookieOffset:]) == f.last:
+					f.told = true
+				case f.failed(s, m.Data):
+				case f.leadsThere(s):
+					f.note(s, m.Data)
+					f.ended[s.Local] = true
+				}
+			}
+		}
+	}
+}
+
+// Stop ends the counting, after it has added the connections that are still open.
+func (f *Follower) Stop() (t Tally, err error) {
+	defer func() { err = errors.Join(err, f.conn.Close()) }()
+	began := time.Now()
+	if err := f.conn.SetReadDeadline(began); err != nil {
+		return t, err
+	}
+	<-f.done
+	if f.last, err = closeOne(); err != nil {
+		return t, err
+	}
+	for {
+		if err := f.conn.SetReadDeadline(time.Now().Add(settleTime)); err != nil {
+			return t, err
+		}
+		f.read()
+		untold := !f.told
+		err := f.dump(waiting, func(_ uint64, s Socket, _ byte, m []byte) {
+			untold = untold || !f.ended[s.Local] && !f.old[s.Local] && len(m) <= messageSize+smallest
+		})
+		if err != nil {
+			return t, err
+		}
+		if !untold {
+			break
+		}
+		if time.Since(began) > lateTime {
+			f.tally.Lost = true
+			break
+		}
+	}
+	err = f.dump(open, func(_ uint64, s Socket, _ byte, m []byte) {
+		if len(m) > messageSize+smallest {
+			f.note(s, m)
+		}
+	})
+	if n := int64(f.tally.Connections); n > 0 {
+		f.tally.RTT = f.rtt / n
+	}
+	return f.tally, errors.Join(err, f.ports())
+}
+
+// closeOne opens and closes a socket and returns its cookie.
+func closeOne() (cookie uint64, err error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, fmt.Errorf("follow connections: %w", err)
+	}
+	cookie, err = unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
+	return cookie, errors.Join(err, unix.Close(fd))
+}
+
+// ports counts the local ports that connections to the address have, and how many there are.
+func (f *Follower) ports() error {
+	text, err := sysctl.Get("net.ipv4.ip_local_port_range")
+	if err != nil {
+		return nil // not known
+	}
+	var low, high int
+	if _, err := fmt.Sscan(text, &low, &high); err != nil || low > high {
+		return nil
+	}
+	used := map[uint16]bool{}
+	err = f.dump(open|waiting, func(_ uint64, s Socket, _ byte, _ []byte) {
+		if port := int(s.Local.Port()); low <= port && port <= high {
+			used[s.Local.Port()] = true
+		}
+	})
+	f.tally.Ports, f.tally.Range = len(used), high-low+1
+	return err
+}
+
+// failed counts a socket whose connection to the address, or to the host if the kernel has
+// forgotten the port, was never established, and reports whether it is one.
+func (f *Follower) failed(s Socket, m []byte) bool {
+	remote, cookie := s.Remote, binary.NativeEndian.Uint64(m[cookieOffset:])
+	if remote.Addr().Unmap() != f.to.Addr() || remote.Port() != 0 && remote.Port() != f.to.Port() || f.before[cookie] || f.seen[cookie] {
+		return false
+	}
+	if s.Local.Port() == f.to.Port() { // the server's end of one that nobody accepted
+		return false
+	}
+	if info := infoOf(m); remote.Port() != 0 && (info == nil || counter(info, infoRTT) > 0 || s.Received > 0 || s.Sent > 0) {
+		return false
+	}
+	f.seen[cookie] = true
+	if s.Local.Port() == 0 {
+		f.tally.NoPort++
+	} else {
+		f.tally.Refused++
+	}
+	return true
+}
+
+// smallest is less than the size of a struct tcp_info: what is left of an ended connection has
+// none.
+const smallest = 96
+
+// note counts a connection to the address, if it is new.
+func (f *Follower) note(s Socket, m []byte) {
+	cookie := binary.NativeEndian.Uint64(m[cookieOffset:])
+	if f.before[cookie] || f.seen[cookie] {
+		return
+	}
+	f.seen[cookie] = true
+	f.tally.Connections++
+	f.tally.Received += int64(s.Received)
+	info := infoOf(m)
+	if info == nil {
+		return
+	}
+	f.tally.Sent += once(info, int64(s.Sent))
+	f.rtt += counter(info, infoRTT)
+	f.tally.Resent += counter(info, infoResent)
+	f.tally.OutOfOrder += counter(info, infoOutOfOrder)
+}
+
+// infoOf returns the struct tcp_info of a message; nil if it has none.
+func infoOf(m []byte) []byte {
+	attributes, _ := nl.ParseRouteAttr(m[messageSize:]) // none, if it is cut off
+	for _, a := range attributes {
+		if a.Attr.Type == attrInfo {
+			return a.Value
+		}
+	}
+	return nil
+}
+
+// once returns the bytes sent, without those sent again; before Linux 4.19 the acknowledged ones,
+// which is close.
+func once(info []byte, acknowledged int64) int64 {
+	if len(info) < infoBytesResent+8 {
+		return acknowledged
+	}
+	return int64(binary.NativeEndian.Uint64(info[infoBytesSent:]) - binary.NativeEndian.Uint64(info[infoBytesResent:]))
+}
+
+// counter returns a field of struct tcp_info, or 0 if the kernel's is too short to have it.
+func counter(info []byte, at int) int64 {
+	if len(info) < at+4 {
+		return 0
+	}
+	return int64(binary.NativeEndian.Uint32(info[at:]))
+}
+
+func (f *Follower) leadsThere(s Socket) bool {
+	return netip.AddrPortFrom(s.Remote.Addr().Unmap(), s.Remote.Port()) == f.to
+}
+
+// dump calls do for each connection to the address in one of the states.
+func (f *Follower) dump(states uint32, do func(cookie uint64, s Socket, state byte, m []byte)) error {
+	for _, family := range families {
+		r := request{family: family, protocol: unix.IPPROTO_TCP, attributes: 1 << (attrInfo - 1), states: states}
+		err := r.dump(func(m []byte) {
+			if s := parseSocket("tcp", m); f.leadsThere(s) {
+				do(binary.NativeEndian.Uint64(m[cookieOffset:]), s, m[1], m)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

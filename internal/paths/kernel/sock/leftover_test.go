@@ -1,0 +1,226 @@
+package sock
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+)
+
+// patience is for what takes no time on an idle machine.
+const patience = 30 * time.Second
+
+// space returns a network namespace with its loopback device up.
+func space(t *testing.T) *netns.NS {
+	t.Helper()
+	ns, err := netns.New()
+	if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
+		t.Skip("network namespaces need root here")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ns.Close() })
+	if err := ns.Do(func() error { return link.Up("lo") }); err != nil {
+		t.Fatal(err)
+	}
+	return ns
+}
+
+// leave makes n connections to a listener in the calling thread's namespace,
+// each of which is closed by the client first, and returns the listener.
+func leave(addr string, n int) (net.Listener, error) {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	for range n {
+		c, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			return ln, err
+		}
+		s, err := ln.Accept()
+		if err != nil {
+			return ln, err
+		}
+		err = errors.Join(c.Close(), ended(s), s.Close())
+		if err != nil {
+			return ln, err
+		}
+	}
+	return ln, nil
+}
+
+func ended(c net.Conn) error {
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		return errors.Join(errors.New("the client's end did not come"), err)
+	}
+	return nil
+}
+
+// Connections that end are counted and swept away, over both families; what a
+// process has stays.
+func TestSweep(t *testing.T) {
+	const each = 300 // more than one message names
+	ns := space(t)
+	err := ns.Do(func() error {
+		for _, addr := range []string{"127.0.0.1:0", "[::1]:0"} {
+			ln, err := leave(addr, each)
+			if err != nil {
+				return err
+			}
+			defer ln.Close()
+		}
+		var n int
+		var err error
+		// The last ones may be on their way to TIME_WAIT.
+		for deadline := time.Now().Add(patience); time.Now().Before(deadline) && n != 2*each; time.Sleep(time.Millisecond) {
+			if n, err = Leftover(nil); err != nil {
+				return err
+			}
+		}
+		if n != 2*each {
+			t.Errorf("%d connections have ended, %d are left", 2*each, n)
+		}
+		switch err := Sweep(nil); {
+		case errors.Is(err, unix.EOPNOTSUPP):
+			t.Skipf("this kernel ends no socket in TIME_WAIT: %v", err)
+		case err != nil:
+			return err
+		}
+		if n, err = Leftover(nil); n != 0 {
+			t.Errorf("%d are left after the sweep", n)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Only picked sockets are counted and swept, by either end.
+func TestSweepOfSome(t *testing.T) {
+	const each = 5
+	ns := space(t)
+	err := ns.Do(func() error {
+		var at []netip.AddrPort
+		for _, addr := range []string{"127.0.0.1:0", "127.0.0.1:0", "[::1]:0"} {
+			ln, err := leave(addr, each)
+			if err != nil {
+				return err
+			}
+			defer ln.Close()
+			at = append(at, ln.Addr().(*net.TCPAddr).AddrPort())
+		}
+		to := func(a netip.AddrPort) Ends { return func(_, remote netip.AddrPort) bool { return remote == a } }
+		count := func(of Ends, want int) {
+			t.Helper()
+			n := -1
+			for deadline := time.Now().Add(patience); time.Now().Before(deadline) && n != want; time.Sleep(time.Millisecond) {
+				var err error
+				if n, err = Leftover(of); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n != want {
+				t.Errorf("%d are left, not %d", n, want)
+			}
+		}
+		for _, a := range at {
+			count(to(a), each)
+		}
+		for i, a := range []netip.AddrPort{at[0], at[2]} {
+			switch err := Sweep(to(a)); {
+			case errors.Is(err, unix.EOPNOTSUPP):
+				t.Skipf("this kernel ends no socket in TIME_WAIT: %v", err)
+			case err != nil:
+				return err
+			}
+			count(to(a), 0)
+			count(nil, each*(2-i))
+		}
+		count(to(at[1]), each)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Each connection is begun and accepted once.
+func TestOpens(t *testing.T) {
+	const n = 7
+	ns := space(t)
+	err := ns.Do(func() error {
+		active, passive, err := Opens()
+		if err != nil {
+			return err
+		}
+		ln, err := leave("127.0.0.1:0", n)
+		if err != nil {
+			return err
+		}
+		defer ln.Close()
+		active2, passive2, err := Opens()
+		if active2-active != n || passive2-passive != n {
+			t.Errorf("%d connections: %d begun, %d accepted", n, active2-active, passive2-passive)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Connections and datagrams arrive over both families, and are counted once.
+func TestArrivals(t *testing.T) {
+	const n = 5
+	ns := space(t)
+	err := ns.Do(func() error {
+		before, err := Arrivals()
+		if err != nil {
+			return err
+		}
+		for _, addr := range []string{"127.0.0.1:0", "[::1]:0"} {
+			ln, err := leave(addr, n)
+			if err != nil {
+				return err
+			}
+			defer ln.Close()
+			server, err := net.ListenPacket("udp", addr)
+			if err != nil {
+				return err
+			}
+			defer server.Close()
+			client, err := net.Dial("udp", server.LocalAddr().String())
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			for range n {
+				if _, err := client.Write([]byte("x")); err != nil {
+					return err
+				}
+				if _, _, err := server.ReadFrom(make([]byte, 1)); err != nil {
+					return err
+				}
+			}
+		}
+		after, err := Arrivals()
+		if after-before != 4*n {
+			t.Errorf("%d arrivals, want %d", after-before, 4*n)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

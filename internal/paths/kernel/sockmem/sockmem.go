@@ -1,0 +1,248 @@
+// Package sockmem sets the machine's limits of socket buffers and takes them back. The kernel has one
+// of each for all network namespaces, and takes a new value only from the first namespace.
+//
+// What they were is noted in a file before they are set: if the process is killed, Clean takes them
+// back. A value that somebody else changed meanwhile is left as it is.
+package sockmem
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+// The limits, in bytes: the most that a socket can ask for by SO_RCVBUF and SO_SNDBUF.
+const (
+	Receive = "net.core.rmem_max"
+	Send    = "net.core.wmem_max"
+)
+
+// Store is a directory with the note, which need not exist. Only root may write to it.
+type Store string
+
+// Default is the machine's.
+const Default Store = "/run/bridgetoll"
+
+// note is what is in the file.
+type note struct {
+	Owner  string  `json:"owner"` // the mark of the process
+	Limits []limit `json:"limits"`
+}
+
+type limit struct {
+	Key    string `json:"key"`
+	Before string `json:"before"`
+	Set    string `json:"set"`
+}
+
+const (
+	noteFile = "sockmem.json"
+	onlyRoot = 0o700
+)
+
+// Settable returns an *path.UnsupportedError if this process cannot set the limits, and nil if it can.
+// It writes nothing: another toll's limits could become permanent.
+func Settable() error {
+	err := sysctl.Writable(Receive)
+	if err == nil {
+		return nil
+	}
+	return &path.UnsupportedError{
+		Missing: "the limits of socket buffers (" + Receive + ", " + Send + ") are the whole machine's: only root can set them, and not inside a container",
+		Remedy:  "run toll as root on the machine itself", Err: err,
+	}
+}
+
+// Set sets limits, by their keys, in bytes, and returns what takes them back. It returns an error if
+// another process has set them, and then changes nothing.
+func (s Store) Set(want map[string]int) (restore func() error, err error) {
+	if _, err := s.Clean(); err != nil {
+		return nil, err
+	}
+	n := &note{Owner: owner.Mark()}
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		before, err := sysctl.Get(key)
+		if err != nil {
+			return nil, err
+		}
+		n.Limits = append(n.Limits, limit{key, before, strconv.Itoa(want[key])})
+	}
+	if err := s.save(n); err != nil {
+		return nil, err
+	}
+	restore = func() error {
+		_, err := s.restore(n)
+		return err
+	}
+	for _, l := range n.Limits {
+		if err := sysctl.Set(l.Key, l.Set); err != nil {
+			return nil, errors.Join(err, restore())
+		}
+	}
+	return restore, nil
+}
+
+// Clean takes back what a process set that is gone, and returns what it restored. It returns an error
+// if that process still runs or may do so: see Busy and Unclear.
+func (s Store) Clean() (restored []string, err error) {
+	n, err := s.load()
+	if n == nil || err != nil {
+		return nil, err
+	}
+	if state := owner.Judge(n.Owner); state != owner.Gone {
+		return nil, &busyError{s.file(), state == owner.Unclear}
+	}
+	return s.restore(n)
+}
+
+// busyError says that another process has set the limits.
+type busyError struct {
+	file    string
+	unclear bool // whether it still runs
+}
+
+func (e *busyError) Error() string {
+	return "another toll has set this machine's limits of socket buffers, or may have: " + e.file
+}
+
+// Hint says what to do about it.
+func (e *busyError) Hint() string {
+	if e.unclear {
+		return "if it has ended, set the limits as \"before\" in " + e.file + " says, and remove the file"
+	}
+	return "wait until it has ended"
+}
+
+// Busy reports whether an error of Clean says that another process may still need the limits.
+func Busy(err error) bool { return errors.As(err, new(*busyError)) }
+
+// Unclear returns the file that Clean left alone because it cannot see whether the process still
+// runs, and what to do about it. The file is "" for any other error.
+func Unclear(err error) (file, hint string) {
+	var busy *busyError
+	if !errors.As(err, &busy) || !busy.unclear {
+		return "", ""
+	}
+	return busy.file, busy.Hint()
+}
+
+// restore takes back what is noted, and drops the note if all is, with an empty directory.
+func (s Store) restore(n *note) (restored []string, err error) {
+	var errs []error
+	for _, l := range n.Limits {
+		switch now, err := sysctl.Get(l.Key); {
+		case err != nil:
+			errs = append(errs, err)
+		case now != l.Set || l.Set == l.Before: // not set yet, or somebody else's by now
+		default:
+			errs = append(errs, sysctl.Set(l.Key, l.Before))
+			restored = append(restored, l.Key+"="+l.Before)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("restore the limits of socket buffers noted in %s: %w", s.file(), err)
+	}
+	return restored, errors.Join(os.Remove(s.file()), s.removeDir())
+}
+
+// removeDir removes the directory if it is empty. If it is locked, whoever locked it does that:
+// see shortcut.Lock.
+func (s Store) removeDir() error {
+	f, err := os.Open(string(s))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil //nolint:nilerr // locked, or on a file system without locks
+	}
+	locked, err := f.Stat()
+	now, errNow := os.Stat(string(s))
+	if err != nil || errNow != nil || !os.SameFile(locked, now) { // another toll removed it
+		return nil //nolint:nilerr // it is not this directory any more
+	}
+	if err := os.Remove(string(s)); !errors.Is(err, unix.ENOTEMPTY) {
+		return err
+	}
+	return nil
+}
+
+func (s Store) file() string { return filepath.Join(string(s), noteFile) }
+
+// load reads the note; nil if there is none.
+func (s Store) load() (*note, error) {
+	info, err := os.Lstat(s.file())
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	const others = 0o022
+	if !info.Mode().IsRegular() || info.Mode()&others != 0 {
+		return nil, fmt.Errorf("%s can be written by others, and is left alone", s.file())
+	}
+	b, err := os.ReadFile(s.file())
+	if errors.Is(err, fs.ErrPermission) { // only root makes one
+		return nil, nil
+	}
+	n := &note{}
+	if err == nil {
+		err = json.Unmarshal(b, n)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", s.file(), err)
+	}
+	for _, l := range n.Limits {
+		if l.Key != Receive && l.Key != Send {
+			return nil, fmt.Errorf("%s names %q, which toll does not set, and is left alone", s.file(), l.Key)
+		}
+	}
+	return n, nil
+}
+
+// save writes the note, whole or not at all, unless there is one.
+func (s Store) save(n *note) error {
+	b, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	f, err := s.temporary()
+	if errors.Is(err, fs.ErrNotExist) { // another toll removed the directory, which was empty
+		f, err = s.temporary()
+	}
+	if err != nil {
+		return fmt.Errorf("note the limits of socket buffers: %w", err)
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Link(f.Name(), s.file()) // fails if there is one
+	}
+	if errors.Is(err, fs.ErrExist) {
+		err = &busyError{file: s.file()}
+	}
+	return errors.Join(err, os.Remove(f.Name()))
+}
+
+// temporary makes a file in the directory, and that if need be.
+func (s Store) temporary() (*os.File, error) {
+	if err := os.MkdirAll(string(s), onlyRoot); err != nil {
+		return nil, err
+	}
+	return os.CreateTemp(string(s), noteFile+".*")
+}

@@ -1,0 +1,183 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
+)
+
+// Clean removes what runs left in clusters whose toll has ended: in the contexts and namespaces
+// that journals name, what has the label of a run and the mark of its toll. A journal only says
+// where to look. Other clusters are not contacted.
+type Clean struct {
+	// StateDir is the directory of journals; "" is the user's state directory.
+	StateDir string
+	// Others also removes what is not known to be over: what tolls of other machines made there,
+	// and what belongs to processes that cannot be seen.
+	Others bool
+	// Access is cleaned in addition to what journals name, unless it is zero.
+	Access Access
+
+	// Left lists, after Run, what was left alone.
+	Left []Left
+}
+
+// Left is something that was left alone, and the reason.
+type Left struct{ What, Why string }
+
+// cleanPatience bounds the removal of one namespace's objects.
+const cleanPatience = 40 * time.Second
+
+// found is a namespace with what dead runs may have left in it.
+type found struct {
+	Access
+	server string            // "": the kubeconfig's
+	over   map[string]string // runs that are over by their journals: the owners' marks
+	done   []func(remove bool) error
+}
+
+// Run cleans up and returns what it removed.
+func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
+	places, err := c.journals()
+	errs := []error{err}
+	for _, p := range places {
+		gone, err := c.clean(ctx, p)
+		removed, errs = append(removed, gone...), append(errs, err)
+		for _, done := range p.done {
+			errs = append(errs, done(err == nil))
+		}
+	}
+	return removed, errors.Join(errs...)
+}
+
+// journals returns the namespaces in journals of dead runs, each once, and the given one.
+func (c *Clean) journals() (places []*found, err error) {
+	dir := dockerapi.StatePath(c.StateDir)
+	files, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	errs := []error{err}
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), journalSuffix) {
+			continue
+		}
+		j, done, err := readJournal(filepath.Join(dir, f.Name()))
+		switch {
+		case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist): // its run lives, or has just ended
+			continue
+		case err != nil:
+			errs = append(errs, &oddJournal{err})
+			continue
+		}
+		switch state := c.judge(j.Owner); {
+		case owner.Elsewhere(j.Owner) && !c.Others: // in a home that machines share
+			errs = append(errs, done(false))
+			continue
+		case state != owner.Gone:
+			if state == owner.Unclear {
+				c.Left = append(c.Left, Left{fmt.Sprintf("journal %q", filepath.Join(dir, f.Name())), why(j.Owner)})
+			}
+			errs = append(errs, done(false))
+			continue
+		}
+		a := Access{Kubeconfig: j.Kubeconfig, Context: j.Context, Namespace: j.Namespace}
+		i := slices.IndexFunc(places, func(p *found) bool { return p.Access == a && p.server == j.Server })
+		if i < 0 {
+			i, places = len(places), append(places, &found{Access: a, server: j.Server, over: map[string]string{}})
+		}
+		places[i].over[j.Run] = j.Owner
+		places[i].done = append(places[i].done, done)
+	}
+	if c.Access != (Access{}) {
+		places = append(places, &found{Access: c.Access})
+	}
+	return places, errors.Join(errs...)
+}
+
+// judge returns the state of a mark's toll.
+func (c *Clean) judge(mark string) owner.State {
+	if state := owner.Judge(mark); state != owner.Unclear || !c.Others {
+		return state
+	}
+	return owner.Gone
+}
+
+// clean removes from a namespace what has the label of a run that is over.
+func (c *Clean) clean(ctx context.Context, p *found) (removed []string, err error) {
+	client, err := Connect(ctx, p.Access)
+	if err != nil {
+		return nil, err
+	}
+	if p.server != "" && client.Server != p.server {
+		return nil, &otherCluster{context: p.Context, was: p.server, is: client.Server}
+	}
+	ctx, cancel := context.WithTimeout(ctx, cleanPatience)
+	defer cancel()
+	all, err := client.Made(ctx, "")
+	if err != nil {
+		return nil, fmt.Errorf("clean the namespace %s of %s: %w", client.Namespace, said(client.Server), err)
+	}
+	var over []Object
+	for _, o := range all {
+		switch state := c.judge(o.Owner); {
+		case o.Owner != "" && p.over[o.Run] == o.Owner, o.Owner != "" && state == owner.Gone:
+			over = append(over, o)
+		case state == owner.Unclear:
+			c.Left = append(c.Left, Left{client.call(o), why(o.Owner)})
+		}
+	}
+	if err := client.Remove(ctx, over); err != nil {
+		return nil, fmt.Errorf("clean the namespace %s of %s: %w", client.Namespace, said(client.Server), err)
+	}
+	for _, o := range over {
+		removed = append(removed, client.call(o))
+	}
+	return removed, nil
+}
+
+// call returns an object's name in words.
+func (c *Client) call(o Object) string {
+	return fmt.Sprintf("%s %s/%s at %s", o.one(), c.Namespace, o.Name, said(c.Server))
+}
+
+// why returns the reason why something is left alone.
+func why(mark string) string {
+	switch {
+	case mark == "":
+		return "it has the label of toll's, but does not say whose it is"
+	case owner.Elsewhere(mark):
+		return "of a toll on another machine"
+	}
+	return "of a toll that may still run: its process cannot be seen from here"
+}
+
+// otherCluster reports that a journal's context now leads to another cluster.
+type otherCluster struct{ context, was, is string }
+
+func (e *otherCluster) Error() string {
+	return fmt.Sprintf("a journal lists objects at %s, but context %q now names %s; toll does not look for them there", said(e.was), e.context, said(e.is))
+}
+
+// Hint returns how to find the objects.
+func (e *otherCluster) Hint() string {
+	return "point that context at the cluster again and repeat toll clean; or there: kubectl delete pods,services --selector " + RunLabel
+}
+
+// oddJournal reports a file that is not a journal.
+type oddJournal struct{ err error }
+
+func (e *oddJournal) Error() string { return e.err.Error() }
+func (e *oddJournal) Unwrap() error { return e.err }
+
+// Hint returns the remedy.
+func (e *oddJournal) Hint() string { return "look at it; remove it if toll did not make it" }

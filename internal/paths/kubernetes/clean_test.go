@@ -1,0 +1,291 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
+)
+
+// Marks of processes that are gone, of which nothing can be known, and that live.
+func marks() (dead, elsewhere, alive string) {
+	alive = owner.Mark()
+	p := strings.Split(alive, "/")
+	gone := slices.Clone(p)
+	gone[1] = "another-boot"
+	far := slices.Clone(p)
+	far[0] = "another-machine"
+	return strings.Join(gone, "/"), strings.Join(far, "/"), alive
+}
+
+// holding starts a server with a pod and a service of each of the owners, as NAME-pod and
+// NAME-service, and those of users.
+func holding(t *testing.T, owners map[string]string) *apiserver {
+	s := newAPIServer(t, "a")
+	put := func(name string, meta metav1.ObjectMeta) {
+		meta.Namespace = fakeNamespace
+		pod, service := meta, meta
+		pod.Name, service.Name = name+"-pod", name+"-service"
+		s.pods[pod.Name] = &corev1.Pod{ObjectMeta: pod}
+		s.services[service.Name] = &corev1.Service{ObjectMeta: service}
+	}
+	for name, mark := range owners {
+		put(name, metav1.ObjectMeta{Labels: map[string]string{RunLabel: name}, Annotations: map[string]string{ownerAnnotation: mark}})
+	}
+	put("user's", metav1.ObjectMeta{Labels: map[string]string{"app": "shop"}})
+	put("user's-so-called", metav1.ObjectMeta{Labels: map[string]string{RunLabel: "dead"}}) // nobody's mark
+	return s
+}
+
+func (s *apiserver) names() (out []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n := range s.pods {
+		out = append(out, n)
+	}
+	for n := range s.services {
+		out = append(out, n)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// writeJournal leaves the journal of a run.
+func writeJournal(t *testing.T, dir string, s *apiserver, run, mark string) (file string) {
+	t.Helper()
+	a := s.access()
+	j := Journal{Owner: mark, Run: run, Kubeconfig: a.Kubeconfig, Context: "fake", Server: s.URL, Namespace: fakeNamespace}
+	f, err := j.write(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.close(false); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, run+journalSuffix)
+}
+
+func TestClean(t *testing.T) {
+	dead, elsewhere, alive := marks()
+	owners := map[string]string{"dead": dead, "far": elsewhere, "alive": alive}
+	kept := []string{"alive-pod", "alive-service", "user's-pod", "user's-service", "user's-so-called-pod", "user's-so-called-service"}
+	for name, tt := range map[string]struct {
+		others bool
+		left   []string // besides kept
+		told   int      // of what was left alone
+	}{
+		"own":    {false, []string{"far-pod", "far-service"}, 4},
+		"others": {true, nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := holding(t, owners)
+			file := writeJournal(t, dir, s, "dead", dead)
+			c := Clean{StateDir: dir, Others: tt.others}
+			removed, err := c.Run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := slices.Sorted(slices.Values(append(slices.Clone(kept), tt.left...)))
+			if got := s.names(); !slices.Equal(got, want) {
+				t.Errorf("left are %q, want %q", got, want)
+			}
+			if len(removed) != 10-len(want) || !strings.Contains(strings.Join(removed, " "), "pod measured/dead-pod at https://") {
+				t.Errorf("removed: %q", removed)
+			}
+			if len(c.Left) < tt.told {
+				t.Errorf("left alone: %q", c.Left)
+			}
+			if _, err := os.Stat(file); err == nil {
+				t.Error("the journal is still there")
+			}
+		})
+	}
+}
+
+// Without a journal no cluster is asked, whatever the kubeconfig says.
+func TestCleanAsksNobody(t *testing.T) {
+	s := newAPIServer(t, "a")
+	s.instead = func(_ http.ResponseWriter, r *http.Request, _ asking) bool {
+		t.Errorf("asked for %s", r.URL)
+		return false
+	}
+	t.Setenv("KUBECONFIG", s.access().Kubeconfig)
+	c := Clean{StateDir: t.TempDir()}
+	if removed, err := c.Run(t.Context()); err != nil || len(removed) != 0 {
+		t.Errorf("%q, %v", removed, err)
+	}
+}
+
+// A cluster that is named is asked without a journal.
+func TestCleanThere(t *testing.T) {
+	dead, _, _ := marks()
+	s := holding(t, map[string]string{"dead": dead})
+	c := Clean{StateDir: t.TempDir(), Access: s.access()}
+	if removed, err := c.Run(t.Context()); err != nil || len(removed) != 2 || len(s.names()) != 4 {
+		t.Errorf("%q, %v, left %q", removed, err, s.names())
+	}
+	c = Clean{StateDir: t.TempDir(), Access: Access{Kubeconfig: "/nowhere"}}
+	if _, err := c.Run(t.Context()); err == nil || hint(err) == "" {
+		t.Errorf("%v, %s", err, hint(err))
+	}
+}
+
+// A journal stays while what it tells of may be there, and one that is none is named.
+func TestCleanKeeps(t *testing.T) {
+	dead, elsewhere, alive := marks()
+	for name, tt := range map[string]struct {
+		mark string
+		with func(t *testing.T, s *apiserver, file string)
+		err  string // "": none
+		hint string
+	}{
+		"unreachable": {dead, func(_ *testing.T, s *apiserver, _ string) { s.Close() }, "cannot be reached", "cluster"},
+		"forbidden": {dead, func(_ *testing.T, s *apiserver, _ string) {
+			s.instead = func(w http.ResponseWriter, _ *http.Request, a asking) bool {
+				if a.verb == "delete" {
+					reply(w, forbidden(a))
+				}
+				return a.verb == "delete"
+			}
+		}, "403", "toll kubernetes manifest"},
+		"another-cluster": {dead, func(t *testing.T, _ *apiserver, file string) {
+			change(t, file, func(j *Journal) { j.Server = "https://192.0.2.9:6443" })
+		}, "192.0.2.9", RunLabel},
+		"no-such-context": {dead, func(t *testing.T, _ *apiserver, file string) {
+			change(t, file, func(j *Journal) { j.Context = "renamed" })
+		}, "renamed", "contexts"},
+		"no-journal": {dead, func(t *testing.T, _ *apiserver, file string) { write(t, file, "\x1b[2J{") }, "not a journal", "look at it"},
+		"of-others":  {dead, func(t *testing.T, _ *apiserver, file string) { chmod(t, file, 0o666) }, "alone", "look at it"},
+		"far":        {elsewhere, func(*testing.T, *apiserver, string) {}, "", ""},
+		"alive":      {alive, func(*testing.T, *apiserver, string) {}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			s := holding(t, map[string]string{"run": tt.mark})
+			file := writeJournal(t, dir, s, "run", tt.mark)
+			tt.with(t, s, file)
+			c := Clean{StateDir: dir}
+			removed, err := c.Run(t.Context())
+			if len(removed) != 0 || len(s.names()) != 6 {
+				t.Errorf("removed %q, left %q", removed, s.names())
+			}
+			if (err == nil) != (tt.err == "") {
+				t.Fatalf("%v, want %q", err, tt.err)
+			}
+			if err != nil && (!strings.Contains(err.Error(), tt.err) || !strings.Contains(hint(err), tt.hint)) {
+				t.Errorf("%v; hint: %s; want %q, %q", err, hint(err), tt.err, tt.hint)
+			}
+			if _, err := os.Stat(file); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// The journal of a run that lives is locked, and left alone even if its mark told nothing.
+func TestCleanLeavesTheLiving(t *testing.T) {
+	dead, _, _ := marks()
+	dir := t.TempDir()
+	s := holding(t, map[string]string{})
+	j := Journal{Owner: dead, Run: "run", Kubeconfig: s.access().Kubeconfig, Context: "fake", Server: s.URL, Namespace: fakeNamespace}
+	f, err := j.write(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Clean{StateDir: dir, Others: true}
+	if removed, err := c.Run(t.Context()); err != nil || len(removed) != 0 || len(s.verbs(pods)) != 0 {
+		t.Errorf("%q, %v, asked for %q", removed, err, s.verbs(pods))
+	}
+	if err := f.close(true); err != nil {
+		t.Error(err)
+	}
+}
+
+// A journal says where, and nothing that is secret.
+func TestJournalHasNoSecrets(t *testing.T) {
+	s := newAPIServer(t)
+	dir := t.TempDir()
+	text, err := os.ReadFile(writeJournal(t, dir, s, "run", "mark"))
+	if err != nil || strings.Contains(string(text), fakeToken) {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// Whatever a file says, reading it does not fail otherwise than by an error.
+func FuzzReadJournal(f *testing.F) {
+	text, err := json.Marshal(Journal{Owner: "a/b/c/d/e", Run: "r", Context: "c", Server: "https://s", Namespace: "n"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte("{}"))
+	f.Add([]byte(`{"run": "a/b", "namespace": "../x"}`))
+	file := filepath.Join(f.TempDir(), "x"+journalSuffix)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		j, done, err := readJournal(file)
+		if err != nil {
+			return
+		}
+		if j.Run == "" || j.Namespace == "" || strings.ContainsAny(j.Run+j.Namespace, "/,= ") {
+			t.Errorf("%+v", j)
+		}
+		if err := done(false); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Whatever a server says on an exec stream, it is understood or shown as it is.
+func FuzzStatus(f *testing.F) {
+	f.Add([]byte(`{"status": "Success"}`))
+	f.Add([]byte(`{"status": "Failure", "message": "command terminated with exit code 3", "reason": "NonZeroExitCode"}`))
+	f.Add([]byte("\x1b[2J"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		s := newTestStream()
+		if err := s.parse(text); err != nil && !plain(err.Error()) {
+			t.Errorf("not fit to be shown: %q", err)
+		}
+	})
+}
+
+func change(t *testing.T, file string, how func(*Journal)) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	var j Journal
+	if err := errors.Join(err, json.Unmarshal(text, &j)); err != nil {
+		t.Fatal(err)
+	}
+	how(&j)
+	if text, err = json.Marshal(j); err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, string(text))
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func chmod(t *testing.T, file string, mode os.FileMode) {
+	t.Helper()
+	if err := os.Chmod(file, mode); err != nil {
+		t.Fatal(err)
+	}
+}

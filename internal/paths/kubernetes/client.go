@@ -1,0 +1,243 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
+)
+
+// Access selects a cluster's API server, as kubectl does.
+type Access struct {
+	Kubeconfig string // file; "": those of $KUBECONFIG, or ~/.kube/config
+	Context    string // "": the current one
+	Namespace  string // "": the context's
+}
+
+// Client talks to an API server, in one namespace.
+type Client struct {
+	Context   string // its name; "" inside a cluster
+	Server    string // URL
+	Namespace string
+
+	config *rest.Config
+	rest   *rest.RESTClient
+	plugin string // the kubeconfig's credential plug-in; "": none
+}
+
+// answerLimit bounds an answer of the API server.
+const answerLimit = 15 * time.Second
+
+// scheme has the types of objects that are made: a client for all of Kubernetes's is four times as
+// large.
+var scheme = func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	if err := corev1.AddToScheme(s); err != nil {
+		panic(err) // only an error in the library's table
+	}
+	return s
+}()
+
+var parameters = runtime.NewParameterCodec(scheme)
+
+// Connect reads the kubeconfig, and runs its credential plug-in if there is one. It does not
+// contact the server yet.
+func Connect(ctx context.Context, a Access) (*Client, error) {
+	klog.SetLogger(logr.Discard()) // failures are errors of the calls
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = a.Kubeconfig
+	rules.WarnIfAllMissing = false
+	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: a.Context})
+	config, err := loaded.ClientConfig()
+	if err != nil {
+		return nil, explainConfig(a, err)
+	}
+	c := &Client{Context: a.Context, Server: config.Host, Namespace: a.Namespace, config: config}
+	if raw, err := loaded.RawConfig(); err == nil {
+		c.Context = cmp.Or(c.Context, raw.CurrentContext)
+	}
+	if c.Namespace == "" {
+		if c.Namespace, _, err = loaded.Namespace(); err != nil {
+			return nil, explainConfig(a, err)
+		}
+	}
+	config.UserAgent = "bridgetoll"
+	config.QPS = -1 // there are few requests, which should not wait
+	config.WarningHandler = rest.NoWarnings{}
+	config.Wrap(limitAnswers)
+	if err := c.boundPlugin(); err != nil {
+		return nil, err
+	}
+	config.APIPath = "/api"
+	config.GroupVersion = &corev1.SchemeGroupVersion
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	if c.rest, err = rest.RESTClientFor(config); err != nil {
+		return nil, explainConfig(a, err)
+	}
+	return c, c.logIn(ctx)
+}
+
+// kubeconfig returns the file or files of the kubeconfig, for the journal.
+func (a Access) kubeconfig() string {
+	return cmp.Or(a.Kubeconfig, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
+}
+
+// asked returns a context for one request.
+func (c *Client) asked(ctx context.Context) (context.Context, context.CancelFunc) {
+	done := exchange.Waiting("the API server at " + c.Server)
+	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, errSlow)
+	return ctx, func() { done(); cancel() }
+}
+
+var errSlow = fmt.Errorf("the API server gave no answer within %s", answerLimit)
+
+// Version returns the API server's version, such as "v1.34.4".
+func (c *Client) Version(ctx context.Context) (string, error) {
+	ctx, cancel := c.asked(ctx)
+	defer cancel()
+	text, err := c.rest.Get().AbsPath("/version").DoRaw(ctx)
+	if err != nil {
+		return "", c.explain(ctx, "", "", err)
+	}
+	var v struct {
+		GitVersion string `json:"gitVersion"`
+	}
+	if err := json.Unmarshal(text, &v); err != nil || v.GitVersion == "" {
+		return "", fmt.Errorf("%s is not a Kubernetes API server: it does not tell its version", c.Server)
+	}
+	return v.GitVersion, nil
+}
+
+// The kinds of objects that a run makes, as in the API's paths.
+const (
+	pods     = "pods"
+	services = "services"
+	nodes    = "nodes"
+)
+
+// create creates an object in the namespace and reads the created one into into.
+func (c *Client) create(ctx context.Context, kind string, object, into runtime.Object) error {
+	ctx, cancel := c.asked(ctx)
+	defer cancel()
+	err := c.rest.Post().Namespace(c.Namespace).Resource(kind).Body(object).Do(ctx).Into(into)
+	return c.explain(ctx, "create", kind, err)
+}
+
+// get reads an object of the namespace, or a node.
+func (c *Client) get(ctx context.Context, kind, name string, into runtime.Object) error {
+	ctx, cancel := c.asked(ctx)
+	defer cancel()
+	err := c.rest.Get().NamespaceIfScoped(c.Namespace, kind != nodes).Resource(kind).Name(name).Do(ctx).Into(into)
+	return c.explain(ctx, "get", kind, err)
+}
+
+// list reads the namespace's objects with the label, or all nodes.
+func (c *Client) list(ctx context.Context, kind, selector string, into runtime.Object) error {
+	ctx, cancel := c.asked(ctx)
+	defer cancel()
+	err := c.rest.Get().NamespaceIfScoped(c.Namespace, kind != nodes).Resource(kind).
+		VersionedParams(&metav1.ListOptions{LabelSelector: selector}, parameters).Do(ctx).Into(into)
+	return c.explain(ctx, "list", kind, err)
+}
+
+// remove removes an object of the namespace. It returns nil if the object does not exist. A pod
+// gets a second to end.
+func (c *Client) remove(ctx context.Context, kind, name string) error {
+	ctx, cancel := c.asked(ctx)
+	defer cancel()
+	grace := int64(1)
+	err := c.rest.Delete().Namespace(c.Namespace).Resource(kind).Name(name).
+		Body(&metav1.DeleteOptions{GracePeriodSeconds: &grace}).Do(ctx).Error()
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return c.explain(ctx, "delete", kind, err)
+}
+
+// Object is an object that a run made.
+type Object struct {
+	Kind, Name string // pods or services
+	Run        string
+	Owner      string // mark of its toll
+}
+
+// Made lists what has RunLabel in the namespace: of one run, or of all if run is "".
+func (c *Client) Made(ctx context.Context, run string) (out []Object, err error) {
+	selector := RunLabel
+	if run != "" {
+		selector += "=" + run
+	}
+	var p corev1.PodList
+	if err := c.list(ctx, pods, selector, &p); err != nil {
+		return nil, err
+	}
+	for _, o := range p.Items {
+		out = append(out, Object{pods, o.Name, o.Labels[RunLabel], o.Annotations[ownerAnnotation]})
+	}
+	var s corev1.ServiceList
+	if err := c.list(ctx, services, selector, &s); err != nil {
+		return out, err
+	}
+	for _, o := range s.Items {
+		out = append(out, Object{services, o.Name, o.Labels[RunLabel], o.Annotations[ownerAnnotation]})
+	}
+	return out, nil
+}
+
+// Remove removes objects, and waits until they are gone or ctx ends.
+func (c *Client) Remove(ctx context.Context, all []Object) error {
+	var errs []error
+	for _, o := range all {
+		if err := c.remove(ctx, o.Kind, o.Name); err != nil {
+			errs = append(errs, fmt.Errorf("remove %s %s: %w", o.one(), o.Name, err))
+		}
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	for _, o := range all {
+		if err := c.gone(ctx, o); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// one returns the kind in the singular.
+func (o Object) one() string { return o.Kind[:len(o.Kind)-1] }
+
+// gone waits until an object is gone.
+func (c *Client) gone(ctx context.Context, o Object) error {
+	const again = 200 * time.Millisecond
+	for {
+		var err error
+		if o.Kind == pods {
+			err = c.get(ctx, pods, o.Name, &corev1.Pod{})
+		} else {
+			err = c.get(ctx, services, o.Name, &corev1.Service{})
+		}
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s %s is still there: its node may be down: %w", o.one(), o.Name, cmp.Or(err, context.Cause(ctx)))
+		case <-time.After(again):
+		}
+	}
+}

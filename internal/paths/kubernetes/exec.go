@@ -1,0 +1,365 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/remotecommand"
+	transport "k8s.io/client-go/transport/spdy"
+	wstransport "k8s.io/client-go/transport/websocket"
+	"k8s.io/client-go/util/exec"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+)
+
+// The stream of an exec must be silent while a window is measured. client-go's own executor pings
+// every 5 s, and for its protocol, v5, the API server itself pings the node's kubelet every 5 s.
+// With v4, and with SPDY, the API server only relays bytes, and no ping is needed.
+const execProtocol = "v4.channel.k8s.io"
+
+// The channels of that protocol: each message begins with its channel.
+const (
+	stdin = iota
+	stdout
+	stderr
+	status
+)
+
+const (
+	// execLimit bounds the start of an exec stream.
+	execLimit = 30 * time.Second
+	// writeLimit bounds the time in which the stream accepts no byte.
+	writeLimit = 60 * time.Second
+	// piece bounds a message, in bytes.
+	piece = 32 << 10
+	// mostTaken bounds a received message, in bytes; the kubelet's have some ten kB.
+	mostTaken = 4 << 20
+)
+
+// stream is the standard input and output of a command in a pod.
+type stream struct {
+	io.Reader // the command's output
+	write     func([]byte) (int, error)
+	close     func() error
+	said      *local.Tail // its standard error
+
+	mu   sync.Mutex // guards the fields that follow
+	end  error      // how the command ended, if the server reported it, or why the stream broke
+	told bool       // the server reported the end
+	gone bool       // nothing more will arrive
+}
+
+func (s *stream) Write(b []byte) (int, error) { return s.write(b) }
+func (s *stream) Close() error                { return s.close() }
+
+// ended returns how the command ended, with its last words, or nil if it succeeded or its end is
+// unknown.
+func (s *stream) ended() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.end
+}
+
+// endWith records how the command ended; told means that the server reported it.
+func (s *stream) endWith(err error, told bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end == nil {
+		s.end, s.told = err, told
+	}
+}
+
+// left records that nothing more will arrive.
+func (s *stream) left() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone = true
+}
+
+// over returns why nothing more arrives on the stream to a pod, or nil if something may. If the
+// stream ended but not the command, it is a *path.CutError.
+func (s *stream) over(pod string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !s.gone:
+		return nil
+	case s.told:
+		return fmt.Errorf("its exec stream ended: %w", cmp.Or(s.end, errors.New("the agent did")))
+	}
+	return &path.CutError{Err: fmt.Errorf("the exec stream to pod %s broke: %w", pod, cmp.Or(s.end, errCut))}
+}
+
+// exec starts a command in a pod. The stream lives until it is closed, even after ctx ends.
+func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stream, error) {
+	to := c.rest.Post().Namespace(c.Namespace).Resource(pods).Name(pod).SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{Container: containerName, Command: command, Stdin: true, Stdout: true, Stderr: true}, parameters).URL().String()
+	s, err := c.execWebSocket(ctx, to)
+	no := refusal(err)
+	switch {
+	case no != nil && denies(no, pod):
+		err = no
+	case httpstream.IsHTTPSProxyError(err) || httpstream.IsUpgradeFailure(err): // mostly a proxy on the way
+		return c.execInstead(ctx, to, err)
+	}
+	return s, c.explain(ctx, "get", "pods/exec", err)
+}
+
+// execInstead starts it by SPDY, after a WebSocket has failed.
+func (c *Client) execInstead(ctx context.Context, to string, failed error) (*stream, error) {
+	s, err := c.execSPDY(ctx, to)
+	switch no := refusal(err); {
+	case err == nil:
+		return s, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case no != nil:
+		why := c.explain(ctx, "create", "pods/exec", no)
+		if first := refusal(failed); first == nil || first.ErrStatus.Message != no.ErrStatus.Message {
+			why = fmt.Errorf("%w; this was the answer over SPDY; WebSocket had failed with: %s", why, answer(failed))
+		}
+		return nil, why
+	}
+	return nil, &path.UnsupportedError{
+		Missing: fmt.Sprintf("no exec stream to the API server at %s could be opened: neither over WebSocket (%s) nor over SPDY (%s)", said(c.Server), answer(failed), answer(err)),
+		Remedy:  "kubectl exec must work from here: a proxy in between must forward upgrade requests, or NO_PROXY must name the API server"}
+}
+
+// answer returns what the server sent instead of an upgrade, in words. client-go reads any JSON or
+// YAML as a Status, even a line of HTML with a colon, and drops the rest, so nothing may be left of
+// a proxy's words.
+func answer(err error) string {
+	if f := (*httpstream.UpgradeFailureError)(nil); errors.As(err, &f) {
+		err = f.Cause
+	}
+	return cmp.Or(said(err.Error()), "the answer is not from an API server")
+}
+
+// refusal returns the answer of an API server that refuses an upgrade, or nil if it does not look
+// like an API server's.
+func refusal(err error) *apierrors.StatusError {
+	if f := (*httpstream.UpgradeFailureError)(nil); errors.As(err, &f) {
+		err = f.Cause
+	}
+	var e *apierrors.StatusError
+	if !errors.As(err, &e) || e.ErrStatus.Status != metav1.StatusFailure || e.ErrStatus.Reason == "" || e.ErrStatus.Code == 0 {
+		return nil
+	}
+	return e
+}
+
+// denies reports whether an API server refused the request itself, so that it would refuse SPDY,
+// too.
+func denies(no *apierrors.StatusError, pod string) bool {
+	words := no.ErrStatus.Message
+	switch {
+	case apierrors.IsUnauthorized(no):
+		return true
+	case apierrors.IsForbidden(no):
+		m := cannot.FindStringSubmatch(words)
+		return m != nil && m[2] == "pods/exec"
+	case apierrors.IsNotFound(no):
+		return strings.Contains(words, fmt.Sprintf("pods %q not found", pod))
+	}
+	return false
+}
+
+func (c *Client) execWebSocket(ctx context.Context, to string) (*stream, error) {
+	upgrade, holder, err := wstransport.RoundTripperFor(rest.CopyConfig(c.config))
+	if err != nil {
+		return nil, err
+	}
+	limit, cancel := context.WithTimeout(ctx, execLimit)
+	defer cancel()
+	req, err := http.NewRequestWithContext(limit, http.MethodGet, to, nil)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := wstransport.Negotiate(upgrade, holder, req, execProtocol)
+	if err != nil {
+		return nil, err
+	}
+	conn.SetReadLimit(mostTaken)
+	printed, out := io.Pipe()
+	s := &stream{Reader: printed, said: &local.Tail{}}
+	var mu sync.Mutex // one message at a time
+	s.write = func(b []byte) (n int, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		for len(b) > 0 {
+			part := b[:min(len(b), piece)]
+			if err := conn.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil {
+				return n, err
+			}
+			if err := conn.WriteMessage(websocket.BinaryMessage, append([]byte{stdin}, part...)); err != nil {
+				return n, broken(err)
+			}
+			n, b = n+len(part), b[len(part):]
+		}
+		return n, nil
+	}
+	s.close = sync.OnceValue(func() error {
+		_ = printed.Close()
+		return conn.Close()
+	})
+	go func() {
+		err := s.receive(conn, out)
+		s.left()
+		_ = out.CloseWithError(err)
+	}()
+	return s, nil
+}
+
+// receive reads messages until the stream ends.
+func (s *stream) receive(conn *websocket.Conn, out io.Writer) error {
+	for {
+		_, message, err := conn.ReadMessage()
+		switch {
+		case websocket.IsCloseError(err, websocket.CloseNormalClosure):
+			return io.EOF
+		case err != nil:
+			s.endWith(broken(err), false)
+			return io.EOF
+		case len(message) == 0:
+			continue
+		}
+		switch channel, rest := message[0], message[1:]; channel {
+		case stdout:
+			if _, err := out.Write(rest); err != nil {
+				return err // the reader is gone
+			}
+		case stderr:
+			_, _ = s.said.Write(rest)
+		case status:
+			s.endWith(s.parse(rest), true)
+		}
+	}
+}
+
+// parse reads how a command ended.
+func (s *stream) parse(text []byte) error {
+	var how metav1.Status
+	if err := json.Unmarshal(text, &how); err != nil {
+		return fmt.Errorf("the command ended: %s", said(string(text)))
+	}
+	if how.Status == metav1.StatusSuccess {
+		return nil
+	}
+	return s.ending(how.Message)
+}
+
+// ending returns how a command ended, with its last words.
+func (s *stream) ending(message string) error {
+	if last := said(s.said.String()); last != "" {
+		return fmt.Errorf("%s: %s", said(message), last)
+	}
+	return errors.New(said(message))
+}
+
+// upgraded signals when a connection has been upgraded to streams.
+type upgraded struct {
+	transport.Upgrader
+	done chan struct{}
+}
+
+func (u *upgraded) NewConnection(r *http.Response) (httpstream.Connection, error) {
+	c, err := u.Upgrader.NewConnection(r)
+	if err == nil {
+		close(u.done)
+	}
+	return c, err
+}
+
+// execSPDY is exec where WebSockets are not relayed.
+func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
+	executor, begun, err := c.overSPDY(to)
+	if err != nil {
+		return nil, err
+	}
+	printed, out := io.Pipe()
+	heard, in := io.Pipe()
+	life, cancel := context.WithCancel(context.Background())
+	s := &stream{Reader: printed, write: in.Write, said: &local.Tail{}}
+	s.close = sync.OnceValue(func() error {
+		_ = in.Close()
+		cancel()
+		return printed.Close()
+	})
+	over := make(chan error, 1)
+	go func() {
+		err := executor.StreamWithContext(life, remotecommand.StreamOptions{Stdin: heard, Stdout: out, Stderr: s.said})
+		if err != nil && life.Err() == nil {
+			var told exec.ExitError
+			s.endWith(s.ending(err.Error()), errors.As(err, &told))
+		}
+		s.left()
+		over <- err
+		_ = heard.Close()
+		_ = out.CloseWithError(io.EOF)
+	}()
+	limit, stop := context.WithTimeoutCause(ctx, execLimit, errSlow)
+	defer stop()
+	select {
+	case <-begun:
+		return s, nil
+	case <-limit.Done():
+		return nil, errors.Join(context.Cause(limit), s.close())
+	case err := <-over:
+		select {
+		case <-begun: // the command was short
+			return s, nil
+		default:
+		}
+		if err == nil {
+			err = errors.New("it ended before it began")
+		}
+		return nil, errors.Join(err, s.close())
+	}
+}
+
+// overSPDY returns the executor; begun is closed when the connection is upgraded.
+func (c *Client) overSPDY(to string) (_ remotecommand.Executor, begun <-chan struct{}, err error) {
+	tlsConfig, err := rest.TLSConfigFor(c.config)
+	if err != nil {
+		return nil, nil, err
+	}
+	proxy := c.config.Proxy
+	if proxy == nil {
+		proxy = utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment)
+	}
+	upgrade, err := spdy.NewRoundTripperWithConfig(spdy.RoundTripperConfig{TLS: tlsConfig, Proxier: proxy}) // without pings
+	if err != nil {
+		return nil, nil, err
+	}
+	wrapped, err := rest.HTTPWrappersForConfig(c.config, upgrade)
+	if err != nil {
+		return nil, nil, err
+	}
+	u, err := http.NewRequest(http.MethodPost, to, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	done := &upgraded{upgrade, make(chan struct{})}
+	executor, err := remotecommand.NewSPDYExecutorForTransports(wrapped, done, http.MethodPost, u.URL)
+	if err != nil {
+		return nil, nil, err
+	}
+	return executor, done.done, nil
+}

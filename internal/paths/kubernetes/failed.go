@@ -1,0 +1,144 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+// failed returns why a pod will not run, or nil if it may.
+func (r *run) failed(p *corev1.Pod, n Node) error {
+	if err := r.forOther(p, n); err != nil {
+		return err
+	}
+	if p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
+		return fmt.Errorf("node %s: the pod %s ended: %s", n.Name, p.Name, ending(p))
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return &path.UnsupportedError{Missing: fmt.Sprintf("node %s does not take the pod: %s", n.Name, said(c.Message)), Remedy: "kubectl describe node " + n.Name}
+		}
+	}
+	for _, c := range p.Status.ContainerStatuses {
+		if w := c.State.Waiting; w != nil {
+			if err := r.waits(w, n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// otherArch returns an error for a node with another architecture than toll's own image, which is
+// this machine's. An image that the user names may have several.
+func (r *run) otherArch(n Node) error {
+	if r.backend.Image != "" || n.Arch == "" || n.Arch == runtime.GOARCH {
+		return nil
+	}
+	return &path.UnsupportedError{Missing: fmt.Sprintf("node %s is %s, and toll's own image is for %s", n.Name, said(n.Arch), runtime.GOARCH), Remedy: otherKinds}
+}
+
+const otherKinds = "--image with one in a registry for all kinds of nodes (a manifest list); or --nodes with nodes of one kind"
+
+// notForIt are runtimes' messages about an image for another architecture.
+var notForIt = []string{"exec format error", "no match for platform in manifest", "no matching manifest for", "no image found in manifest list for architecture"}
+
+// forOther returns an error if a container does not start because its image is for another
+// architecture, else nil.
+func (r *run) forOther(p *corev1.Pod, n Node) error {
+	for _, c := range p.Status.ContainerStatuses {
+		words := ""
+		if w := c.State.Waiting; w != nil {
+			words = w.Message
+		}
+		if t := c.State.Terminated; t != nil {
+			words += t.Message
+		}
+		if slices.ContainsFunc(notForIt, func(s string) bool { return strings.Contains(words, s) }) {
+			return &path.UnsupportedError{Missing: fmt.Sprintf("node %s is %s, and the image %s is not for it", n.Name, cmp.Or(said(n.Arch), "another kind of machine"), said(r.image)), Remedy: otherKinds}
+		}
+	}
+	return nil
+}
+
+// waits returns why a container will not start, or nil if it may.
+func (r *run) waits(w *corev1.ContainerStateWaiting, n Node) error {
+	switch w.Reason {
+	case "ErrImageNeverPull", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable":
+		u := &path.UnsupportedError{Missing: fmt.Sprintf("node %s cannot get the image %s (%s): %s", n.Name, said(r.image), w.Reason, said(w.Message)), Remedy: "kubectl describe node " + n.Name}
+		if r.backend.Image == "" {
+			u.Missing = fmt.Sprintf("node %s does not have toll's image %s (%s)", n.Name, r.image, w.Reason)
+			u.Remedy = "toll image | ssh " + n.Name + " ctr -n k8s.io images import -; or --image with its name in a registry"
+		}
+		return u
+	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff":
+		u := &path.UnsupportedError{Missing: fmt.Sprintf("node %s cannot start toll's container (%s): %s", n.Name, w.Reason, said(w.Message)), Remedy: "kubectl describe node " + n.Name}
+		return u
+	}
+	return nil
+}
+
+// ending returns how a pod ended, in words.
+func ending(p *corev1.Pod) string {
+	words := said(strings.TrimSpace(strings.Join([]string{p.Status.Reason, p.Status.Message}, " ")))
+	for _, c := range p.Status.ContainerStatuses {
+		if t := c.State.Terminated; t != nil {
+			words = strings.TrimSpace(words + " " + said(fmt.Sprintf("%s (exit code %d) %s", t.Reason, t.ExitCode, t.Message)))
+		}
+	}
+	return cmp.Or(strings.TrimSpace(words), string(p.Status.Phase))
+}
+
+// late describes the state of a pod that did not start in time.
+func (r *run) late(p *corev1.Pod, n Node) error {
+	state := strings.ToLower(cmp.Or(string(p.Status.Phase), "not there"))
+	for _, c := range p.Status.ContainerStatuses {
+		if w := c.State.Waiting; w != nil {
+			state += ": " + said(strings.TrimSpace(w.Reason+" "+w.Message))
+		}
+	}
+	return &path.UnsupportedError{Missing: fmt.Sprintf("node %s did not start the pod %s within %s: it is %s", n.Name, p.Name, joinTimeout, state),
+		Remedy: fmt.Sprintf("kubectl -n %s get events; kubectl describe node %s", r.client.Namespace, n.Name)}
+}
+
+// whyLeft returns why an agent is gone, as far as the cluster knows; gone means that its pod is,
+// too.
+func (r *run) whyLeft(b *body, err error) (why error, gone bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) //nolint:mnd // it is only for the words
+	defer cancel()
+	var now corev1.Pod
+	got := r.client.get(ctx, pods, b.pod.Name, &now)
+	switch {
+	case apierrors.IsNotFound(got):
+		return fmt.Errorf("its pod %s was deleted, by a user or because the node is being drained (%w)", b.pod.Name, err), true
+	case got == nil && now.DeletionTimestamp != nil:
+		return fmt.Errorf("its pod %s is being removed: %s (%w)", b.pod.Name, evicted(&now), err), true
+	case got == nil && (now.Status.Phase == corev1.PodFailed || now.Status.Phase == corev1.PodSucceeded):
+		return fmt.Errorf("its pod %s was ended: %s (%w)", b.pod.Name, ending(&now), err), true
+	case !errors.As(err, new(*path.CutError)):
+		return err, false
+	case got != nil:
+		return &path.CutError{Err: fmt.Errorf("%w; %s", err, path.OneLine(got))}, false
+	}
+	return &path.CutError{Err: fmt.Errorf("%w; the API server answers and reports the pod as %s: its node's kubelet or the connection to it may have failed", err, now.Status.Phase)}, false
+}
+
+// evicted returns who is removing a pod, by its condition (since Kubernetes 1.26).
+func evicted(p *corev1.Pod) string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return said(strings.TrimSpace("evicted, " + c.Reason + ": " + c.Message))
+		}
+	}
+	return "deleted, by a user or because the node is being drained"
+}

@@ -1,0 +1,208 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Name is the backend's name.
+const Name = sample.Kubernetes
+
+// Kubernetes is the backend. Only Version must be set; Close ends it.
+type Kubernetes struct {
+	Access
+	// Nodes are the run's nodes: first the server's, then the client's, for paths that name none.
+	// Empty: all nodes that take pods.
+	Nodes []string
+	// Most limits the nodes to the first ones; 0: all.
+	Most int
+	// Image is toll's image in a registry; "" is its own, which every node must have.
+	Image string
+	// Unprivileged makes only pods without privileges, and reads only what they count.
+	Unprivileged bool
+	// Labels are keys of the nodes' labels that Cluster returns in addition to PlaceLabels.
+	Labels []string
+	// Outside makes this machine, which must not be one of the nodes, the client of remote. If
+	// Nodes has a second node, that one's port is dialled, and leads to the server's.
+	Outside bool
+	// Version is toll's.
+	Version string
+	// Program is the static binary for the image; "" is this program.
+	Program string
+	// StateDir is the directory of journals; "" is the user's state directory.
+	StateDir string
+
+	kept cluster.Once[*run]
+}
+
+var _ path.Distant = (*Kubernetes)(nil)
+
+// Name returns "kubernetes".
+func (k *Kubernetes) Name() string { return Name }
+
+// Distant returns true: client and server may have clocks of their own.
+func (k *Kubernetes) Distant() bool { return true }
+
+// recipes build the modes that a cluster can have.
+var recipes = map[mode.Name]func(*site) error{
+	mode.Host:          (*site).host,
+	mode.Shared:        (*site).shared,
+	mode.Pod:           (*site).pod,
+	mode.Headless:      (*site).headless,
+	mode.ClusterIP:     (*site).clusterIP,
+	mode.HostPort:      (*site).hostPort,
+	mode.NodePortLocal: (*site).nodePortLocal,
+	mode.NodePort:      (*site).nodePort,
+}
+
+// Modes returns their names.
+func Modes() []string { return recipe.Names(recipes) }
+
+// Usual returns the modes that are compared if none is named.
+func Usual(unprivileged, outside bool) []string {
+	inside := []string{string(mode.Pod), string(mode.ClusterIP)}
+	usual := []string{string(mode.NodePort)}
+	switch {
+	case outside:
+		usual = append(usual, string(mode.NodePortLocal))
+	case unprivileged:
+		return append(inside, usual...)
+	default:
+		usual = slices.Concat(usual, inside, []string{string(mode.NodePortLocal)})
+	}
+	if unprivileged {
+		return usual
+	}
+	return append([]string{string(mode.Host), string(mode.HostPort)}, usual...)
+}
+
+// Check makes what the path needs and asks the nodes for their facts. What it made stays until
+// Close.
+func (k *Kubernetes) Check(ctx context.Context, spec path.Spec) error {
+	if err := k.refuse(spec); err != nil {
+		return err
+	}
+	p, err := k.Build(ctx, spec)
+	var u *path.UnsupportedError
+	if errors.As(err, &u) {
+		return u // the caller adds the path
+	}
+	if err != nil {
+		return err
+	}
+	return p.Close()
+}
+
+// refuse returns an error for what no cluster can have.
+func (k *Kubernetes) refuse(s path.Spec) error {
+	if recipes[s.Mode] == nil {
+		all := Modes()
+		last := len(all) - 1
+		return &path.UnsupportedError{Missing: "Kubernetes has no pods in mode " + string(s.Mode),
+			Remedy: strings.Join(all[:last], ", ") + " or " + all[last] + "; or --on lab"}
+	}
+	if n, m := s.Count(); n > 1 || m > 1 {
+		return &path.UnsupportedError{Missing: "crowds are not measured on a cluster", Remedy: "--on lab or docker"}
+	}
+	if s.Second {
+		return &path.UnsupportedError{Missing: "programs are not in the image of toll's pods", Remedy: "toll run --on lab or docker"}
+	}
+	if k.Outside {
+		if err := k.refuseOutside(s); err != nil {
+			return err
+		}
+	}
+	onNodes := s.From == mode.FromHost || s.From == mode.FromRemote && !k.Outside
+	if k.Unprivileged && (s.Mode == mode.Host || s.Mode == mode.HostPort || onNodes) {
+		what := "mode " + string(s.Mode) + " needs hostNetwork or hostPort"
+		if onNodes {
+			what = "a client on the node itself needs hostNetwork"
+		}
+		return &path.UnsupportedError{Missing: what + ", which --unprivileged leaves out", Remedy: "pod, clusterip or nodeport --from container,remote-container"}
+	}
+	if s.To.Six() {
+		return &path.UnsupportedError{Missing: "this backend dials over IPv4 only", Remedy: "--on lab, or -4"}
+	}
+	return recipe.RefuseTunes(s)
+}
+
+// Build builds the path.
+func (k *Kubernetes) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
+	return recipe.Build(ctx, spec, recipes[spec.Mode], func(p *path.Path) (*site, error) {
+		r, err := k.start(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p.Channel = r.hub
+		at := &site{ctx: ctx, run: r, path: p}
+		return at, at.begin()
+	})
+}
+
+// Cluster starts an agent on each node of the run and returns the nodes' facts. without has the
+// reason for nodes without an agent, by name.
+func (k *Kubernetes) Cluster(ctx context.Context) (all []sample.Node, without map[string]error, err error) {
+	r, err := k.start(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	without = map[string]error{}
+	var (
+		wg sync.WaitGroup
+		mu sync.Mutex // guards without
+	)
+	all = make([]sample.Node, len(r.nodes))
+	for i, n := range r.nodes {
+		wg.Go(func() {
+			at := &site{ctx: ctx, run: r}
+			about := sample.Node{Name: n.Name, ID: n.Name, Address: n.Addr.String(), Labels: n.labelled(k.Labels)}
+			if e, err := at.end(n, serving); err != nil {
+				mu.Lock()
+				without[n.Name] = err
+				mu.Unlock()
+			} else {
+				hello := e.machine.Hello()
+				about.Kernel, about.CPUs, about.Boot, about.MTU = hello.Kernel, hello.CPUs, hello.Boot, e.card.MTU
+				if e.agent != nil {
+					// Missing facts do not fail a mesh.
+					about.Cards, _, _ = e.agent.Cards(ctx, e.card.Name)
+					for i := range about.Cards {
+						about.Cards[i].Where = e.where()
+					}
+				}
+			}
+			all[i] = about
+		})
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, nil, context.Cause(ctx)
+	}
+	return all, without, nil
+}
+
+// start connects to the cluster once; the result is remembered until Close.
+func (k *Kubernetes) start(ctx context.Context) (*run, error) {
+	return k.kept.Start(ctx, k.begin)
+}
+
+// Close ends the agents and removes everything that was made.
+func (k *Kubernetes) Close() error {
+	return k.kept.Close((*run).close)
+}
+
+// alone returns an error for a path between two nodes if the run has one.
+func (r *run) alone() error {
+	return &path.UnsupportedError{Missing: fmt.Sprintf("only node %s takes pods: there is no other machine", r.nodes[0].Name),
+		Remedy: "--from host,container; or --nodes with two"}
+}

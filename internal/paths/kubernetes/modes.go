@@ -1,0 +1,382 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/conntrack"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// anywhere is the address that servers listen on in their pods.
+var anywhere = netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort)
+
+// loopbackHop returns the hop of a loopback device as an agent sees it.
+func loopbackHop(a *agent.Agent, others bool) path.Hop {
+	return path.Hop{Kind: mode.HopLoopback, Name: "lo", Where: a.Name(), Expect: path.CarriesBoth, Others: others,
+		Read: a.Read(agent.Counter{Device: &agent.Device{Name: "lo", ForwardRx: true, OneWay: true}})}
+}
+
+// host runs pods with their nodes' networks.
+func (s *site) host() error {
+	pod := func(e *end) path.Place { return e.agent.As("pod with hostNetwork on " + e.where()) }
+	port := cluster.DrawPort()
+	at := netip.AddrPortFrom(s.server.Addr, port)
+	if s.run.here != nil {
+		return s.hostFromOutside(pod(s.server), port)
+	}
+	if s.client == s.server {
+		at = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
+		s.serve(pod(s.server), at, pod(s.client), at)
+		s.path.Hops = []path.Hop{loopbackHop(s.server.agent, true)}
+		return nil
+	}
+	s.serve(pod(s.server), at, pod(s.client), at)
+	var err error
+	s.path.Hops, err = s.between(s.server.Addr, s.client.Addr)
+	s.path.Hops = slices.DeleteFunc(s.path.Hops, func(h path.Hop) bool { return h.Kind != mode.HopWire })
+	return err
+}
+
+// shared runs two containers of one pod.
+func (s *site) shared() error {
+	b, err := s.box(serving, s.server)
+	if err != nil {
+		return err
+	}
+	at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), serverPort)
+	s.serve(b.Agent, at, b.Agent, at)
+	s.path.Hops = []path.Hop{loopbackHop(b.Agent, false)}
+	return nil
+}
+
+// caller is the client: its place, its pod if it is in one, and the addresses of answers to it.
+type caller struct {
+	agent *agent.Agent // nil: outside of the cluster
+	box   *box         // nil: on the node itself
+	addr  netip.Addr
+	here  *outside
+	// dials is the address by which a node is reached from outside.
+	dials netip.Addr
+}
+
+func (c caller) place() path.Place {
+	if c.here != nil {
+		return c.here
+	}
+	return c.agent
+}
+
+// knock sends a connection attempt or datagram from there.
+func (c caller) knock(ctx context.Context, k agent.Knock) error {
+	if c.here == nil {
+		return c.agent.Knock(ctx, k)
+	}
+	k.To = netip.AddrPortFrom(c.dials, k.To.Port())
+	k.Do()
+	return nil
+}
+
+// calls returns the client, which dials an address.
+func (s *site) calls(dial netip.Addr) (caller, error) {
+	switch s.path.Spec.From {
+	case mode.FromHost, mode.FromRemote:
+		c := caller{agent: s.client.agent, addr: s.client.Addr}
+		if way, err := s.client.agent.Route(s.ctx, dial); err == nil && way.Source.Is4() { // perhaps a tunnel's own
+			c.addr = way.Source
+		}
+		return c, nil
+	}
+	kind := calling
+	if s.path.Spec.Client != "" { // of a mesh: one pod on each node is enough
+		kind = serving
+	}
+	b, err := s.box(kind, s.client)
+	if err != nil {
+		return caller{}, err
+	}
+	return caller{agent: b.Agent, box: b, addr: b.Addr}, nil
+}
+
+// first returns the client's own hops: its pod's device, and the bridge that leads away from there.
+func (s *site) first(c caller) []path.Hop {
+	if c.box == nil {
+		return nil
+	}
+	hops := []path.Hop{c.box.hop(false)}
+	if s.client != s.server {
+		hops = append(hops, c.box.bridged(s.client, false)...)
+	}
+	return hops
+}
+
+// last returns the server's hops: the bridge to its pod, and the pod's device. Between pods of one
+// node the bridge is a switch.
+func (s *site) last(c caller, server *box) []path.Hop {
+	var hops []path.Hop
+	if s.client == s.server && c.box != nil {
+		hops = s.server.switched(c.box, server)
+	} else {
+		hops = server.bridged(s.server, true)
+	}
+	return append(hops, server.hop(true))
+}
+
+// pod dials a pod at its own address.
+func (s *site) pod() error {
+	server, err := s.box(serving, s.server)
+	if err != nil {
+		return err
+	}
+	return s.direct(server, server.Addr)
+}
+
+// direct dials a pod without NAT.
+func (s *site) direct(server *box, dial netip.Addr) error {
+	c, err := s.calls(dial)
+	if err != nil {
+		return err
+	}
+	s.serve(server.Agent, anywhere, c.agent, netip.AddrPortFrom(dial, serverPort))
+	var between []path.Hop
+	if s.client != s.server {
+		if between, err = s.between(server.Addr, c.addr); err != nil {
+			return err
+		}
+	}
+	s.path.Hops = slices.Concat(s.first(c), between, s.last(c, server))
+	return nil
+}
+
+// headless dials a pod at the address of a service's name.
+func (s *site) headless() error {
+	server, err := s.box(serving, s.server)
+	if err != nil {
+		return err
+	}
+	made, err := s.run.frontOf(s.ctx, headless)
+	if err != nil {
+		return err
+	}
+	c, err := s.calls(server.Addr)
+	if err != nil {
+		return err
+	}
+	name := made.Name + "." + made.Namespace + ".svc"
+	if known, ok := s.run.unnamed.Load(c.agent.Name()); ok {
+		return known.(error) // it was asked for long enough
+	}
+	const latest = 10 * time.Second // the DNS server learns it from the API server
+	for began := time.Now(); ; {
+		addrs, took, err := c.agent.Lookup(s.ctx, name)
+		if err == nil && slices.Contains(addrs, server.Addr) {
+			s.path.Facts["DNS"] = fmt.Sprintf("%s is %s, looked up in %s; no visit looks it up", name, server.Addr, took.Round(10*time.Microsecond))
+			break
+		}
+		gone := c.agent.Err() != nil || s.ctx.Err() != nil
+		if err == nil {
+			err = fmt.Errorf("it gave %v, the pod has %s", addrs, server.Addr)
+		}
+		if gone || time.Since(began) > latest || strings.Contains(err.Error(), "connection refused") {
+			err := &path.UnsupportedError{Missing: "the cluster has no DNS server that knows a service's name", Err: err,
+				Remedy: "CoreDNS, and kubelet's clusterDNS; pod is dialled at the same address"}
+			if !gone {
+				s.run.unnamed.Store(c.agent.Name(), err)
+			}
+			return err
+		}
+		time.Sleep(again)
+	}
+	return s.direct(server, server.Addr)
+}
+
+// again is the interval of polling.
+const again = 200 * time.Millisecond
+
+const tcp, udp = "tcp", "udp"
+
+// proto returns the protocol of the path's load.
+func (s *site) proto() string {
+	if s.path.Spec.UDP {
+		return udp
+	}
+	return tcp
+}
+
+// rewritten reports whether the node's rules rewrite the destination and the source of what is sent
+// to an address. It sends a datagram and reads the translation from the node's connection table.
+// (The table forgets a TCP connection that is refused at once.) Rules may be installed late.
+func (s *site) rewritten(e *end, c caller, to, now netip.AddrPort) (dnat, masked bool, err error) {
+	if e.agent == nil {
+		return false, false, nil
+	}
+	key := fmt.Sprintf("%s %s %v", e.Name, c.place().Name(), to)
+	if known, ok := s.run.knocked.Load(key); ok {
+		k := known.([2]bool)
+		return k[0], k[1], nil
+	}
+	const latest = 12 * time.Second
+	n := agent.NAT{Proto: udp, To: to, Now: now}
+	masks := n
+	masks.Source = conntrack.Changed
+	both := []agent.Counter{{NAT: &n}, {NAT: &masks}}
+	before, err := e.agent.Counters(s.ctx, both)
+	if err != nil {
+		return false, false, err
+	}
+	for began := time.Now(); time.Since(began) < latest; time.Sleep(again) {
+		if err := c.knock(s.ctx, agent.Knock{Proto: n.Proto, To: n.To}); err != nil {
+			return false, false, err
+		}
+		got, err := e.agent.Counters(s.ctx, both)
+		if err != nil {
+			return false, false, err
+		}
+		if got[0].Hits > before[0].Hits {
+			masked = got[1].Hits > before[1].Hits
+			s.run.knocked.Store(key, [2]bool{true, masked})
+			return true, masked, nil
+		}
+	}
+	s.run.knocked.Store(key, [2]bool{})
+	return false, false, nil
+}
+
+// natHops returns the hops of a node that rewrites connections to an address, as far as its
+// connection table shows them.
+func (s *site) natHops(e *end, c caller, dial, knock, now netip.AddrPort, what string, source conntrack.Source) ([]path.Hop, error) {
+	n := agent.NAT{Proto: s.proto(), To: dial, Now: now}
+	dnat, masked, err := s.rewritten(e, c, knock, now)
+	if err != nil {
+		return nil, err
+	}
+	if !dnat {
+		if e.agent != nil {
+			s.unseen = append(s.unseen, fmt.Sprintf("%s: the connection table of %s shows no NAT of it (no kube-proxy, or eBPF in its place)", what, e.where()))
+		}
+		return nil, nil
+	}
+	if source == conntrack.Kept && masked {
+		return nil, &path.UnsupportedError{Missing: fmt.Sprintf("%s rewrites the client's address although the service's policy is Local", e.where()), Remedy: "nodeport"}
+	}
+	n.Source = source
+	hops := []path.Hop{e.natHop(mode.HopDNAT, fmt.Sprintf("%s → %s", dial, now), n)}
+	if masked {
+		m := n
+		m.Source = conntrack.Changed
+		hops = append(hops, e.natHop(mode.HopSNAT, "client's address", m))
+	}
+	return hops, nil
+}
+
+// clusterIP dials a service at its own address: the client's node rewrites it.
+func (s *site) clusterIP() error {
+	server, err := s.box(serving, s.server)
+	if err != nil {
+		return err
+	}
+	made, err := s.run.frontOf(s.ctx, clusterIP)
+	if err != nil {
+		return err
+	}
+	ip, err := netip.ParseAddr(made.Spec.ClusterIP)
+	if err != nil || !ip.Is4() {
+		return &path.UnsupportedError{Missing: fmt.Sprintf("the service's address is %q, not one of IPv4", said(made.Spec.ClusterIP)), Remedy: "pod"}
+	}
+	c, err := s.calls(ip)
+	if err != nil {
+		return err
+	}
+	dial := netip.AddrPortFrom(ip, serverPort)
+	nat, err := s.natHops(s.client, c, dial, dial, netip.AddrPortFrom(server.Addr, serverPort), "the service's address "+dial.String(), conntrack.Any)
+	if err != nil {
+		return err
+	}
+	s.serve(server.Agent, anywhere, c.agent, dial)
+	if c.box == nil && slices.ContainsFunc(nat, func(h path.Hop) bool { return h.Kind == mode.HopSNAT }) { // as on the way to the pod
+		if direct, err := s.calls(server.Addr); err == nil {
+			c.addr = direct.addr
+		}
+	}
+	var between []path.Hop
+	if s.client != s.server {
+		if between, err = s.between(server.Addr, c.addr); err != nil {
+			return err
+		}
+	}
+	s.path.Hops = slices.Concat(s.first(c), nat, between, s.last(c, server))
+	return nil
+}
+
+// hostPort dials a port of the server's node that is the pod's.
+func (s *site) hostPort() error {
+	server, err := s.box(published, s.server)
+	if err != nil {
+		return err
+	}
+	return s.onNode(server, uint16(server.port), uint16(server.port), "the host port", conntrack.Any)
+}
+
+// nodePort dials a service's port, which every node has, at the server's.
+func (s *site) nodePort() error { return s.nodePortOf(nodePort, conntrack.Any) }
+
+// nodePortLocal dials a service's port that leads only to pods of the dialled node, which see the
+// client's address.
+func (s *site) nodePortLocal() error { return s.nodePortOf(nodePortLocal, conntrack.Kept) }
+
+func (s *site) nodePortOf(kind front, source conntrack.Source) error {
+	server, err := s.box(serving, s.server)
+	if err != nil {
+		return err
+	}
+	made, err := s.run.frontOf(s.ctx, kind)
+	if err != nil {
+		return err
+	}
+	ports := map[corev1.Protocol]uint16{}
+	for _, p := range made.Spec.Ports {
+		ports[p.Protocol] = uint16(p.NodePort)
+	}
+	port, knock := ports[corev1.ProtocolTCP], ports[corev1.ProtocolUDP]
+	if s.path.Spec.UDP {
+		port = knock
+	}
+	if port == 0 || knock == 0 {
+		return fmt.Errorf("the cluster gave the service %s no node port", made.Name)
+	}
+	return s.onNode(server, port, knock, "the node port", source)
+}
+
+// onNode dials a port of the server's node, which rewrites it; knock is the port for datagrams.
+func (s *site) onNode(server *box, port, knock uint16, what string, source conntrack.Source) error {
+	if s.run.here != nil {
+		return s.onNodeFromOutside(server, port, knock, what, source)
+	}
+	c, err := s.calls(s.server.Addr)
+	if err != nil {
+		return err
+	}
+	dial := netip.AddrPortFrom(s.server.Addr, port)
+	nat, err := s.natHops(s.server, c, dial, netip.AddrPortFrom(s.server.Addr, knock), netip.AddrPortFrom(server.Addr, serverPort), fmt.Sprintf("%s %s", what, dial), source)
+	if err != nil {
+		return err
+	}
+	s.serve(server.Agent, anywhere, c.agent, dial)
+	var between []path.Hop
+	if s.client != s.server {
+		if between, err = s.between(s.server.Addr, c.addr); err != nil {
+			return err
+		}
+	}
+	s.path.Hops = slices.Concat(s.first(c), between, nat, s.last(c, server))
+	return nil
+}

@@ -1,0 +1,143 @@
+package kubernetes
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+)
+
+// role is the kind of a pod, by its network.
+type role string
+
+const (
+	// onNode pods are in their nodes' own network namespaces, and read what the nodes count.
+	onNode role = "node"
+	// serving pods have a server, and calling pods a client, each with an address of its own.
+	serving role = "server"
+	calling role = "client"
+	// published pods have a server with a port of the node.
+	published role = "hostport"
+)
+
+// serverPort is the servers' port inside pods.
+const serverPort = recipe.ServerPort
+
+const (
+	// deadline is when a pod ends in any case: no run is longer.
+	deadline = 24 * time.Hour
+	// patience is how long a pod waits for its agent, and for the next one after that has gone.
+	patience = time.Minute
+	// nobody is the user that unprivileged pods run as.
+	nobody = 65532
+)
+
+// hostPort is a port of a node, reserved for both protocols.
+type hostPort int32
+
+// pod returns a pod for a role on a node. It goes through the scheduler, so a node that takes no
+// pods gets none.
+func (r *run) pod(name string, kind role, n Node, port hostPort) *corev1.Pod {
+	no, seconds, grace := false, int64(deadline/time.Second), int64(1)
+	p := &corev1.Pod{
+		ObjectMeta: r.meta(name, kind),
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, ActiveDeadlineSeconds: &seconds, TerminationGracePeriodSeconds: &grace,
+			AutomountServiceAccountToken: &no, EnableServiceLinks: &no, HostNetwork: kind == onNode,
+			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
+					{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{n.Name}}}}}}}},
+			Containers: []corev1.Container{{
+				Name: containerName, Image: r.image, ImagePullPolicy: corev1.PullIfNotPresent,
+				Command:         []string{dockerapi.InImage, agent.Arg, "--sit", strconv.Itoa(int(patience/time.Second)) + "s"},
+				SecurityContext: security(kind),
+				Resources:       corev1.ResourceRequirements{Requests: small, Limits: large},
+			}},
+		},
+	}
+	for key, value := range uninjected {
+		p.Labels[key], p.Annotations[key] = value, value
+	}
+	if port != 0 {
+		for _, proto := range []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP} {
+			p.Spec.Containers[0].Ports = append(p.Spec.Containers[0].Ports, corev1.ContainerPort{ContainerPort: serverPort, HostPort: int32(port), Protocol: proto})
+		}
+	}
+	return p
+}
+
+// uninjected asks service meshes for no sidecar, which would be measured, too.
+var uninjected = map[string]string{"sidecar.istio.io/inject": "false", "linkerd.io/inject": "disabled"}
+
+// Requests of a pod, and its memory limit. There is no CPU limit, which would throttle what is
+// measured.
+var (
+	small = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")}
+	large = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")}
+)
+
+// security returns the least privileges for a role: none, or, for those that read what the nodes
+// count, connection tables and rules.
+func security(kind role) *corev1.SecurityContext {
+	no, yes, user := false, true, int64(nobody)
+	s := &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
+		Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	if kind == onNode {
+		s.Capabilities.Add = []corev1.Capability{"NET_ADMIN"}
+		return s
+	}
+	s.RunAsNonRoot, s.RunAsUser = &yes, &user
+	return s
+}
+
+// meta returns the metadata of an object of the run.
+func (r *run) meta(name string, kind role) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Labels: map[string]string{RunLabel: r.id, roleLabel: string(kind)},
+		Annotations: map[string]string{ownerAnnotation: r.owner}}
+}
+
+// front is the kind of a service for the serving pod.
+type front string
+
+const (
+	clusterIP     front = "clusterip"
+	nodePort      front = "nodeport"
+	nodePortLocal front = "nodeport-local"
+	headless      front = "headless"
+)
+
+// serviceOf returns a service of that kind.
+func (r *run) serviceOf(name string, kind front) *corev1.Service {
+	s := &corev1.Service{ObjectMeta: r.meta(name, role(kind)), Spec: corev1.ServiceSpec{
+		Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{RunLabel: r.id, roleLabel: string(serving)}}}
+	switch kind {
+	case clusterIP:
+	case headless:
+		s.Spec.ClusterIP = corev1.ClusterIPNone
+		s.Spec.PublishNotReadyAddresses = true
+	case nodePort:
+		s.Spec.Type = corev1.ServiceTypeNodePort
+	case nodePortLocal:
+		s.Spec.Type, s.Spec.ExternalTrafficPolicy = corev1.ServiceTypeNodePort, corev1.ServiceExternalTrafficPolicyLocal
+	}
+	for _, proto := range []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP} {
+		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: "toll-" + map[corev1.Protocol]string{corev1.ProtocolTCP: "tcp", corev1.ProtocolUDP: "udp"}[proto],
+			Protocol: proto, Port: serverPort, TargetPort: intstr.FromInt32(serverPort)})
+	}
+	return s
+}
+
+// name returns a new name of the run.
+func (r *run) name(what string) string {
+	r.made++
+	return fmt.Sprintf("%s%s-%s-%s", namePrefix, r.id, what, strconv.Itoa(r.made))
+}

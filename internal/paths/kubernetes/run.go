@@ -1,0 +1,422 @@
+package kubernetes
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
+	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+// run is what a Kubernetes has started.
+type run struct {
+	backend *Kubernetes
+	client  *Client
+	version string   // of the API server
+	here    *outside // nil: clients are in the cluster
+	id      string   // RunLabel's value
+	owner   string   // mark of this toll
+	image   string
+	nodes   []Node
+	key     *agent.Key
+	hub     *agent.Hub
+	devices cluster.Devices
+	knocked sync.Map // results of probing: [2]bool
+	unnamed sync.Map // why names are not known, by the agent's name
+	proxies sync.Map // kube-proxy's mode, by the node's name
+	reached sync.Map // ports of nodes from outside: reached
+
+	making  sync.Mutex // guards the fields that follow
+	journal *journalFile
+	made    int // number of names given out
+	objects []Object
+	bodies  map[place]*body
+	fronts  map[front]*service
+	streams []*stream
+	closed  bool
+}
+
+// place identifies a pod by node and role.
+type place struct {
+	role role
+	node string
+}
+
+// body is a pod with its agent.
+type body struct {
+	once  sync.Once
+	agent *agent.Agent
+	pod   *corev1.Pod
+	port  hostPort
+	err   error // why it has no agent
+}
+
+// joinTimeout bounds the start of a pod, whose node may have to fetch an image.
+const joinTimeout = 90 * time.Second
+
+// begin reads the kubeconfig and finds the nodes. It makes nothing yet.
+func (k *Kubernetes) begin(ctx context.Context) (*run, error) {
+	c, err := Connect(ctx, k.Access)
+	if err != nil {
+		return nil, err
+	}
+	const length = 5 // bytes
+	id := make([]byte, length)
+	if _, err := rand.Read(id); err != nil {
+		return nil, err
+	}
+	r := &run{backend: k, client: c, id: hex.EncodeToString(id), owner: owner.Mark(), bodies: map[place]*body{}, fronts: map[front]*service{}}
+	if r.version, err = c.Version(ctx); err != nil {
+		return nil, err
+	}
+	all, err := c.Nodes(ctx)
+	if err != nil && len(k.Nodes) > 0 {
+		if some, named := c.named(ctx, k.Nodes); named == nil { // the user may read only those
+			all, err = some, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.nodes, err = choose(all, k.Nodes); err != nil {
+		return nil, err
+	}
+	if most := k.Most; most > 0 && len(r.nodes) > most {
+		r.nodes = r.nodes[:most]
+	}
+	if r.image, err = k.image(); err != nil {
+		return nil, err
+	}
+	if r.key, err = agent.NewKey(); err != nil {
+		return nil, err
+	}
+	if k.Outside {
+		if r.here, err = stepOut(all); err != nil {
+			return nil, err
+		}
+	}
+	r.hub = agent.NewHub(r.key, k.Version)
+	return r, nil
+}
+
+// image returns the name of toll's image.
+func (k *Kubernetes) image() (string, error) {
+	if k.Image != "" {
+		return k.Image, nil
+	}
+	name, _, err := dockerapi.Archive(k.Program, dockerapi.NodeRepository)
+	return name, err
+}
+
+// owes records that an object is about to be made.
+func (r *run) owes(o Object) error {
+	r.making.Lock()
+	defer r.making.Unlock()
+	if r.closed {
+		return errClosed
+	}
+	if r.journal == nil {
+		j := Journal{Owner: r.owner, Run: r.id, Kubeconfig: r.backend.kubeconfig(), Context: r.client.Context, Server: r.client.Server, Namespace: r.client.Namespace}
+		var err error
+		if r.journal, err = j.write(r.backend.StateDir); err != nil {
+			return err
+		}
+	}
+	r.objects = append(r.objects, o)
+	return nil
+}
+
+var errClosed = errors.New("the run is over")
+
+// makePod makes a pod, and waits until it runs.
+func (r *run) makePod(ctx context.Context, kind role, n Node, port hostPort) (*corev1.Pod, error) {
+	if err := r.otherArch(n); err != nil {
+		return nil, err
+	}
+	r.making.Lock()
+	name := r.name(string(kind))
+	r.making.Unlock()
+	if err := r.owes(Object{Kind: pods, Name: name}); err != nil {
+		return nil, err
+	}
+	into := &corev1.Pod{}
+	// After an interrupt it would be unknown whether it was made.
+	if err := r.client.create(context.WithoutCancel(ctx), pods, r.pod(name, kind, n, port), into); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
+	defer exchange.Waiting(fmt.Sprintf("node %s to start pod %s", n.Name, name))()
+	for {
+		if err := r.client.get(ctx, pods, name, into); err != nil && ctx.Err() == nil {
+			return nil, err
+		}
+		switch why := r.failed(into, n); {
+		case why != nil:
+			return into, why
+		case into.Status.Phase == corev1.PodRunning && into.Status.PodIP != "":
+			return into, nil
+		}
+		const again = 150 * time.Millisecond
+		select {
+		case <-ctx.Done():
+			if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
+				return into, cause
+			}
+			return into, r.late(into, n)
+		case <-time.After(again):
+		}
+	}
+}
+
+// bodyOf returns the pod of a role on a node, with its agent, made once.
+func (r *run) bodyOf(ctx context.Context, kind role, n Node) (*body, error) {
+	at := place{kind, n.Name}
+	r.making.Lock()
+	b := r.bodies[at]
+	if b == nil {
+		b = &body{}
+		r.bodies[at] = b
+	}
+	r.making.Unlock()
+	b.once.Do(func() {
+		b.err = r.bring(ctx, b, kind, n)
+		if ctx.Err() != nil { // not the pod's fault
+			r.making.Lock()
+			delete(r.bodies, at)
+			r.making.Unlock()
+		}
+	})
+	if b.err != nil {
+		return nil, b.err
+	}
+	if err := b.agent.Err(); err != nil {
+		why, _ := r.whyLeft(b, err)
+		return nil, &path.LeftError{Node: n.Name, Err: why}
+	}
+	return b, nil
+}
+
+// bring makes the pod, and starts the agent in it.
+func (r *run) bring(ctx context.Context, b *body, kind role, n Node) (err error) {
+	if kind == published {
+		b.port = hostPort(cluster.DrawPort())
+	}
+	if b.pod, err = r.makePod(ctx, kind, n, b.port); err != nil {
+		return err
+	}
+	name := "pod on node " + n.Name
+	if kind == onNode {
+		name = "node " + n.Name
+	}
+	if kind == published || kind == serving {
+		name = "server's " + name
+	}
+	b.agent, err = r.agentIn(ctx, b.pod.Name, name)
+	return err
+}
+
+// service is a service for the serving pod.
+type service struct {
+	once sync.Once
+	made corev1.Service
+	err  error
+}
+
+// frontOf returns the service of a kind, made once.
+func (r *run) frontOf(ctx context.Context, kind front) (*corev1.Service, error) {
+	r.making.Lock()
+	s := r.fronts[kind]
+	if s == nil {
+		s = &service{}
+		r.fronts[kind] = s
+	}
+	name := r.name(string(kind))
+	r.making.Unlock()
+	s.once.Do(func() {
+		if s.err = r.owes(Object{Kind: services, Name: name}); s.err == nil {
+			s.err = r.client.create(context.WithoutCancel(ctx), services, r.serviceOf(name, kind), &s.made)
+		}
+	})
+	return &s.made, s.err
+}
+
+// proxyOn returns kube-proxy's mode on a node, in words.
+func (r *run) proxyOn(ctx context.Context, e *end) string {
+	if known, ok := r.proxies.Load(e.Name); ok {
+		return known.(string)
+	}
+	mode, err := e.agent.KubeProxy(ctx)
+	word := cmp.Or(mode, "no sign of it")
+	if err != nil {
+		word = unknown
+	}
+	r.proxies.Store(e.Name, word)
+	return word
+}
+
+// agentIn starts an agent in a pod. Secrets are sent on the stream: arguments are visible to
+// whoever may list processes, and in audit logs.
+func (r *run) agentIn(ctx context.Context, pod, name string) (*agent.Agent, error) {
+	fail := func(err error) error { return fmt.Errorf("%s: start an agent: %w", name, err) }
+	s, err := r.client.exec(ctx, pod, dockerapi.InImage, agent.Arg, "--stdio", pod)
+	if err != nil {
+		return nil, err
+	}
+	r.making.Lock()
+	r.streams = append(r.streams, s)
+	r.making.Unlock()
+	late := time.AfterFunc(execLimit, func() { _ = s.Close() })
+	defer late.Stop()
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
+	defer stop()
+	in := bufio.NewReader(s)
+	want := pod + " agent"
+	for line := ""; strings.TrimSpace(line) != want; {
+		if line, err = in.ReadString('\n'); err != nil {
+			return nil, errors.Join(fail(r.silent(ctx, s, err)), s.Close())
+		}
+	}
+	bundle := r.key.Bundle()
+	if _, err := fmt.Fprintf(s, "%d %s\n%s", len(bundle), name, bundle); err != nil {
+		return nil, errors.Join(fail(err), s.Close())
+	}
+	carrier, err := agent.AtHub(struct {
+		io.Reader
+		io.Writer
+		io.Closer
+	}{in, s, s})
+	if err != nil {
+		return nil, errors.Join(fail(err), s.Close())
+	}
+	if err := r.hub.Serve(&carried{carrier, func() error { return s.over(fmt.Sprintf("%s (%s)", pod, name)) }}); err != nil {
+		return nil, errors.Join(fail(err), s.Close())
+	}
+	wait, cancel := context.WithTimeoutCause(ctx, execLimit, errSilent)
+	defer cancel()
+	go func() {
+		select {
+		case <-carrier.CloseChan():
+			cancel()
+		case <-wait.Done():
+		}
+	}()
+	a, err := r.hub.Wait(wait, pod)
+	if err != nil {
+		if end := s.ended(); end != nil {
+			err = end
+		}
+		return nil, errors.Join(fail(err), s.Close())
+	}
+	return a, nil
+}
+
+// carried are the connections of a carrier, whose end has a reason.
+type carried struct {
+	*agent.Carrier
+	why func() error // nil: it continues
+}
+
+func (c *carried) Accept() (net.Conn, error) {
+	conn, err := c.Carrier.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &explained{conn, c.why}, nil
+}
+
+// explained is a connection whose errors are those of its carrier.
+type explained struct {
+	net.Conn
+	why func() error
+}
+
+func (e *explained) Read(b []byte) (int, error) {
+	n, err := e.Conn.Read(b)
+	return n, e.explain(err)
+}
+
+func (e *explained) Write(b []byte) (int, error) {
+	n, err := e.Conn.Write(b)
+	return n, e.explain(err)
+}
+
+func (e *explained) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return cmp.Or(e.why(), err)
+}
+
+var errSilent = errors.New("the agent said nothing")
+
+// silent returns why nothing arrived from an agent.
+func (r *run) silent(ctx context.Context, s *stream, err error) error {
+	switch end := s.ended(); {
+	case end != nil:
+		return end
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, io.ErrClosedPipe):
+		return errSilent
+	}
+	return err
+}
+
+// removal bounds the removal.
+const removal = 45 * time.Second
+
+// close releases the agents, and removes everything that was made.
+func (r *run) close() error {
+	err := r.hub.Close()
+	if r.here != nil {
+		err = errors.Join(err, r.here.ns.Close())
+	}
+	r.making.Lock()
+	r.closed = true
+	objects, streams, journal := r.objects, r.streams, r.journal
+	r.making.Unlock()
+	for _, s := range streams {
+		_ = s.Close()
+	}
+	if journal == nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), removal)
+	defer cancel()
+	gone := r.client.Remove(ctx, objects)
+	if gone != nil {
+		gone = &leftError{gone}
+	}
+	return errors.Join(err, gone, journal.close(gone == nil))
+}
+
+// leftError reports what of a run is left.
+type leftError struct{ err error }
+
+func (e *leftError) Error() string { return "left behind: " + e.err.Error() }
+func (e *leftError) Unwrap() error { return e.err }
+
+// Left marks the error.
+func (e *leftError) Left() {}
+
+// Hint returns how to remove it.
+func (e *leftError) Hint() string {
+	return "toll clean removes what is left, once the API server and the nodes answer; pods end by themselves"
+}

@@ -1,0 +1,450 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
+	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// site is a path being built. Its context is that of the one operation; counters, which outlive it,
+// do not use it.
+type site struct {
+	ctx  context.Context
+	run  *run
+	path *path.Path
+
+	server, client *end // with an outside client, client is the dialled node
+	spots          []cluster.Spot
+	used           []used   // pods
+	unseen         []string // hops that cannot be witnessed, and why
+	entered        *reached // the way into the cluster; nil: the client is in it
+}
+
+// used is a pod that the path needs.
+type used struct {
+	body *body
+	node Node
+}
+
+// end is a node that the path is on.
+type end struct {
+	Node
+	// machine is the agent that meters the node: the one in its own namespace or, unprivileged, a
+	// pod's.
+	machine *agent.Agent
+	agent   *agent.Agent // in the node's own namespace; nil: unprivileged
+	devices []agent.Interface
+	card    agent.Interface // the device with the node's address
+	own     []string        // other devices of the node's that the path crosses
+	to      []netip.Addr    // addresses that it reaches by them
+	wire    string          // device by which the path leaves the node for another machine; "": none
+}
+
+// begin finds the nodes.
+func (s *site) begin() error {
+	server, client, err := s.pair()
+	if err != nil {
+		return err
+	}
+	// Services lead to every pod with a server, so the client's node has none.
+	other := calling
+	if s.path.Spec.Client != "" {
+		other = serving
+	}
+	if s.server, err = s.end(server, serving); err != nil {
+		return err
+	}
+	if s.client = s.server; client.Name != server.Name {
+		if s.client, err = s.end(client, other); err != nil {
+			return err
+		}
+	}
+	s.path.Machines = []path.Machine{s.server.machine}
+	if s.client.machine.Hello().Boot != s.server.machine.Hello().Boot {
+		s.path.Machines = append(s.path.Machines, s.client.machine)
+	}
+	if s.run.here != nil { // its own meters count
+		boot, _ := owner.BootID()
+		s.path.Machines = slices.DeleteFunc(s.path.Machines, func(m path.Machine) bool { return m.(*agent.Agent).Hello().Boot == boot })
+	}
+	return nil
+}
+
+// pair returns the path's nodes.
+func (s *site) pair() (server, client Node, err error) {
+	all, spec := s.run.nodes, s.path.Spec
+	if s.run.here != nil {
+		return all[0], all[s.run.backend.dialled(spec)], nil
+	}
+	if spec.Client == "" {
+		if spec.From == mode.FromHost || spec.From == mode.FromContainer {
+			return all[0], all[0], nil
+		}
+		if len(all) < 2 {
+			return server, client, s.run.alone()
+		}
+		return all[0], all[1], nil
+	}
+	for name, to := range map[string]*Node{spec.Server: &server, spec.Client: &client} {
+		i := slices.IndexFunc(all, func(n Node) bool { return n.Name == name })
+		if i < 0 {
+			return server, client, fmt.Errorf("the run has no node %s", name)
+		}
+		*to = all[i]
+	}
+	return server, client, nil
+}
+
+// end asks a node's agent for its devices. Unprivileged, a pod of the given role represents the
+// node.
+func (s *site) end(n Node, standIn role) (*end, error) {
+	e := &end{Node: n}
+	if s.run.backend.Unprivileged {
+		b, err := s.run.bodyOf(s.ctx, standIn, n)
+		if err != nil {
+			return nil, err
+		}
+		e.machine = b.agent
+		s.used = append(s.used, used{b, n})
+		return e, nil
+	}
+	b, err := s.run.bodyOf(s.ctx, onNode, n)
+	if err != nil {
+		return nil, err
+	}
+	e.machine, e.agent = b.agent, b.agent
+	s.used = append(s.used, used{b, n})
+	if e.devices, err = s.run.devices.Of(s.ctx, e.agent, ""); err != nil {
+		return nil, err
+	}
+	var ok bool
+	if e.card, ok = cluster.Card(e.devices, n.Addr); !ok {
+		return nil, &path.UnsupportedError{Missing: fmt.Sprintf("the cluster's address of node %s, %s, is on none of its network cards: it is behind NAT", n.Name, n.Addr), Remedy: "--nodes with others"}
+	}
+	return e, nil
+}
+
+func (e *end) where() string { return "node " + e.Name }
+
+// deviceHop returns the hop of a device in a node's own namespace, which others' packets cross,
+// too.
+func (e *end) deviceHop(kind mode.HopKind, name string, forwardRx bool) path.Hop {
+	h := cluster.DeviceHop(e.agent, e.where(), kind, name, forwardRx)
+	h.Others = true
+	return h
+}
+
+// natHop returns the hop of connections that the node's rules rewrite.
+func (e *end) natHop(kind mode.HopKind, name string, n agent.NAT) path.Hop {
+	return path.Hop{Kind: kind, Name: name, Where: e.where(), Expect: path.Matches, Read: e.agent.Read(agent.Counter{NAT: &n})}
+}
+
+// box is a pod of the path.
+type box struct {
+	*cluster.Box
+	kind mode.HopKind
+	port hostPort
+	pair agent.Interface // the other end of its pair, in the node's namespace; without a name if unknown
+}
+
+// kinds are the hops of pods' devices by kind.
+var kinds = map[string]mode.HopKind{"veth": mode.HopVeth, "netkit": mode.HopNetkit}
+
+// box returns the pod of a role on a node.
+func (s *site) box(kind role, e *end) (*box, error) {
+	body, err := s.run.bodyOf(s.ctx, kind, e.Node)
+	if err != nil {
+		return nil, err
+	}
+	s.used = append(s.used, used{body, e.Node})
+	devices, err := s.run.devices.Of(s.ctx, body.agent, "")
+	if err != nil {
+		return nil, err
+	}
+	ip, err := netip.ParseAddr(body.pod.Status.PodIP)
+	if err != nil || !ip.Is4() {
+		return nil, &path.UnsupportedError{Missing: fmt.Sprintf("the pod on node %s has no IPv4 address", e.Name), Remedy: "a cluster with IPv4, alone or beside IPv6"}
+	}
+	found := cluster.Find(body.agent, devices, func(p netip.Prefix) bool { return p.Addr() == ip })
+	if found == nil {
+		return nil, fmt.Errorf("%s: its address %s is on none of its devices", body.agent.Name(), ip)
+	}
+	b := &box{Box: found, kind: kinds[found.Device.Kind], port: body.port}
+	if b.kind == "" {
+		return nil, &path.UnsupportedError{Missing: fmt.Sprintf("the pod's device on node %s is %q: its network is none that toll knows", e.Name, found.Device.Kind), Remedy: "a network plug-in with veth or netkit pairs"}
+	}
+	if e.agent == nil {
+		return b, nil
+	}
+	if !slices.ContainsFunc(e.devices, b.Paired) { // the pod is younger than what is known of the node
+		s.run.devices.Forget(e.agent)
+		if e.devices, err = s.run.devices.Of(s.ctx, e.agent, ""); err != nil {
+			return nil, err
+		}
+	}
+	if i := slices.IndexFunc(e.devices, b.Paired); i >= 0 {
+		b.pair = e.devices[i]
+		e.own, e.to = append(e.own, b.pair.Name), append(e.to, b.Addr)
+		if b.pair.Master != "" {
+			e.own = append(e.own, b.pair.Master)
+		}
+	}
+	return b, nil
+}
+
+// hop returns the hop of the pod's own device.
+func (b *box) hop(toServer bool) path.Hop { return b.Hop(b.kind, toServer) }
+
+// bridged returns the hop of the pod's bridge as its node's own device, which counts what goes
+// between the node and its pods, or none if the pod is on no bridge.
+func (b *box) bridged(e *end, toServer bool) []path.Hop {
+	if e.agent == nil || b.pair.Master == "" || e.kindOf(b.pair.Master) != "bridge" {
+		return nil
+	}
+	return []path.Hop{e.deviceHop(mode.HopBridge, b.pair.Master, !toServer)}
+}
+
+// switched returns the hop of the bridge between two pods of a node: what it sent out of their
+// ports.
+func (e *end) switched(client, server *box) []path.Hop {
+	if e.agent == nil || client.pair.Master == "" || client.pair.Master != server.pair.Master || e.kindOf(server.pair.Master) != "bridge" {
+		return nil
+	}
+	sent := func(b *box) agent.Counter { return agent.Counter{Device: &agent.Device{Name: b.pair.Name}} }
+	return []path.Hop{cluster.SwitchHop(e.agent, e.where(), server.pair.Master, sent(client), sent(server))}
+}
+
+// kindOf returns a device's kind.
+func (e *end) kindOf(name string) string {
+	for _, d := range e.devices {
+		if d.Name == name {
+			return d.Kind
+		}
+	}
+	return ""
+}
+
+// tunnels maps kinds of devices that encapsulate packets to other nodes to hops.
+var tunnels = map[string]mode.HopKind{"vxlan": mode.HopVXLAN, "geneve": mode.HopTunnel, "ipip": mode.HopTunnel, "wireguard": mode.HopTunnel}
+
+// ofCilium are Cilium's tunnels: its routes name a device that its programs bypass.
+var ofCilium = []string{"cilium_wg0", "cilium_vxlan", "cilium_geneve"}
+
+// between returns the hops from the client's node to the server's, for packets there and back.
+func (s *site) between(there, back netip.Addr) ([]path.Hop, error) {
+	if s.server.agent == nil || s.client.agent == nil {
+		return nil, nil
+	}
+	out, err := s.leaves(s.client, there)
+	if err != nil {
+		return nil, err
+	}
+	in, err := s.leaves(s.server, back)
+	if err != nil {
+		return nil, err
+	}
+	var hops []path.Hop
+	through, answers := tunnels[out.Kind], tunnels[in.Kind]
+	both := through != "" && answers != ""
+	if !both && (through != "" || answers != "") {
+		s.unseen = append(s.unseen, "the tunnel between the nodes: requests and answers take different routes")
+	}
+	if both {
+		hops = append(hops, s.client.deviceHop(through, out.Name, false))
+		s.client.own, s.client.to = append(s.client.own, out.Name), append(s.client.to, there)
+	}
+	wire := in.Name
+	if answers != "" {
+		wire = s.server.card.Name
+	}
+	s.server.wire, s.client.wire = wire, out.Name
+	if through != "" {
+		s.client.wire = s.client.card.Name
+	}
+	hops = append(hops, s.server.deviceHop(mode.HopWire, wire, true))
+	if both {
+		hops = append(hops, s.server.deviceHop(answers, in.Name, true))
+		s.server.own, s.server.to = append(s.server.own, in.Name), append(s.server.to, back)
+	}
+	return hops, nil
+}
+
+// leaves returns the device by which packets leave a node for an address of another one.
+func (s *site) leaves(e *end, to netip.Addr) (agent.Interface, error) {
+	way, err := e.agent.Route(s.ctx, to)
+	if err != nil {
+		return agent.Interface{}, fmt.Errorf("%s has no route to %s: %w", e.where(), to, err)
+	}
+	find := func(name string) (agent.Interface, bool) {
+		i := slices.IndexFunc(e.devices, func(d agent.Interface) bool { return d.Name == name })
+		if i < 0 {
+			return agent.Interface{}, false
+		}
+		return e.devices[i], true
+	}
+	if way.Device == "cilium_host" {
+		for _, name := range ofCilium {
+			if d, ok := find(name); ok {
+				return d, nil
+			}
+		}
+		return e.card, nil
+	}
+	d, ok := find(way.Device)
+	if !ok || d.Kind == "veth" && d.Name != e.card.Name && e.card.Kind != "veth" || d.Name == "lo" {
+		return e.card, nil
+	}
+	return d, nil
+}
+
+// cards adds the network cards of the nodes, and of this machine if the client is here. Unknown
+// ones do not fail the path.
+func (s *site) cards() {
+	ends := []*end{s.client, s.server}
+	if s.client == s.server {
+		ends = ends[1:]
+	}
+	for _, e := range ends {
+		if e.agent == nil {
+			continue
+		}
+		all, crossed, err := e.agent.Cards(s.ctx, cmp.Or(e.wire, e.card.Name))
+		if err != nil {
+			continue
+		}
+		if e.wire == "" {
+			crossed = nil
+		}
+		s.path.AddCards(e.where(), all, crossed)
+	}
+	if r := s.entered; r != nil {
+		_ = local.Cards(s.path, s.run.here.ns, thisMachine, r.way.Device, true)
+	}
+}
+
+// serve places the server, and the client, which dials it at dial.
+func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place, dial netip.AddrPort) {
+	s.path.Servers = []path.Server{{Place: server, Listen: listen, Machine: s.server.machine}}
+	s.path.Clients = []path.Client{{Place: client, Dial: dial}}
+	if s.run.here == nil {
+		s.path.Clients[0].Machine = s.client.machine
+	}
+}
+
+// Finish completes the path after its recipe.
+func (s *site) Finish() error {
+	s.describe()
+	if s.path.Spec.Client == "" { // toll mesh, with one visit of very many, has its own
+		s.cards()
+	}
+	s.inspectable()
+	path.Share(s.path, func(h path.Hop) bool {
+		return h.Expect != path.Matches && (h.Where == s.client.where() || h.Where == s.server.where() || h.Where == s.entrance())
+	})
+	return nil
+}
+
+// inspectable sets the path's Inspect: of the nodes, what the path crosses there. Programs that may
+// take packets past a device are usual on a cluster; they are named, and not refused: each pod's
+// own device and the nodes' cards count all the same.
+func (s *site) inspectable() {
+	if s.server.agent == nil || s.path.Spec.Client != "" { // of toll mesh, for one visit of very many
+		return
+	}
+	ends := []*end{s.client, s.server}
+	if s.client == s.server {
+		ends = ends[1:]
+	}
+	to := []netip.Addr{s.server.Addr, s.client.Addr}
+	if s.entered != nil {
+		to = append(to, s.entered.addr, s.entered.way.Source)
+	}
+	for _, e := range ends {
+		to = append(to, e.to...)
+	}
+	for _, e := range ends {
+		devices := slices.Compact(slices.Sorted(slices.Values(append([]string{e.card.Name}, e.own...))))
+		s.spots = append(s.spots, cluster.Spot{Agent: e.agent, At: agent.Spot{Where: e.where(), Devices: devices, To: to}})
+	}
+	spots, own, pods, r, most := s.spots, s.inspectsOwn(to), s.used, s.run, 0
+	s.path.Inspect = func() ([]path.Setting, error) {
+		all, err := cluster.Inspect(spots)
+		if err != nil || len(all) < most { // a pod's devices disappear before its stream does
+			if left := r.lost(pods); left != nil {
+				return nil, left
+			}
+		}
+		most = max(most, len(all))
+		mine, failed := own()
+		return append(all, mine...), errors.Join(err, failed)
+	}
+}
+
+// lost returns a *path.LeftError for the first pod that is gone. If none is, but the stream to one
+// broke, it returns a *path.CutError; otherwise nil.
+func (r *run) lost(all []used) error {
+	var cut error
+	for _, u := range all {
+		was := u.body.agent.Err()
+		why, gone := r.whyLeft(u.body, cmp.Or(was, errors.New("it does not run any more")))
+		switch {
+		case gone, was != nil && !errors.As(was, new(*path.CutError)):
+			return &path.LeftError{Node: u.node.Name, Err: why}
+		case was != nil:
+			cut = cmp.Or(cut, why)
+		}
+	}
+	return cut
+}
+
+// describe records what a result contains of the cluster and its devices.
+func (s *site) describe() {
+	f := s.path.Facts
+	f["server node"], f["client node"] = s.server.fact(), s.client.fact()
+	s.describeOwn()
+	f["cluster"] = fmt.Sprintf("Kubernetes %s, namespace %s", said(s.run.version), s.run.client.Namespace)
+	if s.run.backend.Image != "" {
+		f["image"] = s.run.image
+	}
+	if s.run.backend.Unprivileged {
+		ends := "the pods"
+		if s.entered != nil {
+			ends = thisMachine + "'s card and the pod"
+		}
+		s.unseen = append(s.unseen, "all between "+ends+" (--unprivileged)")
+	}
+	if len(s.unseen) > 0 {
+		f[sample.FactNotWitnessed] = strings.Join(s.unseen, "; ")
+	}
+	if s.path.Spec.Client == "" {
+		maps.Copy(f, s.network())
+	}
+	seen := map[string]bool{}
+	for _, e := range []*end{s.server, s.client} {
+		names := append([]string{e.card.Name}, e.own...)
+		for _, d := range e.devices {
+			if id := e.Name + " " + d.Name; slices.Contains(names, d.Name) && !seen[id] {
+				seen[id] = true
+				d.Where = e.where()
+				s.path.Links = append(s.path.Links, d.Link)
+			}
+		}
+	}
+}
+
+func (e *end) fact() string {
+	return said(fmt.Sprintf("%s (%s), kubelet %s, %s, Linux %s", e.Name, e.Addr, e.Kubelet, e.Runtime, e.machine.Hello().Kernel))
+}

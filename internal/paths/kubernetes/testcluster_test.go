@@ -1,0 +1,251 @@
+package kubernetes
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
+)
+
+// What make test-kubernetes says to tests: its cluster's kubeconfig, and the program that does to it what no
+// API can: test/kubernetes/cluster. Whoever has a cluster of that kind up may set them.
+const (
+	kubeconfigEnv = "BRIDGETOLL_TEST_KUBECONFIG"
+	clusterEnv    = "BRIDGETOLL_TEST_CLUSTER"
+	programsEnv   = "BIN" // of that
+)
+
+// testPatience bounds what a test waits for: two cores run a control plane and two nodes.
+const testPatience = 2 * time.Minute
+
+// testCluster is a real cluster of two nodes, n1 and n2, of which this process is on no node, but in their network.
+type testCluster struct{ kubeconfig, program, toll string }
+
+func newTestCluster(t *testing.T) *testCluster {
+	t.Helper()
+	c := &testCluster{os.Getenv(kubeconfigEnv), os.Getenv(clusterEnv), ""}
+	if c.kubeconfig == "" || c.program == "" {
+		t.Skip("make test-kubernetes has a cluster for it")
+	}
+	c.toll = pathtest.Toll(t)
+	t.Cleanup(func() { _ = os.RemoveAll(stateOf(t)) })
+	return c
+}
+
+// do runs the cluster's program, and returns what it printed.
+func (c *testCluster) do(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := c.try(args...)
+	if err != nil {
+		t.Fatalf("cluster %q: %v\n%s", args, err, out)
+	}
+	return out
+}
+
+func (c *testCluster) try(args ...string) (string, error) {
+	var out, errOut bytes.Buffer
+	cmd := exec.Command(c.program, args...)
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	err := cmd.Run()
+	if err != nil {
+		return out.String() + errOut.String(), err
+	}
+	return out.String(), nil
+}
+
+// kubectl runs kubectl as the administrator.
+func (c *testCluster) kubectl(t testing.TB, args ...string) string {
+	t.Helper()
+	return c.do(t, append([]string{"kubectl"}, args...)...)
+}
+
+// apply makes what a manifest says.
+func (c *testCluster) apply(t testing.TB, manifest string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "manifest.yaml")
+	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.kubectl(t, "apply", "-f", file)
+}
+
+// give gives every node the image that a program writes.
+func (c *testCluster) give(t testing.TB, program string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "image.tar")
+	out, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	cmd := exec.Command(program, "image")
+	cmd.Stdout = out
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	c.do(t, "import", file)
+}
+
+// account applies toll's manifest for a namespace, and is a kubeconfig of its service account alone.
+func (c *testCluster) account(t testing.TB, namespace string, args ...string) (kubeconfig string) {
+	t.Helper()
+	code, manifest, errOut := c.run(t, "", append([]string{"kubernetes", "manifest", "--namespace", namespace}, args...)...)
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, errOut)
+	}
+	c.apply(t, manifest)
+	t.Cleanup(func() {
+		c.kubectl(t, "delete", "namespace", namespace, "--wait=true")
+		c.kubectl(t, "delete", "--ignore-not-found", "clusterrole,clusterrolebinding", namespace+":toll")
+	})
+	for _, made := range []string{"serviceaccount/default", "configmap/kube-root-ca.crt"} { // by the cluster, in each new namespace
+		if !testwait.Met(testPatience, func() bool { _, err := c.try("kubectl", "-n", namespace, "get", made); return err == nil }) {
+			t.Fatalf("namespace %s gets no %s", namespace, made)
+		}
+	}
+	return c.as(t, namespace, strings.TrimSpace(c.kubectl(t, "-n", namespace, "create", "token", "toll")))
+}
+
+// as returns a kubeconfig with a token.
+func (c *testCluster) as(t testing.TB, namespace, token string) string {
+	t.Helper()
+	text, err := os.ReadFile(c.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := string(text)
+	i := strings.Index(was, "token: ")
+	if i < 0 {
+		t.Fatalf("no token in %s", c.kubeconfig)
+	}
+	rest := was[i:]
+	now := was[:i] + "token: " + token + rest[strings.Index(rest, "}"):]
+	now = strings.Replace(now, "user: user}", "user: user, namespace: "+namespace+"}", 1)
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, []byte(now), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// run runs toll with a kubeconfig; "" is none.
+func (c *testCluster) run(t testing.TB, kubeconfig string, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	cmd := c.command(t, kubeconfig, args...)
+	cmd.Stdout, cmd.Stderr = &o, &e
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), o.String(), e.String()
+}
+
+func (c *testCluster) command(t testing.TB, kubeconfig string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(c.toll, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "XDG_STATE_HOME="+stateOf(t), "TOLL_HISTORY=off", "TOLL_BUSY=yes", "CI=true")
+	return cmd
+}
+
+// stateOf returns the state directory of all tolls of a test.
+func stateOf(t testing.TB) string {
+	t.Helper()
+	name, _, _ := strings.Cut(t.Name(), "/")
+	return filepath.Join(os.TempDir(), fmt.Sprintf("bridgetoll-%s-%d", name, os.Getpid()))
+}
+
+// objects returns everything in the cluster, in all namespaces, without what the cluster itself
+// makes and removes over time.
+func (c *testCluster) objects(t testing.TB) string {
+	t.Helper()
+	kinds := strings.Fields(c.kubectl(t, "api-resources", "--verbs=list", "-o", "name"))
+	var lasting []string
+	for _, k := range kinds {
+		switch k {
+		case "events", "events.events.k8s.io", "leases.coordination.k8s.io", "componentstatuses":
+		default:
+			lasting = append(lasting, k)
+		}
+	}
+	return c.kubectl(t, "get", strings.Join(lasting, ","), "-A", "--no-headers", "-o",
+		`jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}/{.metadata.uid}{"\n"}{end}`)
+}
+
+// isAs waits until the cluster and the state directory are what they were.
+func (c *testCluster) isAs(t testing.TB, before, after string) {
+	t.Helper()
+	now := ""
+	if !testwait.Met(testPatience, func() bool { now = c.objects(t); return now == before }) {
+		t.Errorf("after %s, something is left:\n%s\nbefore:\n%s", after, now, before)
+	}
+	if left, _ := filepath.Glob(filepath.Join(stateOf(t), "bridgetoll", "*")); len(left) > 0 {
+		t.Errorf("after %s, there are %q", after, left)
+	}
+}
+
+// measurement is a run of toll in the background.
+type measurement struct {
+	cmd  *exec.Cmd
+	file string
+	said bytes.Buffer // both of its outputs
+	over chan struct{}
+}
+
+// start starts a run, and waits until it has made so many visits.
+func (c *testCluster) start(t testing.TB, kubeconfig string, visits int, args ...string) *measurement {
+	t.Helper()
+	m := &measurement{file: filepath.Join(t.TempDir(), "run.jsonl"), over: make(chan struct{})}
+	m.cmd = c.command(t, kubeconfig, append(args, "--save", m.file)...)
+	m.cmd.Stdout, m.cmd.Stderr = &m.said, &m.said
+	if err := m.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = m.cmd.Wait(); close(m.over) }()
+	t.Cleanup(func() {
+		_ = m.cmd.Process.Kill()
+		<-m.over
+	})
+	if !testwait.Met(testPatience, func() bool { return m.visits() >= visits || m.ended() }) || m.ended() {
+		_ = m.cmd.Process.Kill()
+		<-m.over
+		t.Fatalf("it measures nothing:\n%s", &m.said)
+	}
+	return m
+}
+
+// visits returns the number of visits so far.
+func (m *measurement) visits() int {
+	text, _ := os.ReadFile(m.file)
+	return max(0, bytes.Count(text, []byte("\n"))-1) // the first line is the plan
+}
+
+func (m *measurement) ended() bool {
+	select {
+	case <-m.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// ends waits for the end, and returns the exit code and what was said.
+func (m *measurement) ends(t testing.TB) (code int, said string) {
+	t.Helper()
+	select {
+	case <-m.over:
+	case <-time.After(testPatience):
+		_ = m.cmd.Process.Kill()
+		<-m.over
+		t.Fatalf("it does not end:\n%s", &m.said)
+	}
+	return m.cmd.ProcessState.ExitCode(), strings.Join(strings.Fields(m.said.String()), " ")
+}

@@ -1,0 +1,108 @@
+package lab
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// firstAlias is the number of the first alias on the wire's network.
+const firstAlias = 100
+
+// Tags of an alias's rules.
+const (
+	tagAlias     = "alias"      // its address becomes the container's
+	tagAliasSNAT = "alias-snat" // the container's becomes its
+)
+
+// alias is an address of the outer network for a container.
+type alias struct{ addr, container netip.Addr }
+
+// natAlias gives each container an address of the outer network: a macvlan alias of the machine's
+// card, and NAT of all ports between the two. It follows "Giving Docker/LXC containers a routable
+// IP address" (blog.codeaholics.org, 2013): `ip link add virtual0 link eth0 type macvlan mode
+// bridge`, a chain BRIDGE-VIRTUAL0 for each alias that PREROUTING and OUTPUT jump to, and SNAT at
+// the top of POSTROUTING; on a machine with Docker's default network (Docker Engine 28.5.2's
+// rules).
+func (s *site) natAlias() error {
+	s.home = docker0
+	var d daemon
+	for i, c := range s.addresses(docker0) {
+		d.aliases = append(d.aliases, alias{outer.nth(firstAlias + i).Addr(), c.Addr()})
+	}
+	tid, err := s.a.ns.TID()
+	if err != nil {
+		return err
+	}
+	if err := s.a.ns.Do(func() error { return addAliases(tid, d.aliases) }); err != nil {
+		return err
+	}
+	if err := s.dockerServers(d, false); err != nil {
+		return err
+	}
+	for i := range s.Dial {
+		s.Dial[i] = netip.AddrPortFrom(d.aliases[i].addr, serverPort)
+	}
+	p := s.path
+	rules := s.EachServer(func(i int) path.Hop {
+		return s.ruleHop(s.a, mode.HopDNAT, "nat", aliasChain(i), tagAlias, path.Matches)
+	})
+	p.Guards = []path.Hop{s.noNAT(), local.Unused(s.loHop(s.a.ns, s.a.name))}
+	if p.Spec.From == mode.FromHost {
+		s.PlaceClients(on(s.a))
+		p.Hops = slices.Concat(rules, []path.Hop{s.bridgeHop(s.a, s.home.bridge, true)}, s.ServerHops())
+		return nil
+	}
+	if err := s.dockerClients(d); err != nil {
+		return err
+	}
+	for i := range s.Clients {
+		h := s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", numbered(tagAliasSNAT, len(s.Servers)+i), path.Matches)
+		h.Clients = p.Spec.Alone(i)
+		rules = append(rules, h)
+	}
+	// As with a published port, the rewritten frame never leaves the bridge.
+	p.Hops = slices.Concat(s.ClientHops(), rules, []path.Hop{s.switched(s.home)}, s.ServerHops())
+	return nil
+}
+
+func aliasChain(i int) string { return "BRIDGE-VIRTUAL" + strconv.Itoa(i) }
+
+// addAliases makes the devices in the namespace of the calling thread, tid.
+func addAliases(tid int, all []alias) error {
+	for i, a := range all {
+		name := "virtual" + strconv.Itoa(i)
+		if err := link.AddMacvlan(link.SubInterface{Name: name, Parent: wireName, TID: tid}, "bridge"); err != nil {
+			return err
+		}
+		if err := addressed(name, netip.PrefixFrom(a.addr, outer.subnet.Bits())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withAliases adds the rules of aliases, which the administrator writes after Docker's.
+func (d daemon) withAliases(chains []nft.Chain) []nft.Chain {
+	for i, a := range d.aliases {
+		jump := rule(nft.Jump(aliasChain(i)), nft.Dst(single(a.addr)))
+		snat := tagged(numbered(tagAliasSNAT, i), nft.SNAT(a.addr), nft.Src(single(a.container)))
+		for k, c := range chains {
+			switch {
+			case c.Table != "nat":
+			case c.Name == "PREROUTING", c.Name == "OUTPUT":
+				chains[k].Rules = append(c.Rules, jump)
+			case c.Name == "POSTROUTING":
+				chains[k].Rules = slices.Insert(c.Rules, 0, snat)
+			}
+		}
+		chains = append(chains, nft.Chain{Table: "nat", Name: aliasChain(i), Rules: []nft.Rule{tagged(tagAlias, nft.DNATAddr(a.container))}})
+	}
+	return chains
+}

@@ -1,0 +1,69 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
+)
+
+// runMark is in the environment of every process that the lab starts, with the owner's mark.
+const runMark = "BRIDGETOLL_RUN="
+
+// mark returns this process's own mark.
+func mark() string { return runMark + owner.Mark() }
+
+// Leftover is a process that outlived the toll that started it.
+type Leftover struct {
+	PID     int
+	Command string
+}
+
+// Clean kills the processes of labs whose toll is dead, as far as this user may see them, and
+// returns them. None are expected: the kernel kills them with their parent.
+func Clean() ([]Leftover, error) {
+	procs, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		return nil, err
+	}
+	var (
+		out  []Leftover
+		errs []error
+	)
+	for _, f := range procs {
+		mark, ok := ownerOf(f)
+		if !ok || owner.Judge(mark) != owner.Gone {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
+		if err != nil {
+			continue
+		}
+		cmd, _ := os.ReadFile(filepath.Join(filepath.Dir(f), "cmdline"))
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			errs = append(errs, fmt.Errorf("end process %d: %w", pid, err))
+			continue
+		}
+		out = append(out, Leftover{pid, strings.TrimSpace(strings.ReplaceAll(string(cmd), "\x00", " "))})
+	}
+	return out, errors.Join(errs...)
+}
+
+// ownerOf reads the mark from an environment; ok is false if it has none or is unreadable.
+func ownerOf(environ string) (mark string, ok bool) {
+	b, err := os.ReadFile(environ)
+	if err != nil {
+		return "", false
+	}
+	for _, v := range strings.Split(string(b), "\x00") {
+		if mark, ok := strings.CutPrefix(v, runMark); ok {
+			return mark, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,302 @@
+package lab
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// rulesRead names the source of the rules in this file: `iptables-save` and `nft list ruleset`
+// (iptables-nft 1.8.9) of a running Docker Engine with the networks and ports of each mode, and the
+// kernel settings that it changed. A test of internal/paths/docker compares them with real
+// engines'.
+const rulesRead = "Docker Engine 28.5.2"
+
+// Tags of the rules that the witness reads.
+const (
+	tagPublish   = "publish"    // DNAT of the published port
+	tagLocalMasq = "local-masq" // the machine's own address becomes the bridge's
+	tagMasq      = "masq"       // containers' traffic to the outside
+	tagLink      = "link"       // the linked pair and port
+)
+
+// daemon is the configuration of dockerd on one machine, and what it runs there.
+type daemon struct {
+	family     nft.Family
+	noIPTables bool // "iptables": false
+	noProxy    bool // "userland-proxy": false
+	noICC      bool // "icc": false, for the default network
+	udp        bool // published, exposed and linked ports are UDP
+	links      []pair
+	others     []netip.Prefix // containers on the default network that are not linked
+	published  []published    // ports of those
+	ipv6       bool           // "ipv6": true, for the default network
+	networks   []dockerNet    // user-defined
+	aliases    []alias        // of containers on the default network
+	encrypted  bool           // it has an encrypted overlay network
+	ingress    []published    // ports of Swarm's routing mesh, in the order of their services
+	// foreign are other programs' devices whose traffic the administrator accepts in DOCKER-USER,
+	// the chain that Docker leaves for others. Its FORWARD policy would drop what br_netfilter or
+	// routing takes there.
+	foreign []string
+}
+
+// dockerNet is a user-defined network.
+type dockerNet struct {
+	network
+	ipv6       bool           // in addition to IPv4
+	routed     bool           // gateway_mode_ipv4=routed, and for IPv6 the same
+	published  []published    // in the order in which their containers were started
+	containers []netip.Prefix // with Docker's protection against direct access
+}
+
+// published is a container's port and the machine's port for it.
+type published struct {
+	port uint16
+	to   netip.AddrPort
+}
+
+// pair is a linked client and server on the default network.
+type pair struct {
+	client netip.Addr
+	server netip.AddrPort
+}
+
+// install sets up on a machine what the daemon does: forwarding, bridges, the rules.
+func (s *site) install(m *machine, d daemon) error {
+	d.udp = s.path.Spec.UDP
+	d.ipv6 = s.dual() && (s.path.Spec.Mode == mode.BridgeDefault || s.path.Spec.Mode == mode.PublishDefault)
+	d.networks = slices.Clone(d.networks)
+	for i := range d.networks {
+		d.networks[i].ipv6 = s.dual()
+	}
+	s.path.Facts["rules"] = rulesRead
+	if d.noIPTables {
+		s.path.Facts["rules"] = `none ("iptables": false)`
+	}
+	if err := m.ns.Do(func() error { return sysctl.Set(ipForward, "1") }); err != nil {
+		return err
+	}
+	if d.noICC { // as Docker does: otherwise the rules would not see bridged frames
+		if err := m.ns.Do(func() error { return sysctl.Set(bridgeNF, "1") }); err != nil {
+			return err
+		}
+	}
+	for _, n := range d.all() {
+		err := m.ns.Do(func() error {
+			if err := link.AddBridge(n.bridge); err != nil {
+				return err
+			}
+			if err := link.AddAddr(n.bridge, n.gateway()); err != nil {
+				return err
+			}
+			if n.ipv6 {
+				if err := bridge6(n.network); err != nil {
+					return err
+				}
+			}
+			if !d.noProxy {
+				return nil
+			}
+			return sysctl.Set("net.ipv4.conf."+n.bridge+".route_localnet", "1")
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if d.noIPTables {
+		return nil
+	}
+	rules := d.withAliases(d.withMesh(slices.Concat(d.nat(), d.filter(), d.raw(), d.encryption())))
+	if recipe.Dual(s.path.Spec) {
+		six := d.six()
+		rules = slices.Concat(rules, six.nat(), six.filter(), six.raw())
+	}
+	return m.ns.Do(func() error { return nft.Apply(rules) })
+}
+
+// all returns the networks in the order of their creation: the default one first.
+func (d daemon) all() []dockerNet {
+	if d.family == nft.IPv6 && !d.ipv6 {
+		return d.networks
+	}
+	def := dockerNet{network: docker0, ipv6: d.ipv6, containers: slices.Clone(d.others), published: d.published}
+	for _, l := range d.links {
+		if server := single(l.server.Addr()); !slices.Contains(def.containers, server) {
+			def.containers = append(def.containers, server)
+		}
+	}
+	for _, l := range d.links { // they were started after the servers
+		if client := single(l.client); !slices.Contains(def.containers, client) {
+			def.containers = append(def.containers, client)
+		}
+	}
+	if d.family == nft.IPv6 {
+		def = def.six()
+	}
+	return append([]dockerNet{def}, d.networks...)
+}
+
+// newest returns the networks in the order of rules that are inserted at the top.
+func (d daemon) newest() []dockerNet {
+	all := slices.Clone(d.all())
+	slices.Reverse(all)
+	return all
+}
+
+func rule(v nft.Verdict, m ...nft.Match) nft.Rule { return nft.Rule{Match: m, Verdict: v} }
+func tagged(tag string, v nft.Verdict, m ...nft.Match) nft.Rule {
+	return nft.Rule{Match: m, Verdict: v, Tag: tag}
+}
+
+func (d daemon) nat() []nft.Chain {
+	var docker, postrouting, hairpin, dnat []nft.Rule
+	output := []nft.Match{nft.DstLocal()}
+	if !d.noProxy {
+		own := netip.PrefixFrom(loopback, 8).Masked()
+		if d.family == nft.IPv6 {
+			own = single(loopback6)
+		}
+		output = []nft.Match{nft.NotDst(own), nft.DstLocal()}
+	}
+	for _, n := range d.newest() {
+		if !d.noProxy {
+			docker = append(docker, rule(nft.Return(), nft.In(n.bridge)))
+		}
+		if n.routed {
+			continue
+		}
+		if d.noProxy {
+			postrouting = append(postrouting, tagged(tagLocalMasq+tagOf(n), nft.Masquerade(), nft.Out(n.bridge), nft.SrcLocal()))
+		}
+		postrouting = append(postrouting, tagged(tagMasq+tagOf(n), nft.Masquerade(), nft.NotOut(n.bridge), nft.Src(n.subnet)))
+		for i, p := range n.published {
+			match := []nft.Match{d.dport(p.port)}
+			if d.family == nft.IPv6 {
+				match = append([]nft.Match{nft.NotSrc(linkLocal)}, match...)
+			}
+			if d.noProxy {
+				self := single(p.to.Addr())
+				hairpin = append(hairpin, rule(nft.Masquerade(), nft.Src(self), nft.Dst(self), d.dport(p.to.Port())))
+			} else {
+				match = append([]nft.Match{nft.NotIn(n.bridge)}, match...)
+			}
+			dnat = append(dnat, tagged(numbered(tagPublish, i), nft.DNAT(p.to), match...))
+		}
+	}
+	chains := []nft.Chain{
+		{Family: d.family, Table: "nat", Name: "DOCKER", Rules: append(docker, dnat...)},
+		{Family: d.family, Table: "nat", Name: "PREROUTING", Hook: nft.Prerouting, Rules: []nft.Rule{
+			rule(nft.Jump("DOCKER"), nft.DstLocal())}},
+		{Family: d.family, Table: "nat", Name: "OUTPUT", Hook: nft.Output, Rules: []nft.Rule{
+			rule(nft.Jump("DOCKER"), output...)}},
+	}
+	if rules := append(postrouting, hairpin...); len(rules) > 0 { // iptables makes a chain with its first rule
+		chains = append(chains, nft.Chain{Family: d.family, Table: "nat", Name: "POSTROUTING", Hook: nft.Postrouting, Rules: rules})
+	}
+	return chains
+}
+
+// numbered returns the tag of the i-th rule of its kind.
+func numbered(tag string, i int) string {
+	if i == 0 {
+		return tag
+	}
+	return tag + strconv.Itoa(i+1)
+}
+
+// tagOf returns a suffix that distinguishes the tags of the default network's rules from those of
+// the measured network.
+func tagOf(n dockerNet) string {
+	if n.bridge == docker0.bridge {
+		return "-default"
+	}
+	return ""
+}
+
+func (d daemon) icmp() nft.Match {
+	if d.family == nft.IPv6 {
+		return nft.ICMPv6()
+	}
+	return nft.ICMP()
+}
+
+func (d daemon) filter() []nft.Chain {
+	var (
+		docker, inner         []nft.Rule // of chain DOCKER: inserted, appended
+		toBridge, established []nft.Rule
+		routed, leaving, drop []nft.Rule
+		user, from            []nft.Rule
+	)
+	for _, n := range d.all() {
+		b := n.bridge
+		for _, p := range slices.Backward(n.published) { // each was inserted at the top
+			docker = append(docker, rule(nft.Accept(), nft.NotIn(b), nft.Out(b),
+				nft.Dst(single(p.to.Addr())), d.dport(p.to.Port())))
+		}
+		if n.routed {
+			inner = append(inner, rule(nft.Accept(), nft.Out(b), d.icmp()))
+		}
+		inner = append(inner, rule(nft.Drop(), nft.NotIn(b), nft.Out(b)))
+		toBridge = append(toBridge, rule(nft.Jump("DOCKER"), nft.Out(b)))
+		established = append(established, rule(nft.Accept(), nft.Out(b), nft.Established()))
+		leaving = append(leaving, rule(nft.Jump("DOCKER-ISOLATION-STAGE-2"), nft.In(b), nft.NotOut(b)))
+		if d.noICC && b == docker0.bridge || b == gwbridge.bridge {
+			from = append(from, rule(nft.Drop(), nft.In(b), nft.Out(b)), rule(nft.Accept(), nft.In(b), nft.NotOut(b)))
+		} else {
+			from = append(from, rule(nft.Accept(), nft.In(b)))
+		}
+	}
+	for _, n := range d.newest() {
+		drop = append(drop, rule(nft.Drop(), nft.Out(n.bridge)))
+		if n.routed {
+			routed = append(routed, rule(nft.Accept(), nft.In(n.bridge), nft.Established()), rule(nft.Return(), nft.Out(n.bridge)))
+		}
+	}
+	for i, l := range d.links {
+		client, server := single(l.client), single(l.server.Addr())
+		b, port := docker0.bridge, l.server.Port()
+		inner = append(inner,
+			tagged(numbered(tagLink, i), nft.Accept(), nft.In(b), nft.Out(b), nft.Src(client), nft.Dst(server), d.dport(port)),
+			rule(nft.Accept(), nft.In(b), nft.Out(b), nft.Src(server), nft.Dst(client), d.sport(port)))
+	}
+	for _, dev := range d.foreign {
+		user = append(user, rule(nft.Accept(), nft.In(dev)), rule(nft.Accept(), nft.Out(dev)))
+	}
+	forward := append([]nft.Rule{rule(nft.Jump("DOCKER-CT")), rule(nft.Jump("DOCKER-ISOLATION-STAGE-1")),
+		rule(nft.Jump("DOCKER-BRIDGE"))}, from...)
+	return []nft.Chain{
+		{Family: d.family, Table: "filter", Name: "DOCKER", Rules: append(docker, inner...)},
+		{Family: d.family, Table: "filter", Name: "DOCKER-BRIDGE", Rules: toBridge},
+		{Family: d.family, Table: "filter", Name: "DOCKER-CT", Rules: established},
+		{Family: d.family, Table: "filter", Name: "DOCKER-ISOLATION-STAGE-2", Rules: drop},
+		{Family: d.family, Table: "filter", Name: "DOCKER-ISOLATION-STAGE-1", Rules: append(routed, leaving...)},
+		{Family: d.family, Table: "filter", Name: "DOCKER-USER", Rules: user},
+		{Family: d.family, Table: "filter", Name: "DOCKER-FORWARD", Rules: forward},
+		{Family: d.family, Table: "filter", Name: "FORWARD", Hook: nft.Forward, Drop: len(d.all()) > 0, Rules: []nft.Rule{
+			rule(nft.Jump("DOCKER-USER")), rule(nft.Jump("DOCKER-FORWARD"))}},
+	}
+}
+
+// raw returns the chains that block containers' addresses for other devices, or none if nothing
+// needs them.
+func (d daemon) raw() []nft.Chain {
+	var rules []nft.Rule
+	for _, n := range d.all() {
+		for _, c := range n.containers {
+			if !n.routed {
+				rules = append(rules, rule(nft.Drop(), nft.NotIn(n.bridge), nft.Dst(single(c.Addr()))))
+			}
+		}
+	}
+	if rules == nil {
+		return nil
+	}
+	return []nft.Chain{{Family: d.family, Table: "raw", Name: "PREROUTING", Hook: nft.Prerouting, Rules: rules}}
+}

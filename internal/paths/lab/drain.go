@@ -1,0 +1,45 @@
+package lab
+
+import (
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// drain sweeps every namespace of the path. The switches of overlays have no connections of their
+// own, but a table that may have entries.
+func (s *site) drain() (sample.Headroom, error) {
+	var all []local.Swept
+	for _, at := range s.spots() {
+		all = append(all, local.Swept{Space: at.ns, Where: at.where})
+	}
+	return local.Drain(all, len(s.path.Proxies) > 0)
+}
+
+// arrived counts what reached the first server's namespace.
+func (s *site) arrived() (n uint64, err error) {
+	ns := s.a.ns
+	if len(s.Servers) > 0 {
+		ns = s.Servers[0].ns
+	}
+	err = ns.Do(func() error { n, err = sock.Arrivals(); return err })
+	return n, err
+}
+
+// spots returns all namespaces of the site.
+func (s *site) spots() []spot {
+	out := []spot{{s.a.ns, s.a.name}, {s.b.ns, s.b.name}}
+	for _, c := range s.boxes {
+		out = append(out, spot{c.ns, c.name})
+	}
+	return append(out, s.more...)
+}
+
+// inspected returns all of them, with everything in them.
+func (s *site) inspected() []local.Inspected {
+	var all []local.Inspected
+	for _, at := range s.spots() {
+		all = append(all, local.Inspected{Space: at.ns, Where: at.where})
+	}
+	return all
+}

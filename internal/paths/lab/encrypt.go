@@ -1,0 +1,119 @@
+package lab
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"net/netip"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xfrm"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Encryption of an overlay network as in Docker Engine 28.5.2
+// (libnetwork/drivers/overlay/encryption.go): the machine marks the network's VXLAN packets, sends
+// marked ones through ESP in transport mode and drops those that arrive in clear text. Swarm
+// rotates three keys; the lab has one, made for the run.
+const (
+	espMark = 0xd0c4e3 // and the transforms' request id
+	espKey  = 16       // bytes: AES-128
+)
+
+// encrypt sets up both directions on both machines and returns the hops from
+// the client's VXLAN device to the server's.
+func (s *site) encrypt() ([]path.Hop, error) {
+	key := make([]byte, espKey)
+	if _, err := rand.Read(key); err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	var tag [4]byte
+	if _, err := rand.Read(tag[:]); err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	toServer := transform(key, tag, s.b.addr.Addr(), s.a.addr.Addr())
+	toClient := transform(key, tag, s.a.addr.Addr(), s.b.addr.Addr())
+	for _, m := range []*machine{s.a, s.b} {
+		err := m.ns.Do(func() error {
+			for _, t := range []xfrm.Transform{toServer, toClient} {
+				if err := xfrm.Add(t); err != nil {
+					return err
+				}
+				if t.Src != m.addr.Addr() {
+					continue
+				}
+				if err := xfrm.Encrypt(t, vxlanPort, espMark); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	s.path.Facts["encryption"] = "ESP in transport mode, AES-128-GCM with a tag of 64 bits"
+	hop := func(m *machine) path.Hop { return espHop(m, toServer, toClient) }
+	return []path.Hop{hop(s.b), s.wireHop(), hop(s.a)}, nil
+}
+
+// transform returns one direction between two machines.
+func transform(key []byte, tag [4]byte, src, dst netip.Addr) xfrm.Transform {
+	h := fnv.New32a()
+	from, to := src.As16(), dst.As16()
+	for _, part := range [][]byte{from[:], tag[:], to[:]} {
+		h.Write(part) // never fails
+	}
+	spi := h.Sum32()
+	return xfrm.Transform{Src: src, Dst: dst, SPI: spi, Reqid: espMark,
+		Key: binary.BigEndian.AppendUint32(append([]byte{}, key...), spi)}
+}
+
+// espHop returns the hop of one machine's transforms.
+func espHop(m *machine, toServer, toClient xfrm.Transform) path.Hop {
+	return path.Hop{Kind: mode.HopESP, Name: fmt.Sprintf("spi 0x%08x⇄0x%08x", toServer.SPI, toClient.SPI), Where: m.name,
+		Read: func() (out sample.Counters, err error) {
+			err = m.ns.Do(func() error {
+				f, err := xfrm.Stats(toServer)
+				if err != nil {
+					return err
+				}
+				b, err := xfrm.Stats(toClient)
+				out = sample.Counters{ForwardBytes: f.Bytes, ForwardPackets: f.Packets, BackwardBytes: b.Bytes, BackwardPackets: b.Packets}
+				return err
+			})
+			return out, err
+		}}
+}
+
+// encryption returns the rules of an encrypted network.
+func (d daemon) encryption() []nft.Chain {
+	if !d.encrypted {
+		return nil
+	}
+	ours := nft.VXLAN(vxlanPort, vxlanVNI)
+	return []nft.Chain{
+		{Table: "mangle", Name: "OUTPUT", Hook: nft.Output, Rules: []nft.Rule{rule(nft.Mark(espMark), ours)}},
+		{Table: "filter", Name: "INPUT", Hook: nft.Input, Rules: []nft.Rule{rule(nft.Drop(), nft.ClearText(), ours)}},
+	}
+}
+
+// tryESP adds an unused transform.
+func tryESP() error {
+	a, b := outer.nth(machineA).Addr(), outer.nth(machineB).Addr()
+	err := xfrm.Add(transform(make([]byte, espKey), [4]byte{}, a, b))
+	switch {
+	case err == nil:
+		return nil
+	case !xfrm.Unsupported(err):
+		return err
+	}
+	return &path.UnsupportedError{
+		Missing: "the kernel cannot encrypt with ESP and AES-GCM (CONFIG_XFRM_USER, CONFIG_INET_ESP, CONFIG_CRYPTO_GCM)",
+		Remedy:  "sudo modprobe -a esp4 gcm, or use a kernel that has them",
+		Err:     err,
+	}
+}

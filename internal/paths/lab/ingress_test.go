@@ -1,0 +1,95 @@
+package lab
+
+import (
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/conntrack"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// The rules of a node and of a task are those of a real Docker Engine, also where
+// the kernel has no IPVS. The golden files are `nft list ruleset` of one with a
+// service whose port 8080 is published so, without the chains of Docker's name
+// server. It had no IPVS: what it then leaves out on the node, chains DOCKER-INGRESS
+// and what leads there, is what iptables 1.8.9 made of libnetwork's commands.
+func TestRulesOfIngressAreDockers(t *testing.T) {
+	needLab(t)
+	if _, err := exec.LookPath("nft"); err != nil {
+		pathtest.SkipOrFail(t, "nft is not installed: apt-get install nftables")
+	}
+	s := &site{path: &path.Path{}}
+	d, services := s.mesh()
+	for file, chains := range map[string][]nft.Chain{
+		"docker-28.5.2-ingress.rules":      d.withMesh(slices.Concat(d.nat(), d.filter(), d.raw())),
+		"docker-28.5.2-ingress-task.rules": services[0].taskRules(false),
+	} {
+		t.Run(file, func(t *testing.T) {
+			ns, err := netns.New()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ns.Close()
+			if err := ns.Do(func() error { return nft.Apply(chains) }); err != nil {
+				pathtest.SkipOrFail(t, "%v", err)
+			}
+			got := normalRules(output(t, &space{NS: ns}, "nft", "list", "ruleset"))
+			golden(t, file, strings.ReplaceAll(got, "ct state established,new", "ct state new,established"))
+		})
+	}
+}
+
+// A client's port that comes again after a sweep meets what IPVS remembers of it, and
+// works all the same.
+func TestIngressTakesAPortAgain(t *testing.T) {
+	var s *site
+	l := started(t, &Lab{test: hooks{built: func(x *site) { s = x }}})
+	spec := path.Spec{Mode: mode.PublishIngress, From: mode.FromRemote, To: mode.ToAddress}
+	skipMissing(t, l, spec)
+	p := build(t, l, spec)
+	if err := s.b.ns.Do(func() error { return sysctl.Set("net.ipv4.ip_local_port_range", "40000 40000") }); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		pathtest.Exchange(t, p).Stop()
+		if headroom, err := p.Drain(); err != nil || headroom.Error != "" || headroom.TimeWait+headroom.Tracked > 0 {
+			t.Fatalf("drain: %+v, %v", headroom, err)
+		}
+	}
+	text := output(t, s.boxes[0].ns, "cat", "/proc/self/net/ip_vs_conn")
+	if n := strings.Count(text, "TCP "); n != 1 {
+		t.Errorf("IPVS remembers %d connections, want one:\n%s", n, text)
+	}
+}
+
+// IPVS's choice and the sandbox's address are one entry of the sandbox's connection
+// table: that is how agents on the nodes of a swarm tell the mesh's connections.
+func TestIngressIsTracked(t *testing.T) {
+	var s *site
+	l := started(t, &Lab{test: hooks{built: func(x *site) { s = x }}})
+	spec := path.Spec{Mode: mode.PublishIngress, From: mode.FromRemote, To: mode.ToAddress}
+	skipMissing(t, l, spec)
+	p := build(t, l, spec)
+	defer pathtest.Exchange(t, p).Stop()
+	err := s.boxes[0].ns.Do(func() error {
+		d, services := s.mesh()
+		self := ingressNet.nth(sandboxHost).Addr()
+		r := conntrack.Rewrite{Proto: "tcp", To: d.ingress[0].to, Now: netip.AddrPortFrom(services[0].task, publishedPort), As: self}
+		got, err := conntrack.Rewritten(r)
+		if err == nil && (len(got) != 1 || got[0].Addr() != s.b.addr.Addr()) {
+			t.Errorf("connections %v, want one from %s", got, s.b.addr.Addr())
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,148 @@
+// Package lab builds network modes from the kernel's own parts: two machines, A and B, joined by a
+// wire, and containers on A. Machines and containers are network namespaces without names, so
+// nothing of the real machine is touched and nothing outlives the process: when it dies, even by
+// SIGKILL, the kernel removes everything.
+//
+// Every path has machines of its own, so one mode's rules never cost another mode anything. The
+// server's machine has what Docker Engine installs on a machine (docker.go), except in the native
+// mode: the distance of native from host is what Docker's presence costs.
+//
+// Without root the lab lives in a user namespace, which Enter provides.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Lab is the backend that needs neither root nor Docker. The zero value is ready to use; Close ends
+// it.
+type Lab struct {
+	// ProxyPath is the docker-proxy to use; "" uses an installed one, or else toll's own; "own"
+	// always uses toll's own.
+	ProxyPath string
+	// Congestion is the TCP congestion control of every namespace; "" keeps what new namespaces
+	// inherit from the machine, as containers do.
+	Congestion string
+
+	// Wire describes the link between the machines.
+	Wire sample.Wire
+
+	test hooks
+
+	mu    sync.Mutex // guards the fields that follow
+	trial *netns.NS  // namespace in which needs are tried; nil before the first
+	tried map[need]error
+	// mostQueues is the most that a veth pair can have, once needQueues was tried.
+	mostQueues int
+}
+
+var _ path.Builder = (*Lab)(nil)
+
+// Name returns "lab".
+func (l *Lab) Name() string { return sample.Lab }
+
+// hooks are called by builds, for tests; all may be nil.
+type hooks struct {
+	before func() error // called before each step; its error fails the step
+	built  func(*site)  // called with what was built
+}
+
+// Check reports whether the path can be built, by trying its needs in a namespace of its own. Each
+// need is tried once.
+func (l *Lab) Check(_ context.Context, s path.Spec) error {
+	m, _ := mode.Find(s.Mode)
+	if _, ok := recipes[s.Mode]; !ok && m.Kubernetes {
+		return &path.UnsupportedError{Missing: "mode " + string(s.Mode) + " is a Kubernetes cluster's", Remedy: "--on kubernetes; or pod, which the lab has, too"}
+	} else if !ok {
+		return fmt.Errorf("the lab has no recipe for %s: %w", s.Mode, path.ErrUnsupported)
+	}
+	if servers, clients := s.Count(); m.WholeCard && (servers > 1 || clients > 1 && s.From == mode.FromRemoteContainer) {
+		return &path.UnsupportedError{Missing: "a container in mode " + string(s.Mode) + " has the network card for itself: a machine cannot have two",
+			Remedy: string(mode.MacvlanBridge)}
+	}
+	for _, n := range l.needsOf(s) {
+		if err := l.need(n); err != nil {
+			return err
+		}
+	}
+	return l.checkTunes(s)
+}
+
+// setCongestion sets the congestion control of the calling thread's namespace, if one was chosen.
+func (l *Lab) setCongestion() error {
+	if l.Congestion == "" {
+		return nil
+	}
+	err := local.SetCongestion(l.Congestion)
+	var u *path.UnsupportedError
+	if errors.As(err, &u) {
+		u.Remedy = "--congestion with " + u.Remedy
+	}
+	return err
+}
+
+// tryCongestion sets a congestion control in the namespace for trials, and restores the previous
+// one.
+func (l *Lab) tryCongestion(name string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.trial.Do(func() error { return local.TryCongestion(name) })
+}
+
+// Build builds the path on machines of its own.
+func (l *Lab) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
+	return recipe.Build(ctx, spec, recipes[spec.Mode].build, func(p *path.Path) (*site, error) { return newSite(l, p) })
+}
+
+// Finish completes the path after its recipe.
+func (s *site) Finish() error {
+	s.Connect()
+	s.path.Drain, s.path.Arrived = s.drain, s.arrived
+	for _, f := range []func() error{s.tune, s.checkWire, s.describe} {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	s.guardWire()
+	if built := s.lab.test.built; built != nil {
+		built(s)
+	}
+	return local.Guard(s.path, s.inspected())
+}
+
+// explainNamespace converts the error of a refused namespace to one that names what is missing.
+func explainNamespace(err error) error {
+	switch {
+	case errors.Is(err, unix.EPERM):
+		return &path.UnsupportedError{
+			Missing: "making network namespaces needs root or a user namespace",
+			Remedy:  "run toll as root",
+			Err:     err,
+		}
+	case errors.Is(err, unix.ENOSPC):
+		return &path.UnsupportedError{
+			Missing: "no more network namespaces are allowed (user.max_net_namespaces)",
+			Remedy:  "sudo sysctl -w user.max_net_namespaces=15000",
+			Err:     err,
+		}
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
+		return &path.UnsupportedError{
+			Missing: "the kernel has no network namespaces (CONFIG_NET_NS)",
+			Remedy:  "use a kernel that has them",
+			Err:     err,
+		}
+	}
+	return err
+}

@@ -1,0 +1,324 @@
+package lab
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+var update = flag.Bool("update", false, "write golden files")
+
+func TestMain(m *testing.M) {
+	pathtest.Main()
+	if len(os.Args) > 1 && os.Args[1] == hostsEnd {
+		text, err := os.ReadFile(hostsFile)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Print(string(text))
+		os.Exit(0)
+	}
+	if ours, err := Inner(os.Args[1:]); ours {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if vm() {
+		pathtest.ExchangeLess(10) // every byte is emulated
+	}
+	os.Exit(m.Run())
+}
+
+func mayBuild() bool {
+	l := &Lab{}
+	defer l.Close()
+	return l.MayBuild()
+}
+
+// started returns a lab that has its trial namespace already, so that paths can be checked to leave
+// nothing. It is closed with the test.
+func started(t *testing.T, l *Lab) *Lab {
+	t.Helper()
+	needLab(t)
+	l.MayBuild()
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+func needLab(t *testing.T) {
+	t.Helper()
+	if !mayBuild() {
+		pathtest.SkipOrFail(t, "network namespaces need root here")
+	}
+}
+
+func TestConformance(t *testing.T) {
+	l := started(t, &Lab{})
+	pathtest.Run(t, l, pathtest.Options{Models: true, Truth: truthOf(l), Around: around, Lacks: kernelLacks, Brief: bothWays, Leave: asLonger})
+}
+
+// asLonger leaves routes to longer ones where every instruction takes its time: from another machine, where its
+// containers' cross the same and more, and of ipvlan's other modes all but the longest, because they differ in a word
+// to the kernel. make test-kernels has all.
+func asLonger(m mode.Name, r mode.Route) bool {
+	if !pathtest.Emulated() || r.From == mode.FromRemoteContainer {
+		return false
+	}
+	known, _ := mode.Find(m)
+	return r.From == mode.FromRemote && pathtest.Longest(known).From == mode.FromRemoteContainer || m == mode.IPvlanL3 || m == mode.IPvlanL3S
+}
+
+// bothWays are built of what publish-nat and publish-proxy are built of.
+var bothWays = []mode.Name{mode.Publish, mode.PublishDefault}
+
+// The ways of a daemon without docker-proxy.
+func TestConformanceWithoutProxy(t *testing.T) {
+	l := started(t, &Lab{ProxyPath: noProxy})
+	m, _ := mode.Find(mode.PublishDefault)
+	for _, r := range m.Otherwise {
+		if r.To.Six() { // what networks made with IPv6 have, which publish-nat measures
+			continue
+		}
+		spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
+		if err := l.Check(t.Context(), spec); err != nil {
+			pathtest.SkipOrFail(t, "%s: %v", spec, err)
+		}
+		p := build(t, l, spec)
+		if got := p.Route(0); got.String() != r.String() {
+			t.Errorf("%s by %s, the catalogue says %s", spec, got, r)
+		}
+		pathtest.RightWay(t, p)
+	}
+	for _, spec := range []path.Spec{{Mode: mode.Publish, From: mode.FromHost, To: mode.ToLoopback6}, {Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback}} {
+		var u *path.UnsupportedError
+		if err := l.Check(t.Context(), spec); !errors.As(err, &u) || !strings.Contains(u.Missing, "--proxy off") {
+			t.Errorf("%s: %v", spec, err)
+		}
+	}
+}
+
+// vm reports whether one of Debian's kernels runs the tests (make test-vm). It lacks only what
+// test/vm/run names.
+func vm() bool { return os.Getenv("BRIDGETOLL_VM") != "" }
+
+var kernelOption = regexp.MustCompile(`CONFIG_[A-Z0-9_]+`)
+
+// kernelLacks reports whether the kernel was built without an option that the
+// refusal names, by the kernel's own account.
+func kernelLacks(u *path.UnsupportedError) bool {
+	if vm() {
+		return slices.ContainsFunc(strings.Fields(os.Getenv("BRIDGETOLL_VM_LACKS")), func(o string) bool {
+			return slices.Contains(kernelOption.FindAllString(u.Missing, -1), o)
+		})
+	}
+	if strings.HasPrefix(u.Missing, "docker-proxy") { // one before 28, which has no flag for it or says its version
+		said, _ := exec.Command("docker-proxy", "--help").CombinedOutput()
+		return !strings.Contains(string(said), "use-listen-fd")
+	}
+	f, err := os.Open("/proc/config.gz")
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return false
+	}
+	config, err := io.ReadAll(z)
+	if err != nil {
+		return false
+	}
+	for _, o := range kernelOption.FindAllString(u.Missing, -1) {
+		if !regexp.MustCompile(`(?m)^` + o + `=[ym]$`).Match(config) {
+			return true
+		}
+	}
+	return false
+}
+
+// The same promises with our own proxy.
+func TestConformanceOwnProxy(t *testing.T) {
+	l := started(t, &Lab{ProxyPath: ownProxy})
+	p, err := l.Build(context.Background(), path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name := p.Proxies[0].Name; !strings.HasPrefix(name, "our own") {
+		t.Errorf("proxy %q", name)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	pathtest.Run(t, l, pathtest.Options{Only: mode.PublishProxy, Truth: truthOf(l), Around: around, Short: true})
+}
+
+// around finds a way to the server that is not the path: the container's own
+// address where a published port is measured, the machine's address instead
+// of its loopback device.
+func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
+	t.Helper()
+	home := tollNet
+	if p.Spec.Mode == mode.PublishDefault {
+		home = docker0
+	}
+	container := netip.AddrPortFrom(home.nth(firstDocker).Addr(), serverPort)
+	published := netip.AddrPortFrom(outer.nth(machineA).Addr(), publishedPort)
+	if recipe.Dual(p.Spec) {
+		container = netip.AddrPortFrom(home.nth6(firstDocker).Addr(), serverPort)
+	}
+	switch {
+	case slices.Contains(bothWays, p.Spec.Mode) && p.Spec.From == mode.FromHost && p.Spec.To != mode.ToAddress:
+		return pathtest.ExchangeAt(t, p, published), true // by NAT
+	case slices.Contains(bothWays, p.Spec.Mode) && p.Spec.From == mode.FromHost && !p.Spec.UDP:
+		return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(loopback, publishedPort)), true // by docker-proxy
+	case p.Spec.Mode == mode.NATAlias: // by the bridge alone
+		return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(docker0.nth(firstDocker).Addr(), serverPort)), true
+	case slices.Contains(bothWays, p.Spec.Mode) && p.Spec.From == mode.FromContainer:
+		return pathtest.ExchangeAt(t, p, container), true
+	case p.Spec.Mode == mode.PublishProxy && p.Spec.From == mode.FromHost:
+		return pathtest.ExchangeAt(t, p, published), true // by NAT
+	case p.Spec.Mode == mode.PublishNAT && (p.Spec.From == mode.FromHost || p.Spec.From == mode.FromContainer),
+		p.Spec.Mode == mode.PublishProxy && p.Spec.From == mode.FromContainer:
+		return pathtest.ExchangeAt(t, p, container), true // by the bridge alone
+	}
+	// Elsewhere all addresses of the server are behind the same hops.
+	return pathtest.Traffic{}, false
+}
+
+// The rules that the lab writes must be those of a real Docker Engine, as nft
+// lists them. The golden files were read from one: `nft list ruleset` with
+// the bridges' names replaced and counters removed. (Of IPv6, iptables 1.8.9 writes masquerading
+// and DNAT as targets of xtables, which nft did not list: there the words are those of
+// `ip6tables-save`.)
+func TestRulesAreDockers(t *testing.T) {
+	needLab(t)
+	if _, err := exec.LookPath("nft"); err != nil {
+		pathtest.SkipOrFail(t, "nft is not installed: apt-get install nftables")
+	}
+	for _, c := range []struct {
+		file string
+		spec path.Spec
+	}{
+		{"docker-28.5.2-default.rules", path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress}},
+		{"docker-28.5.2-default.rules", path.Spec{Mode: mode.Publish, From: mode.FromContainer, To: mode.ToAddress}},
+		{"docker-28.5.2-noproxy.rules", path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress}},
+		{"docker-28.5.2-routed.rules", path.Spec{Mode: mode.Routed, From: mode.FromHost, To: mode.ToContainer}},
+		{"docker-28.5.2-routed-two.rules", path.Spec{Mode: mode.Routed, From: mode.FromContainer, To: mode.ToContainer}},
+		{"docker-28.5.2-link.rules", path.Spec{Mode: mode.Link, From: mode.FromContainer, To: mode.ToContainer}},
+		{"docker-28.5.2-default-crowd.rules", path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress, Servers: 3, Clients: 2}},
+		{"docker-28.5.2-noproxy-crowd.rules", path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress, Servers: 3, Clients: 2}},
+		{"docker-28.5.2-routed-crowd.rules", path.Spec{Mode: mode.Routed, From: mode.FromHost, To: mode.ToContainer, Servers: 3}},
+		{"docker-28.5.2-link-crowd.rules", path.Spec{Mode: mode.Link, From: mode.FromContainer, To: mode.ToContainer, Servers: 2, Clients: 3}},
+		{"docker-28.5.2-default-udp.rules", path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress, UDP: true}},
+		{"docker-28.5.2-noproxy-udp.rules", path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress, UDP: true}},
+		{"docker-28.5.2-routed-udp.rules", path.Spec{Mode: mode.Routed, From: mode.FromHost, To: mode.ToContainer, UDP: true}},
+		{"docker-28.5.2-default-ipv6.rules", path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress6}},
+		{"docker-28.5.2-noproxy-ipv6.rules", path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress6}},
+		{"docker-28.5.2-routed-two-ipv6.rules", path.Spec{Mode: mode.Routed, From: mode.FromContainer, To: mode.ToContainer6}},
+		{"docker-28.5.2-link-udp.rules", path.Spec{Mode: mode.Link, From: mode.FromContainer, To: mode.ToContainer, UDP: true}},
+	} {
+		t.Run(c.file, func(t *testing.T) {
+			var a *space
+			l := &Lab{ProxyPath: ownProxy, test: hooks{built: func(s *site) { a = s.a.ns }}}
+			build(t, l, c.spec)
+			golden(t, c.file, normalRules(output(t, a, "nft", "list", "ruleset")))
+		})
+	}
+}
+
+var (
+	tableStart = regexp.MustCompile(`(?m)^table (ip6? (?:nat|filter|raw)) \{\n`)
+	chainBody  = regexp.MustCompile(`(?ms)^\tchain (\S+) \{\n(.*?)^\t\}`)
+	counterOf  = regexp.MustCompile(`packets \d+ bytes \d+ `)
+	commentOf  = regexp.MustCompile(` comment ".*"`)
+)
+
+// normalRules sorts the chains and removes counters and our comments. (nft
+// lists the states of iptables' conntrack match in the order given, and those
+// of its own in numeric order.)
+func normalRules(ruleset string) string {
+	var out []string
+	starts := tableStart.FindAllStringSubmatchIndex(ruleset, -1)
+	for i, at := range starts {
+		end := len(ruleset)
+		if i+1 < len(starts) {
+			end = starts[i+1][0]
+		}
+		for _, c := range chainBody.FindAllStringSubmatch(ruleset[at[0]:end], -1) {
+			body := commentOf.ReplaceAllString(counterOf.ReplaceAllString(c[2], ""), "")
+			out = append(out, fmt.Sprintf("table %s chain %s\n%s", ruleset[at[2]:at[3]], c[1], body))
+		}
+	}
+	slices.Sort(out)
+	return strings.ReplaceAll(strings.Join(out, "\n"), "ct state established,related", "ct state related,established")
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		if err := os.WriteFile(file+".got", []byte(got), 0o644); err != nil {
+			t.Error(err)
+		}
+		t.Errorf("%s differs; see %s.got", file, file)
+	}
+}
+
+// A failing build leaves nothing and says what failed.
+func TestBuildFailureUndoes(t *testing.T) {
+	needLab(t)
+	l := &Lab{ProxyPath: "/bin/false"}
+	before := openFiles(t)
+	_, err := l.Build(context.Background(), path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback})
+	if err == nil || !strings.Contains(err.Error(), "start proxy /bin/false") {
+		t.Errorf("Build = %v", err)
+	}
+	if after := openFiles(t); after > before {
+		t.Errorf("%d files were open before, %d after", before, after)
+	}
+	if _, err := l.Build(context.Background(), path.Spec{Mode: "teleport"}); !errors.Is(err, path.ErrUnsupported) {
+		t.Errorf("an unknown mode: %v", err)
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(fds)
+}

@@ -1,0 +1,130 @@
+package lab
+
+import (
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// pipework follows the script's veth form (jpetazzo/pipework at 9ba97f1, 2024-11-04): a bridge that
+// has the machine's network card as a port, a veth pair on it, and an address of the outer network
+// in the container. The administrator makes the bridge with the card and the machine's address
+// beforehand, and the rules that let its traffic past Docker's.
+func (s *site) pipework() error {
+	return s.onLAN(lan{
+		foreign: []string{outer.bridge},
+		prepare: s.outerBridge,
+		attach: func(m *machine, at seat) (*container, error) {
+			c, err := s.bridged(m, outer, at)
+			if err != nil {
+				return nil, err
+			}
+			return c, s.cardMTU(c)
+		},
+		between: func(m *machine, toServer, toClient []string) []path.Hop {
+			if toClient == nil {
+				return []path.Hop{s.bridgeHop(m, outer.bridge, true)}
+			}
+			return []path.Hop{s.switchedHop(m.ns, m.name, outer.bridge, toClient, toServer)}
+		},
+	})
+}
+
+// lan is a mode in which containers are hosts on the machines' network.
+type lan struct {
+	foreign []string // devices whose traffic Docker's rules must accept
+	// prepare makes a machine's switch.
+	prepare func(*machine) error
+	// attach makes a container on it.
+	attach func(m *machine, at seat) (*container, error)
+	// between returns what a machine has between the ports on the clients' side (none: the machine
+	// itself) and those on the servers'.
+	between func(m *machine, toServer, toClient []string) []path.Hop
+}
+
+// onLAN builds the path.
+func (s *site) onLAN(l lan) error {
+	p := s.path
+	ready := func(m *machine) error {
+		if err := s.install(m, daemon{foreign: l.foreign}); err != nil {
+			return err
+		}
+		return l.prepare(m)
+	}
+	if err := ready(s.a); err != nil {
+		return err
+	}
+	attachTo := func(m *machine) func(seat) (*container, error) {
+		return func(at seat) (*container, error) { return l.attach(m, at) }
+	}
+	if err := s.addServers(attachTo(s.a)); err != nil {
+		return err
+	}
+	toServer, card := ports(s.Servers), []string{wireName}
+	switch p.Spec.From {
+	case mode.FromHost:
+		s.PlaceClients(on(s.a))
+		p.Hops = l.between(s.a, toServer, nil)
+	case mode.FromContainer:
+		if err := s.addClients(s.a, attachTo(s.a)); err != nil {
+			return err
+		}
+		p.Hops = append(s.ClientHops(), l.between(s.a, toServer, ports(s.Clients))...)
+	case mode.FromRemote:
+		s.PlaceClients(on(s.b))
+		p.Hops = append([]path.Hop{s.wireHop()}, l.between(s.a, toServer, card)...)
+	case mode.FromRemoteContainer:
+		if err := ready(s.b); err != nil {
+			return err
+		}
+		if err := s.addClients(s.b, attachTo(s.b)); err != nil {
+			return err
+		}
+		p.Hops = slices.Concat(s.ClientHops(), l.between(s.b, card, ports(s.Clients)),
+			[]path.Hop{s.wireHop()}, l.between(s.a, toServer, card))
+	}
+	p.Hops = append(p.Hops, s.ServerHops()...)
+	p.Guards = []path.Hop{s.noDefaultNAT(), local.Unused(s.loHop(s.a.ns, s.a.name))}
+	return nil
+}
+
+// cardMTU gives the container the MTU of the outer bridge, which is the card's: a switch drops
+// larger packets.
+func (s *site) cardMTU(c *container) error {
+	mtu := s.lab.Wire.MTU
+	if mtu == 0 {
+		return nil
+	}
+	return c.setMTU(mtu)
+}
+
+// outerBridge makes the bridge that the machine's card is a port of, and moves the machine's
+// address to it.
+func (s *site) outerBridge(m *machine) error {
+	return m.ns.Do(func() error {
+		if err := link.AddBridge(outer.bridge); err != nil {
+			return err
+		}
+		if err := link.SetMaster(wireName, outer.bridge); err != nil {
+			return err
+		}
+		return moveAddress(m)
+	})
+}
+
+// moveAddress moves the machine's address from its card to the outer bridge.
+func moveAddress(m *machine) error {
+	if err := link.DelAddr(wireName, m.addr); err != nil {
+		return err
+	}
+	if err := addressed(outer.bridge, m.addr); err != nil || !m.addr6.IsValid() {
+		return err
+	}
+	if err := link.DelAddr(wireName, m.addr6); err != nil {
+		return err
+	}
+	return link.AddAddr(outer.bridge, m.addr6)
+}

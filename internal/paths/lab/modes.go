@@ -1,0 +1,202 @@
+package lab
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// native runs servers as processes of a machine without Docker.
+func (s *site) native() error {
+	s.onMachine(on(s.a))
+	return nil
+}
+
+// host runs servers in containers with the machine's network, on a machine with the rules of Docker
+// Engine 28.5.2.
+func (s *site) host() error {
+	d := userNetwork(dockerNet{network: tollNet})
+	if err := s.install(s.a, d); err != nil {
+		return err
+	}
+	if s.path.Spec.From == mode.FromRemoteContainer {
+		if err := s.install(s.b, d); err != nil {
+			return err
+		}
+	}
+	s.onMachine(contained(s.a, s.a.ns, "container with the network of machine A"))
+	s.path.Guards = append(s.path.Guards, s.noNAT())
+	return nil
+}
+
+// onMachine places servers in the machine's own namespace, where each needs a port of its own, and
+// the clients, and lists the hops.
+func (s *site) onMachine(server path.Place) {
+	p := s.path
+	remote := p.Spec.From == mode.FromRemote || p.Spec.From == mode.FromRemoteContainer
+	dial := loopback
+	switch p.Spec.To {
+	case mode.ToLoopback6:
+		dial = loopback6
+	case mode.ToAddress:
+		dial = s.a.addr.Addr()
+	case mode.ToAddress6:
+		dial = s.a.addr6.Addr()
+	}
+	for i := range s.serverSeats() {
+		port := uint16(serverPort + i)
+		s.Listen(server, port, netip.AddrPortFrom(dial, port))
+	}
+	switch p.Spec.From {
+	case mode.FromRemote:
+		s.PlaceClients(on(s.b))
+	case mode.FromRemoteContainer:
+		s.PlaceClients(contained(s.b, s.b.ns, "container with the network of machine B"))
+	case mode.FromContainer:
+		s.PlaceClients(contained(s.a, s.a.ns, "another container with the network of machine A"))
+	default:
+		s.PlaceClients(on(s.a))
+	}
+	lo := s.loHop(s.a.ns, s.a.name)
+	if remote {
+		p.Hops, p.Guards = []path.Hop{s.wireHop()}, []path.Hop{local.Unused(lo)}
+		return
+	}
+	p.Hops = []path.Hop{lo}
+}
+
+// shared runs two containers in one network namespace, like a pod; each server has its clients with
+// it.
+func (s *site) shared() error {
+	if err := s.dockerServers(daemon{}, false); err != nil {
+		return err
+	}
+	p := s.path
+	p.Guards = []path.Hop{s.noNAT()}
+	for i, c := range s.Servers {
+		s.Dial[i] = netip.AddrPortFrom(loopback, serverPort)
+		if p.Spec.To.Six() {
+			s.Dial[i] = netip.AddrPortFrom(loopback6, serverPort)
+			p.Servers[i].Listen = netip.AddrPortFrom(netip.IPv6Unspecified(), serverPort)
+		}
+		p.Guards = append(p.Guards, local.Unused(c.Hop(true)))
+	}
+	for i := range s.clientSeats(s.a) {
+		pod := s.Servers[i%len(s.Servers)]
+		s.PlaceClient(contained(s.a, pod.ns, "another container with the network of "+pod.name))
+	}
+	p.Hops = s.EachServer(func(i int) path.Hop { return s.loHop(s.Servers[i].ns, s.Servers[i].name) })
+	return nil
+}
+
+// bridge makes containers on a user-defined bridge, dialled by their addresses (devices, addresses
+// and rules as Docker Engine 28.5.2 makes them).
+func (s *site) bridge() error {
+	if err := s.dockerServers(daemon{}, false); err != nil {
+		return err
+	}
+	return s.onBridge(tollNet, s.noNAT())
+}
+
+// bridgeDefault is bridge on the default network.
+func (s *site) bridgeDefault() error {
+	d := daemon{others: s.addresses(docker0)}
+	if err := s.install(s.a, d); err != nil {
+		return err
+	}
+	if err := s.addServers(s.attach(docker0, d)); err != nil {
+		return err
+	}
+	return s.onBridge(docker0, s.noDefaultNAT())
+}
+
+// onBridge makes the path to the servers on a network's bridge.
+func (s *site) onBridge(n network, noNAT path.Hop) error {
+	p := s.path
+	p.Guards = []path.Hop{noNAT}
+	own := s.bridgeHop(s.a, n.bridge, true)
+	if p.Spec.From == mode.FromHost {
+		s.PlaceClients(on(s.a))
+		p.Hops = append([]path.Hop{own}, s.ServerHops()...)
+		p.Guards = append(p.Guards, local.Unused(s.loHop(s.a.ns, s.a.name)))
+		return nil
+	}
+	if err := s.addClients(s.a, s.attach(n, daemon{})); err != nil {
+		return err
+	}
+	p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.switched(n)}, s.ServerHops())
+	// Switched, not routed: the machine's own stack sees nothing of it.
+	p.Guards = append(p.Guards, local.Unused(own))
+	return nil
+}
+
+// addresses returns those of the containers on machine A that will be on a network.
+func (s *site) addresses(n network) (out []netip.Prefix) {
+	for _, at := range s.serverSeats() {
+		out = append(out, n.of(at))
+	}
+	if s.path.Spec.From == mode.FromContainer && s.path.Spec.Mode != mode.Shared {
+		for _, at := range s.clientSeats(s.a) {
+			out = append(out, n.of(at))
+		}
+	}
+	return out
+}
+
+// userNetwork returns a daemon with one user-defined network.
+func userNetwork(n dockerNet) daemon { return daemon{networks: []dockerNet{n}} }
+
+// dockerServers sets up Docker on machine A, with the servers' network and perhaps published ports,
+// and the servers' containers on it.
+func (s *site) dockerServers(d daemon, publish bool) error {
+	n := dockerNet{network: s.home, containers: s.addresses(s.home)}
+	if publish {
+		for i, at := range s.serverSeats() {
+			n.published = append(n.published, s.ports(s.home.of(at).Addr(), uint16(publishedPort+i))...)
+		}
+	}
+	if s.home == docker0 {
+		d.others, d.published = n.containers, n.published
+	} else {
+		d.networks = append(d.networks, n)
+	}
+	if err := s.install(s.a, d); err != nil {
+		return err
+	}
+	return s.addServers(s.attach(s.home, d))
+}
+
+// attach returns a function that makes containers on a network of the daemon's.
+func (s *site) attach(n network, d daemon) func(seat) (*container, error) {
+	return func(at seat) (*container, error) {
+		c, err := s.bridged(s.a, n, at)
+		if err == nil && d.noProxy { // a container may dial its own published port
+			err = s.a.ns.Do(func() error { return link.SetHairpin(c.port) })
+		}
+		return c, err
+	}
+}
+
+// dockerClients makes the clients' containers on the servers' network.
+func (s *site) dockerClients(d daemon) error { return s.addClients(s.a, s.attach(s.home, d)) }
+
+// remoteClients sets up Docker on machine B, with the user-defined network n and the clients'
+// containers on it. Unless the network is routed, rules protect them.
+func (s *site) remoteClients(n dockerNet) error {
+	for _, at := range s.clientSeats(s.b) {
+		n.containers = append(n.containers, n.of(at))
+	}
+	if err := s.install(s.b, userNetwork(n)); err != nil {
+		return err
+	}
+	return s.addClients(s.b, func(at seat) (*container, error) { return s.bridged(s.b, n.network, at) })
+}
+
+// switched returns the hop of a network's bridge on machine A between containers.
+func (s *site) switched(n network) path.Hop {
+	return s.switchedHop(s.a.ns, s.a.name, n.bridge, ports(s.Clients), ports(s.Servers))
+}

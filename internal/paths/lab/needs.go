@@ -1,0 +1,319 @@
+package lab
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/shortcut"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// need is a part that modes consist of.
+type need int
+
+const (
+	needSetup      need = iota // namespaces, and the right to set them up
+	needDevices                // veth, bridge
+	needCongestion             // the chosen one, if any
+	needForwarding
+	needNAT
+	needSockets  // reading a proxy's sockets
+	needProxy    // the named one, if any
+	needBridgeNF // bridged frames crossing NAT
+	needIPv6
+	needNAT6      // the same rules for IPv6, and forwarding
+	needBridgeNF6 // bridged frames of IPv6 crossing NAT
+	needWire      // the requested wire
+	needMacvlan
+	needIPvlan
+	needNetkit
+	needVXLAN
+	needESP
+	needOVS
+	needRPS
+	needProcessIO // reading what a UDP proxy moved
+	needUDPProxy  // a proxy whose answers arrive
+	needIPVS
+	needXPS
+	needQueues
+	needThreaded
+	needBigTCP
+	needShortcuts // BPF programs at the root of cgroup v2
+	needTCP       // the path must be TCP's
+)
+
+// needsOf returns what the path needs, the most basic first.
+func (l *Lab) needsOf(s path.Spec) []need {
+	out := []need{needSetup, needDevices, needCongestion}
+	r := recipes[s.Mode]
+	if !r.bare {
+		out = append(out, needForwarding, needNAT)
+	}
+	if l.Wire != (sample.Wire{}) && crossesWire(s.Mode, s.From, s.To) {
+		out = append(out, needWire)
+	}
+	out = append(out, r.needs...)
+	if r.more != nil {
+		out = append(out, r.more(l, s)...)
+	}
+	if s.To.Six() {
+		out = append(out, needIPv6)
+	}
+	if recipe.Dual(s) {
+		out = append(out, needNAT6)
+	}
+	for _, t := range s.Tune.List() {
+		if n, ok := tuneNeeds[t.Key]; ok {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// needsOfNAT returns the needs of a published port that the kernel rewrites.
+func (l *Lab) needsOfNAT(s path.Spec) []need {
+	switch {
+	case s.From != mode.FromContainer:
+		return nil
+	case recipe.Dual(s):
+		return []need{needBridgeNF6}
+	}
+	return []need{needBridgeNF}
+}
+
+// needsOfPublish returns the needs of a published port of a daemon with its defaults.
+func (l *Lab) needsOfPublish(s path.Spec) []need {
+	switch {
+	case l.ProxyPath == noProxy && s.To.Six():
+		return []need{needProxy}
+	case l.ProxyPath == noProxy:
+		return l.needsOfNAT(s)
+	case s.UDP && !relays(s): // it is a guard
+		return []need{needProcessIO, needProxy}
+	}
+	return l.needsOfProxy(s)
+}
+
+// needsOfProxy returns the needs of a published port that docker-proxy relays.
+func (l *Lab) needsOfProxy(s path.Spec) []need {
+	switch {
+	case s.UDP && s.From == mode.FromContainer:
+		return []need{needProcessIO, needProxy, needUDPProxy}
+	case s.UDP:
+		return []need{needProcessIO, needProxy}
+	}
+	return []need{needSockets, needProxy}
+}
+
+// needsOfFast returns the needs of a published port whose clients bypass docker-proxy.
+func (l *Lab) needsOfFast(s path.Spec) []need {
+	if s.UDP {
+		return []need{needTCP}
+	}
+	return []need{needSockets, needProxy, needShortcuts}
+}
+
+// need tries one need, or returns the remembered result.
+func (l *Lab) need(n need) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err, ok := l.tried[n]; ok {
+		return err
+	}
+	if l.tried == nil {
+		l.tried = map[need]error{}
+	}
+	l.tried[n] = l.try(n)
+	return l.tried[n]
+}
+
+// try tries a need. The namespace for trials is kept until Close: while the kernel removes one,
+// setting up another has to wait.
+func (l *Lab) try(n need) error {
+	if l.trial == nil {
+		ns, err := netns.New()
+		if err != nil {
+			return explainNamespace(err)
+		}
+		l.trial = ns
+	}
+	return l.trial.Do(l.trials()[n])
+}
+
+// trials try each need.
+func (l *Lab) trials() map[need]func() error {
+	return map[need]func() error{
+		needSetup:      func() error { return link.Up("lo") },
+		needDevices:    tryDevices,
+		needCongestion: l.setCongestion,
+		needForwarding: tryForwarding,
+		needNAT:        func() error { return tryNAT(nft.IPv4) },
+		needSockets:    trySockets,
+		needProxy:      l.tryProxy,
+		needBridgeNF:   func() error { return tryBridgeNF(bridgeNF) },
+		needIPv6:       tryIPv6,
+		needNAT6:       tryNAT6,
+		needBridgeNF6:  func() error { return tryBridgeNF(bridgeNF6) },
+		needWire:       l.tryWire,
+		needMacvlan: func() error {
+			return trySubInterface("macvlan", "CONFIG_MACVLAN", func(si link.SubInterface) error { return link.AddMacvlan(si, "bridge") })
+		},
+		needIPvlan: func() error {
+			return trySubInterface("ipvlan", "CONFIG_IPVLAN", func(si link.SubInterface) error { return link.AddIPvlan(si, "l2") })
+		},
+		needNetkit: func() error {
+			return local.MissingDevice(link.AddNetkit("try-netkit", "try-netkit2", unix.Gettid()), "netkit", "CONFIG_NETKIT")
+		},
+		needVXLAN:     tryVXLAN,
+		needESP:       tryESP,
+		needOVS:       tryOVS,
+		needRPS:       func() error { return local.TryTune(mode.RPS) },
+		needProcessIO: tryProcessIO,
+		needUDPProxy:  l.tryUDPProxy,
+		needIPVS:      tryIPVS,
+		needXPS:       func() error { return local.TryTune(mode.XPS) },
+		needQueues:    l.tryQueues,
+		needThreaded:  func() error { return local.TryTune(mode.Threaded) },
+		needBigTCP:    func() error { return local.TryTune(mode.BigTCP) },
+		needShortcuts: tryShortcuts,
+		needTCP:       func() error { return shortcut.ErrUDP },
+	}
+}
+
+// MayBuild reports whether this process may make network namespaces and set them up: true as root
+// and inside Enter's user namespace.
+func (l *Lab) MayBuild() bool { return l.need(needSetup) == nil }
+
+// Close ends the namespace in which needs were tried, and forgets the results. It does not close
+// paths.
+func (l *Lab) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tried = nil
+	if l.trial == nil {
+		return nil
+	}
+	ns := l.trial
+	l.trial = nil
+	return ns.Close()
+}
+
+// tryDevices makes a veth pair and a bridge.
+func tryDevices() error {
+	if err := link.AddVeth("try-veth", "try-peer", unix.Gettid()); err != nil {
+		return local.MissingDevice(err, "veth", "CONFIG_VETH")
+	}
+	if err := link.AddBridge("try-bridge"); err != nil {
+		return local.MissingDevice(err, "bridge", "CONFIG_BRIDGE")
+	}
+	return nil
+}
+
+// trySubInterface makes a device on top of a veth of its own, because a card can carry only one
+// kind of them.
+func trySubInterface(kind, option string, add func(link.SubInterface) error) error {
+	parent := "try-" + kind
+	if err := link.AddVeth(parent, parent+"-p", unix.Gettid()); err != nil {
+		return local.MissingDevice(err, "veth", "CONFIG_VETH")
+	}
+	return local.MissingDevice(add(link.SubInterface{Name: parent + "-s", Parent: parent, TID: unix.Gettid()}), kind, option)
+}
+
+// trySockets reports whether a proxy's bytes can be read.
+func trySockets() error {
+	err := sock.Supported()
+	if err == nil {
+		return nil
+	}
+	return &path.UnsupportedError{
+		Missing: "the proxy's bytes cannot be read without sock_diag (CONFIG_INET_TCP_DIAG)",
+		Remedy:  "sudo modprobe tcp_diag",
+		Err:     err,
+	}
+}
+
+// tryShortcuts loads the programs.
+func tryShortcuts() error {
+	t, err := shortcut.Load()
+	if err != nil {
+		return err
+	}
+	return t.Close()
+}
+
+// tryForwarding makes the namespace a router, as Docker does with its machine.
+func tryForwarding() error {
+	err := sysctl.Set(ipForward, "1")
+	if err == nil {
+		return nil
+	}
+	return &path.UnsupportedError{
+		Missing: ipForward + " cannot be set: /proc/sys is read-only here, as in a container without privileges",
+		Remedy:  "run toll outside the container, or the container with --privileged",
+		Err:     err,
+	}
+}
+
+// tryNAT writes rules with every part of Docker's rules.
+func tryNAT(f nft.Family) error {
+	err := nft.Supported(f)
+	switch {
+	case err == nil:
+		return nil
+	case !nft.Unsupported(err):
+		return fmt.Errorf("try nftables: %w", err)
+	}
+	if f == nft.IPv6 {
+		return &path.UnsupportedError{
+			Missing: "the kernel lacks nf_tables with NAT of IPv6 (CONFIG_NF_TABLES_IPV6, CONFIG_NFT_FIB_IPV6)",
+			Remedy:  "sudo modprobe -a nft_chain_nat nft_fib_ipv6, or use a kernel that has them",
+			Err:     err,
+		}
+	}
+	return &path.UnsupportedError{
+		Missing: "the kernel lacks nf_tables with NAT (CONFIG_NF_TABLES, CONFIG_NFT_NAT, CONFIG_NFT_MASQ, CONFIG_NFT_FIB_IPV4, CONFIG_NFT_CT)",
+		Remedy:  "sudo modprobe -a nf_tables nft_chain_nat nft_masq nft_fib_ipv4 nft_ct, or use a kernel that has them",
+		Err:     err,
+	}
+}
+
+func tryBridgeNF(key string) error {
+	v, err := sysctl.Get(key)
+	if err == nil && v == "1" {
+		return nil
+	}
+	return &path.UnsupportedError{
+		Missing: "rules only see frames between containers of one network with " + key + "=1 (CONFIG_BRIDGE_NETFILTER)",
+		Remedy:  "sudo modprobe br_netfilter",
+		Err:     err,
+	}
+}
+
+// tryNAT6 tries what Docker needs to give a network IPv6.
+func tryNAT6() error {
+	if err := sysctl.Set(ipForward6, "1"); err != nil {
+		return &path.UnsupportedError{Missing: ipForward6 + " cannot be set: /proc/sys is read-only here, as in a container without privileges",
+			Remedy: "run toll outside the container, or the container with --privileged", Err: err}
+	}
+	return tryNAT(nft.IPv6)
+}
+
+func tryIPv6() error {
+	const key = "net.ipv6.conf.lo.disable_ipv6"
+	v, err := sysctl.Get(key)
+	if err == nil && v == "0" {
+		return nil
+	}
+	return &path.UnsupportedError{Missing: "IPv6 is off (" + key + " is not 0)",
+		Remedy: "boot without ipv6.disable=1 and ipv6.disable_ipv6=1", Err: err}
+}

@@ -1,0 +1,230 @@
+package lab
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// The overlay network as Docker Engine 28.5.2 makes it (seen on a Swarm of two nodes;
+// libnetwork/drivers/overlay): on each machine a namespace for the network, with a bridge, the
+// VXLAN device and one end of each container's veth pair. The VXLAN device is made on the machine
+// and then moved, so that its outer packets are the machine's. Each remote container has one
+// permanent neighbour entry, from which the device answers ARP, and one permanent forwarding entry;
+// nothing is flooded.
+//
+// Containers' second device, on docker_gwbridge, is left out: the load does not use it.
+//
+// Docker's overlay driver has IPv4 only (its CreateNetwork ignores IPv6 subnets, up to moby at
+// b985e23, 2026-08). Over IPv6 a container has an address of each family, and each machine another
+// entry for it, from which the device answers neighbour solicitations; the tunnel's own packets
+// stay IPv4.
+const (
+	overlayBridge = "br0"
+	overlayVXLAN  = "vxlan0"
+
+	vxlanPort  = 4789
+	ingressVNI = 4096 // the first that Swarm assigns: its own network's
+	vxlanVNI   = 4097 // the next, of its users' networks
+
+	vxlanOverhead = 50
+	espOverhead   = 26 // by which Docker's MTU is smaller in encrypted networks
+)
+
+// overlayNet is an overlay network.
+type overlayNet struct {
+	network
+	vni int
+	mtu int
+}
+
+// sandbox is an overlay network's namespace on one machine.
+type sandbox struct {
+	on  *machine
+	ns  *space
+	net overlayNet
+}
+
+func (b *sandbox) where() string { return "overlay on " + b.on.name }
+
+// overlay makes containers on an overlay network, with or without encryption.
+func (s *site) overlay() error {
+	p := s.path
+	encrypted := p.Spec.Mode == mode.OverlayEncrypted
+	mtu := defaultMTU - vxlanOverhead
+	if encrypted {
+		mtu -= espOverhead
+	}
+	d := userNetwork(dockerNet{network: gwbridge})
+	d.encrypted = encrypted
+	n := overlayNet{tollNet, vxlanVNI, mtu}
+	if p.Spec.To.Six() {
+		p.Facts["overlay"] = "IPv6 between the containers, which Docker's overlay networks lack; the tunnel between the machines is over IPv4"
+	}
+	a, err := s.sandbox(s.a, d, n)
+	if err != nil {
+		return err
+	}
+	if err := s.addServers(a.attach(s)); err != nil {
+		return err
+	}
+	p.Guards = []path.Hop{s.noNAT(), local.Unused(s.loHop(s.a.ns, s.a.name))}
+	if p.Spec.From == mode.FromContainer {
+		if err := s.addClients(s.a, a.attach(s)); err != nil {
+			return err
+		}
+		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.overlaySwitch(a, ports(s.Clients), ports(s.Servers))}, s.ServerHops())
+		p.Guards = append(p.Guards, local.Unused(s.vxlanHop(a, true)))
+		return nil
+	}
+	b, err := s.sandbox(s.b, d, n)
+	if err != nil {
+		return err
+	}
+	if err := s.addClients(s.b, b.attach(s)); err != nil {
+		return err
+	}
+	for _, c := range s.Clients {
+		if err := a.knows(c); err != nil {
+			return err
+		}
+	}
+	for _, c := range s.Servers {
+		if err := b.knows(c); err != nil {
+			return err
+		}
+	}
+	between := []path.Hop{s.wireHop()}
+	if encrypted {
+		if between, err = s.encrypt(); err != nil {
+			return err
+		}
+	}
+	tunnel := []string{overlayVXLAN}
+	p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.overlaySwitch(b, ports(s.Clients), tunnel), s.vxlanHop(b, false)},
+		between, []path.Hop{s.vxlanHop(a, true), s.overlaySwitch(a, tunnel, ports(s.Servers))}, s.ServerHops())
+	return nil
+}
+
+// overlaySwitch returns the hop of the network's bridge on one machine.
+func (s *site) overlaySwitch(b *sandbox, clientPorts, serverPorts []string) path.Hop {
+	return s.switchedHop(b.ns, b.where(), overlayBridge, clientPorts, serverPorts)
+}
+
+// sandbox sets up Docker on a machine, and the overlay network's namespace.
+func (s *site) sandbox(m *machine, d daemon, n overlayNet) (*sandbox, error) {
+	if err := s.install(m, d); err != nil {
+		return nil, err
+	}
+	b := &sandbox{on: m, net: n}
+	ns, err := s.namespace(b.where())
+	if err != nil {
+		return nil, err
+	}
+	b.ns = ns
+	s.more = append(s.more, spot{ns, b.where()})
+	tid, err := ns.TID()
+	if err != nil {
+		return nil, err
+	}
+	err = ns.Do(func() error {
+		if err := link.AddBridge(overlayBridge); err != nil {
+			return err
+		}
+		return link.AddAddr(overlayBridge, n.gateway())
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = m.ns.Do(func() error {
+		v := link.VXLAN{Name: overlayVXLAN, VNI: n.vni, Port: vxlanPort, MTU: n.mtu,
+			Proxy: true, L2Miss: true, L3Miss: true, Learning: true, UDPCsum: true}
+		if err := link.AddVXLAN(v); err != nil {
+			return err
+		}
+		return link.MoveTo(overlayVXLAN, tid)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return b, ns.Do(func() error {
+		if err := link.SetMaster(overlayVXLAN, overlayBridge); err != nil {
+			return err
+		}
+		return link.Up(overlayVXLAN)
+	})
+}
+
+// attach returns a function that makes containers on the network.
+func (b *sandbox) attach(s *site) func(seat) (*container, error) {
+	return func(at seat) (*container, error) {
+		c, err := b.join(s, at.name, at.veth(), b.net.of(at))
+		if err != nil {
+			return nil, err
+		}
+		if err := c.alsoSix(b.net.of6(at), none); err != nil {
+			return nil, err
+		}
+		return c, c.resolves()
+	}
+}
+
+// join makes a container, whose pair's other end is called port.
+func (b *sandbox) join(s *site, name, port string, addr netip.Prefix) (*container, error) {
+	c, err := s.box(b.on, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.plug(port, b.ns); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if err := b.ns.Do(func() error { return link.SetMaster(c.port, overlayBridge) }); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if err := c.setMTU(b.net.mtu); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if err := c.ns.Do(func() error { return link.SetAddress(inside, dockerMAC(addr.Addr())) }); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return c, c.address(addr, none)
+}
+
+// dockerMAC returns the MAC address that libnetwork derives from an IPv4 address.
+func dockerMAC(a netip.Addr) net.HardwareAddr {
+	return append(net.HardwareAddr{0x02, 0x42}, a.AsSlice()...)
+}
+
+// knows adds the entries for a container on another machine.
+func (b *sandbox) knows(c *container) error {
+	mac := dockerMAC(c.addr.Addr())
+	return b.ns.Do(func() error {
+		if err := link.AddNeighbour(overlayVXLAN, c.addr.Addr(), mac); err != nil {
+			return err
+		}
+		if c.addr6.IsValid() {
+			if err := link.AddNeighbour(overlayVXLAN, c.addr6.Addr(), mac); err != nil {
+				return err
+			}
+		}
+		return link.AddForwarding(overlayVXLAN, mac, c.on.addr.Addr())
+	})
+}
+
+// vxlanHop returns the hop of the tunnel's device on one machine.
+func (s *site) vxlanHop(b *sandbox, toServer bool) path.Hop {
+	return s.madeOf(path.Hop{Kind: mode.HopVXLAN, Name: overlayVXLAN, Where: b.where(),
+		Read: local.Device(b.ns, overlayVXLAN, toServer)}, device{Space: b.ns, Name: overlayVXLAN})
+}
+
+// tryVXLAN makes a VXLAN device.
+func tryVXLAN() error {
+	v := link.VXLAN{Name: "try-vxlan", VNI: vxlanVNI, Port: vxlanPort, Proxy: true}
+	return local.MissingDevice(link.AddVXLAN(v), "vxlan", "CONFIG_VXLAN")
+}

@@ -1,0 +1,56 @@
+package lab
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+)
+
+// self is this program's file, even after it was replaced.
+const self = local.Self
+
+// place starts processes in a network namespace.
+type place struct {
+	name    string
+	ns      *space
+	machine *machine // that it is on
+	clone   uintptr  // further namespaces
+	hosts   string   // additional lines of /etc/hosts; they need a mount namespace
+}
+
+var _ path.Place = (*place)(nil)
+
+func (p *place) Name() string { return p.name }
+
+// Start starts toll itself in the place.
+func (p *place) Start(c path.Command) (*path.Process, error) {
+	args := c.Args
+	if p.hosts != "" {
+		args = append([]string{hostsArg, p.hosts}, args...)
+	}
+	cmd, stderr := marked(self, args...)
+	cmd.Env = append(cmd.Env, c.Env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: p.clone}
+	if c.Apart {
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWPID | unix.CLONE_NEWNS
+	}
+	return local.Start(p.ns, p.name, cmd, stderr)
+}
+
+// marked returns the command of a program with the lab's mark, and the end of its standard error.
+// This program itself keeps its own name.
+func marked(file string, args ...string) (*exec.Cmd, *local.Tail) {
+	cmd := exec.Command(file, args...)
+	if file == self {
+		cmd.Args[0] = os.Args[0]
+	}
+	cmd.Env = append(os.Environ(), mark())
+	stderr := &local.Tail{}
+	cmd.Stderr = stderr
+	return cmd, stderr
+}

@@ -1,0 +1,105 @@
+package lab
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// The pods' networks: a part of the cluster's for each node, as a controller assigns them.
+var (
+	podsOnA = network{bridge: "cni0", subnet: netip.MustParsePrefix("10.244.1.0/24"), first: firstDocker}
+	podsOnB = network{bridge: "cni0", subnet: netip.MustParsePrefix("10.244.2.0/24"), first: firstDocker}
+)
+
+// ofPods reports whether a network is a plug-in's, whose containers do not have Docker's DNS
+// server.
+func (n network) ofPods() bool { return n == podsOnA || n == podsOnB }
+
+// pod makes pods on nodes with neither Docker nor kube-proxy: only the parts that every packet
+// between pods crosses. So what a cluster's own plug-in takes beyond that is the price of plug-in
+// and cluster.
+//
+// On a node it is what the plug-in bridge makes with isDefaultGateway and hairpinMode, as in
+// flannel's configuration (containernetworking/plugins 1.1.1, plugins/main/bridge: a bridge with
+// the first address, veth pairs, ip_forward). Nodes have routes to each other's pods, as with
+// flannel's backend host-gw or Calico without encapsulation; a tunnel is one more part, which
+// overlay prices.
+func (s *site) pod() error {
+	p := s.path
+	p.Facts["network plug-in"] = "none: a bridge and veth pairs as of the plug-in bridge"
+	p.Facts["data path"] = "veth pair, bridge " + podsOnA.bridge
+	s.home = podsOnA
+	if err := s.node(s.a, podsOnA); err != nil {
+		return err
+	}
+	if err := s.addServers(s.podOn(s.a, podsOnA)); err != nil {
+		return err
+	}
+	own := s.bridgeHop(s.a, podsOnA.bridge, true)
+	last := append([]path.Hop{own}, s.ServerHops()...)
+	p.Guards = []path.Hop{local.Unused(s.loHop(s.a.ns, s.a.name))}
+	switch p.Spec.From {
+	case mode.FromHost:
+		s.PlaceClients(on(s.a))
+		p.Hops = last
+	case mode.FromContainer:
+		if err := s.addClients(s.a, s.podOn(s.a, podsOnA)); err != nil {
+			return err
+		}
+		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.switched(podsOnA)}, s.ServerHops())
+		p.Guards = append(p.Guards, local.Unused(own)) // switched, not routed
+	case mode.FromRemote:
+		p.Facts["data path"] += ", a route between the machines"
+		if err := route(s.b, podsOnA, s.a); err != nil {
+			return err
+		}
+		s.PlaceClients(on(s.b))
+		p.Hops = append([]path.Hop{s.wireHop()}, last...)
+	case mode.FromRemoteContainer:
+		p.Facts["data path"] += ", routes between the machines"
+		if err := s.node(s.b, podsOnB); err != nil {
+			return err
+		}
+		if err := s.addClients(s.b, s.podOn(s.b, podsOnB)); err != nil {
+			return err
+		}
+		if err := route(s.b, podsOnA, s.a); err != nil {
+			return err
+		}
+		if err := route(s.a, podsOnB, s.b); err != nil {
+			return err
+		}
+		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.b, podsOnB.bridge, false), s.wireHop()}, last)
+	}
+	return nil
+}
+
+// node makes a machine one that has pods: a router with their bridge.
+func (s *site) node(m *machine, n network) error {
+	return m.ns.Do(func() error {
+		if err := sysctl.Set(ipForward, "1"); err != nil {
+			return err
+		}
+		if err := link.AddBridge(n.bridge); err != nil {
+			return err
+		}
+		return link.AddAddr(n.bridge, n.gateway())
+	})
+}
+
+// podOn returns a function that makes pods on a node.
+func (s *site) podOn(m *machine, n network) func(seat) (*container, error) {
+	return func(at seat) (*container, error) {
+		c, err := s.bridged(m, n, at)
+		if err == nil {
+			err = m.ns.Do(func() error { return link.SetHairpin(c.port) })
+		}
+		return c, err
+	}
+}

@@ -1,0 +1,130 @@
+package lab
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// ownProxy selects toll's own proxy although docker-proxy is installed.
+const ownProxy = "own"
+
+// noProxy selects daemons with "userland-proxy": false.
+const noProxy = "off"
+
+const proxyReadyTimeout = 5 * time.Second
+
+// tryProxy returns an error if the named proxy is not a program: no other one must replace it.
+func (l *Lab) tryProxy() error {
+	switch l.ProxyPath {
+	case "", ownProxy:
+		return nil
+	case noProxy:
+		return &path.UnsupportedError{Missing: "--proxy off: the lab's Docker runs no docker-proxy", Remedy: "without --proxy off"}
+	}
+	if _, err := exec.LookPath(l.ProxyPath); err != nil {
+		return &path.UnsupportedError{Missing: "the proxy " + l.ProxyPath + " cannot be run",
+			Remedy: "--proxy with docker-proxy's file, or --proxy own", Err: err}
+	}
+	return nil
+}
+
+// findProxy returns the docker-proxy to use and its name with version; the path is "" for toll's
+// own.
+func (l *Lab) findProxy() (file, name string) {
+	const own = "our own proxy with docker-proxy's algorithm"
+	if l.ProxyPath == ownProxy {
+		return "", own
+	}
+	candidates := []string{l.ProxyPath}
+	if l.ProxyPath == "" {
+		candidates = []string{"docker-proxy", "/usr/libexec/docker/docker-proxy", "/usr/bin/docker-proxy", "/usr/sbin/docker-proxy"}
+	}
+	for _, c := range candidates {
+		if f, err := exec.LookPath(c); err == nil {
+			return f, "docker-proxy" + proxyVersion(f)
+		}
+	}
+	return "", own
+}
+
+var proxyVersions sync.Map // file -> version; asked once a run
+
+func proxyVersion(file string) string {
+	if v, ok := proxyVersions.Load(file); ok {
+		return v.(string)
+	}
+	v := local.ProxyVersion(file)
+	proxyVersions.Store(file, v)
+	return v
+}
+
+// startProxy runs the proxy on machine A as dockerd does, with the readiness
+// pipe as descriptor 3, and returns its hop.
+func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
+	file, name := s.lab.findProxy()
+	proto := "tcp"
+	if s.path.Spec.UDP {
+		proto = "udp"
+	}
+	args := []string{"-proto", proto,
+		"-host-ip", listen.Addr().String(), "-host-port", strconv.Itoa(int(listen.Port())),
+		"-container-ip", target.Addr().String(), "-container-port", strconv.Itoa(int(target.Port()))}
+	if file == "" {
+		file, args = self, append([]string{proxyArg}, args...)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return path.Hop{}, fmt.Errorf("start proxy: %w", err)
+	}
+	defer r.Close()
+	cmd, stderr := marked(file, args...)
+	// toll's own ends with this pipe; docker-proxy does not read it.
+	if _, err := cmd.StdinPipe(); err != nil {
+		return path.Hop{}, errors.Join(fmt.Errorf("start proxy: %w", err), w.Close())
+	}
+	cmd.ExtraFiles = []*os.File{w}
+	err = s.a.ns.Start(cmd)
+	w.Close()
+	if err != nil {
+		return path.Hop{}, fmt.Errorf("start proxy %s: %w", file, err)
+	}
+	s.path.Undo.Push("stop proxy", func() error {
+		err := local.Kill(cmd)
+		_ = cmd.Wait() // it was killed: its exit status does not matter
+		return err
+	})
+	if err := awaitProxy(r); err != nil {
+		return path.Hop{}, fmt.Errorf("start proxy %s: %w", file, errors.Join(err, stderr.Err()))
+	}
+	// Nothing else on machine A accepts connections: the server is in a container.
+	return local.ProxyHop(s.path, local.Proxy{Space: s.a.ns, PID: cmd.Process.Pid, Listens: listen.Port(), Target: target}, name, s.a.name), nil
+}
+
+// awaitProxy reads docker-proxy's report of whether it listens: "0\n", or "1\n" and the reason.
+func awaitProxy(r *os.File) error {
+	if err := r.SetReadDeadline(time.Now().Add(proxyReadyTimeout)); err != nil {
+		return err
+	}
+	br := bufio.NewReader(r)
+	word, err := br.ReadString('\n')
+	switch {
+	case err != nil:
+		return fmt.Errorf("wait for it to listen: %w", err)
+	case word == "0\n":
+		return nil
+	}
+	why, _ := io.ReadAll(io.LimitReader(br, local.TailBytes))
+	return errors.New(printable.Words(string(why)))
+}

@@ -1,0 +1,224 @@
+package lab
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bigtcp"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// publishNAT uses a published port that the kernel rewrites: a daemon with "userland-proxy": false
+// (Docker Engine 28.5.2).
+func (s *site) publishNAT() error { return s.translated(daemon{noProxy: true}) }
+
+// publishProxy uses a published port that docker-proxy relays: for clients on the machine that dial
+// a loopback address, for containers on the same bridge, and for everybody if the daemon writes no
+// rules (Docker Engine 28.5.2).
+func (s *site) publishProxy() error {
+	return s.relayed(daemon{noIPTables: s.path.Spec.From == mode.FromRemote && s.path.Spec.To.Four()})
+}
+
+// publish uses a published port of a daemon with its defaults (Docker Engine 28.5.2), or of one
+// without docker-proxy if that was asked for.
+func (s *site) publish() error {
+	d := daemon{noProxy: s.lab.ProxyPath == noProxy}
+	if relays(s.path.Spec) && !d.noProxy {
+		return s.relayed(d)
+	}
+	return s.translated(d)
+}
+
+// publishDefault is publish for a container on the default network.
+func (s *site) publishDefault() error {
+	s.home = docker0
+	return s.publish()
+}
+
+// relays reports whether docker-proxy, if it runs, gets the path's connections.
+func relays(s path.Spec) bool { return s.To != mode.ToAddress || s.From == mode.FromContainer }
+
+// translated makes a path with a published port whose connections the kernel's rules translate. A
+// running proxy is a guard.
+func (s *site) translated(d daemon) error {
+	if err := s.dockerServers(d, true); err != nil {
+		return err
+	}
+	s.dialPublished()
+	p := s.path
+	p.Guards = []path.Hop{local.Unused(s.loHop(s.a.ns, s.a.name))}
+	if !d.noProxy {
+		if err := s.quietProxies(); err != nil {
+			return err
+		}
+	}
+	dnat := s.EachServer(func(i int) path.Hop {
+		return s.portRule(mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Matches)
+	})
+	last := append([]path.Hop{s.bridgeHop(s.a, s.home.bridge, true)}, s.ServerHops()...)
+	switch p.Spec.From {
+	case mode.FromHost:
+		s.PlaceClients(on(s.a))
+		if d.noProxy {
+			dnat = append(dnat, s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", s.homeTag(tagLocalMasq), path.Matches))
+		} else {
+			p.Guards = append(p.Guards, s.noNAT())
+		}
+		p.Hops = slices.Concat(dnat, last)
+	case mode.FromContainer:
+		if err := s.dockerClients(d); err != nil {
+			return err
+		}
+		// With bridge-nf-call-iptables the rewritten frame never leaves the bridge: it is switched
+		// to the server's port.
+		p.Hops = slices.Concat(s.ClientHops(), dnat, []path.Hop{s.switched(s.home)}, s.ServerHops())
+	case mode.FromRemote:
+		s.PlaceClients(on(s.b))
+		p.Hops = slices.Concat([]path.Hop{s.wireHop()}, dnat, last)
+	case mode.FromRemoteContainer:
+		if err := s.remoteClients(dockerNet{network: remoteNet}); err != nil {
+			return err
+		}
+		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.b, remoteNet.bridge, false),
+			s.ruleHop(s.b, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches), s.wireHop()}, dnat, last)
+	}
+	return nil
+}
+
+// relayed makes a path with a published port that docker-proxy relays.
+func (s *site) relayed(d daemon) error {
+	p := s.path
+	if err := s.dockerServers(d, true); err != nil {
+		return err
+	}
+	s.dialPublished()
+	var proxies []path.Hop
+	for i, c := range s.Servers {
+		proxy, err := s.startProxy(netip.AddrPortFrom(s.anywhere(), s.Dial[i].Port()), netip.AddrPortFrom(c.Addr(), serverPort))
+		if err != nil {
+			return err
+		}
+		if err := s.startSecondProxy(s.anywhere(), c.Addr()); err != nil {
+			return err
+		}
+		proxy.Clients = s.path.Spec.TalkTo(i)
+		proxies = append(proxies, proxy)
+		if !d.noIPTables {
+			p.Guards = append(p.Guards, s.portRule(mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Untouched))
+		}
+	}
+	if !d.noIPTables {
+		p.Guards = append(p.Guards, s.noNAT())
+	}
+	rest := slices.Concat(proxies, []path.Hop{s.bridgeHop(s.a, s.home.bridge, true)}, s.ServerHops())
+	switch p.Spec.From {
+	case mode.FromHost:
+		s.PlaceClients(on(s.a))
+		p.Hops = append([]path.Hop{s.loHop(s.a.ns, s.a.name)}, rest...)
+	case mode.FromContainer:
+		if err := s.dockerClients(d); err != nil {
+			return err
+		}
+		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeLeg("in")}, proxies, []path.Hop{s.bridgeLeg("out")}, s.ServerHops())
+	case mode.FromRemote:
+		s.PlaceClients(on(s.b))
+		p.Hops = append([]path.Hop{s.wireHop()}, rest...)
+		p.Guards = append(p.Guards, local.Unused(s.loHop(s.a.ns, s.a.name)))
+	}
+	return nil
+}
+
+// quietProxies starts the docker-proxies of the servers' ports, as guards.
+func (s *site) quietProxies() error {
+	start := func(port uint16, target netip.AddrPort) error {
+		proxy, err := s.startProxy(netip.AddrPortFrom(s.anywhere(), port), target)
+		if err != nil {
+			return err
+		}
+		local.Quiet(s.path, s.a.ns, proxy)
+		return nil
+	}
+	for i, c := range s.Servers {
+		if err := start(s.Dial[i].Port(), netip.AddrPortFrom(c.Addr(), serverPort)); err != nil {
+			return err
+		}
+		if s.path.Spec.Second {
+			if err := start(secondPort, netip.AddrPortFrom(c.Addr(), secondPort)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fast makes a path with a published port on a loopback address, and redirects clients on the
+// machine past its docker-proxy (toll fast). The proxy runs, as a guard.
+func (s *site) fast() error {
+	if err := s.dockerServers(daemon{}, true); err != nil {
+		return err
+	}
+	s.dialPublished()
+	f, err := local.NewFast(s.path, s.a.ns)
+	if err != nil {
+		return err
+	}
+	lead := func(dial, target netip.AddrPort) error {
+		proxy, err := s.startProxy(netip.AddrPortFrom(s.anywhere(), dial.Port()), target)
+		if err != nil {
+			return err
+		}
+		pid := s.path.Proxies[len(s.path.Proxies)-1].PID
+		s.path.Proxies = nil // it relays nothing
+		return f.Lead(proxy, pid, dial, target)
+	}
+	for i, c := range s.Servers {
+		if err := lead(s.Dial[i], netip.AddrPortFrom(c.Addr(), serverPort)); err != nil {
+			return err
+		}
+		if s.path.Spec.Second {
+			if err := lead(netip.AddrPortFrom(s.Dial[i].Addr(), secondPort), netip.AddrPortFrom(c.Addr(), secondPort)); err != nil {
+				return err
+			}
+		}
+		s.path.Guards = append(s.path.Guards, s.portRule(mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Untouched))
+	}
+	s.path.Guards = append(s.path.Guards, s.noNAT(), local.Unused(s.loHop(s.a.ns, s.a.name)))
+	s.PlaceClients(on(s.a))
+	s.path.Hops = append([]path.Hop{s.bridgeHop(s.a, s.home.bridge, true)}, s.ServerHops()...)
+	return nil
+}
+
+// fastLinks is fast with links raised, as toll fast does it.
+func (s *site) fastLinks() error {
+	if err := s.fast(); err != nil {
+		return err
+	}
+	return s.tuned.Set(s.path, mode.Tune{Key: mode.BigTCP, Value: strconv.Itoa(bigtcp.Size)}, nil)
+}
+
+// anywhere returns the address that the proxy of the dialled port listens on.
+func (s *site) anywhere() netip.Addr {
+	if s.path.Spec.To.Six() {
+		return netip.IPv6Unspecified()
+	}
+	return anyAddr
+}
+
+// dialPublished lets clients dial the published ports.
+func (s *site) dialPublished() {
+	to := s.a.addr.Addr()
+	switch s.path.Spec.To {
+	case mode.ToLoopback:
+		to = loopback
+	case mode.ToLoopback6:
+		to = loopback6
+	case mode.ToAddress6:
+		to = s.a.addr6.Addr()
+	}
+	for i := range s.Dial {
+		s.Dial[i] = netip.AddrPortFrom(to, uint16(publishedPort+i))
+	}
+}

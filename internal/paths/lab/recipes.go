@@ -1,0 +1,56 @@
+package lab
+
+import (
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// modeRecipe describes how the lab builds a mode.
+type modeRecipe struct {
+	// build makes the mode's parts on the machines of a site, and lists the path's hops.
+	build func(*site) error
+	// needs are those beyond what every mode needs.
+	needs []need
+	// more returns further needs of a path of the mode; nil: none.
+	more func(*Lab, path.Spec) []need
+	// bare means that the machine has no Docker.
+	bare bool
+	// beside means that the containers are on none of Docker's bridges: then the machine has
+	// Docker's chains for IPv6 without rules.
+	beside bool
+	// onSwitch means that the machine's card is a port of the mode's switch, which drops what the
+	// wire does not carry.
+	onSwitch bool
+}
+
+// recipes lists the modes that the lab builds.
+var recipes = map[mode.Name]modeRecipe{
+	mode.Native:           {build: (*site).native, bare: true},
+	mode.Host:             {build: (*site).host},
+	mode.Shared:           {build: (*site).shared},
+	mode.Bridge:           {build: (*site).bridge},
+	mode.BridgeDefault:    {build: (*site).bridgeDefault},
+	mode.Publish:          {build: (*site).publish, more: (*Lab).needsOfPublish},
+	mode.PublishDefault:   {build: (*site).publishDefault, more: (*Lab).needsOfPublish},
+	mode.PublishNAT:       {build: (*site).publishNAT, more: (*Lab).needsOfNAT},
+	mode.PublishProxy:     {build: (*site).publishProxy, more: (*Lab).needsOfProxy},
+	mode.Fast:             {build: (*site).fast, more: (*Lab).needsOfFast},
+	mode.FastLinks:        {build: (*site).fastLinks, needs: []need{needBigTCP}, more: (*Lab).needsOfFast},
+	mode.PublishIngress:   {build: (*site).publishIngress, needs: []need{needVXLAN, needIPVS}},
+	mode.Routed:           {build: (*site).routed},
+	mode.Link:             {build: (*site).linked, needs: []need{needBridgeNF}},
+	mode.Pipework:         {build: (*site).pipework, beside: true, onSwitch: true},
+	mode.NATAlias:         {build: (*site).natAlias, needs: []need{needMacvlan}, more: (*Lab).needsOfNAT},
+	mode.MacvlanBridge:    {build: (*site).macvlan, needs: []need{needMacvlan}, beside: true},
+	mode.MacvlanPrivate:   {build: (*site).macvlan, needs: []need{needMacvlan}, beside: true},
+	mode.MacvlanVEPA:      {build: (*site).macvlan, needs: []need{needMacvlan}, beside: true},
+	mode.MacvlanPassthru:  {build: (*site).macvlan, needs: []need{needMacvlan}, beside: true},
+	mode.IPvlanL2:         {build: (*site).ipvlan, needs: []need{needIPvlan}, beside: true},
+	mode.IPvlanL3:         {build: (*site).ipvlan, needs: []need{needIPvlan}, beside: true},
+	mode.IPvlanL3S:        {build: (*site).ipvlan, needs: []need{needIPvlan}, beside: true},
+	mode.OVS:              {build: (*site).vswitch, needs: []need{needOVS}, beside: true, onSwitch: true},
+	mode.Overlay:          {build: (*site).overlay, needs: []need{needVXLAN}, beside: true},
+	mode.OverlayEncrypted: {build: (*site).overlay, needs: []need{needVXLAN, needESP}, beside: true},
+	mode.Netkit:           {build: (*site).netkitPairs, needs: []need{needNetkit}, beside: true},
+	mode.Pod:              {build: (*site).pod, needs: []need{needForwarding}, bare: true},
+}

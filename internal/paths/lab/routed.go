@@ -1,0 +1,73 @@
+package lab
+
+import (
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// routed makes a network with gateway_mode_ipv4=routed and a published container port: no NAT, and
+// routes on the peers (Docker Engine 28.5.2).
+func (s *site) routed() error {
+	p := s.path
+	n := dockerNet{network: tollNet, routed: true}
+	for _, at := range s.serverSeats() {
+		n.published = append(n.published, s.ports(tollNet.of(at).Addr(), 0)...)
+	}
+	d := userNetwork(n)
+	if p.Spec.From == mode.FromContainer {
+		d.networks = append(d.networks, dockerNet{network: secondNet, routed: true})
+	}
+	if err := s.install(s.a, d); err != nil {
+		return err
+	}
+	if err := s.addServers(func(at seat) (*container, error) { return s.bridged(s.a, tollNet, at) }); err != nil {
+		return err
+	}
+	last := append([]path.Hop{s.bridgeHop(s.a, tollNet.bridge, true)}, s.ServerHops()...)
+	// Docker writes no rule that would rewrite this network's packets; the one that is left is the
+	// default network's, which has no IPv6.
+	p.Guards = []path.Hop{s.noDefaultNAT(),
+		local.Unused(s.loHop(s.a.ns, s.a.name))}
+	switch p.Spec.From {
+	case mode.FromHost:
+		s.PlaceClients(on(s.a))
+		p.Hops = last
+	case mode.FromContainer:
+		if err := s.addClients(s.a, func(at seat) (*container, error) { return s.bridged(s.a, secondNet, at) }); err != nil {
+			return err
+		}
+		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.a, secondNet.bridge, false)}, last)
+	case mode.FromRemote:
+		if err := route(s.b, tollNet, s.a); err != nil {
+			return err
+		}
+		s.PlaceClients(on(s.b))
+		p.Hops = append([]path.Hop{s.wireHop()}, last...)
+	case mode.FromRemoteContainer:
+		if err := s.remoteClients(dockerNet{network: remoteNet, routed: true}); err != nil {
+			return err
+		}
+		if err := route(s.b, tollNet, s.a); err != nil {
+			return err
+		}
+		if err := route(s.a, remoteNet, s.b); err != nil {
+			return err
+		}
+		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.b, remoteNet.bridge, false), s.wireHop()}, last)
+	}
+	return nil
+}
+
+// route adds a route to a network behind another machine.
+func route(m *machine, to network, via *machine) error {
+	return m.ns.Do(func() error {
+		if err := link.AddRoute(to.subnet, via.addr.Addr()); err != nil || !via.addr6.IsValid() {
+			return err
+		}
+		return link.AddRoute(to.subnet6, via.addr6.Addr())
+	})
+}

@@ -1,0 +1,42 @@
+package lab
+
+import (
+	"net/netip"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// Some programs have a second port, whose number one end sends to the other: it must be the same
+// inside and outside. Such a path has one server.
+
+// ports returns the ports of a server in its container, with the machine's ports for them.
+func (s *site) ports(server netip.Addr, first uint16) []published {
+	out := []published{{first, netip.AddrPortFrom(server, serverPort)}}
+	if s.path.Spec.Second {
+		out = append(out, published{secondPort, netip.AddrPortFrom(server, secondPort)})
+	}
+	return out
+}
+
+// portRule returns the hop of server i's port's rule, which tag selects, combined with the second
+// port's.
+func (s *site) portRule(kind mode.HopKind, table, chain, tag string, i int, e path.Expect) path.Hop {
+	h := s.ruleHop(s.a, kind, table, chain, numbered(tag, i), e)
+	if !s.path.Spec.Second {
+		return h
+	}
+	h.Read = local.Sum(h.Read, s.ruleHop(s.a, kind, table, chain, numbered(tag, i+1), e).Read)
+	return h
+}
+
+// startSecondProxy relays the second port, if there is one. Its sockets are not a hop of their own:
+// the machine's count of relayed connections includes them.
+func (s *site) startSecondProxy(listen, target netip.Addr) error {
+	if !s.path.Spec.Second {
+		return nil
+	}
+	_, err := s.startProxy(netip.AddrPortFrom(listen, secondPort), netip.AddrPortFrom(target, secondPort))
+	return err
+}

@@ -1,0 +1,371 @@
+package lab
+
+import (
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// network is a bridge with its addresses.
+type network struct {
+	bridge string
+	subnet netip.Prefix
+	// subnet6 is used by paths over IPv6 only.
+	subnet6 netip.Prefix
+	first   int  // number of the first container's address
+	noExit  bool // without a gateway
+}
+
+// The lab's networks. The wire uses the range that RFC 2544 reserves for benchmarks, and for IPv6
+// the one of RFC 5180; the others use Docker's ranges, and for IPv6 a unique local one.
+var (
+	// outer is the wire's own, on which A and B are hosts like any other, with a bridge on it.
+	outer = network{bridge: "br1", subnet: netip.MustParsePrefix("198.18.0.0/24"), subnet6: netip.MustParsePrefix("2001:2:0:18::/64"), first: firstOuter, noExit: true}
+
+	tollNet   = dockerNetwork("br-toll", "172.30.0.0/16", "fd54:6f6c:6c:30::/64")         // the server's user-defined network
+	secondNet = dockerNetwork("br-toll2", "172.31.0.0/16", "fd54:6f6c:6c:31::/64")        // another one on machine A
+	remoteNet = dockerNetwork("br-remote", "172.29.0.0/16", "fd54:6f6c:6c:29::/64")       // one on machine B
+	docker0   = dockerNetwork("docker0", "172.17.0.0/16", "fd54:6f6c:6c:17::/64")         // the default network
+	gwbridge  = dockerNetwork("docker_gwbridge", "172.18.0.0/16", "fd54:6f6c:6c:18::/64") // the way out of overlay networks
+)
+
+func dockerNetwork(bridge, subnet, subnet6 string) network {
+	return network{bridge: bridge, subnet: netip.MustParsePrefix(subnet), subnet6: netip.MustParsePrefix(subnet6), first: firstDocker}
+}
+
+// nth returns the network's n-th address with its prefix length.
+func (n network) nth(i int) netip.Prefix {
+	a := n.subnet.Addr().As4()
+	a[3] = byte(i)
+	return netip.PrefixFrom(netip.AddrFrom4(a), n.subnet.Bits())
+}
+
+// nth6 returns the same for IPv6.
+func (n network) nth6(i int) netip.Prefix {
+	a := n.subnet6.Addr().As16()
+	a[15] = byte(i)
+	return netip.PrefixFrom(netip.AddrFrom16(a), n.subnet6.Bits())
+}
+
+// of6 returns the IPv6 address of a container with that seat.
+func (n network) of6(at seat) netip.Prefix { return n.nth6(n.first + at.number) }
+
+// like6 returns the IPv6 address of the owner of that IPv4 address on the network.
+func (n network) like6(a netip.Addr) netip.Addr { return n.nth6(int(a.As4()[3])).Addr() }
+
+// of returns the address of a container with that seat.
+func (n network) of(at seat) netip.Prefix { return n.nth(n.first + at.number) }
+
+// gateway returns the network's first address, or the zero value if it has no gateway.
+func (n network) gateway() netip.Prefix {
+	if n.noExit {
+		return netip.Prefix{}
+	}
+	return n.nth(1)
+}
+
+// gateway6 returns the same for IPv6.
+func (n network) gateway6() netip.Prefix {
+	if n.noExit {
+		return netip.Prefix{}
+	}
+	return n.nth6(1)
+}
+
+// Hosts' numbers in their networks. On the wire, A is 1 and B is 2.
+const (
+	machineA = 1
+	machineB = 2
+
+	firstDocker = 2  // the first container's, after the gateway
+	firstOuter  = 10 // the first of containers with an address on the wire
+)
+
+var (
+	loopback  = netip.MustParseAddr("127.0.0.1")
+	loopback6 = netip.MustParseAddr("::1")
+	anyAddr   = netip.MustParseAddr("0.0.0.0")
+	anyPrefix = netip.PrefixFrom(anyAddr, 0)
+
+	anyPrefix6 = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+	none       netip.Addr
+)
+
+// single returns the network that contains only the address.
+func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+const (
+	serverPort    = recipe.ServerPort
+	publishedPort = 8080              // the first server's; the others' follow
+	secondPort    = recipe.SecondPort // the same inside and outside
+
+	wireName = "eth0" // the machine's end of the wire
+	inside   = "eth0" // a container's device
+
+	bridgeNF  = "net.bridge.bridge-nf-call-iptables"
+	ipForward = "net.ipv4.ip_forward"
+)
+
+// space is a network namespace in which each step can be made to fail.
+type space struct {
+	*netns.NS
+	before func() error // nil outside tests
+}
+
+func (s *space) step() error {
+	if s.before == nil {
+		return nil
+	}
+	return s.before()
+}
+
+// Do runs f in the namespace.
+func (s *space) Do(f func() error) error {
+	if err := s.step(); err != nil {
+		return err
+	}
+	return s.NS.Do(f)
+}
+
+// Start starts cmd in the namespace.
+func (s *space) Start(cmd *exec.Cmd) error {
+	if err := s.step(); err != nil {
+		return err
+	}
+	return s.NS.Start(cmd)
+}
+
+// machine is a host: a network namespace with its end of the wire.
+type machine struct {
+	name string
+	ns   *space
+	addr netip.Prefix // on the wire
+	// addr6 is valid if the path is over IPv6.
+	addr6 netip.Prefix
+}
+
+// container is a network namespace on a machine, with one device.
+type container struct {
+	site   *site
+	name   string
+	ns     *space
+	on     *machine
+	kind   mode.HopKind // of its device
+	port   string       // the device's other end, for a pair
+	portNS *space       // the namespace of port
+	addr   netip.Prefix
+	addr6  netip.Prefix // valid if the path uses IPv6 there
+}
+
+// Place returns the place for processes in it.
+func (c *container) Place() path.Place { return in(c) }
+
+// Addr returns its address, of the path's family.
+func (c *container) Addr() netip.Addr {
+	if c.addr6.IsValid() {
+		return c.addr6.Addr()
+	}
+	return c.addr.Addr()
+}
+
+// site is the set of namespaces that one path is built on.
+type site struct {
+	lab  *Lab
+	path *path.Path
+	a, b *machine
+	home network // the servers' network
+	// beside is the recipe's.
+	beside bool
+	boxes  []*container
+	recipe.Ends[*container]
+	// more are namespaces other than machines and containers.
+	more  []spot
+	tuned local.Tuned
+}
+
+// spot is a namespace with its name.
+type spot struct {
+	ns    *space
+	where string
+}
+
+// newSite makes two machines and the wire between them.
+func newSite(l *Lab, p *path.Path) (*site, error) {
+	s := &site{lab: l, path: p, home: tollNet, beside: recipes[p.Spec.Mode].beside, Ends: recipe.NewEnds[*container](p), tuned: local.Tuned{}}
+	for _, m := range []struct {
+		to   **machine
+		name string
+		host int
+	}{{&s.a, "machine A", machineA}, {&s.b, "machine B", machineB}} {
+		ns, err := s.namespace(m.name)
+		if err != nil {
+			return nil, err
+		}
+		*m.to = &machine{name: m.name, ns: ns, addr: outer.nth(m.host)}
+		if p.Spec.To.Six() {
+			(*m.to).addr6 = outer.nth6(m.host)
+		}
+	}
+	return s, s.layWire()
+}
+
+// namespace makes a network namespace with its loopback device up.
+func (s *site) namespace(name string) (*space, error) {
+	ns, err := netns.New()
+	if err != nil {
+		return nil, explainNamespace(err)
+	}
+	s.path.Undo.Push("close "+name, ns.Close)
+	out := &space{NS: ns, before: s.lab.test.before}
+	err = out.Do(func() error {
+		if err := s.lab.setCongestion(); err != nil {
+			return err
+		}
+		if recipe.Dual(s.path.Spec) {
+			if err := settle(); err != nil {
+				return err
+			}
+		}
+		return link.Up("lo")
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return out, nil
+}
+
+// addressed gives a device its address and sets it up.
+func addressed(name string, addr netip.Prefix) error {
+	if err := link.AddAddr(name, addr); err != nil {
+		return err
+	}
+	return link.Up(name)
+}
+
+// box makes a container without a device.
+func (s *site) box(on *machine, name string) (*container, error) {
+	ns, err := s.namespace(name)
+	if err != nil {
+		return nil, err
+	}
+	c := &container{site: s, name: name, ns: ns, on: on}
+	s.boxes = append(s.boxes, c)
+	return c, nil
+}
+
+// plug makes the container's veth pair, whose other end is called port and is on the machine, or in
+// the namespace at.
+func (c *container) plug(port string, at *space) error {
+	c.kind, c.port, c.portNS = mode.HopVeth, port, at
+	tid, err := c.ns.TID()
+	if err != nil {
+		return err
+	}
+	return at.Do(func() error {
+		if err := link.AddVeth(port, inside, tid); err != nil {
+			return err
+		}
+		return link.Up(port)
+	})
+}
+
+// setMTU sets the MTU of the container's pair.
+func (c *container) setMTU(mtu int) error {
+	if err := c.portNS.Do(func() error { return link.SetMTU(c.port, mtu) }); err != nil {
+		return err
+	}
+	return c.ns.Do(func() error { return link.SetMTU(inside, mtu) })
+}
+
+// address gives the container's device an address and the container a default gateway, if gateway
+// is valid.
+func (c *container) address(addr netip.Prefix, gateway netip.Addr) error {
+	c.addr = addr
+	err := c.ns.Do(func() error {
+		if err := discovery(c.site.path.Spec); err != nil {
+			return err
+		}
+		if err := addressed(inside, addr); err != nil || !gateway.IsValid() {
+			return err
+		}
+		return link.AddDefaultRoute(gateway)
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.name, err)
+	}
+	return nil
+}
+
+// leaveBy adds a default route through a device, without a gateway.
+func (c *container) leaveBy(device string) error {
+	return c.ns.Do(func() error {
+		if err := link.AddDeviceRoute(anyPrefix, device); err != nil || !c.addr6.IsValid() {
+			return err
+		}
+		return link.AddDeviceRoute(anyPrefix6, device)
+	})
+}
+
+// bridged makes a container whose veth pair is a port of the network's bridge on a machine.
+func (s *site) bridged(on *machine, n network, at seat) (*container, error) {
+	c, err := s.box(on, at.name)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.plug(at.veth(), on.ns); err != nil {
+		return nil, fmt.Errorf("%s: %w", at.name, err)
+	}
+	if err := on.ns.Do(func() error { return link.SetMaster(c.port, n.bridge) }); err != nil {
+		return nil, fmt.Errorf("%s: %w", at.name, err)
+	}
+	if err := c.address(n.of(at), n.gateway().Addr()); err != nil {
+		return nil, err
+	}
+	if err := c.alsoSix(n.of6(at), n.gateway6().Addr()); err != nil || n == docker0 || n == outer || n.ofPods() {
+		return c, err
+	}
+	return c, c.resolves()
+}
+
+// describe records what a result contains of the path's devices and settings.
+func (s *site) describe() error {
+	spots := []local.Described{{Space: s.a.ns, Where: s.a.name}}
+	if from := s.path.Spec.From; from == mode.FromRemote || from == mode.FromRemoteContainer {
+		spots = append(spots, local.Described{Space: s.b.ns, Where: s.b.name})
+	}
+	for _, c := range s.boxes {
+		if len(s.Servers) > 1 && slices.Contains(s.Servers[1:], c) || len(s.Clients) > 1 && slices.Contains(s.Clients[1:], c) {
+			continue // it is like the first
+		}
+		spots = append(spots, local.Described{Space: c.ns, Where: c.name})
+	}
+	for _, at := range s.more {
+		spots = append(spots, local.Described{Space: at.ns, Where: at.where})
+	}
+	return local.Describe(s.path, s.a.ns, spots)
+}
+
+// on returns the place for processes on the machine itself.
+func on(m *machine) path.Place {
+	return &place{name: m.name, ns: m.ns, machine: m}
+}
+
+// in returns the place for processes in the container.
+func in(c *container) path.Place { return contained(c.on, c.ns, c.name) }
+
+// contained returns the place for processes in a container with the network namespace ns: it has
+// process, mount, host name and IPC namespaces of its own.
+func contained(m *machine, ns *space, name string) *place {
+	return &place{name: name, ns: ns, machine: m,
+		clone: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC}
+}

@@ -1,0 +1,106 @@
+package lab
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// macvlan follows Docker's macvlan driver, and the macvlan form of pipework: `ip link add link eth0
+// … type macvlan mode MODE`, moved to the container (Docker Engine 28.5.2,
+// libnetwork/drivers/macvlan; jpetazzo/pipework at 9ba97f1). Neither sets anything else, on the
+// card or in the rules.
+func (s *site) macvlan() error {
+	kind := strings.TrimPrefix(string(s.path.Spec.Mode), "macvlan-")
+	if kind == "vepa" && s.path.Spec.From == mode.FromContainer {
+		if err := s.reflect(); err != nil {
+			return err
+		}
+	}
+	return s.subInterfaces(mode.HopMacvlan, func(si link.SubInterface) error { return link.AddMacvlan(si, kind) }, false)
+}
+
+// ipvlan follows Docker's ipvlan driver (Docker Engine 28.5.2, libnetwork/drivers/ipvlan). In its
+// routed modes the container has a network of its own and everything leaves by the device; peers
+// have a route.
+func (s *site) ipvlan() error {
+	kind := strings.TrimPrefix(string(s.path.Spec.Mode), "ipvlan-")
+	return s.subInterfaces(mode.HopIPvlan, func(si link.SubInterface) error { return link.AddIPvlan(si, kind) }, kind != "l2")
+}
+
+// subInterfaces builds the path from sub-interfaces of the machines' cards, which add makes. If
+// routed, the containers' networks are behind the machines; otherwise their addresses are of the
+// outer network.
+func (s *site) subInterfaces(kind mode.HopKind, add func(link.SubInterface) error, routed bool) error {
+	networks := map[*machine]network{s.a: outer, s.b: outer}
+	if routed {
+		networks = map[*machine]network{s.a: tollNet, s.b: remoteNet}
+		if err := route(s.b, tollNet, s.a); err != nil {
+			return err
+		}
+		if err := route(s.a, remoteNet, s.b); err != nil {
+			return err
+		}
+	}
+	return s.onLAN(lan{
+		prepare: func(*machine) error { return nil },
+		attach: func(m *machine, at seat) (*container, error) {
+			c, err := s.box(m, at.name)
+			if err != nil {
+				return nil, err
+			}
+			c.kind = kind
+			if err := s.subInterface(c, "sub-"+at.end, add); err != nil {
+				return nil, fmt.Errorf("%s: %w", at.name, err)
+			}
+			if err := c.address(networks[m].of(at), none); err != nil {
+				return c, err
+			}
+			if err := c.alsoSix(networks[m].of6(at), none); err != nil {
+				return c, err
+			}
+			if routed {
+				if err := c.leaveBy(inside); err != nil {
+					return c, err
+				}
+			}
+			return c, c.resolves()
+		},
+		between: func(*machine, []string, []string) []path.Hop {
+			if s.path.Spec.Mode == mode.MacvlanVEPA && s.path.Spec.From == mode.FromContainer {
+				return []path.Hop{s.reflectedHop()}
+			}
+			return nil
+		},
+	})
+}
+
+// subInterface makes the container's device. It is created with another name, because eth0 is the
+// card's.
+func (s *site) subInterface(c *container, born string, add func(link.SubInterface) error) error {
+	tid, err := c.ns.TID()
+	if err != nil {
+		return err
+	}
+	if err := c.on.ns.Do(func() error { return add(link.SubInterface{Name: born, Parent: wireName, TID: tid}) }); err != nil {
+		return err
+	}
+	return c.ns.Do(func() error { return link.Rename(born, inside) })
+}
+
+// reflect makes machine B the switch that vepa needs: a bridge that sends frames back out of the
+// port that they came from (IEEE 802.1Qbg's reflective relay).
+func (s *site) reflect() error {
+	s.path.Facts["switch"] = "machine B is a bridge that reflects frames"
+	if err := s.outerBridge(s.b); err != nil {
+		return err
+	}
+	return s.b.ns.Do(func() error { return link.SetHairpin(wireName) })
+}
+
+// reflectedHop returns the hop of the wire to the switch and back.
+func (s *site) reflectedHop() path.Hop { return local.ReflectedHop(s.a.ns, s.a.name, wireName) }

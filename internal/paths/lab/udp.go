@@ -1,0 +1,65 @@
+package lab
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+)
+
+// dport and sport match a port of the protocol of the daemon's ports.
+
+func (d daemon) dport(number uint16) nft.Match {
+	if d.udp {
+		return nft.UDPDport(number)
+	}
+	return nft.TCPDport(number)
+}
+
+func (d daemon) sport(number uint16) nft.Match {
+	if d.udp {
+		return nft.UDPSport(number)
+	}
+	return nft.TCPSport(number)
+}
+
+// tryProcessIO reports whether a proxy's datagrams can be witnessed.
+func tryProcessIO() error {
+	_, err := local.ProcessIO(os.Getpid())
+	if err == nil {
+		return nil
+	}
+	return &path.UnsupportedError{
+		Missing: "the bytes of a proxy of UDP cannot be read without /proc/PID/io (CONFIG_TASK_IO_ACCOUNTING)",
+		Remedy:  "a kernel that has it",
+		Err:     err,
+	}
+}
+
+// firstPktinfo is the Docker Engine whose docker-proxy first answered UDP from the address that the
+// client had dialled (moby/moby#48571). Earlier ones let the route choose, which for a container on
+// the machine is the bridge's address: the client's socket does not accept that answer.
+const firstPktinfo = 28
+
+var majorVersion = regexp.MustCompile(` (\d+)\.`)
+
+// tryUDPProxy returns an error for an old docker-proxy whose answers would not arrive.
+func (l *Lab) tryUDPProxy() error {
+	file, name := l.findProxy()
+	if file == "" {
+		return nil
+	}
+	if m := majorVersion.FindStringSubmatch(name); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil && n >= firstPktinfo {
+			return nil
+		}
+	}
+	return &path.UnsupportedError{
+		Missing: fmt.Sprintf("%s (%s) answers a container's datagrams from another address than the one that was dialled, as all did before Docker Engine %d", name, file, firstPktinfo),
+		Remedy:  "--proxy own, or --proxy with the docker-proxy of a later Docker Engine",
+	}
+}

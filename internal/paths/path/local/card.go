@@ -1,0 +1,30 @@
+package local
+
+import (
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Cards adds to the path the network cards that carry a device of a namespace, in a place called
+// where. crossed means that the path's packets use the device.
+func Cards(p *path.Path, ns Space, where, device string, crossed bool) error {
+	var (
+		all    []sample.Card
+		across []string
+	)
+	err := ns.Do(func() (err error) {
+		all, across, err = link.Cards(device)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("describe %s: %w", where, err)
+	}
+	if !crossed {
+		across = nil
+	}
+	p.AddCards(where, all, across)
+	return nil
+}

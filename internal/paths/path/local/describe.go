@@ -1,0 +1,35 @@
+package local
+
+import (
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+// Described is a namespace with devices to describe in the result.
+type Described struct {
+	Space
+	Where   string
+	Devices []string // nil: all
+}
+
+// noted are the machine's sysctls that results contain.
+var noted = []string{"net.ipv4.tcp_congestion_control", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.ip_forward", "net.bridge.bridge-nf-call-iptables"}
+
+// Describe adds to the path what a result has of its devices and of its machine's sysctls.
+func Describe(p *path.Path, machine Space, spots []Described) error {
+	for _, at := range spots {
+		links, err := Links(at, at.Where, at.Devices...)
+		if err != nil {
+			return err
+		}
+		p.Links = append(p.Links, links...)
+	}
+	return machine.Do(func() error {
+		for _, key := range noted {
+			if v, err := sysctl.Get(key); err == nil { // the kernel may not have it
+				p.Sysctls[key] = v
+			}
+		}
+		return nil
+	})
+}

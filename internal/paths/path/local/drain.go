@@ -1,0 +1,156 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/conntrack"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+const (
+	// settle limits the wait for connections to reach TIME_WAIT, where they can be swept, after
+	// their process's end.
+	settle     = 200 * time.Millisecond
+	settleStep = 2 * time.Millisecond
+)
+
+const portRange = "net.ipv4.ip_local_port_range"
+
+// Swept is a namespace to sweep.
+type Swept struct {
+	Space
+	Where string
+	// Ours reports whether an end of a connection is the path's; others are not swept. Nil: all are
+	// swept, because the namespace belongs to the path.
+	Ours func(netip.AddrPort) bool
+}
+
+// leavings counts what ended connections left in a namespace.
+type leavings struct {
+	ports, timeWait int
+	table           conntrack.Use
+	over            bool // nothing is left, or the rest cannot be removed
+}
+
+// Drain sweeps what ended connections left in the namespaces of a path: clients, servers and, for a
+// proxy, the machine between them. relayed means that a proxy makes two connections of one.
+//
+// Sweeping, by sock_diag and ctnetlink, replaces waiting and tuning: sysctls would change what is
+// measured.
+func Drain(spots []Swept, relayed bool) (sample.Headroom, error) {
+	began := time.Now()
+	var (
+		fewest, timeWait = -1, 0
+		fullest          conntrack.Use
+		unswept          []string
+	)
+	for _, at := range spots {
+		l, err := at.sweep(func(err error) {
+			// One error of many namespaces and tries is reported once.
+			if text := path.OneLine(err); !slices.Contains(unswept, text) {
+				unswept = append(unswept, text)
+			}
+		})
+		if err != nil {
+			return sample.Headroom{}, fmt.Errorf("drain %s: %w", at.Where, err)
+		}
+		if free := l.ports - l.timeWait; fewest < 0 || free < fewest {
+			fewest = free
+		}
+		timeWait = max(timeWait, l.timeWait)
+		if l.table.Max > 0 && (fullest.Max == 0 || l.table.Max-l.table.Entries < fullest.Max-fullest.Entries) {
+			fullest = l.table
+		}
+	}
+	entries := 1
+	if relayed {
+		entries = 2 // of one table: to the proxy, and from it to the server
+	}
+	r := sample.NewHeadroom(fewest, timeWait, fullest.Entries, fullest.Max, entries)
+	r.Took, r.Error = time.Since(began).Seconds(), strings.Join(unswept, "; ")
+	return r, nil
+}
+
+// sweep sweeps one namespace and reads what is left; refused is called with what the kernel
+// refuses.
+func (s Swept) sweep(refused func(error)) (l leavings, err error) {
+	once := func() error {
+		swept := sock.Sweep(s.ends())
+		if l.table, err = conntrack.Read(); err != nil {
+			return err
+		}
+		if l.table.Entries > 0 {
+			swept = errors.Join(swept, s.untrack())
+			if l.table, err = conntrack.Read(); err != nil {
+				return err
+			}
+		}
+		if l.timeWait, err = sock.Leftover(s.ends()); err != nil {
+			return err
+		}
+		if swept != nil {
+			refused(swept) // and the kernel will refuse it again
+		}
+		l.over = swept != nil || l.timeWait == 0
+		return nil
+	}
+	for deadline := time.Now().Add(settle); ; time.Sleep(settleStep) {
+		if err := s.Do(once); err != nil {
+			return l, err
+		}
+		if l.over || time.Now().After(deadline) {
+			break
+		}
+	}
+	err = s.Do(func() error {
+		l.ports, err = ephemeral()
+		return err
+	})
+	return l, err
+}
+
+// ends returns the sockets to sweep.
+func (s Swept) ends() sock.Ends {
+	if s.Ours == nil {
+		return nil
+	}
+	return func(local, remote netip.AddrPort) bool { return s.Ours(local) || s.Ours(remote) }
+}
+
+// untrack removes entries from the connection table.
+func (s Swept) untrack() error {
+	if s.Ours == nil {
+		return conntrack.Flush()
+	}
+	return conntrack.Remove(s.Ours)
+}
+
+// ephemeral returns the number of ephemeral ports in the calling thread's namespace.
+func ephemeral() (int, error) {
+	text, err := sysctl.Get(portRange)
+	if err != nil {
+		return 0, err
+	}
+	f := strings.Fields(text)
+	if len(f) != 2 {
+		return 0, fmt.Errorf("read sysctl %s: %q is not two numbers", portRange, text)
+	}
+	low, err := strconv.Atoi(f[0])
+	if err != nil {
+		return 0, fmt.Errorf("read sysctl %s: %w", portRange, err)
+	}
+	high, err := strconv.Atoi(f[1])
+	if err != nil {
+		return 0, fmt.Errorf("read sysctl %s: %w", portRange, err)
+	}
+	return high - low + 1, nil
+}

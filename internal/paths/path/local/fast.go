@@ -1,0 +1,72 @@
+package local
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/shortcut"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Fast redirects a path's clients past docker-proxies, as toll fast does. It ends with the path
+// and, because nothing is pinned, with this process.
+type Fast struct {
+	path  *path.Path
+	space Space
+	table *shortcut.Table
+}
+
+// NewFast attaches the programs for clients in the given namespace.
+func NewFast(p *path.Path, space Space) (*Fast, error) {
+	const forever = 365 * 24 * time.Hour // nobody renews the lease
+	f := &Fast{path: p, space: space}
+	err := space.Do(func() (err error) {
+		if f.table, err = shortcut.Load(); err != nil {
+			return err
+		}
+		p.Undo.Push("end shortcuts", f.table.Close)
+		return f.table.Renew(forever)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("lead past docker-proxy: %w", err)
+	}
+	return f, nil
+}
+
+// Lead redirects clients of a published port, and makes its proxy, given as its hop and PID, a
+// guard: it must have no connection.
+func (f *Fast) Lead(proxy path.Hop, pid int, dial, target netip.AddrPort) error {
+	err := f.space.Do(func() error {
+		l, err := shortcut.ListenerOf(pid, dial.Port())
+		if err != nil {
+			return err
+		}
+		return f.table.Add(shortcut.Entry{Dial: dial, Target: target}, l)
+	})
+	if err != nil {
+		return fmt.Errorf("lead past docker-proxy: %w", err)
+	}
+	proxy = Unused(proxy)
+	proxy.Read = func() (c sample.Counters, err error) {
+		left, err := f.table.Left()
+		if err != nil {
+			return c, err
+		}
+		for _, n := range left {
+			c.Hits += n
+		}
+		return c, f.space.Do(func() error {
+			conns, err := sock.Of(pid)
+			for _, x := range conns {
+				c.ForwardBytes += x.Received
+				c.BackwardBytes += x.Sent
+			}
+			return err
+		})
+	}
+	f.path.Guards = append(f.path.Guards, proxy)
+	return nil
+}

@@ -1,0 +1,115 @@
+package local
+
+import (
+	"strconv"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Reader reads counters.
+type Reader = func() (sample.Counters, error)
+
+// LoopbackHop returns the hop of a namespace's loopback device, which counts both directions as
+// one.
+func LoopbackHop(ns Space, where string) path.Hop {
+	return path.Hop{Kind: mode.HopLoopback, Name: "lo", Where: where, Expect: path.CarriesBoth, Read: OneWay(Device(ns, "lo", true))}
+}
+
+// ContainerHop returns the hop of a container's own device; port names the other half of a veth
+// pair, if it is one.
+func ContainerHop(kind mode.HopKind, ns Space, where, device, port string, toServer bool) path.Hop {
+	h := path.Hop{Kind: kind, Name: device, Where: where, Read: Device(ns, device, toServer)}
+	if port != "" {
+		h.Name = port + "⇄" + device
+	}
+	return h
+}
+
+// BridgeHop returns the hop of a bridge's own device, which counts what goes between the machine's
+// stack and the containers.
+func BridgeHop(ns Space, where, bridge string, toServer bool) path.Hop {
+	return path.Hop{Kind: mode.HopBridge, Name: bridge, Where: where, Read: Device(ns, bridge, !toServer),
+		Counts: [2]path.Counter{{Device: bridge, Sent: toServer}, {Device: bridge, Sent: !toServer}}}
+}
+
+// SwitchHop returns the hop of a bridge as a switch: what it sent out of the ports towards the
+// clients and of those towards the servers. A bridge's own counters do not count frames that it
+// only forwards.
+func SwitchHop(where, bridge string, toClients, toServers Reader) path.Hop {
+	return path.Hop{Kind: mode.HopBridge, Name: bridge + " ports", Where: where, Read: SentBy(toServers, toClients)}
+}
+
+// BridgeLegHop returns the hop of a bridge that the load crosses twice, to the proxy and to the
+// server: leg "in" counts what the machine received from the bridge, "out" what it sent to it. Each
+// counts both directions of the load.
+func BridgeLegHop(ns Space, where, bridge, leg string) path.Hop {
+	return path.Hop{Kind: mode.HopBridge, Name: bridge + " " + leg, Where: where, Expect: path.CarriesBoth,
+		Read: OneWay(Device(ns, bridge, leg == "in")), Counts: [2]path.Counter{{Device: bridge, Sent: leg != "in"}}}
+}
+
+// ReflectedHop returns the hop of a card whose switch reflects frames: both what it sent and what
+// it received contain both directions of the load.
+func ReflectedHop(ns Space, where, card string) path.Hop {
+	return path.Hop{Kind: mode.HopWire, Name: card, Where: where, Expect: path.CarriesBoth, Read: OneWay(Device(ns, card, false))}
+}
+
+// ProxyHop returns the hop of a docker-proxy: its sockets or, for UDP, what it read and wrote. It
+// adds the proxy to the path.
+func ProxyHop(p *path.Path, proxy Proxy, name, where string) path.Hop {
+	p.Proxies = append(p.Proxies, path.Proxy{Name: name, PID: proxy.PID})
+	p.Facts["proxy"] = name
+	proxy.Beside = p.Spec.From == mode.FromHost
+	h := path.Hop{Kind: mode.HopProxy, Name: name, Where: where + ", process " + strconv.Itoa(proxy.PID)}
+	if p.Spec.UDP {
+		h.Read = func() (sample.Counters, error) { return ProcessIO(proxy.PID) }
+		return h
+	}
+	h.Expect, h.Read = path.Relays, proxy.Relayed()
+	return h
+}
+
+// Quiet makes the proxy that was added last, given as its hop, a guard: it listens on the dialled
+// port, and must have no connection. Its machine's TCP, which counts ended connections, has
+// others', too, and is not read.
+func Quiet(p *path.Path, space Space, proxy path.Hop) {
+	pid := p.Proxies[len(p.Proxies)-1].PID
+	p.Proxies = p.Proxies[:len(p.Proxies)-1]
+	delete(p.Facts, "proxy")
+	proxy = Unused(proxy)
+	if !p.Spec.UDP {
+		proxy.Read = func() (c sample.Counters, err error) {
+			return c, space.Do(func() error {
+				conns, err := sock.Of(pid)
+				for _, x := range conns {
+					c.ForwardBytes += x.Received
+					c.BackwardBytes += x.Sent
+				}
+				return err
+			})
+		}
+	}
+	p.Guards = append(p.Guards, proxy)
+}
+
+// Sum returns a reader of the sum of several.
+func Sum(all ...Reader) Reader {
+	return func() (sum sample.Counters, err error) {
+		for _, read := range all {
+			c, err := read()
+			if err != nil {
+				return sum, err
+			}
+			sum = sum.Add(c)
+		}
+		return sum, nil
+	}
+}
+
+// Unused turns a hop into a guard.
+func Unused(h path.Hop) path.Hop {
+	h.Expect = path.Untouched
+	return h
+}

@@ -1,0 +1,285 @@
+package local
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xfrm"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xtables"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+// Inspected is a namespace of a path whose settings are read.
+type Inspected struct {
+	Space
+	Where string
+	// Devices names the path's devices. Nil: all, with all rules, routes and addresses, because the
+	// namespace belongs to the path.
+	Devices []string
+	// To lists the addresses that the path's packets go to, on a machine with other traffic: only
+	// routes to them are the path's, and none of its addresses. Empty: all routes of the devices.
+	To []netip.Addr
+	// PID is a process in the control group of the place's processes; 0: they are in the caller's.
+	PID int
+	// Rules returns the packet filter's rules that belong to the path, for a namespace shared with
+	// others. Nil: none.
+	Rules func() ([]path.Setting, error)
+
+	watch *link.Watch // nil: none
+}
+
+// deciding are the sysctls that determine how a namespace's traffic is made and forwarded. Missing
+// ones are skipped.
+var deciding = []string{
+	"net.core.busy_poll", "net.core.busy_read", "net.core.default_qdisc", "net.core.dev_weight", "net.core.netdev_budget",
+	"net.core.netdev_budget_usecs", "net.core.netdev_max_backlog", "net.core.gro_normal_batch", "net.core.high_order_alloc_disable",
+	"net.core.rmem_default", "net.core.rmem_max", "net.core.rps_sock_flow_entries", "net.core.somaxconn", "net.core.wmem_default",
+	"net.core.wmem_max",
+	"net.ipv4.ip_early_demux", "net.ipv4.ip_forward", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_adv_win_scale",
+	"net.ipv4.tcp_autocorking", "net.ipv4.tcp_base_mss", "net.ipv4.tcp_comp_sack_delay_ns", "net.ipv4.tcp_congestion_control",
+	"net.ipv4.tcp_early_demux", "net.ipv4.tcp_ecn", "net.ipv4.tcp_limit_output_bytes", "net.ipv4.tcp_max_syn_backlog",
+	"net.ipv4.tcp_mem", "net.ipv4.tcp_min_rtt_wlen", "net.ipv4.tcp_min_tso_segs", "net.ipv4.tcp_moderate_rcvbuf",
+	"net.ipv4.tcp_mtu_probing", "net.ipv4.tcp_notsent_lowat", "net.ipv4.tcp_pacing_ca_ratio", "net.ipv4.tcp_pacing_ss_ratio",
+	"net.ipv4.tcp_rmem", "net.ipv4.tcp_sack", "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_syncookies",
+	"net.ipv4.tcp_timestamps", "net.ipv4.tcp_tso_rtt_log", "net.ipv4.tcp_tso_win_divisor", "net.ipv4.tcp_tw_reuse",
+	"net.ipv4.tcp_window_scaling", "net.ipv4.tcp_wmem", "net.ipv4.udp_mem", "net.ipv4.udp_rmem_min", "net.ipv4.udp_wmem_min",
+	"net.ipv6.conf.all.disable_ipv6", "net.ipv6.conf.all.forwarding",
+}
+
+// bridging are those of namespaces with a bridge. They come with a module that others may load.
+var bridging = []string{"net.bridge.bridge-nf-call-arptables", "net.bridge.bridge-nf-call-ip6tables", "net.bridge.bridge-nf-call-iptables"}
+
+// Inspect reads the settings of a path's namespaces, in their order. What the kernel changes by
+// itself is left out: counters, neighbours, forwarding entries, IPv6 addresses of devices, carrier,
+// connection tables.
+func Inspect(spots []Inspected) (out []path.Setting, err error) {
+	for _, at := range spots {
+		err := at.Do(func() error {
+			all, err := at.inspect()
+			out = append(out, all...)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("inspect %s: %w", at.Where, err)
+		}
+	}
+	more, err := ofMachine(spots)
+	return append(out, more...), err
+}
+
+// ofMachine reads the BPF programs that run for a path's packets and sockets but belong to none of
+// its namespaces.
+func ofMachine(spots []Inspected) (out []path.Setting, err error) {
+	groups := map[int]bool{}
+	for i, at := range spots {
+		if i == 0 {
+			all, err := bpf.Links()
+			if out, err = programs(out, at.Where, "BPF links of the machine", all, err); err != nil {
+				return nil, err
+			}
+		}
+		if groups[at.PID] {
+			continue
+		}
+		groups[at.PID] = true
+		all, err := bpf.OfCgroup(at.PID)
+		if out, err = programs(out, at.Where, "BPF programs of its control group", all, err); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// programs adds a list of BPF programs, which only root may read.
+func programs(all []path.Setting, where, what, value string, err error) ([]path.Setting, error) {
+	if errors.Is(err, bpf.ErrUnreadable) {
+		value, err = bpf.ErrUnreadable.Error(), nil
+	}
+	return append(all, path.Setting{Where: where, What: what, Value: value}), err
+}
+
+// watch makes Inspect report what is changed from now on, even if it is changed back before it is
+// read. The watches end with the path.
+func watch(p *path.Path, spots []Inspected) error {
+	for i := range spots {
+		at := &spots[i]
+		if at.idle() {
+			continue
+		}
+		err := at.Do(func() (err error) { at.watch, err = link.NewWatch(); return err })
+		if err != nil {
+			return fmt.Errorf("inspect %s: %w", at.Where, err)
+		}
+		p.Undo.Push("end the watch of "+at.Where, at.watch.Close)
+	}
+	return nil
+}
+
+// idle reports whether nothing of the namespace is the path's.
+func (at Inspected) idle() bool { return at.Devices != nil && len(at.Devices) == 0 }
+
+// Guard sets the path's Inspect. It returns an error if something is there already that may take
+// packets past the path's hops.
+func Guard(p *path.Path, spots []Inspected) error {
+	spots = slices.Clone(spots)
+	if err := watch(p, spots); err != nil {
+		return err
+	}
+	p.Inspect = func() ([]path.Setting, error) { return Inspect(spots) }
+	all, err := p.Inspect()
+	if err != nil {
+		return err
+	}
+	return path.Undiverted(all)
+}
+
+func (at Inspected) inspect() ([]path.Setting, error) {
+	if at.idle() {
+		return nil, nil
+	}
+	devices, err := link.Inspect(at.Devices...)
+	if err != nil {
+		return nil, err
+	}
+	var out []path.Setting
+	for _, d := range devices {
+		out = append(out, path.Setting{Where: at.Where, Of: d.Name, Value: d.Kind})
+		for _, s := range d.Settings {
+			if len(at.To) > 0 && (s.What == link.Addresses || s.What == link.Addresses6) {
+				continue
+			}
+			out = append(out, path.Setting{Where: at.Where, Of: d.Name, What: s.What, Value: s.Value, Diverts: s.Diverts})
+		}
+	}
+	for _, read := range []func([]link.Inspected) ([]path.Setting, error){at.sysctls, at.routes, at.filters, at.ipsec, at.changes} {
+		more, err := read(devices)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	inside, err := bpf.OfNamespace()
+	if out, err = programs(out, at.Where, "BPF programs of the network namespace", inside, err); err != nil || at.Rules == nil {
+		return out, err
+	}
+	rules, err := at.Rules()
+	return append(out, rules...), err
+}
+
+func (at Inspected) sysctls(devices []link.Inspected) (out []path.Setting, err error) {
+	keys := deciding
+	if slices.ContainsFunc(devices, func(d link.Inspected) bool { return d.Kind == "bridge" }) {
+		keys = slices.Concat(deciding, bridging)
+	}
+	for _, key := range keys {
+		v, err := sysctl.Get(key)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+		case err != nil:
+			return nil, err
+		default:
+			out = append(out, path.Setting{Where: at.Where, What: "sysctl " + key, Value: cmp.Or(v, "empty")})
+		}
+	}
+	return out, nil
+}
+
+// routes returns the routes by the path's devices, and policies if the namespace is the path's.
+func (at Inspected) routes(devices []link.Inspected) (out []path.Setting, err error) {
+	all, err := link.Routes()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range all {
+		if at.leadsOn(r) {
+			out = append(out, path.Setting{Where: at.Where, Of: "route " + r.Text, Value: "there"})
+		}
+	}
+	if at.Devices != nil {
+		return out, nil
+	}
+	policies, err := link.Policies()
+	return append(out, path.Setting{Where: at.Where, What: "routing policy", Value: policies}), err
+}
+
+// leadsOn reports whether a route is the path's.
+func (at Inspected) leadsOn(r link.Routed) bool {
+	return (at.Devices == nil || slices.Contains(at.Devices, r.Device)) && (len(at.To) == 0 || slices.ContainsFunc(at.To, r.To.Contains))
+}
+
+// filters returns the rules of a namespace that is the path's, and in others what gets the frames
+// of the path's devices first.
+func (at Inspected) filters(devices []link.Inspected) (out []path.Setting, err error) {
+	all, err := nft.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range all {
+		hooks := slices.ContainsFunc(devices, func(d link.Inspected) bool { return l.Hooks(d.Name) })
+		if hooks || at.Devices == nil {
+			out = append(out, path.Setting{Where: at.Where, Of: l.Name, Value: l.Text, Diverts: hooks})
+		}
+	}
+	if at.Devices != nil {
+		return out, nil
+	}
+	tables, err := xtables.List()
+	for _, t := range tables {
+		out = append(out, path.Setting{Where: at.Where, Of: "table " + t.Name, Value: t.Text})
+	}
+	return out, err
+}
+
+// changes returns the numbers of changes since the watch began.
+func (at Inspected) changes(devices []link.Inspected) (out []path.Setting, err error) {
+	if at.watch == nil {
+		return nil, nil
+	}
+	c, err := at.watch.Read(at.leadsOn)
+	if err != nil {
+		return nil, err
+	}
+	add := func(of, what string, n int) {
+		out = append(out, path.Setting{Where: at.Where, Of: of, What: "number of changes to " + what, Value: strconv.Itoa(n)})
+	}
+	for _, d := range devices {
+		add(d.Name, "traffic control", c.Traffic[d.Name])
+		add(d.Name, "the link", c.Links[d.Name])
+	}
+	add("", "routes", c.Routes)
+	if at.Devices == nil { // elsewhere others' changes may be many
+		add("", "routing policies", c.Policies)
+		out = append(out, path.Setting{Where: at.Where, What: "changes that were lost", Value: strconv.FormatBool(c.Lost)})
+		filters, err := nft.Generation()
+		if err != nil {
+			return nil, err
+		}
+		add("", "packet filters", int(filters))
+	}
+	return out, nil
+}
+
+// ipsec returns the policies and states of IPsec in a namespace that is the path's. Elsewhere,
+// others' come and go.
+func (at Inspected) ipsec([]link.Inspected) (out []path.Setting, err error) {
+	if at.Devices != nil {
+		return nil, nil
+	}
+	policies, states, err := xfrm.List()
+	for _, p := range policies {
+		out = append(out, path.Setting{Where: at.Where, Of: "xfrm policy " + p, Value: "there"})
+	}
+	for _, s := range states {
+		out = append(out, path.Setting{Where: at.Where, Of: "xfrm state " + s, Value: "there"})
+	}
+	return out, err
+}

@@ -1,0 +1,118 @@
+// Package local has what backends share whose places are network namespaces of this machine:
+// starting this program in one, reading devices and what a docker-proxy relayed, and sweeping up
+// what connections left.
+package local
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// Space is a network namespace.
+type Space interface {
+	// Do runs f in it.
+	Do(f func() error) error
+	// Start starts cmd in it, as a process that dies with it.
+	Start(cmd *exec.Cmd) error
+}
+
+// Self is this program's file, even after it was replaced.
+const Self = "/proc/self/exe"
+
+// StartSelf starts this program with other arguments in the namespace.
+func StartSelf(ns Space, name string, c path.Command) (*path.Process, error) {
+	cmd, said := Again(c)
+	return Start(ns, name, cmd, said)
+}
+
+// Again returns the command of this program with other arguments, for Start, and what keeps its
+// last words.
+func Again(c path.Command) (*exec.Cmd, *Tail) {
+	cmd := exec.Command(Self, c.Args...)
+	cmd.Args[0] = os.Args[0]
+	cmd.Env = append(os.Environ(), c.Env...)
+	said := &Tail{}
+	cmd.Stderr = said
+	if c.Apart {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
+	}
+	return cmd, said
+}
+
+// Start starts cmd in the namespace, in a place called name, with its input and output on pipes.
+// said keeps the end of its standard error.
+func Start(ns Space, name string, cmd *exec.Cmd, said *Tail) (*path.Process, error) {
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start in %s: %w", name, err)
+	}
+	// StdoutPipe would be closed by Wait under its reader.
+	out, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start in %s: %w", name, err)
+	}
+	cmd.Stdout = w
+	err = ns.Start(cmd)
+	w.Close()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start in %s: %w", name, err), in.Close(), out.Close())
+	}
+	return &path.Process{
+		PID: cmd.Process.Pid, In: in, Out: out,
+		Wait: func() error { return said.Explain(cmd.Wait()) },
+		Kill: func() error { return Kill(cmd) },
+	}, nil
+}
+
+// Kill kills a process. It returns nil if the process has ended.
+func Kill(cmd *exec.Cmd) error {
+	if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
+}
+
+// Tail keeps the last TailBytes bytes that were written to it.
+type Tail struct{ b bytes.Buffer }
+
+var _ io.Writer = (*Tail)(nil)
+
+// TailBytes is the number of bytes that a Tail keeps.
+const TailBytes = 2 << 10
+
+func (t *Tail) Write(p []byte) (int, error) {
+	t.b.Write(p)
+	if over := t.b.Len() - TailBytes; over > 0 {
+		t.b.Next(over)
+	}
+	return len(p), nil
+}
+
+// String returns the kept text on one line.
+func (t *Tail) String() string { return printable.Words(t.b.String()) }
+
+// Err returns the kept text as an error, or nil if there is none.
+func (t *Tail) Err() error {
+	if s := t.String(); s != "" {
+		return errors.New(s)
+	}
+	return nil
+}
+
+// Explain appends the kept text, if any, to an error.
+func (t *Tail) Explain(err error) error {
+	if s := t.String(); err != nil && s != "" {
+		return fmt.Errorf("%w: %s", err, s)
+	}
+	return err
+}

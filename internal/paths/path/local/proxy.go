@@ -1,0 +1,110 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"regexp"
+	"time"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Proxy is a docker-proxy for TCP.
+type Proxy struct {
+	Space   // of the machine that it runs on
+	PID     int
+	Listens uint16         // the published port
+	Target  netip.AddrPort // the container's
+	// Beside means that the client is on the proxy's machine, too: it dials once for each accepted
+	// connection.
+	Beside bool
+}
+
+// Relayed returns a reader of the proxy's own sockets: bytes from clients to the server and back,
+// and what was sent again either way. They are read by sock_diag, because docker-proxy splices and
+// /proc/PID/io does not count spliced bytes. Sockets end with their connections, so the last
+// reading of each is kept; of those that ended unread, at least the number is known.
+func (p Proxy) Relayed() func() (sample.Counters, error) {
+	type leg struct {
+		toServer bool
+		conn     sock.Conn
+	}
+	seen := map[uint32]leg{}
+	return func() (sample.Counters, error) {
+		var conns []sock.Conn
+		err := p.Do(func() (err error) { conns, err = sock.Of(p.PID); return err })
+		if err != nil {
+			return sample.Counters{}, err
+		}
+		for _, c := range conns {
+			seen[c.Inode] = leg{c.RemotePort == p.Target.Port() && c.LocalPort != p.Listens, c}
+		}
+		var up, down sample.Counters // the client's leg, the server's leg
+		var resent uint64
+		for _, l := range seen {
+			resent += l.conn.Resent
+			if l.toServer {
+				down.ForwardBytes += l.conn.Sent
+				down.BackwardBytes += l.conn.Received
+			} else {
+				up.ForwardBytes += l.conn.Received
+				up.BackwardBytes += l.conn.Sent
+			}
+		}
+		passed, err := p.passed()
+		return sample.Counters{ForwardBytes: min(up.ForwardBytes, down.ForwardBytes),
+			BackwardBytes: min(up.BackwardBytes, down.BackwardBytes), Hits: passed, ResentBytes: resent}, err
+	}
+}
+
+// passed returns the number of connections that were accepted and then dialled on the proxy's
+// machine, by the counters of its TCP; connections that NAT forwards never reach these. A client on
+// the machine itself dials once for each accepted connection; a dial that fails is not counted,
+// because nothing was accepted.
+func (p Proxy) passed() (uint64, error) {
+	var dialled, accepted uint64
+	err := p.Do(func() (err error) {
+		dialled, accepted, err = sock.Opens()
+		return err
+	})
+	if p.Beside {
+		dialled -= min(dialled, accepted)
+	}
+	return min(dialled, accepted), err
+}
+
+// ProcessIO returns what a process wrote by write(2), as forward, and read by read(2), from
+// /proc/PID/io: UDP sockets do not count bytes. docker-proxy (udp_proxy_linux.go, 20.10 to 29.8)
+// uses these calls on the server's side only, and recvmsg(2) and sendmsg(2), which are not counted
+// there, for clients. So every byte that reached the server through it is counted once, even if it
+// was lost later.
+func ProcessIO(pid int) (c sample.Counters, err error) {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return c, fmt.Errorf("read what process %d moved: %w", pid, err)
+	}
+	io, err := p.IO()
+	if err != nil {
+		return c, fmt.Errorf("read what process %d moved: %w", pid, err)
+	}
+	return sample.Counters{ForwardBytes: io.WChar, BackwardBytes: io.RChar}, nil
+}
+
+var versionWord = regexp.MustCompile(`version (\S+)`)
+
+// ProxyVersion returns a docker-proxy's version, " 28.5.2", or "" before 23.0, which could not
+// tell.
+func ProxyVersion(file string) string {
+	const limit, most = time.Second, 64 << 10 // bytes
+	out, _ := exchange.Output(context.Background(), exec.Command(file, "--version"), exchange.Limits{Time: limit, Output: most})
+	if m := versionWord.FindSubmatch(out); m != nil {
+		return " " + string(m[1])
+	}
+	return ""
+}

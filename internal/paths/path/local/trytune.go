@@ -1,0 +1,140 @@
+package local
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// TryTune tries whether the kernel and the user's rights allow tunes of a kind. It is called once
+// for each kind in a namespace for trials, in which it leaves devices. Tunes that every kernel has
+// are not tried.
+func TryTune(k mode.Key) error {
+	switch k {
+	case mode.RPS:
+		return tryRPS()
+	case mode.XPS:
+		return tryXPS()
+	case mode.Queues:
+		_, err := MostQueues()
+		return err
+	case mode.Threaded:
+		return tryThreaded()
+	case mode.BigTCP, mode.BigTCPContainer, mode.BigTCPLoopback:
+		return tryBigTCP()
+	case mode.MTU, mode.Rmem, mode.Wmem, mode.RmemMax, mode.WmemMax, mode.GRO, mode.TSO, mode.Nodelay, mode.Congestion:
+	}
+	return nil
+}
+
+// TryCongestion sets a congestion control in a namespace for trials, and restores the previous one.
+func TryCongestion(name string) error {
+	before, err := sysctl.Get(TCPCongestion)
+	if err != nil {
+		return err
+	}
+	if err := SetCongestion(name); err != nil {
+		return err
+	}
+	return sysctl.Set(TCPCongestion, before)
+}
+
+// MostQueues returns the most queues that a veth pair can have in each direction.
+func MostQueues() (most int, err error) {
+	const name = "try-queues"
+	if err := tryPair(name); err != nil {
+		return 0, err
+	}
+	q, err := link.QueuesOf(name)
+	if err == nil {
+		most = min(q.MostSend, q.MostReceive)
+		err = link.SetQueues(name, most)
+	}
+	if err != nil {
+		return 0, &path.UnsupportedError{Missing: "the number of a veth pair's queues cannot be set (Linux 5.13)", Remedy: "use a kernel that can", Err: err}
+	}
+	return most, nil
+}
+
+// tryRPS steers the packets of a device, which only real root may.
+func tryRPS() error {
+	return trySteering(link.RPS, "lo", "receive packet steering", "CONFIG_RPS")
+}
+
+// tryXPS does the same for sent packets.
+func tryXPS() error {
+	if err := tryPair("try-xps"); err != nil {
+		return err
+	}
+	q, err := link.QueuesOf("try-xps")
+	if err == nil && q.MostSend < 2 { // the kernel then has no such file
+		return &path.UnsupportedError{Missing: "transmit packet steering has no effect: a veth pair has one queue on a machine with one CPU",
+			Remedy: "a machine with more CPUs"}
+	}
+	return trySteering(link.XPS, "try-xps", "transmit packet steering", "CONFIG_XPS")
+}
+
+func trySteering(s link.Steering, name, what, option string) error {
+	err := s.Steer(name, true)
+	if err == nil {
+		return s.Steer(name, false)
+	}
+	missing := what + " cannot be set (" + option + ")"
+	remedy := "use a kernel that has it"
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		missing, remedy = what+" can only be set by root, not in a user namespace", "run toll as root"
+	}
+	return &path.UnsupportedError{Missing: missing, Remedy: remedy, Err: err}
+}
+
+func tryThreaded() error {
+	const name = "try-napi"
+	if err := tryPair(name); err != nil {
+		return err
+	}
+	for _, f := range []func() error{
+		func() error { return link.SetOffload(name, link.GRO, true) },
+		func() error { return link.Up(name) },
+		func() error { return link.Up(name + "-p") },
+		func() error { return link.SetThreaded(name, true) },
+	} {
+		if err := f(); err != nil {
+			return &path.UnsupportedError{Missing: "a veth pair's NAPI cannot run in threads (Linux 5.13)", Remedy: "use a kernel that can", Err: err}
+		}
+	}
+	return nil
+}
+
+func tryBigTCP() error {
+	const name = "try-bigtcp"
+	if err := tryPair(name); err != nil {
+		return err
+	}
+	err := link.SetMaxSize(name, mode.MaxBigTCP)
+	if err == nil {
+		return nil
+	}
+	return &path.UnsupportedError{Missing: "the kernel has no BIG TCP over IPv4 (gso_ipv4_max_size, Linux 6.3)", Remedy: "use a kernel that has it", Err: err}
+}
+
+// tryPair makes a veth pair to try something on.
+func tryPair(name string) error {
+	return MissingDevice(link.AddVeth(name, name+"-p", unix.Gettid()), "veth", "CONFIG_VETH")
+}
+
+// MissingDevice explains why a device could not be made; nil if it could.
+func MissingDevice(err error, module, option string) error {
+	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENODEV) {
+		return err // could not tell
+	}
+	return &path.UnsupportedError{
+		Missing: "the kernel has no " + module + " devices (" + option + ")",
+		Remedy:  "sudo modprobe " + module + ", or use a kernel that has them",
+		Err:     err,
+	}
+}

@@ -1,0 +1,295 @@
+package local
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sockmem"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// Sysctls that tunes set.
+const (
+	tcpRmem       = "net.ipv4.tcp_rmem"
+	tcpWmem       = "net.ipv4.tcp_wmem"
+	TCPCongestion = "net.ipv4.tcp_congestion_control"
+)
+
+// tunable lists the hops whose devices a tune sets: those of the mode, not the wire.
+var tunable = map[mode.Key][]mode.HopKind{
+	mode.MTU: {mode.HopLoopback, mode.HopVeth, mode.HopBridge, mode.HopMacvlan, mode.HopIPvlan,
+		mode.HopOVS, mode.HopVXLAN, mode.HopNetkit, mode.HopIPVS},
+	mode.GRO:             {mode.HopVeth},
+	mode.TSO:             {mode.HopLoopback, mode.HopVeth, mode.HopNetkit}, // sub-interfaces have their card's
+	mode.RPS:             {mode.HopLoopback, mode.HopVeth},
+	mode.Queues:          {mode.HopVeth},
+	mode.Threaded:        {mode.HopVeth},
+	mode.XPS:             {mode.HopVeth},
+	mode.BigTCP:          {mode.HopVeth, mode.HopBridge, mode.HopNetkit},
+	mode.BigTCPContainer: {mode.HopVeth, mode.HopNetkit},
+	mode.BigTCPLoopback:  {mode.HopLoopback},
+}
+
+// whyUntunable says what a path lacks that a tune would set.
+var whyUntunable = map[mode.Key]string{
+	mode.MTU: "the path has no device except the wire",
+	mode.GRO: "the path has no container veth pair",
+	mode.TSO: "the path has no device of its own that segments",
+	mode.RPS: "the path has neither a veth pair of its own nor a loopback device",
+
+	mode.Queues:          "the path has no container veth pair",
+	mode.Threaded:        "the path has no container veth pair",
+	mode.XPS:             "the path has no container veth pair",
+	mode.BigTCP:          "the path has neither a bridge nor a container's pair",
+	mode.BigTCPContainer: "the path has no container's pair",
+	mode.BigTCPLoopback:  "the path does not cross a loopback device",
+}
+
+// Sets returns the kinds of the route's hops whose devices a tune sets, or none.
+func Sets(k mode.Key, r mode.Route) (out []mode.HopKind) {
+	for _, h := range r.Hops {
+		if slices.Contains(tunable[k], h) {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// RefuseTune returns an error for a setting of the spec that the route has no device for, or that
+// cannot have an effect there.
+func RefuseTune(s path.Spec, t mode.Tune, r mode.Route) error {
+	if _, ofDevices := tunable[t.Key]; !ofDevices {
+		return nil
+	}
+	if len(Sets(t.Key, r)) == 0 {
+		remedy := "a mode with a veth pair, such as bridge"
+		switch t.Key {
+		case mode.MTU:
+			remedy = "--wire mtu=" + t.Value
+		case mode.BigTCPLoopback:
+			remedy = "a mode whose path crosses lo, such as host"
+		}
+		return &path.UnsupportedError{Missing: fmt.Sprintf("%s=%s has no effect: %s", t.Key, t.Value, whyUntunable[t.Key]), Remedy: remedy}
+	}
+	if (t.Key == mode.GRO || t.Key == mode.TSO) && t.On() && slices.Contains(r.Hops, mode.HopOVS) && !link.HasOVS() {
+		return &path.UnsupportedError{
+			Missing: string(t.Key) + "=on: Open vSwitch's userspace datapath cannot pass on packets that are larger than the MTU",
+			Remedy:  "sudo modprobe openvswitch, for the kernel's datapath",
+		}
+	}
+	if m, _ := mode.Find(s.Mode); t.Key == mode.BigTCP && tunnelled(m) {
+		return &path.UnsupportedError{
+			Missing: fmt.Sprintf("bigtcp=%s: the kernel lets a bridge have no larger packets than its VXLAN port", t.Value),
+			Remedy:  "a mode without a tunnel, such as bridge",
+		}
+	}
+	if gro, ok := s.Tune.Get(mode.GRO); t.Key == mode.Threaded && t.On() && (!ok || !gro.On()) {
+		return &path.UnsupportedError{Missing: "threaded=on has no effect: a veth pair has no NAPI without gro=on", Remedy: "gro=on+threaded=on"}
+	}
+	if t.Key == mode.MTU && s.To.Six() && t.Number() < minMTU6 {
+		return &path.UnsupportedError{
+			Missing: fmt.Sprintf("mtu=%s: IPv6 needs at least %d", t.Value, minMTU6),
+			Remedy:  fmt.Sprintf("mtu=%d", minMTU6),
+		}
+	}
+	return nil
+}
+
+const minMTU6 = 1280 // the kernel disables IPv6 on a device with less
+
+// RefuseQueues returns an error for more queues than a veth pair can have.
+func RefuseQueues(t mode.Tune, most int) error {
+	if t.Key != mode.Queues || t.Number() <= most {
+		return nil
+	}
+	return &path.UnsupportedError{
+		Missing: fmt.Sprintf("queues=%s: a veth pair has at most %d here", t.Value, most),
+		Remedy:  fmt.Sprintf("queues=%d", most),
+	}
+}
+
+// RefuseSubInterfaceMTU returns an error for an MTU larger than that of the card of a path's
+// macvlan or ipvlan devices; remedy tells how to raise the card's.
+func RefuseSubInterfaceMTU(t mode.Tune, r mode.Route, card int, remedy string) error {
+	if t.Key != mode.MTU || t.Number() <= card || !slices.Contains(r.Hops, mode.HopMacvlan) && !slices.Contains(r.Hops, mode.HopIPvlan) {
+		return nil
+	}
+	return &path.UnsupportedError{Missing: fmt.Sprintf("mtu=%s: a sub-interface cannot have more than its card's %d", t.Value, card), Remedy: remedy}
+}
+
+// tunnelled reports whether the mode's bridges have a VXLAN port, also on routes that do not cross
+// it: an overlay's, and the routing mesh's.
+func tunnelled(m mode.Mode) bool {
+	return slices.ContainsFunc(m.Routes, func(r mode.Route) bool {
+		return slices.Contains(r.Hops, mode.HopVXLAN) || slices.Contains(r.Hops, mode.HopIPVS)
+	})
+}
+
+// TunedDevice is a network device of a hop.
+type TunedDevice struct {
+	Space Space
+	Name  string
+	// Inside means that the device is a container's own.
+	Inside bool
+	// SetMTU sets the device's MTU if another program manages it; nil otherwise.
+	SetMTU func(mtu int) error
+}
+
+// hopID identifies a hop of a path.
+type hopID struct {
+	kind        mode.HopKind
+	name, where string
+}
+
+func idOf(h path.Hop) hopID { return hopID{h.Kind, h.Name, h.Where} }
+
+// Tuned maps a path's hops to their devices, for tunes.
+type Tuned map[hopID][]TunedDevice
+
+// MadeOf records a hop's devices and returns the hop.
+func (d Tuned) MadeOf(h path.Hop, devices ...TunedDevice) path.Hop {
+	d[idOf(h)] = devices
+	return h
+}
+
+// Tune applies the variant's settings to the path: to its devices, and to the namespaces of its
+// ends, which have TCP's.
+func (d Tuned) Tune(p *path.Path, spaces []Space) error {
+	if limits := limitsOf(p.Spec.Tune); len(limits) > 0 {
+		p.Hold = func() (func() error, error) { return sockmem.Default.Set(limits) }
+	}
+	for _, t := range p.Spec.Tune.List() {
+		if err := d.Set(p, t, spaces); err != nil {
+			return fmt.Errorf("tune %s=%s: %w", t.Key, t.Value, err)
+		}
+	}
+	return nil
+}
+
+// limitsOf returns the machine's limits of socket buffers that a variant sets, by their keys.
+func limitsOf(t mode.Tunes) map[string]int {
+	out := map[string]int{}
+	for key, name := range map[mode.Key]string{mode.RmemMax: sockmem.Receive, mode.WmemMax: sockmem.Send} {
+		if x, ok := t.Get(key); ok {
+			out[name] = x.Number()
+		}
+	}
+	return out
+}
+
+// Set applies one setting to the path.
+func (d Tuned) Set(p *path.Path, t mode.Tune, spaces []Space) error {
+	switch t.Key {
+	case mode.Rmem:
+		return everywhere(spaces, func() error { return setMemory(tcpRmem, t.Number()) })
+	case mode.Wmem:
+		return everywhere(spaces, func() error { return setMemory(tcpWmem, t.Number()) })
+	case mode.Congestion:
+		return everywhere(spaces, func() error { return SetCongestion(t.Value) })
+	}
+	set, ofDevices := setters[t.Key]
+	if !ofDevices { // it is an option of the load
+		return nil
+	}
+	return d.each(p, t.Key, func(d TunedDevice) error { return set(d, t) })
+}
+
+// each calls f once for each device that a tune sets.
+func (d Tuned) each(p *path.Path, k mode.Key, f func(TunedDevice) error) error {
+	type id struct {
+		in   Space
+		name string
+	}
+	done := map[id]bool{}
+	for _, h := range p.Hops {
+		if !slices.Contains(tunable[k], h.Kind) {
+			continue
+		}
+		for _, x := range d[idOf(h)] {
+			if done[id{x.Space, x.Name}] {
+				continue
+			}
+			done[id{x.Space, x.Name}] = true
+			if err := x.Space.Do(func() error { return f(x) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// setters apply a tune to one device.
+var setters = map[mode.Key]func(TunedDevice, mode.Tune) error{
+	mode.MTU: func(d TunedDevice, t mode.Tune) error {
+		if d.SetMTU != nil {
+			return d.SetMTU(t.Number())
+		}
+		return link.SetMTU(d.Name, t.Number())
+	},
+	mode.GRO:             func(d TunedDevice, t mode.Tune) error { return link.SetOffload(d.Name, link.GRO, t.On()) },
+	mode.TSO:             func(d TunedDevice, t mode.Tune) error { return link.SetOffload(d.Name, link.TSO, t.On()) },
+	mode.RPS:             func(d TunedDevice, t mode.Tune) error { return link.RPS.Steer(d.Name, t.On()) },
+	mode.XPS:             func(d TunedDevice, t mode.Tune) error { return link.XPS.Steer(d.Name, t.On()) },
+	mode.Queues:          func(d TunedDevice, t mode.Tune) error { return link.SetQueues(d.Name, t.Number()) },
+	mode.Threaded:        func(d TunedDevice, t mode.Tune) error { return link.SetThreaded(d.Name, t.On()) },
+	mode.BigTCP:          maxSizeOf(false),
+	mode.BigTCPContainer: maxSizeOf(true),
+	mode.BigTCPLoopback:  func(d TunedDevice, t mode.Tune) error { return link.SetMaxSize(d.Name, t.Number()) },
+}
+
+// maxSizeOf returns a setter for devices inside containers, or for the others.
+func maxSizeOf(inside bool) func(TunedDevice, mode.Tune) error {
+	return func(d TunedDevice, t mode.Tune) error {
+		if d.Inside != inside {
+			return nil
+		}
+		return link.SetMaxSize(d.Name, t.Number())
+	}
+}
+
+// everywhere calls f in every space.
+func everywhere(spaces []Space, f func() error) error {
+	for _, at := range spaces {
+		if err := at.Do(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setMemory sets the most bytes that a TCP socket of the calling thread's namespace may queue.
+func setMemory(key string, most int) error {
+	now, err := sysctl.Get(key)
+	if err != nil {
+		return err
+	}
+	v := strings.Fields(now)
+	if len(v) != 3 {
+		return fmt.Errorf("read sysctl %s: %q is not three numbers", key, now)
+	}
+	for i := range v {
+		if n, err := strconv.Atoi(v[i]); err == nil && n > most {
+			v[i] = strconv.Itoa(most)
+		}
+	}
+	v[2] = strconv.Itoa(most)
+	return sysctl.Set(key, strings.Join(v, " "))
+}
+
+// SetCongestion sets the congestion control of the calling thread's namespace.
+func SetCongestion(name string) error {
+	if err := sysctl.Set(TCPCongestion, name); err != nil {
+		allowed, _ := sysctl.Get("net.ipv4.tcp_allowed_congestion_control")
+		return &path.UnsupportedError{
+			Missing: "congestion control " + name + " cannot be chosen in a network namespace",
+			Remedy:  "one of those that can: " + allowed + ", or add it to net.ipv4.tcp_allowed_congestion_control",
+			Err:     err,
+		}
+	}
+	return nil
+}

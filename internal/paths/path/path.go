@@ -1,0 +1,268 @@
+// Package path defines a live network mode: two places where processes can be started, an address
+// to dial, and the hops in between, with counters. Backends implement Builder; the conformance
+// suite in pathtest checks that all behave the same.
+//
+// The witness (Witness, WitnessForeign) proves from the hops' counters that a load crossed the
+// path. Some counters cannot prove it alone. A bridge and Open vSwitch's kernel datapath count
+// their ports, so whatever moves frames from port to port (tc, tcx, XDP, netdev chains, flow
+// tables) stays invisible. Rules see a connection's first packet only, and a program that learns
+// connections may take the rest. Devices count what they receive and send, but a program on them
+// may take what they counted past the next hop. So Undiverted refuses a path with programs or
+// filters on its devices. Proxies, IPVS, ESP and Open vSwitch in user space count their own work. A
+// counting rule in a bridge chain would be proof, too, but would cost time in the measured path.
+package path
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Spec names the path to build.
+type Spec struct {
+	Mode mode.Name
+	From mode.Placement
+	To   mode.Target
+	Tune mode.Tunes
+	// Servers and Clients are the numbers of containers; 0 is one. Client i uses server i mod
+	// Servers.
+	Servers, Clients int
+	// UDP means that the load goes over UDP: rules and proxies are for one protocol.
+	UDP bool
+	// Second asks for a second port of the (one) server, as some programs open. It has the same
+	// number at both ends.
+	Second bool
+	// Server and Client name the cluster's nodes that the ends are on; empty: the backend chooses.
+	Server, Client string
+}
+
+// Count returns the number of servers and clients, at least 1 each.
+func (s Spec) Count() (servers, clients int) { return max(1, s.Servers), max(1, s.Clients) }
+
+// TalkTo returns the indexes of the clients that use the given server, or nil if all do.
+func (s Spec) TalkTo(server int) []int {
+	n, m := s.Count()
+	if n == 1 {
+		return nil
+	}
+	out := []int{}
+	for i := server; i < m; i += n {
+		out = append(out, i)
+	}
+	return out
+}
+
+// Alone returns the client list of a hop that only this client crosses, or nil if the path has one
+// client.
+func (s Spec) Alone(client int) []int {
+	if _, m := s.Count(); m == 1 {
+		return nil
+	}
+	return []int{client}
+}
+
+func (s Spec) String() string {
+	out := fmt.Sprintf("%s from %s to %s", s.Tune.Name(string(s.Mode)), s.From, s.To)
+	if n, m := s.Count(); n > 1 || m > 1 {
+		out = fmt.Sprintf("%s (servers: %d, clients: %d)", out, n, m)
+	}
+	if s.UDP {
+		out += " by UDP"
+	}
+	if s.Client != "" {
+		out += " (" + s.Client + " to " + s.Server + ")"
+	}
+	return out
+}
+
+// Builder builds paths.
+type Builder interface {
+	// Name returns the backend's name, as `--on` takes it.
+	Name() string
+	// Check reports whether the path can be built here, and leaves nothing behind. It returns nil,
+	// an *UnsupportedError, which wraps ErrUnsupported, or another error if it could not tell.
+	Check(ctx context.Context, s Spec) error
+	// Build builds the path. The caller closes it. If Build fails, it has undone what it did.
+	Build(ctx context.Context, s Spec) (*Path, error)
+}
+
+// ErrUnsupported means that this machine cannot have the path.
+var ErrUnsupported = errors.New("not supported here")
+
+// UnsupportedError names what is missing and the remedy.
+type UnsupportedError struct {
+	Missing string // kernel option, privilege or program
+	Remedy  string
+	Err     error // the cause; may be nil
+}
+
+func (e *UnsupportedError) Error() string {
+	if e.Err == nil {
+		return e.Missing
+	}
+	return fmt.Sprintf("%s (%v)", e.Missing, e.Err)
+}
+
+// Is makes errors.Is(err, ErrUnsupported) true.
+func (e *UnsupportedError) Is(target error) bool { return target == ErrUnsupported }
+func (e *UnsupportedError) Unwrap() error        { return e.Err }
+
+// Hint returns the remedy.
+func (e *UnsupportedError) Hint() string { return e.Remedy }
+
+// LeftError reports that a node of a cluster has left, and will not come back in this run.
+type LeftError struct {
+	Node string
+	Err  error // how that was noticed
+}
+
+func (e *LeftError) Error() string { return e.Err.Error() }
+func (e *LeftError) Unwrap() error { return e.Err }
+
+// CutError reports that the channel to a machine broke. The machine and the path there may be
+// unchanged; what was measured before is not in doubt.
+type CutError struct{ Err error } // which channel, and why
+
+func (e *CutError) Error() string { return e.Err.Error() }
+func (e *CutError) Unwrap() error { return e.Err }
+
+// Command is a process to start in a place: toll itself with other arguments.
+type Command struct {
+	Args []string // after the program's name
+	Env  []string // added to the environment
+	// Apart gives the process PID and mount namespaces of its own. It is the first process there:
+	// whatever it starts dies with it.
+	Apart bool
+}
+
+// Process is a started process.
+type Process struct {
+	PID int // as the machine numbers it (0: not known)
+	In  io.WriteCloser
+	Out io.ReadCloser
+	// Wait waits for the end and returns how the process ended, with the last lines of its standard
+	// error if it failed. It is called once.
+	Wait func() error
+	// Kill kills the process. It returns nil if the process has ended.
+	Kill func() error
+}
+
+// Place is where a process can be started.
+type Place interface {
+	// Name returns where it is in words, "container on machine A".
+	Name() string
+	// Start starts c there. The process dies with the place and with the calling process, at the
+	// latest.
+	Start(c Command) (*Process, error)
+}
+
+// Server is the end that listens.
+type Server struct {
+	Place
+	Listen  netip.AddrPort // in the namespace of its place
+	Machine Machine        // nil: this machine
+}
+
+// Client is the end that dials.
+type Client struct {
+	Place
+	Dial    netip.AddrPort // in the namespace of its place
+	Server  int            // index into Path.Servers
+	Machine Machine        // nil: this machine
+}
+
+// Path is a live mode.
+type Path struct {
+	Spec    Spec
+	Servers []Server
+	Clients []Client
+
+	// Hops are what the load's bytes cross, from client to server. With several clients, the hops
+	// of each client are in order.
+	Hops []Hop
+	// Second is the second port, if Spec asks for one.
+	Second uint16
+	// Guards are what the bytes must not touch: a rule or device that a wrong path would use.
+	Guards []Hop
+
+	// Arrived returns the number of accepted TCP connections and received datagrams where the
+	// (first) server is. Nil: the backend cannot tell.
+	Arrived func() (uint64, error)
+
+	Proxies []Proxy // user-space ones on the path
+	// Machines are the other machines that the path is on, each once, including those that only
+	// relay. Nil: the path is on this machine alone. Channel connects to them.
+	Machines []Machine
+	Channel  Channel
+
+	// Cards are network cards of the path's machines, and Crosses those that all of its packets
+	// cross.
+	Cards   []sample.Card
+	Crosses []sample.CardName
+
+	Links   []sample.Link
+	Sysctls map[string]string
+	Facts   map[string]string
+
+	// Drain removes what ended connections leave behind, sockets in TIME_WAIT and entries of
+	// connection tables, and returns the headroom for new ones. What cannot be removed is in the
+	// headroom, not an error. It is called while no load runs. Nil: the backend cannot.
+	Drain func() (sample.Headroom, error)
+
+	// Inspect reads the path's settings. Unless somebody changes them they stay the same while the
+	// path lives, whatever it carries. It is called while no load runs, and takes milliseconds.
+	// Nil: the backend cannot.
+	Inspect func() ([]Setting, error)
+
+	// Hold sets what is the whole machine's, for the time that a visit takes; release takes it back.
+	// Nil: there is nothing such.
+	Hold func() (release func() error, err error)
+
+	Undo undo.Stack // run by Close
+}
+
+// Proxy is the process that relays the load.
+type Proxy struct {
+	Name    string // program and, if known, version
+	PID     int
+	Machine Machine // nil: this machine
+}
+
+// Close removes the path. It does all of its steps even if some fail, and joins their errors. A
+// second Close does nothing.
+func (p *Path) Close() error { return p.Undo.Undo() }
+
+// Of returns the hops that a client's bytes cross, in order.
+func (p *Path) Of(client int) []Hop {
+	var out []Hop
+	for _, h := range p.Hops {
+		if h.Carry(client) {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// Route returns the catalogue's route of a client's bytes.
+func (p *Path) Route(client int) mode.Route {
+	r := mode.Route{From: p.Spec.From, To: p.Spec.To}
+	for _, h := range p.Of(client) {
+		r.Hops = append(r.Hops, h.Kind)
+	}
+	return r
+}
+
+// Kinds returns the kinds of the first client's hops in order.
+func (p *Path) Kinds() []string {
+	var out []string
+	for _, k := range p.Route(0).Hops {
+		out = append(out, string(k))
+	}
+	return out
+}

@@ -1,0 +1,284 @@
+package pathtest
+
+import (
+	"bufio"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+// Arg is the argument that makes a test binary one end of an exchange.
+const Arg = "pathtest-end"
+
+// exchanged is the number of bytes that the first client moves each way; each further one moves a
+// third of that more.
+var exchanged = 1 << 20
+
+// ExchangeLess divides the bytes of all exchanges of this process by times, for emulated machines.
+func ExchangeLess(times int) { exchanged /= times }
+
+// exchangeMax bounds an exchange that hangs.
+const exchangeMax = time.Minute
+
+// Main runs an end of an exchange if this process was started as one. Call it first in TestMain.
+func Main() {
+	if len(os.Args) < 5 || os.Args[1] != Arg {
+		return
+	}
+	if err := end(os.Args[2], os.Args[3], os.Args[4]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// end sends n random bytes and checks that the other end received the same: the server returns each
+// byte and then a checksum to its n clients.
+func end(role, addr, number string) error {
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return err
+	}
+	switch role {
+	case "server":
+		return serve(addr, n)
+	case udpServer:
+		return serveUDP(addr)
+	case udpClient:
+		return askUDP(addr, n)
+	}
+	c, err := net.DialTimeout("tcp", addr, exchangeMax)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	data := make([]byte, n)
+	if _, err := rand.Read(data); err != nil {
+		return err
+	}
+	sent := make(chan error, 1)
+	go func() {
+		_, err := c.Write(data)
+		sent <- errors.Join(err, c.(*net.TCPConn).CloseWrite())
+	}()
+	back := make([]byte, n+sha256.Size)
+	if _, err := io.ReadFull(c, back); err != nil {
+		return fmt.Errorf("read back: %w", err)
+	}
+	if err := <-sent; err != nil {
+		return fmt.Errorf("send: %w", err)
+	}
+	want := sha256.Sum256(data)
+	if got := sha256.Sum256(back[:n]); got != want || [sha256.Size]byte(back[n:]) != want {
+		return errors.New("the bytes changed on the way")
+	}
+	return linger(c)
+}
+
+// linger reports that the exchange is done, replies on demand with what TCP sent again, and keeps
+// the connections until the input ends.
+func linger(connections ...net.Conn) error {
+	fmt.Println("done")
+	in := bufio.NewReader(os.Stdin)
+	if _, err := in.ReadString('\n'); err != nil {
+		return nil // no further demand
+	}
+	resent := uint64(0)
+	for _, c := range connections {
+		raw, err := c.(*net.TCPConn).SyscallConn()
+		if err != nil {
+			return err
+		}
+		var info *unix.TCPInfo
+		if ctlErr := raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); ctlErr != nil || err != nil {
+			return errors.Join(ctlErr, err)
+		}
+		resent += info.Bytes_retrans
+	}
+	fmt.Println(resent)
+	_, _ = io.Copy(io.Discard, in)
+	return nil
+}
+
+func serve(addr string, clients int) error {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	answered := make(chan error, clients)
+	var connections []net.Conn
+	for range clients {
+		c, err := ln.Accept()
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		connections = append(connections, c)
+		go func() { answered <- answer(c) }()
+	}
+	for range clients {
+		if err := <-answered; err != nil {
+			return err
+		}
+	}
+	return linger(connections...)
+}
+
+func answer(c net.Conn) error {
+	h := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(c, h), c); err != nil {
+		return err
+	}
+	_, err := c.Write(h.Sum(nil))
+	return err
+}
+
+// Traffic is an exchange whose connections are still open, so that counters which end with them can
+// be read. Stop ends it.
+type Traffic struct {
+	Moved []path.Moved // by client
+	Stop  func()
+}
+
+// Exchange moves checksummed bytes both ways over p, between each client and its server; each
+// client moves a different number.
+func Exchange(t *testing.T, p *path.Path) Traffic {
+	t.Helper()
+	return exchange(t, p, func(i int) netip.AddrPort { return p.Clients[i].Dial })
+}
+
+// ExchangeAt is Exchange with another address to dial.
+func ExchangeAt(t *testing.T, p *path.Path, dial netip.AddrPort) Traffic {
+	t.Helper()
+	return exchange(t, p, func(int) netip.AddrPort { return dial })
+}
+
+func exchange(t *testing.T, p *path.Path, dial func(client int) netip.AddrPort) Traffic {
+	t.Helper()
+	load := make([]int, len(p.Servers))
+	for _, c := range p.Clients {
+		load[c.Server]++
+	}
+	if p.Spec.UDP {
+		return exchangeUDP(t, p, dial(0))
+	}
+	var tr Traffic
+	var ends []*running
+	for i, s := range p.Servers {
+		e := startEnd(t, s.Place, "server", s.Listen, load[i])
+		e.await(t, "ready")
+		ends = append(ends, e)
+	}
+	for i, c := range p.Clients {
+		n := exchanged + i*exchanged/3
+		ends = append(ends, startEnd(t, c.Place, "client", dial(i), n))
+		tr.Moved = append(tr.Moved, path.Moved{Forward: int64(n), Backward: int64(n) + sha256.Size, Connections: 1})
+	}
+	for _, e := range ends {
+		e.await(t, "done")
+	}
+	for i, s := range p.Servers {
+		ends[i].isProcess(t, s.Machine)
+	}
+	for i, c := range p.Clients {
+		ends[len(p.Servers)+i].isProcess(t, c.Machine)
+	}
+	tr.addResent(t, p, ends)
+	tr.Stop = func() {
+		for _, e := range slices.Backward(ends) { // clients first
+			e.stop(t)
+		}
+	}
+	return tr
+}
+
+// addResent adds what all ends sent again, the servers first. A server's may have been for any of
+// its clients.
+func (tr *Traffic) addResent(t *testing.T, p *path.Path, ends []*running) {
+	t.Helper()
+	for i, e := range ends {
+		n := e.resent(t)
+		for client := range tr.Moved {
+			if i == len(p.Servers)+client || i == p.Clients[client].Server {
+				tr.Moved[client].Resent += n
+			}
+		}
+	}
+}
+
+type running struct {
+	proc  *path.Process
+	lines *bufio.Reader
+	role  string
+}
+
+func startEnd(t *testing.T, place path.Place, role string, addr netip.AddrPort, n int) *running {
+	t.Helper()
+	proc, err := place.Start(path.Command{Args: []string{Arg, role, addr.String(), strconv.Itoa(n)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &running{proc, bufio.NewReader(proc.Out), role}
+}
+
+// isProcess checks that the PID of an end on this machine belongs to that end.
+func (r *running) isProcess(t *testing.T, on path.Machine) {
+	t.Helper()
+	if on != nil || r.proc.PID == 0 {
+		return
+	}
+	line, err := os.ReadFile("/proc/" + strconv.Itoa(r.proc.PID) + "/cmdline")
+	if err != nil || !slices.Contains(strings.Split(string(line), "\x00"), Arg) {
+		t.Errorf("%s: process %d is %q: %v", r.role, r.proc.PID, line, err)
+	}
+}
+
+// stop closes the end's input and waits for a good exit.
+func (r *running) stop(t *testing.T) {
+	t.Helper()
+	if err := errors.Join(r.proc.In.Close(), r.proc.Wait(), r.proc.Out.Close()); err != nil {
+		t.Errorf("%s: %v", r.role, err)
+	}
+}
+
+func (r *running) resent(t *testing.T) int64 {
+	t.Helper()
+	if _, err := io.WriteString(r.proc.In, "resent?\n"); err != nil {
+		t.Fatal(err)
+	}
+	line, err := r.lines.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+	if err != nil {
+		t.Fatalf("%s said %q of what it sent again", r.role, line)
+	}
+	return n
+}
+
+func (r *running) await(t *testing.T, word string) {
+	t.Helper()
+	timer := time.AfterFunc(exchangeMax, func() { _ = r.proc.Kill() })
+	defer timer.Stop()
+	line, err := r.lines.ReadString('\n')
+	if strings.TrimSpace(line) != word {
+		_ = r.proc.Kill()
+		t.Fatalf("%s said %q (%v), wanted %q: %v", r.role, line, err, word, r.proc.Wait())
+	}
+}

@@ -1,0 +1,391 @@
+// Package pathtest is the conformance suite, which tests what every backend promises for every
+// mode. A backend's test has a TestMain that calls Main and a test that calls Run.
+package pathtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Options adapt the suite to a backend.
+type Options struct {
+	// Only is the mode to test; "" is all.
+	Only mode.Name
+	// Modes are the modes to choose from; nil is what the function Modes returns.
+	Modes []mode.Mode
+	// Models adds the modes of a cluster that the lab builds.
+	Models bool
+	// Truth checks a built path against the kernel. May be nil.
+	Truth func(t *testing.T, p *path.Path)
+	// Around moves traffic from the client's place to the server without using the path; false if
+	// the mode has no other route within the same machines. May be nil.
+	Around func(t *testing.T, p *path.Path) (Traffic, bool)
+	// Lacks checks independently that the machine lacks what a refusal names. Then the refusal is
+	// right, and the route is skipped even where all routes are required. May be nil.
+	Lacks func(err *path.UnsupportedError) bool
+	// Short limits slow tests: no test with several servers and clients, a second path of the same
+	// kind only on a mode's last route over TCP, and of routes measured on request only the first.
+	// Otherwise the last such route represents those of a mode that is brief or has no rules of its
+	// own.
+	Short bool
+	// Brief lists modes built like others: their last route represents the mode over UDP and with
+	// several servers and clients.
+	Brief []mode.Name
+	// Leave reports whether another mode's test covers everything of the route. May be nil.
+	Leave func(m mode.Name, r mode.Route) bool
+	// Common reports whether all paths of the backend cross the hop, because there is one machine:
+	// another path's traffic is counted there, too. May be nil.
+	Common func(h path.Hop) bool
+
+	second bool // build a second path of the same kind, whose traffic the first must not count
+}
+
+// Run checks b's promises on every route of the modes to test.
+func Run(t *testing.T, b path.Builder, o Options) {
+	if o.Modes == nil {
+		o.Modes = Modes(t)
+		if o.Models && !Emulated() {
+			o.Modes = mode.OfLab()
+		}
+	}
+	for _, m := range o.Modes {
+		if o.Only != "" && m.Name != o.Only {
+			continue
+		}
+		requested, usual := false, lastUsual(m)
+		for i, r := range m.Routes {
+			last, brief := i == len(m.Routes)-1, slices.Contains(o.Brief, m.Name)
+			if r.OnRequest() && (o.Short && requested || !o.Short && !last && (brief || !m.PerPort)) {
+				continue
+			}
+			requested = requested || r.OnRequest()
+			if o.Leave != nil && o.Leave(m.Name, r) {
+				continue
+			}
+			spec, o := path.Spec{Mode: m.Name, From: r.From, To: r.To}, o
+			o.second = i == usual || !o.Short && (!r.OnRequest() || last && m.PerPort)
+			t.Run(fmt.Sprintf("%s/%s/%s", m.Name, r.From, r.To), func(t *testing.T) { route(t, b, spec, o) })
+			if i != usual && (Emulated() || brief) || r.OnRequest() && (!last || brief || !m.PerPort) {
+				continue // the longest route represents the mode with UDP and with a crowd, and its family; make test-kernels tests all
+			}
+			if m.PerPort {
+				udp := spec
+				udp.UDP = true
+				t.Run(fmt.Sprintf("%s/%s/%s/udp", m.Name, r.From, r.To), func(t *testing.T) { route(t, b, udp, o) })
+			}
+			if o.Short {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%s/%s/crowd", m.Name, r.From, r.To), func(t *testing.T) { crowd(t, b, spec, o) })
+		}
+	}
+}
+
+// lastUsual returns the index of the mode's last route that is not on request, or of its last one.
+func lastUsual(m mode.Mode) int {
+	for i, r := range slices.Backward(m.Routes) {
+		if !r.OnRequest() {
+			return i
+		}
+	}
+	return len(m.Routes) - 1
+}
+
+// Longest returns the mode's last route that is not measured on request only.
+func Longest(m mode.Mode) mode.Route { return m.Routes[lastUsual(m)] }
+
+// modesEnv selects the modes to test: "rare" for those that some kernels lack parts of (see
+// test/vm/run), "" for all.
+const (
+	modesEnv = "BRIDGETOLL_MODES"
+	rare     = "rare"
+)
+
+// Emulated reports whether the tests run in a VM, where every instruction is slow.
+func Emulated() bool { return os.Getenv(modesEnv) == rare }
+
+// Modes returns the modes to test.
+func Modes(t testing.TB) []mode.Mode {
+	t.Helper()
+	switch which := os.Getenv(modesEnv); which {
+	case "":
+		return mode.OfDocker()
+	case rare:
+		return slices.DeleteFunc(mode.OfDocker(), func(m mode.Mode) bool { return !m.Rare })
+	default:
+		t.Fatalf("%s=%s: it is %s or nothing", modesEnv, which, rare)
+		return nil
+	}
+}
+
+// check skips the route if it is rightly refused.
+func check(t *testing.T, b path.Builder, spec path.Spec, o Options) {
+	t.Helper()
+	err := b.Check(context.Background(), spec)
+	switch {
+	case err == nil:
+		return
+	case !errors.Is(err, path.ErrUnsupported):
+		t.Fatalf("Check: %v", err)
+	}
+	var u *path.UnsupportedError
+	if m, _ := mode.Find(spec.Mode); m.TCPOnly && spec.UDP && errors.As(err, &u) {
+		t.Skipf("rightly refused: %v", err)
+	}
+	if o.Lacks != nil && errors.As(err, &u) && o.Lacks(u) {
+		t.Skipf("rightly refused: %v", err)
+	}
+	SkipOrFail(t, "%s: %v", spec, err)
+}
+
+// crowd checks what b promises for several servers and clients: each client reaches its server, and
+// its bytes are distinguished from the others'.
+func crowd(t *testing.T, b path.Builder, spec path.Spec, o Options) {
+	before := Observe(t)
+	check(t, b, spec, o)
+	spec.Servers, spec.Clients = 2, 3
+	if err := b.Check(context.Background(), spec); err != nil {
+		m, _ := mode.Find(spec.Mode)
+		var u *path.UnsupportedError
+		if m.WholeCard && errors.As(err, &u) {
+			t.Skipf("rightly refused: %v", err)
+		}
+		t.Fatalf("Check: %v", err)
+	}
+	p, err := b.Build(context.Background(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range p.Clients {
+		if got := p.Route(i); !known(p.Spec, got) || c.Server != i%len(p.Servers) {
+			t.Errorf("client %d: server %d, hops %s, which the catalogue does not say", i, c.Server, got)
+		}
+	}
+	if len(p.Clients) != spec.Clients || len(p.Servers) != spec.Servers {
+		t.Errorf("%d servers, %d clients", len(p.Servers), len(p.Clients))
+	}
+	own := slices.ContainsFunc(p.Hops, func(h path.Hop) bool { return h.Clients != nil })
+	var v visit
+	unchanged(t, p, func() { v = move(t, p, func() Traffic { return Exchange(t, p) }) })
+	if w := v.witness(v.moved); !w.OK {
+		t.Errorf("witness: %+v\n%s", w, strings.Join(v.readings, "\n"))
+	}
+	swapped := slices.Clone(v.moved)
+	swapped[1], swapped[2] = swapped[2], swapped[1] // they use different servers
+	if w := v.witness(swapped); w.OK && own {
+		t.Errorf("witnessed with two clients swapped:\n%s", strings.Join(v.readings, "\n"))
+	}
+	if err := p.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	NothingLeft(t, before)
+}
+
+func route(t *testing.T, b path.Builder, spec path.Spec, o Options) {
+	ctx := context.Background()
+	before := Observe(t)
+	check(t, b, spec, o)
+	p, err := b.Build(ctx, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := false
+	defer func() {
+		if !closed {
+			_ = p.Close()
+		}
+	}()
+
+	if got := p.Route(0); !known(p.Spec, got) {
+		t.Errorf("hops %s, which the catalogue does not say", got)
+	}
+	if o.Truth != nil {
+		o.Truth(t, p)
+	}
+	unchanged(t, p, func() {
+		RightWay(t, p)
+		if o.second && (!o.Short || !spec.UDP) {
+			elsewhere(t, b, p, o)
+		}
+		if o.Around != nil {
+			around(t, p, o)
+		}
+	})
+
+	closed = true
+	if err := p.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	if err := p.Close(); err != nil {
+		t.Errorf("second Close: %v", err)
+	}
+	NothingLeft(t, before)
+}
+
+// known reports whether the catalogue has the route.
+func known(s path.Spec, got mode.Route) bool {
+	m, _ := mode.Find(s.Mode)
+	return m.Fits(s.From, s.To, got.Hops)
+}
+
+// SkipOrFail skips the test, or fails it under CI=true, where the machine should have what is
+// missing.
+func SkipOrFail(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
+// RightWay moves checksummed bytes both ways over the path, which must be witnessed.
+func RightWay(t *testing.T, p *path.Path) {
+	t.Helper()
+	for range 2 { // counters need not start at zero
+		Carries(t, p)
+	}
+}
+
+// Carries makes a single visit of RightWay.
+func Carries(t *testing.T, p *path.Path) {
+	t.Helper()
+	w, readings := witnessed(t, p, func() Traffic { return Exchange(t, p) })
+	if !w.OK {
+		t.Errorf("the right path was not witnessed: %s\n%v", w.Evidence, readings)
+	}
+}
+
+// unchanged checks that the path's settings stay the same while f runs traffic and other paths come
+// and go.
+func unchanged(t *testing.T, p *path.Path, f func()) {
+	t.Helper()
+	read := func() []path.Setting {
+		all, err := p.Inspect()
+		if err != nil {
+			t.Fatalf("Inspect: %v", err)
+		}
+		return all
+	}
+	before := read()
+	f()
+	d := slices.DeleteFunc(path.Differences(before, read()), func(d sample.Difference) bool {
+		return d.What == "BPF links of the machine" // other tests attach programs meanwhile
+	})
+	if len(d) > 0 || len(before) == 0 {
+		t.Errorf("%d settings, of which a path that nobody touched changed %+v", len(before), d)
+	}
+}
+
+// elsewhere moves the same bytes over another path of the same kind: this path's hops must
+// contradict.
+func elsewhere(t *testing.T, b path.Builder, p *path.Path, o Options) {
+	t.Helper()
+	var own []path.Hop
+	for _, h := range p.Hops {
+		if o.Common == nil || !o.Common(h) {
+			own = append(own, h)
+		}
+	}
+	if len(own) == 0 {
+		return
+	}
+	other, err := b.Build(context.Background(), p.Spec)
+	if err != nil {
+		t.Fatalf("build a second path: %v", err)
+	}
+	defer func() {
+		if err := other.Close(); err != nil {
+			t.Errorf("close the second path: %v", err)
+		}
+	}()
+	w, readings := witnessed(t, p, func() Traffic { return Exchange(t, other) })
+	if w.OK {
+		t.Errorf("traffic on another path was witnessed:\n%v", readings)
+	}
+	for _, h := range own {
+		if !strings.Contains(w.Evidence, h.Name) {
+			t.Errorf("the evidence does not name the unused hop %s: %s", h.Name, w.Evidence)
+		}
+	}
+}
+
+// around sends traffic between the same two ends, but not over the path.
+func around(t *testing.T, p *path.Path, o Options) {
+	t.Helper()
+	possible := false
+	w, readings := witnessed(t, p, func() (tr Traffic) {
+		tr, possible = o.Around(t, p)
+		return tr
+	})
+	if possible && w.OK {
+		t.Errorf("traffic around the path was witnessed:\n%v", readings)
+	}
+}
+
+// visit is what hops and guards counted while bytes were moved.
+type visit struct {
+	hops          []path.Hop
+	before, after []sample.Counters
+	moved         []path.Moved // by client
+	readings      []string
+}
+
+// move reads the counters before and after some traffic, which it ends.
+func move(t *testing.T, p *path.Path, traffic func() Traffic) visit {
+	t.Helper()
+	v := visit{hops: append(slices.Clone(p.Hops), p.Guards...)}
+	var err error
+	if v.before, err = path.ReadAll(v.hops); err != nil {
+		t.Fatal(err)
+	}
+	m := traffic()
+	if m.Stop != nil {
+		defer m.Stop()
+	}
+	if v.after, err = path.ReadAll(v.hops); err != nil {
+		t.Fatal(err)
+	}
+	v.moved = m.Moved
+	for i, h := range v.hops {
+		v.readings = append(v.readings, fmt.Sprintf("%s %s (%s): %+v", h.Kind, h.Name, h.Where, v.after[i].Sub(v.before[i])))
+	}
+	return v
+}
+
+// witness judges the counters, given what the clients moved.
+func (v visit) witness(moved []path.Moved) sample.Witness {
+	return path.Witness(v.hops, v.before, v.after, moved...)
+}
+
+func witnessed(t *testing.T, p *path.Path, traffic func() Traffic) (sample.Witness, []string) {
+	t.Helper()
+	v := move(t, p, traffic)
+	return v.witness(v.moved), v.readings
+}
+
+// NothingLeft compares this process and the machine with an earlier state, until they are the same
+// or a timeout: the kernel ends threads and namespaces in its own time.
+func NothingLeft(t *testing.T, before State) {
+	t.Helper()
+	var diff string
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		after := Observe(t)
+		after.fill(before)
+		if diff = cmp.Diff(before, after); diff == "" {
+			return
+		}
+	}
+	t.Errorf("something is left (-before +after):\n%s", diff)
+}

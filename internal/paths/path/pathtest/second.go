@@ -1,0 +1,93 @@
+package pathtest
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// SecondPort checks what b promises for a second port: both ports are reached over the path, alone
+// and together, each alone proves it, and no rule and no relay counts what is on another path of
+// the same kind.
+func SecondPort(t *testing.T, b path.Builder, spec path.Spec, o Options) {
+	spec.Second = true
+	check(t, b, spec, o)
+	p := built(t, b, spec)
+	if p.Second == 0 {
+		t.Fatal("there is no second port")
+	}
+	first := func() Traffic { return Exchange(t, p) }
+	second := func() Traffic { return Exchange(t, SecondOf(p)) }
+	for _, c := range []struct {
+		name string
+		move []func() Traffic
+	}{{"the first", []func() Traffic{first}}, {"the second", []func() Traffic{second}}, {"both", []func() Traffic{first, second}}} {
+		if w := Seen(t, p, c.move...); !w.OK {
+			t.Errorf("%s: %s", c.name, w.Evidence)
+		}
+	}
+	own := slices.DeleteFunc(slices.Clone(p.Hops), func(h path.Hop) bool { return !counts(h) || o.Common != nil && o.Common(h) })
+	if len(own) == 0 {
+		return
+	}
+	other := built(t, b, spec)
+	w := Seen(t, p, func() Traffic { return Exchange(t, SecondOf(other)) })
+	for _, h := range own {
+		if !strings.Contains(w.Evidence, h.Name+" ("+h.Where+"): saw no connection") {
+			t.Errorf("traffic on another path's second port: %+v; hop %s", w, h.Name)
+		}
+	}
+}
+
+// built builds a path for the duration of the test.
+func built(t *testing.T, b path.Builder, spec path.Spec) *path.Path {
+	t.Helper()
+	p, err := b.Build(context.Background(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return p
+}
+
+// SecondOf returns a copy of the path that uses its second port.
+func SecondOf(p *path.Path) *path.Path {
+	s, c := p.Servers[0], p.Clients[0]
+	s.Listen = netip.AddrPortFrom(s.Listen.Addr(), p.Second)
+	c.Dial = netip.AddrPortFrom(c.Dial.Addr(), p.Second)
+	return &path.Path{Spec: p.Spec, Servers: []path.Server{s}, Clients: []path.Client{c}}
+}
+
+// Seen returns how the path's hops and guards judge traffic that they do not expect.
+func Seen(t *testing.T, p *path.Path, move ...func() Traffic) sample.Witness {
+	t.Helper()
+	hops := slices.Concat(p.Hops, p.Guards)
+	before, err := path.ReadAll(hops)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range move {
+		m().Stop()
+	}
+	after, err := path.ReadAll(hops)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path.WitnessForeign(hops, before, after, 1)
+}
+
+// counts reports whether a hop counts connections and nothing else: devices also count neighbour
+// discovery, and masquerading multicast.
+func counts(h path.Hop) bool {
+	return h.Expect == path.Relays || h.Expect == path.Matches && h.Kind != mode.HopSNAT
+}

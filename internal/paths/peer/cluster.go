@@ -1,0 +1,396 @@
+package peer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Cluster is the backend of a mesh: machines that ssh reaches, each of which dials the others.
+// Hosts and Version must be set; Close ends it.
+type Cluster struct {
+	// Hosts are the machines. A Host that is Here is this machine, without ssh.
+	Hosts []Host
+	// Names are the names of Hosts in the report; "" or nil: the host itself.
+	Names []string
+	// Network is the network in which they dial each other; invalid: any.
+	Network netip.Prefix
+	// Binary, Version, Sudo and SSH are those of a Peer.
+	Binary  string
+	Version string
+	Sudo    bool
+	SSH     []string
+
+	kept cluster.Once[*fleet]
+}
+
+var _ path.Distant = (*Cluster)(nil)
+
+// Name returns "peer".
+func (c *Cluster) Name() string { return Name }
+
+// Distant returns true: the machines have clocks of their own.
+func (c *Cluster) Distant() bool { return true }
+
+// fleet is what a Cluster has started.
+type fleet struct {
+	cluster *Cluster
+	hub     *agent.Hub
+	members []*member
+	end     undo.Stack
+
+	mu   sync.Mutex // guards the fields that follow
+	ways map[[2]*member]way
+}
+
+// member is a machine.
+type member struct {
+	name    string
+	host    Host
+	seen    have
+	agent   *agent.Agent
+	devices []agent.Interface
+	addrs   []netip.Addr // its addresses for others, the likeliest first
+	err     error        // why it does not take part
+}
+
+// way is the route of a client to a server, and back.
+type way struct {
+	dial        netip.Addr
+	there, back link.Route
+}
+
+// Cluster starts an agent on each machine and returns the machines' facts. without has the reason
+// for machines without an agent, by name.
+func (c *Cluster) Cluster(ctx context.Context) (all []sample.Node, without map[string]error, err error) {
+	f, err := c.start(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	without = map[string]error{}
+	for _, m := range f.members {
+		about := sample.Node{Name: m.name}
+		if m.err != nil {
+			without[m.name] = m.err
+		} else {
+			hello := m.agent.Hello()
+			about.Address, about.Kernel, about.CPUs, about.Boot = m.addrs[0].String(), hello.Kernel, hello.CPUs, hello.Boot
+			if i := slices.IndexFunc(m.devices, func(d agent.Interface) bool { return has(d, m.addrs[0]) }); i >= 0 {
+				about.MTU = m.devices[i].MTU
+				about.Cards, _, _ = m.agent.Cards(ctx, m.devices[i].Name) // missing facts do not fail a mesh
+				for j := range about.Cards {
+					about.Cards[j].Where = "peer " + m.name
+				}
+			}
+		}
+		all = append(all, about)
+	}
+	return all, without, nil
+}
+
+// Check returns an error unless two of the machines reach each other.
+func (c *Cluster) Check(ctx context.Context, spec path.Spec) error {
+	if spec.Mode != mode.Native {
+		return &path.UnsupportedError{Missing: "between machines that ssh reaches a mesh is measured in mode native", Remedy: "--mode native; a swarm has other modes: --on swarm"}
+	}
+	built, err := c.Build(ctx, spec)
+	var u *path.UnsupportedError
+	if errors.As(err, &u) {
+		return u // the caller adds the path
+	}
+	if err != nil {
+		return err
+	}
+	return built.Close()
+}
+
+// Build builds the path between the two machines that the spec names.
+func (c *Cluster) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
+	var between func(*leg) error
+	if spec.Mode == mode.Native {
+		between = (*leg).native
+	}
+	return recipe.Build(ctx, spec, between, func(p *path.Path) (*leg, error) {
+		f, err := c.start(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p.Channel = f.hub
+		l := &leg{path: p}
+		if l.server, err = f.find(spec.Server); err != nil {
+			return nil, err
+		}
+		if l.client, err = f.find(spec.Client); err != nil {
+			return nil, err
+		}
+		l.way, err = f.way(ctx, l.client, l.server)
+		return l, err
+	})
+}
+
+// start connects to the machines once; the result is remembered until Close.
+func (c *Cluster) start(ctx context.Context) (*fleet, error) {
+	return c.kept.Start(ctx, c.begin)
+}
+
+func (c *Cluster) begin(ctx context.Context) (_ *fleet, err error) {
+	f := &fleet{cluster: c, ways: map[[2]*member]way{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.end.Undo())
+		}
+	}()
+	key, err := agent.NewKey()
+	if err != nil {
+		return nil, err
+	}
+	here, err := netns.Here()
+	if err != nil {
+		return nil, err
+	}
+	f.end.Push("leave this machine", here.Close)
+	f.hub = agent.NewHub(key, c.Version)
+	f.name()
+	f.join(ctx, here, key.Bundle())
+	f.end.Push("release the agents", f.hub.Close)
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	return f, f.address()
+}
+
+// name calls each machine by its name, by its host or, if two share that, by everything that its
+// user wrote.
+func (f *fleet) name() {
+	count := map[string]int{}
+	for _, h := range f.cluster.Hosts {
+		count[h.Name]++
+	}
+	for i, h := range f.cluster.Hosts {
+		m := &member{name: h.Name, host: h}
+		if count[h.Name] > 1 {
+			m.name = h.String()
+		}
+		if i < len(f.cluster.Names) && f.cluster.Names[i] != "" {
+			m.name = f.cluster.Names[i]
+		}
+		f.members = append(f.members, m)
+	}
+}
+
+// join starts an agent on each machine, on some at a time.
+func (f *fleet) join(ctx context.Context, here *netns.NS, bundle []byte) {
+	const atOnce = 16
+	turn := make(chan struct{}, atOnce)
+	var wg sync.WaitGroup
+	for _, m := range f.members {
+		wg.Go(func() {
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			m.err = f.bring(ctx, here, bundle, m)
+		})
+	}
+	wg.Wait()
+}
+
+// bring starts an agent on a machine.
+func (f *fleet) bring(ctx context.Context, here *netns.NS, bundle []byte, m *member) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p := &Peer{Host: m.host, Binary: f.cluster.Binary, Version: f.cluster.Version, Sudo: f.cluster.Sudo, SSH: f.cluster.SSH}
+	dial := p.dial
+	if m.host.Here() {
+		dial = p.beside
+	}
+	c, err := dial(ctx, here, bundle)
+	if err != nil {
+		return err
+	}
+	f.end.Push("end ssh to "+m.name, c.close)
+	if err := f.hub.Serve(c.carrier); err != nil {
+		return err
+	}
+	m.seen = c.seen
+	if m.agent, err = c.joined(ctx, f.hub); err != nil {
+		return err
+	}
+	m.devices, err = m.agent.Interfaces(ctx, "")
+	return err
+}
+
+// address determines where others dial each machine: where ssh reached it, or where its connection
+// came from, else at its cards with a default route; if a network was named, at any card in it. It
+// returns an error if a machine is named twice.
+func (f *fleet) address() error {
+	var seen []netip.Addr // this machine's addresses
+	for _, m := range f.members {
+		seen = append(seen, m.seen.Here.Addr())
+	}
+	for i, m := range f.members {
+		if m.err != nil {
+			continue
+		}
+		m.addrs = m.addresses(seen, f.cluster.Network)
+		if len(m.addrs) == 0 {
+			m.err = &path.UnsupportedError{Missing: m.name + " has no address that the others could dial", Remedy: "--peers-network with a network that all machines have an address in"}
+			if f.cluster.Network.IsValid() {
+				m.err = &path.UnsupportedError{Missing: fmt.Sprintf("%s has no address in %s", m.name, f.cluster.Network), Remedy: "--peers-network with a network that all machines have an address in"}
+			}
+			continue
+		}
+		for _, other := range f.members[:i] {
+			if other.err == nil && m.same(other) {
+				return &path.UnsupportedError{Missing: fmt.Sprintf("%s is the same machine as %s: both have %s", m.name, other.name, m.addrs[0]), Remedy: "name each machine once"}
+			}
+		}
+	}
+	return nil
+}
+
+// addresses returns a machine's own addresses, the likeliest first. seen are those at which others
+// saw this machine.
+func (m *member) addresses(seen []netip.Addr, within netip.Prefix) (out []netip.Addr) {
+	add := func(a netip.Addr) {
+		if a.IsGlobalUnicast() && a.Zone() == "" && (!within.IsValid() || within.Contains(a)) && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	first := []netip.Addr{m.seen.There.Addr()}
+	if m.host.Here() {
+		first = seen
+	}
+	for _, a := range first {
+		if slices.ContainsFunc(m.devices, func(d agent.Interface) bool { return has(d, a) }) { // otherwise there is NAT in between
+			add(a)
+		}
+	}
+	for _, d := range m.devices {
+		if !d.Up || d.Name == loopback || !d.Uplink && !within.IsValid() {
+			continue
+		}
+		for _, p := range d.Addrs {
+			add(p.Addr())
+		}
+	}
+	return out
+}
+
+// same reports whether both are in one machine's network namespace.
+func (m *member) same(other *member) bool {
+	return m.agent.Hello().Boot == other.agent.Hello().Boot && slices.ContainsFunc(other.devices, func(d agent.Interface) bool { return has(d, m.addrs[0]) })
+}
+
+// find returns a machine that takes part.
+func (f *fleet) find(name string) (*member, error) {
+	for _, m := range f.members {
+		if m.name != name {
+			continue
+		}
+		if m.err != nil {
+			return nil, m.err
+		}
+		if err := m.agent.Err(); err != nil {
+			return nil, &path.LeftError{Node: name, Err: err}
+		}
+		return m, nil
+	}
+	return nil, fmt.Errorf("the run has no machine %s", name)
+}
+
+// way returns the routes of a machine to another one, and back, asking the kernels of both once.
+func (f *fleet) way(ctx context.Context, client, server *member) (w way, err error) {
+	key := [2]*member{client, server}
+	f.mu.Lock()
+	w, ok := f.ways[key]
+	f.mu.Unlock()
+	if ok {
+		return w, nil
+	}
+	var last error
+	for _, at := range server.addrs {
+		w, err := route(ctx, client, server, at)
+		if err == nil {
+			f.mu.Lock()
+			f.ways[key] = w
+			f.mu.Unlock()
+			return w, nil
+		}
+		last = cmp.Or(last, err)
+	}
+	return w, &path.UnsupportedError{Missing: fmt.Sprintf("%s has no route to %s", client.name, server.name), Err: last,
+		Remedy: "--peers-network with a network that both have an address in"}
+}
+
+func route(ctx context.Context, client, server *member, at netip.Addr) (w way, err error) {
+	w.dial = at
+	if w.there, err = client.agent.Route(ctx, at); err != nil {
+		return w, err
+	}
+	if w.back, err = server.agent.Route(ctx, w.there.Source); err != nil {
+		return w, err
+	}
+	if w.there.Device == loopback || w.back.Device == loopback {
+		return w, fmt.Errorf("%s is an address of both", at)
+	}
+	return w, nil
+}
+
+// Close ends the agents and the connections to them.
+func (c *Cluster) Close() error {
+	return c.kept.Close(func(f *fleet) error { return f.end.Undo() })
+}
+
+// leg is a path between two machines that is being built.
+type leg struct {
+	path           *path.Path
+	client, server *member
+	way
+}
+
+// native places a process on either machine, with the wire between them.
+func (l *leg) native() error {
+	at := netip.AddrPortFrom(l.dial, drawPort())
+	l.path.Servers = []path.Server{{Place: l.server.agent, Listen: at, Machine: l.server.agent}}
+	l.path.Clients = []path.Client{{Place: l.client.agent, Dial: at, Machine: l.client.agent}}
+	l.path.Hops = []path.Hop{{Kind: mode.HopWire, Name: l.there.Device + "⇄" + l.back.Device, Where: l.between(),
+		Read: cluster.Both(l.client.agent.Read(agent.Counter{Device: &agent.Device{Name: l.there.Device}}),
+			l.server.agent.Read(agent.Counter{Device: &agent.Device{Name: l.back.Device, ForwardRx: true}}))}}
+	l.path.Machines = []path.Machine{l.server.agent}
+	if l.client.agent.Hello().Boot != l.server.agent.Hello().Boot {
+		l.path.Machines = append(l.path.Machines, l.client.agent)
+	}
+	return nil
+}
+
+func (l *leg) between() string { return l.client.name + " and " + l.server.name }
+
+// drawPort returns a random port, without checking that it is free there; fixed listeners have
+// lower ones, and dialling ends higher ones.
+func drawPort() uint16 {
+	const first, count = 20000, 10000
+	return first + uint16(rand.N(count))
+}
+
+// Finish records what a result contains of the route.
+func (l *leg) Finish() error {
+	l.path.Facts["route there"] = wayInWords(l.there.Source, l.there, l.dial)
+	l.path.Facts["route back"] = wayInWords(l.dial, l.back, l.there.Source)
+	path.Share(l.path, func(h path.Hop) bool { return h.Where == l.between() })
+	return nil
+}

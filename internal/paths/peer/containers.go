@@ -1,0 +1,154 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
+	"github.com/bridgetoll/bridgetoll/internal/paths/docker"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// contained reports whether the Docker Engine of this machine builds the mode's server.
+func contained(m mode.Name) bool { return slices.Contains(docker.Remotely(), string(m)) }
+
+// engine returns the Docker Engine of this machine, with all clients on the peer.
+func (r *run) engine(ctx context.Context, spec path.Spec) (*docker.Docker, error) {
+	s := &site{ctx: ctx, run: r, path: &path.Path{Spec: spec}}
+	if err := s.begin(); err != nil {
+		return nil, err
+	}
+	r.asking.Lock()
+	defer r.asking.Unlock()
+	if r.docker != nil {
+		return r.docker, nil
+	}
+	four, six := s.server, s.server
+	other, err := s.dialled(s.server.Is4())
+	if err != nil { // a path of that family returns the error again
+		other = netip.Addr{}
+	}
+	if s.server.Is4() {
+		six = other
+	} else {
+		four = other
+	}
+	r.docker = &docker.Docker{Parent: s.here.Device, Remote: &docker.Remote{Addr: four, Addr6: six, Client: r.client, Machine: r.agent, Route: r.route}}
+	return r.docker, nil
+}
+
+// closeEngine removes what the engine's paths shared.
+func (r *run) closeEngine() error {
+	r.asking.Lock()
+	defer r.asking.Unlock()
+	if r.docker == nil {
+		return nil
+	}
+	return r.docker.Close()
+}
+
+// checkContained checks whether the engine can have the path, and what a path without containers
+// needs, too.
+func (p *Peer) checkContained(ctx context.Context, spec path.Spec) error {
+	r, err := p.start(ctx)
+	if err != nil {
+		return err
+	}
+	d, err := r.engine(ctx, spec)
+	if err != nil {
+		return err
+	}
+	if spec.From == mode.FromRemoteContainer { // first, because it takes less time
+		if err := r.boxes(ctx, spec.Mode); err != nil {
+			return err
+		}
+	}
+	if err := d.Check(ctx, spec); err != nil || spec.Mode != mode.Routed {
+		return err
+	}
+	return r.tryRoute(ctx, spec)
+}
+
+// boxes returns an error unless the peer's Docker Engine makes containers, and what its rules
+// rewrite can be counted.
+func (r *run) boxes(ctx context.Context, m mode.Name) error {
+	if err := r.left(); err != nil {
+		return err
+	}
+	if _, err := r.agent.Boxes(ctx); err != nil || m != mode.Publish && m != mode.PublishDefault && m != mode.PublishNAT {
+		return err
+	}
+	nobody := netip.AddrPortFrom(netip.IPv4Unspecified(), 1)
+	_, err := r.agent.Counters(ctx, []agent.Counter{{NAT: &agent.NAT{Proto: "tcp", To: nobody, Now: nobody}}})
+	if errors.Is(err, path.ErrUnsupported) {
+		return &path.UnsupportedError{Missing: "what the peer's rules rewrite is only counted as root", Remedy: "--peer-sudo, or ssh as root; host and macvlan-bridge need neither", Err: err}
+	}
+	return err
+}
+
+// buildContained builds a path whose server is in a container.
+func (p *Peer) buildContained(ctx context.Context, spec path.Spec) (_ *path.Path, err error) {
+	r, err := p.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d, err := r.engine(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	built, err := d.Build(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, built.Close())
+		}
+	}()
+	built.Channel = r.hub
+	s := &site{ctx: ctx, run: r, path: built}
+	if err := s.begin(); err != nil {
+		return nil, err
+	}
+	if s.server != d.Remote.Addr && s.server != d.Remote.Addr6 {
+		return nil, errors.New("the route between the two machines has changed")
+	}
+	inner := built.Inspect
+	s.spots = r.spotsOf(built)
+	if err := s.Finish(); err != nil {
+		return nil, err
+	}
+	built.Inspect = together(inner, built.Inspect)
+	if len(s.spots) == 0 {
+		return built, nil
+	}
+	all, err := built.Inspect()
+	if err == nil {
+		err = path.Undiverted(all)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("build %s: %w", spec, err)
+	}
+	return built, nil
+}
+
+// together returns a function that reads the settings of both; either may be nil.
+func together(a, b func() ([]path.Setting, error)) func() ([]path.Setting, error) {
+	return func() (all []path.Setting, err error) {
+		for _, read := range []func() ([]path.Setting, error){a, b} {
+			if read == nil {
+				continue
+			}
+			more, err := read()
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, more...)
+		}
+		return all, nil
+	}
+}

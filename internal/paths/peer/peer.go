@@ -1,0 +1,231 @@
+// Package peer builds paths to another machine that its user reaches by ssh. The system's ssh
+// program starts toll there as an agent (see package agent), whose connections are ssh's standard
+// input and output: no port is opened for it, and ssh's own configuration, keys and known hosts
+// decide who may log in.
+//
+// A missing toll is copied to a directory of its own, which the agent removes as soon as it runs;
+// the kernel keeps the program for its processes. So nothing is left there, whatever happens to
+// either machine. The agent ends itself when its standard input ends.
+//
+// The server is on this machine, as a process or in a container of its Docker Engine, and the
+// client on the peer, as a process or in a container of the engine there.
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
+	"github.com/bridgetoll/bridgetoll/internal/paths/docker"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// Name is the backend's name.
+const Name = sample.Peer
+
+// Peer is the backend. Host and Version must be set; Close ends it.
+type Peer struct {
+	// Host is the other machine, as for ssh.
+	Host Host
+	// Address is this machine's address that the peer dials; if invalid, the one from which the ssh
+	// connection comes.
+	Address netip.Addr
+	// Binary is the program to copy to a machine of another architecture; "" is none.
+	Binary string
+	// Version is toll's version.
+	Version string
+	// Sudo runs the agent as root there, by sudo.
+	Sudo bool
+	// SSH is the program and its first arguments; empty: ssh.
+	SSH []string
+
+	kept cluster.Once[*run]
+}
+
+var _ path.Distant = (*Peer)(nil)
+
+// Name returns "peer".
+func (p *Peer) Name() string { return Name }
+
+// Distant returns true: client and server have clocks of their own.
+func (p *Peer) Distant() bool { return true }
+
+// recipes build the modes that need nothing but the two machines.
+var recipes = map[mode.Name]func(*site) error{
+	mode.Native: (*site).native,
+}
+
+// Modes returns the names of the modes that need no Docker Engine.
+func Modes() []string { return recipe.Names(recipes) }
+
+// Check starts the agent, which stays until Close, and checks the routes between the two machines.
+func (p *Peer) Check(ctx context.Context, spec path.Spec) error {
+	if err := refuse(spec); err != nil {
+		return err
+	}
+	if contained(spec.Mode) {
+		return p.checkContained(ctx, spec)
+	}
+	built, err := p.Build(ctx, spec)
+	var u *path.UnsupportedError
+	if errors.As(err, &u) {
+		return u // the caller adds the path
+	}
+	if err != nil {
+		return err
+	}
+	return built.Close()
+}
+
+// refuse returns an error for what no peer can have.
+func refuse(s path.Spec) error {
+	if recipes[s.Mode] == nil && !contained(s.Mode) {
+		return &path.UnsupportedError{Missing: "from a peer toll reaches native and, of this machine's Docker Engine, " + printable.List(docker.Remotely()),
+			Remedy: "--on swarm, which has containers on both machines; or --on lab"}
+	}
+	if s.From != mode.FromRemote && s.From != mode.FromRemoteContainer {
+		return &path.UnsupportedError{Missing: "the client is on the peer", Remedy: "--from remote,remote-container"}
+	}
+	if n, m := s.Count(); n > 1 || m > 1 {
+		return &path.UnsupportedError{Missing: "crowds are not measured between machines", Remedy: "--on lab or docker"}
+	}
+	if s.Second {
+		return &path.UnsupportedError{Missing: "programs are not started on a peer", Remedy: "toll run --on lab or docker"}
+	}
+	if contained(s.Mode) {
+		return nil // the engine knows which tunes it has
+	}
+	return recipe.RefuseTunes(s)
+}
+
+// Build builds the path.
+func (p *Peer) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
+	if contained(spec.Mode) {
+		return p.buildContained(ctx, spec)
+	}
+	return recipe.Build(ctx, spec, recipes[spec.Mode], func(built *path.Path) (*site, error) {
+		r, err := p.start(ctx)
+		if err != nil {
+			return nil, err
+		}
+		built.Channel = r.hub
+		s := &site{ctx: ctx, run: r, path: built}
+		return s, s.begin()
+	})
+}
+
+// run is what a Peer has started.
+type run struct {
+	peer  *Peer
+	hub   *agent.Hub
+	here  *netns.NS
+	agent *agent.Agent
+	seen  have
+	end   undo.Stack
+
+	boxed sync.Map // containers there, by the *path.Path that has one
+
+	asking sync.Mutex // guards the fields that follow
+	docker *docker.Docker
+	tried  map[bool]error // results of adding a route, by IPv6 or not
+}
+
+// start connects to the peer once; the result is remembered until Close.
+func (p *Peer) start(ctx context.Context) (*run, error) {
+	return p.kept.Start(ctx, p.begin)
+}
+
+func (p *Peer) begin(ctx context.Context) (_ *run, err error) {
+	r := &run{peer: p}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.end.Undo())
+		}
+	}()
+	key, err := agent.NewKey()
+	if err != nil {
+		return nil, err
+	}
+	if r.here, err = netns.Here(); err != nil {
+		return nil, err
+	}
+	r.end.Push("leave this machine", r.here.Close)
+	r.hub = agent.NewHub(key, p.Version)
+	c, err := p.dial(ctx, r.here, key.Bundle())
+	if err != nil {
+		return nil, errors.Join(err, r.hub.Close())
+	}
+	r.end.Push("end ssh", c.close)
+	r.end.Push("release the agent", r.hub.Close)
+	r.end.Push("leave the Docker Engine", r.closeEngine)
+	r.end.Push("leave the peer's Docker Engine", func() error {
+		if r.agent == nil {
+			return nil
+		}
+		return r.agent.ClearBoxes()
+	})
+	r.seen = c.seen
+	if err := r.hub.Serve(c.carrier); err != nil {
+		return nil, err
+	}
+	if r.agent, err = c.joined(ctx, r.hub); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Agent returns the agent there, which ends with Close, and a description of its machine for
+// reports.
+func (p *Peer) Agent(ctx context.Context) (a *agent.Agent, about string, err error) {
+	r, err := p.start(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	hello := r.agent.Hello()
+	return r.agent, fmt.Sprintf("%s, Linux %s, %d CPUs", p.Host.Name, hello.Kernel, hello.CPUs), r.left()
+}
+
+// Close ends the agent and the connection to it.
+func (p *Peer) Close() error {
+	return p.kept.Close(func(r *run) error { return r.end.Undo() })
+}
+
+// thisMachine is the place of what runs outside every container here.
+const thisMachine = "this machine"
+
+// hostPlace starts processes of this machine.
+type hostPlace struct{ ns *netns.NS }
+
+func (hostPlace) Name() string { return thisMachine }
+
+// Start starts toll itself, as a child of this process.
+func (m hostPlace) Start(c path.Command) (*path.Process, error) {
+	return local.StartSelf(m.ns, thisMachine, c)
+}
+
+// left returns the error of an agent that is gone.
+func (r *run) left() error {
+	if err := r.agent.Err(); err != nil {
+		return &path.LeftError{Node: r.agent.Name(), Err: err}
+	}
+	return nil
+}
+
+// agentName returns the peer's name in reports.
+func (h Host) agentName() string {
+	if h.Here() {
+		return thisMachine
+	}
+	return "peer " + h.Name
+}

@@ -1,0 +1,15 @@
+package peer
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+// notPermitted reports whether only root could have done it, here or on the peer.
+func notPermitted(err error) bool {
+	var u *path.UnsupportedError
+	return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.As(err, &u)
+}

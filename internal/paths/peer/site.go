@@ -1,0 +1,254 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// site is a path being built: one operation, to which the context belongs.
+type site struct {
+	ctx  context.Context
+	run  *run
+	path *path.Path
+
+	server, client netip.Addr // this machine's dialled address, and the peer's that dials
+	there, here    link.Route // from the peer to this machine, and back
+	spots          []spot     // of the path, on the peer
+	unwatched      []string   // machines whose settings cannot be read
+}
+
+// begin finds the routes between the two machines.
+func (s *site) begin() (err error) {
+	if err := s.run.left(); err != nil {
+		return err
+	}
+	if s.server, err = s.dialled(s.path.Spec.To.Six()); err != nil {
+		return err
+	}
+	if s.there, err = s.run.agent.Route(s.ctx, s.server); err != nil {
+		return &path.UnsupportedError{Missing: fmt.Sprintf("the peer has no route to %s", s.server), Remedy: "--peer-dial with another address of this machine", Err: err}
+	}
+	if s.client = s.there.Source; !s.client.IsValid() {
+		return fmt.Errorf("the peer has no address for packets to %s", s.server)
+	}
+	err = s.run.here.Do(func() (err error) { s.here, err = link.RouteTo(s.client); return err })
+	if err != nil {
+		return &path.UnsupportedError{Missing: fmt.Sprintf("this machine has no route to the peer's address %s", s.client),
+			Remedy: "--peer-dial with an address of this machine in a network that both have", Err: err}
+	}
+	if s.there.Device == loopback || s.here.Device == loopback {
+		return &path.UnsupportedError{Missing: "the peer is this machine: packets between the two stay on its loopback device", Remedy: "--peer with another machine; or --on lab"}
+	}
+	if boot, _ := owner.BootID(); s.run.agent.Hello().Boot != boot {
+		s.path.Machines = []path.Machine{s.run.agent}
+	}
+	return nil
+}
+
+const loopback = "lo"
+
+// dialled returns the address of this machine that the peer dials: the named one, or the one from
+// which ssh's connection comes, or for the other family one of the same card.
+func (s *site) dialled(six bool) (netip.Addr, error) {
+	at := s.run.peer.Address
+	if !at.IsValid() {
+		at = s.run.seen.Here.Addr()
+	}
+	if !at.IsValid() {
+		return at, &path.UnsupportedError{Missing: "the peer does not tell from where ssh's connection comes", Remedy: "--peer-dial with this machine's address that the peer reaches"}
+	}
+	var own bool
+	var others []netip.Addr
+	err := s.run.here.Do(func() error {
+		all, err := link.Survey()
+		for _, d := range all {
+			if !slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() == at.WithZone("") }) {
+				continue
+			}
+			own = true
+			for _, p := range d.Addrs {
+				if a := p.Addr(); a.Is6() == six && a.IsGlobalUnicast() {
+					others = append(others, a)
+				}
+			}
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return at, err
+	case !own && s.run.peer.Address.IsValid():
+		return at, &path.UnsupportedError{Missing: fmt.Sprintf("this machine has no address %s", at), Remedy: "ip address lists them: --peer-dial with one that the peer reaches"}
+	case !own:
+		return at, &path.UnsupportedError{Missing: fmt.Sprintf("ssh's connection comes from %s, as the peer sees it, which is not an address of this machine: NAT or another machine is between the two", at),
+			Remedy: "--peer-dial with this machine's address that the peer reaches directly"}
+	case at.Is6() == six:
+		return at, nil
+	case s.run.peer.Address.IsValid():
+		return at, &path.UnsupportedError{Missing: fmt.Sprintf("the peer dials %s, which is of the other address family", at),
+			Remedy: "--to address or -4 for IPv4, --to address6 or -6 for IPv6; --peer-dial with this machine's address of that family"}
+	}
+	return s.beside(at, others)
+}
+
+// beside returns one of this machine's addresses of the other family, on the card that has at: the
+// peer must have a route to it by the same card, from an address of that family.
+func (s *site) beside(at netip.Addr, others []netip.Addr) (netip.Addr, error) {
+	known, err := s.run.agent.Route(s.ctx, at)
+	if err != nil {
+		return at, err
+	}
+	for _, a := range others {
+		w, err := s.run.agent.Route(s.ctx, a)
+		if err == nil && w.Device == known.Device && w.Source.IsGlobalUnicast() {
+			return a, nil
+		}
+		if err := s.run.left(); err != nil {
+			return a, err
+		}
+	}
+	family := "IPv4"
+	if at.Is4() {
+		family = "IPv6"
+	}
+	return at, &path.UnsupportedError{Missing: fmt.Sprintf("this machine and the peer have no %s addresses on the wire by which the peer reaches %s, which is of the other address family", family, at),
+		Remedy: "--peer-dial with this machine's " + family + " address that the peer reaches, or the other family"}
+}
+
+// native places a process on either machine, with the wire between them.
+func (s *site) native() error {
+	port, err := local.FreePort(s.run.here, s.server, s.path.Spec.UDP)
+	if err != nil {
+		return err
+	}
+	at := netip.AddrPortFrom(s.server, port)
+	s.path.Servers = []path.Server{{Place: hostPlace{s.run.here}, Listen: at}}
+	s.path.Clients = []path.Client{{Place: s.run.agent, Dial: at, Machine: s.run.agent}}
+	s.path.Hops = []path.Hop{s.wireHop()}
+	return nil
+}
+
+// between returns the place of the wire.
+func (s *site) between() string { return s.run.agent.Name() + " and " + thisMachine }
+
+// wireHop returns the hop between the machines' cards: what both of them counted.
+func (s *site) wireHop() path.Hop {
+	return path.Hop{Kind: mode.HopWire, Name: s.there.Device + "⇄" + s.here.Device, Where: s.between(),
+		Read: cluster.Both(s.run.agent.Read(agent.Counter{Device: &agent.Device{Name: s.there.Device}}), local.Device(s.run.here, s.here.Device, true))}
+}
+
+// Finish completes the path after its recipe.
+func (s *site) Finish() error {
+	if err := s.describe(); err != nil {
+		return err
+	}
+	wheres := []string{thisMachine, s.run.agent.Name(), s.between()}
+	path.Share(s.path, func(h path.Hop) bool { return slices.Contains(wheres, h.Where) })
+	return s.inspectable()
+}
+
+// describe records what a result contains of the two machines and the routes between them.
+func (s *site) describe() error {
+	hello := s.run.agent.Hello()
+	family := "IPv6"
+	if s.server.Is4() {
+		family = "IPv4"
+	}
+	s.path.Facts["peer"] = fmt.Sprintf("%s (%s), Linux %s, %d CPUs", s.run.peer.Host.Name, s.client, hello.Kernel, hello.CPUs)
+	s.path.Facts["address family"] = family
+	s.path.Facts["route there"] = wayInWords(s.client, s.there, s.server)
+	s.path.Facts["route back"] = wayInWords(s.server, s.here, s.client)
+	err := local.Describe(s.path, s.run.here, []local.Described{{Space: s.run.here, Where: thisMachine, Devices: []string{s.here.Device}}})
+	if err != nil {
+		return err
+	}
+	devices, err := s.run.agent.Interfaces(s.ctx, "")
+	if err != nil {
+		return err
+	}
+	for _, d := range devices {
+		if d.Name == s.there.Device {
+			s.path.Links = append(s.path.Links, d.Link)
+		}
+	}
+	return s.cards()
+}
+
+// wayInWords describes a route for reports.
+func wayInWords(from netip.Addr, w link.Route, to netip.Addr) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s by %s", from, w.Device)
+	if w.Via.IsValid() {
+		fmt.Fprintf(&b, " via %s", w.Via)
+	}
+	fmt.Fprintf(&b, " to %s", to)
+	return b.String()
+}
+
+// inspectable sets the path's Inspect: both cards, and what else decides on each machine. If that
+// is not permitted, the result says so.
+func (s *site) inspectable() error {
+	to := []netip.Addr{s.server, s.client}
+	for _, c := range s.path.Clients { // a container's address has a route of its own there
+		if a := c.Dial.Addr(); a.IsValid() && !slices.Contains(to, a) {
+			to = append(to, a)
+		}
+	}
+	reads := []func() ([]path.Setting, error){
+		func() ([]path.Setting, error) {
+			return local.Inspect([]local.Inspected{{Space: s.run.here, Where: thisMachine, Devices: []string{s.here.Device}, To: to}})
+		},
+		func() ([]path.Setting, error) {
+			return s.run.agent.Inspect(agent.Spot{Where: s.run.agent.Name(), Devices: []string{s.there.Device}, To: to})
+		},
+	}
+	names := []string{thisMachine, s.run.agent.Name()}
+	for _, x := range s.spots {
+		reads = append(reads, func() ([]path.Setting, error) { return x.agent.Inspect(x.at) })
+		names = append(names, x.at.Where)
+	}
+	var watched []func() ([]path.Setting, error)
+	for i, read := range reads {
+		_, err := read()
+		switch {
+		case err == nil:
+			watched = append(watched, read)
+		case notPermitted(err):
+			s.unwatched = append(s.unwatched, names[i])
+		default:
+			return err
+		}
+	}
+	if len(s.unwatched) > 0 {
+		s.path.Facts["settings not watched on"] = strings.Join(s.unwatched, ", ") + ": needs root"
+	}
+	if len(watched) == 0 {
+		return nil
+	}
+	s.path.Inspect = func() ([]path.Setting, error) {
+		var (
+			wg   sync.WaitGroup
+			got  = make([][]path.Setting, len(watched))
+			errs = make([]error, len(watched))
+		)
+		for i, read := range watched {
+			wg.Go(func() { got[i], errs[i] = read() })
+		}
+		wg.Wait()
+		return slices.Concat(got...), errors.Join(errs...)
+	}
+	return nil
+}

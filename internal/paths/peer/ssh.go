@@ -1,0 +1,434 @@
+package peer
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"debug/elf"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
+	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// boot is what a POSIX shell on the peer runs. It is one compound command, so the shell has read
+// all of it before executing any, and what follows on the input is for its children.
+//
+//go:embed boot.sh
+var boot string
+
+const (
+	// answerLimit bounds the wait for the peer's next message: logging in and starting a shell may
+	// be slow, and so may starting toll.
+	answerLimit = 60 * time.Second
+	// stalled bounds the time in which no byte of a copy is accepted.
+	stalled = 60 * time.Second
+	// endLimit bounds ssh's end after the agent's.
+	endLimit = 3 * time.Second
+	// noise bounds what a shell may print before it runs the command, in bytes.
+	noise = 1 << 20
+)
+
+// connection is ssh with an agent at its other end.
+type connection struct {
+	host    Host
+	name    string // of the agent, in reports
+	process *path.Process
+	ended   chan struct{} // closed when ssh has ended
+	err     error         // how ssh ended
+	in      *bufio.Reader // the peer's output
+	mark    string
+	seen    have
+	carrier *agent.Carrier
+	limit   time.Duration // for the peer's next message
+}
+
+// have is what the peer reported of itself.
+type have struct {
+	System, Machine string         // uname -s and -m
+	Sum             string         // SHA-256 of its own toll, in hex; "": none
+	User            string         // the user there, as sudoers names it
+	Here, There     netip.AddrPort // ssh's connection as the peer sees it; invalid: unknown
+}
+
+// dial starts an agent on the peer, and sends it the bundle.
+func (p *Peer) dial(ctx context.Context, here *netns.NS, bundle []byte) (*connection, error) {
+	run := append(slices.Clone(p.SSH), p.Host.args("sh")...)
+	if len(p.SSH) == 0 {
+		run = append([]string{"ssh"}, run...)
+	}
+	program, err := exec.LookPath(run[0])
+	if err != nil {
+		return nil, &path.UnsupportedError{Missing: "ssh is not installed here, by which toll reaches the peer", Remedy: "install OpenSSH's client: apt-get install openssh-client", Err: err}
+	}
+	c, err := newConnection(p.Host)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.open(ctx, here, exec.Command(program, run[1:]...), func() error { return c.prepare(p, bundle) })
+}
+
+// beside starts an agent on this machine, without ssh.
+func (p *Peer) beside(ctx context.Context, here *netns.NS, bundle []byte) (*connection, error) {
+	c, err := newConnection(p.Host)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(local.Self, agent.Arg, "--stdio", c.mark)
+	cmd.Args[0] = os.Args[0]
+	return c, c.open(ctx, here, cmd, func() error { return c.introduce(bundle) })
+}
+
+func newConnection(h Host) (*connection, error) {
+	mark := make([]byte, 16) //nolint:mnd // bytes that no banner has
+	if _, err := rand.Read(mark); err != nil {
+		return nil, err
+	}
+	return &connection{host: h, name: h.agentName(), ended: make(chan struct{}), mark: "bridgetoll-" + hex.EncodeToString(mark), limit: answerLimit}, nil
+}
+
+// open starts a program, has an agent started at its other end, and carries the agent's
+// connections.
+func (c *connection) open(ctx context.Context, here *netns.NS, cmd *exec.Cmd, start func() error) (err error) {
+	said := &local.Tail{}
+	cmd.Stderr = said
+	cmd.WaitDelay = endLimit // a master connection of the user's may keep the standard error open
+	if c.process, err = local.Start(here, "ssh", cmd, said); err != nil {
+		return err
+	}
+	go func() { c.err = c.process.Wait(); close(c.ended) }()
+	defer func() {
+		if err != nil {
+			err = c.explain(ctx, err)
+			c.kill() // the shell there ends with its input, and removes what it has of a copy
+			err = errors.Join(err, c.close())
+		}
+	}()
+	stop := context.AfterFunc(ctx, c.kill)
+	defer stop()
+	c.in = bufio.NewReader(c.process.Out)
+	if err := start(); err != nil {
+		return err
+	}
+	c.carrier, err = agent.AtHub(stdio{c.in, c.process})
+	return err
+}
+
+// stdio is ssh's standard input and output as one stream.
+type stdio struct {
+	io.Reader
+	process *path.Process
+}
+
+func (s stdio) Write(b []byte) (int, error) { return s.process.In.Write(b) }
+func (s stdio) Close() error                { return errors.Join(s.process.In.Close(), s.process.Out.Close()) }
+
+// prepare has the shell start an agent.
+func (c *connection) prepare(p *Peer, bundle []byte) error {
+	sudo := "''"
+	if p.Sudo {
+		sudo = "'sudo -n --'"
+	}
+	if err := c.say(strings.NewReplacer("MARK", c.mark, "SUDO", sudo).Replace(boot)); err != nil {
+		return err
+	}
+	words, err := c.hear("have")
+	if err != nil {
+		return err
+	}
+	if c.seen, err = parseHave(words); err != nil {
+		return err
+	}
+	file, err := p.program(c.seen)
+	if err != nil {
+		return err
+	}
+	if file == "" {
+		err = c.say("use\n")
+	} else {
+		err = c.copy(file)
+	}
+	if err != nil {
+		return err
+	}
+	return c.introduce(bundle)
+}
+
+// introduce waits for the agent, and sends it the bundle.
+func (c *connection) introduce(bundle []byte) error {
+	if _, err := c.hear("agent"); err != nil {
+		return err
+	}
+	return c.say(string(agent.Introduce(bundle, c.name)))
+}
+
+// otherMachine returns the error for a machine of another architecture.
+func otherMachine(h have) error {
+	return &path.UnsupportedError{Missing: fmt.Sprintf("the peer is %s, this toll is for %s", printable.Words(h.Machine), runtime.GOARCH),
+		Remedy: "--peer-binary with a toll of this version for it: GOOS=linux GOARCH=… make build; or install this version there as toll"}
+}
+
+// program returns the file to copy to such a machine, or "" if it has one.
+func (p *Peer) program(h have) (file string, err error) {
+	if h.System != "Linux" {
+		return "", &path.UnsupportedError{Missing: fmt.Sprintf("the peer runs %s", printable.Words(h.System)), Remedy: "a peer runs Linux"}
+	}
+	arch := goarch(h.Machine)
+	if p.Binary != "" {
+		file = p.Binary
+	} else if arch == runtime.GOARCH {
+		file = local.Self
+	} else if h.Sum != "" { // its hub will compare the versions
+		return "", nil
+	} else {
+		return "", otherMachine(h)
+	}
+	f, err := elf.Open(file)
+	if err != nil {
+		return "", &path.UnsupportedError{Missing: "--peer-binary " + file + " is not a program", Remedy: "a toll of this version, built for the peer", Err: err}
+	}
+	defer func() { _ = f.Close() }()
+	if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
+		return "", &path.UnsupportedError{Missing: "this toll is dynamically linked: it may not run on the peer", Remedy: "build it with CGO_ENABLED=0, as make does"}
+	}
+	if known, ok := machines[arch]; ok && f.Machine != known {
+		return "", &path.UnsupportedError{Missing: fmt.Sprintf("%s is for %s, the peer is %s", file, f.Machine, printable.Words(h.Machine)),
+			Remedy: "--peer-binary with a toll of this version that is built for the peer"}
+	}
+	if h.Sum != "" {
+		if own, err := sumOf(file); err != nil || own == h.Sum {
+			return "", err
+		}
+	}
+	return file, nil
+}
+
+// machines maps Go's architectures to ELF's.
+var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "386": elf.EM_386, "arm": elf.EM_ARM,
+	"riscv64": elf.EM_RISCV, "ppc64le": elf.EM_PPC64, "s390x": elf.EM_S390, "loong64": elf.EM_LOONGARCH}
+
+// goarch returns Go's name for an architecture of uname, or the same if Go uses it.
+func goarch(machine string) string {
+	switch machine {
+	case "x86_64":
+		return "amd64"
+	case "aarch64":
+		return "arm64"
+	case "i386", "i486", "i586", "i686":
+		return "386"
+	case "loongarch64":
+		return "loong64"
+	}
+	if strings.HasPrefix(machine, "arm") {
+		return "arm"
+	}
+	return machine
+}
+
+// sumOf returns a file's SHA-256, in hex.
+func sumOf(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// copy sends a program.
+func (c *connection) copy(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := c.say(fmt.Sprintf("copy %d\n", info.Size())); err != nil {
+		return err
+	}
+	if _, err := c.hear("send"); err != nil {
+		return err
+	}
+	watch := time.AfterFunc(stalled, c.kill)
+	defer watch.Stop()
+	for left := info.Size(); left > 0; {
+		const piece = 1 << 20
+		n, err := io.CopyN(c.process.In, f, min(left, piece))
+		if err != nil { // the peer may have reported why
+			if _, said := c.hear("agent"); errors.As(said, new(*path.UnsupportedError)) {
+				return said
+			}
+			return fmt.Errorf("copy toll to it: %w", err)
+		}
+		left -= n
+		watch.Reset(stalled)
+	}
+	return nil
+}
+
+func (c *connection) say(text string) error {
+	if _, err := io.WriteString(c.process.In, text); err != nil {
+		return fmt.Errorf("speak to its shell: %w", err)
+	}
+	return nil
+}
+
+// errSilent means that a peer took too long.
+var errSilent = errors.New("it sent no valid reply")
+
+// hear waits for a line of toll's that begins with that word, and returns the rest. It skips other
+// output, such as a shell's greeting.
+func (c *connection) hear(word string) (string, error) {
+	late := time.AfterFunc(c.limit, c.kill)
+	defer late.Stop()
+	defer exchange.Waiting("ssh to " + c.host.String())()
+	fail := &path.UnsupportedError{Remedy: "a directory there in which programs may be run, with room for toll: TMPDIR"}
+	var before string
+	for heard := 0; heard < noise; {
+		line, err := c.in.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			err = nil
+		}
+		heard += len(line)
+		got, rest, ours := said(c.mark, string(line))
+		switch {
+		case err != nil:
+			if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) {
+				return "", err
+			}
+			if !late.Stop() {
+				return "", fmt.Errorf("%w within %s%s", errSilent, c.limit, quoted(before))
+			}
+			return "", fmt.Errorf("the connection ended%s: %w", quoted(before), io.ErrUnexpectedEOF)
+		case !ours:
+			before = cmp.Or(printable.Words(printable.Limit(strings.TrimSpace(string(line)), 200)), before) //nolint:mnd // characters
+		case got == word:
+			return rest, nil
+		case got == "fail" && rest == "place":
+			fail.Missing = "the peer has no directory in which a program may be written and run (of TMPDIR, /tmp, /var/tmp, XDG_RUNTIME_DIR and HOME)"
+			return "", fail
+		case got == "fail":
+			fail.Missing = "toll could not be copied to the peer as a whole: the disk there is full, or the connection was cut"
+			return "", fail
+		}
+	}
+	return "", &path.UnsupportedError{Missing: fmt.Sprintf("%s: %v in %d bytes%s", c.host, errSilent, noise, quoted(before)),
+		Remedy: "ssh -o BatchMode=yes " + c.host.Typed() + " sh must give a POSIX shell"}
+}
+
+func quoted(s string) string {
+	if s == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (the last that it said: %s)", s)
+}
+
+// said splits a line of toll's.
+func said(mark, line string) (word, rest string, ours bool) {
+	line, ours = strings.CutPrefix(strings.TrimRight(line, "\r\n"), mark+" ")
+	if !ours {
+		return "", "", false
+	}
+	word, rest, _ = strings.Cut(line, " ")
+	return word, rest, true
+}
+
+// parseHave parses what the shell reports of its machine.
+func parseHave(s string) (h have, err error) {
+	const least, most = 5, 8
+	f := strings.Fields(s)
+	if len(f) != least && len(f) != most {
+		return h, fmt.Errorf("the peer's shell says %q of its machine", printable.Limit(s, 200)) //nolint:mnd // characters
+	}
+	h.System, h.Machine, h.User = f[0], f[1], f[3]
+	if sum, err := hex.DecodeString(f[2]); err == nil && len(sum) == sha256.Size {
+		h.Sum = strings.ToLower(f[2])
+	}
+	if len(f) == most {
+		at := func(addr, port string) netip.AddrPort {
+			a, err := netip.ParseAddr(addr)
+			if err != nil {
+				return netip.AddrPort{}
+			}
+			p, err := netip.ParseAddrPort(netip.AddrPortFrom(netip.IPv4Unspecified(), 0).Addr().String() + ":" + port)
+			if err != nil {
+				return netip.AddrPort{}
+			}
+			return netip.AddrPortFrom(a.Unmap(), p.Port())
+		}
+		h.Here, h.There = at(f[4], f[5]), at(f[6], f[7])
+	}
+	return h, nil
+}
+
+// joined waits for the agent, or for the end of ssh.
+func (c *connection) joined(ctx context.Context, h *agent.Hub) (*agent.Agent, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, errSilent)
+	defer cancel()
+	gone := make(chan struct{})
+	go func() {
+		select {
+		case <-c.ended:
+			cancel()
+		case <-gone:
+		}
+	}()
+	defer close(gone)
+	defer exchange.Waiting("toll on " + c.host.String())()
+	a, err := h.Wait(ctx, c.mark)
+	if err != nil {
+		return nil, c.explain(ctx, err)
+	}
+	return a, nil
+}
+
+// kill kills ssh and what it started, such as a ProxyCommand, and ends reads of their output: a
+// program that ssh left behind may still hold the pipe.
+func (c *connection) kill() {
+	select {
+	case <-c.ended: // its number may be another group's by now
+	default:
+		_ = syscall.Kill(-c.process.PID, syscall.SIGKILL) // NS.Start gives it a group
+	}
+	_ = c.process.Out.Close()
+}
+
+// close closes ssh's input, at which it ends, or else kills it.
+func (c *connection) close() error {
+	_ = c.process.In.Close()
+	select {
+	case <-c.ended:
+	case <-time.After(endLimit):
+		c.kill()
+		<-c.ended
+	}
+	if err := c.process.Out.Close(); err != nil && !errors.Is(err, os.ErrClosed) { // the carrier closed it
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package recipe
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+// Ports inside containers.
+const (
+	ServerPort = 5201
+	SecondPort = 5301 // of a server with two ports
+)
+
+// Container is a container with an end in it.
+type Container interface {
+	// Place returns the place for processes in it.
+	Place() path.Place
+	// Addr returns its address.
+	Addr() netip.Addr
+	// Hop returns the hop of its own device; if toServer, what it receives goes to the server.
+	Hop(toServer bool) path.Hop
+}
+
+// Ends are the servers and clients of a path being built.
+type Ends[C Container] struct {
+	// Servers and Clients are the containers of the ends, in order; empty for ends that are
+	// processes of a machine.
+	Servers, Clients []C
+	// Dial has the address at which each server is dialled.
+	Dial []netip.AddrPort
+
+	path *path.Path
+}
+
+// NewEnds returns the ends of a path, none so far.
+func NewEnds[C Container](p *path.Path) Ends[C] { return Ends[C]{path: p} }
+
+// Label returns the name of the container of the i-th of n ends in a role.
+func Label(role string, i, n int) string {
+	if n > 1 {
+		return fmt.Sprintf("%s container %d", role, i+1)
+	}
+	return role + " container"
+}
+
+// AddServer places the next server in a container. Clients dial the container unless the recipe
+// sets another address.
+func (e *Ends[C]) AddServer(c C) {
+	e.Servers = append(e.Servers, c)
+	e.Listen(c.Place(), ServerPort, netip.AddrPortFrom(c.Addr(), ServerPort))
+}
+
+// Listen places the next server, which listens on a port there, at all addresses of the family in
+// which it is dialled.
+func (e *Ends[C]) Listen(place path.Place, port uint16, dial netip.AddrPort) {
+	anywhere := netip.IPv4Unspecified()
+	if dial.Addr().Is6() {
+		anywhere = netip.IPv6Unspecified()
+	}
+	e.path.Servers = append(e.path.Servers, path.Server{Place: place, Listen: netip.AddrPortFrom(anywhere, port)})
+	e.Dial = append(e.Dial, dial)
+}
+
+// AddClient places the next client in a container.
+func (e *Ends[C]) AddClient(c C) {
+	e.Clients = append(e.Clients, c)
+	e.PlaceClient(c.Place())
+}
+
+// PlaceClient places the next client.
+func (e *Ends[C]) PlaceClient(place path.Place) {
+	n, _ := e.path.Spec.Count()
+	e.path.Clients = append(e.path.Clients, path.Client{Place: place, Server: len(e.path.Clients) % n})
+}
+
+// PlaceClients places all clients in one place.
+func (e *Ends[C]) PlaceClients(place path.Place) {
+	_, m := e.path.Spec.Count()
+	for range m {
+		e.PlaceClient(place)
+	}
+}
+
+// Connect sets the servers that the clients dial.
+func (e *Ends[C]) Connect() {
+	for i, c := range e.path.Clients {
+		e.path.Clients[i].Dial = e.Dial[c.Server]
+	}
+	if e.path.Spec.Second && e.path.Second == 0 {
+		e.path.Second = SecondPort
+	}
+}
+
+// EachServer returns a hop for each server, which its clients' bytes cross.
+func (e *Ends[C]) EachServer(hop func(i int) path.Hop) []path.Hop {
+	var out []path.Hop
+	n, _ := e.path.Spec.Count()
+	for i := range n {
+		h := hop(i)
+		h.Clients = e.path.Spec.TalkTo(i)
+		out = append(out, h)
+	}
+	return out
+}
+
+// ServerHops returns the hops of the servers' own devices.
+func (e *Ends[C]) ServerHops() []path.Hop {
+	return e.EachServer(func(i int) path.Hop { return e.Servers[i].Hop(true) })
+}
+
+// ClientHops returns the hops of the clients' own devices.
+func (e *Ends[C]) ClientHops() []path.Hop {
+	var out []path.Hop
+	for i, c := range e.Clients {
+		h := c.Hop(false)
+		h.Clients = e.path.Spec.Alone(i)
+		out = append(out, h)
+	}
+	return out
+}

@@ -1,0 +1,59 @@
+// Package recipe has what backends share that build a path by a recipe of its mode: the runner,
+// which compares the result with the catalogue and undoes it after a failure, and the places of
+// servers and clients.
+//
+// A recipe is a function on the backend's site. It makes the containers, places the ends, and lists
+// the path's hops and guards.
+package recipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// ground is what a path is built on.
+type ground interface {
+	// Finish completes the path after the recipe: the servers that clients dial, what a result
+	// contains of devices and settings, draining and inspecting.
+	Finish() error
+}
+
+// Build builds a path: begin makes the site, the recipe the mode's part. If anything fails, or the
+// path is not the one in the catalogue, what both pushed to the path's Undo is undone, last first.
+// A nil recipe is that of a mode that the backend does not have.
+func Build[S ground](ctx context.Context, spec path.Spec, recipe func(S) error, begin func(*path.Path) (S, error)) (*path.Path, error) {
+	m, _ := mode.Find(spec.Mode)
+	ways := m.RoutesTo(spec.From, spec.To)
+	if recipe == nil || ways == nil {
+		return nil, fmt.Errorf("build %s: %w", spec, path.ErrUnsupported)
+	}
+	p := &path.Path{Spec: spec, Sysctls: map[string]string{}, Facts: map[string]string{}}
+	s, err := begin(p)
+	if err != nil { // of a machine or a cluster that all modes share: no mode is named
+		return nil, errors.Join(err, p.Close())
+	}
+	if err := run(ctx, s, recipe); err != nil {
+		return nil, errors.Join(fmt.Errorf("build %s: %w", spec, err), p.Close())
+	}
+	for i := range p.Clients {
+		got := p.Route(i)
+		if !m.Fits(spec.From, spec.To, got.Hops) {
+			return nil, errors.Join(fmt.Errorf("built %s, the catalogue says %s", got, ways[0]), p.Close())
+		}
+	}
+	return p, nil
+}
+
+func run[S ground](ctx context.Context, s S, recipe func(S) error) error {
+	if err := recipe(s); err != nil {
+		return err
+	}
+	if err := s.Finish(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}

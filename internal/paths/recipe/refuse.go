@@ -1,0 +1,46 @@
+package recipe
+
+import (
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// RefuseTunes returns an error for tunes of devices, for a backend whose devices belong to other
+// machines.
+func RefuseTunes(s path.Spec) error {
+	for _, t := range s.Tune.List() {
+		if t.Key != mode.Nodelay { // an option of the load
+			return &path.UnsupportedError{Missing: fmt.Sprintf("%s is set on devices of this machine only", t.Key), Remedy: "--on lab or docker"}
+		}
+	}
+	return nil
+}
+
+// Dual reports whether the networks of a path have IPv6 in addition to IPv4, as with `docker
+// network create --ipv6`, and its machines Docker's rules for it. At ::1, and at the machine's own
+// address from outside, docker-proxy serves a published port on networks without IPv6, which is the
+// default.
+func Dual(s path.Spec) bool {
+	switch s.Mode {
+	case mode.Native, mode.Fast, mode.FastLinks:
+		return false
+	case mode.Host, mode.Shared:
+		return s.To.Six()
+	case mode.PublishProxy, mode.Publish, mode.PublishDefault:
+		return s.To == mode.ToAddress6 && s.From == mode.FromContainer
+	}
+	return s.To == mode.ToContainer6 || s.To == mode.ToAddress6
+}
+
+// Names returns those of a backend's recipes, in the catalogue's order.
+func Names[R any](recipes map[mode.Name]R) []string {
+	var out []string
+	for _, m := range mode.All() {
+		if _, ok := recipes[m.Name]; ok {
+			out = append(out, string(m.Name))
+		}
+	}
+	return out
+}

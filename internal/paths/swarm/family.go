@@ -1,0 +1,24 @@
+package swarm
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+// overIPv6 sets both nodes' addresses to the IPv6 addresses that their cards have in one network.
+// The swarm itself knows a node by one address, usually of IPv4.
+func overIPv6(server, client *end) error {
+	usable := func(p netip.Prefix) bool { return p.Addr().Is6() && p.Addr().IsGlobalUnicast() && !p.IsSingleIP() }
+	for _, a := range server.card.Addrs {
+		for _, b := range client.card.Addrs {
+			if usable(a) && usable(b) && a.Masked() == b.Masked() {
+				server.Addr, client.Addr = a.Addr(), b.Addr()
+				return nil
+			}
+		}
+	}
+	return &path.UnsupportedError{Missing: fmt.Sprintf("the cards of nodes %s and %s, %s and %s, have no IPv6 addresses in one network", server.Name, client.Name, server.card.Name, client.card.Name),
+		Remedy: "addresses of one network on both, as by ip -6 address add; or -4"}
+}

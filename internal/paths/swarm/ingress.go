@@ -1,0 +1,171 @@
+package swarm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// ingressBox is the file of the namespace in which IPVS chooses a task, on every node (libnetwork;
+// internal/paths/lab builds one like it).
+const ingressBox = inTask + "/ingress_sbox"
+
+// publishIngress uses a port of the swarm's routing mesh, dialled at the node that runs the
+// service's only task. The mesh's connection table has each connection with the task that IPVS
+// chose.
+func (s *site) publishIngress() error {
+	mesh, err := s.run.ingressNetwork(s.ctx)
+	if err != nil {
+		return err
+	}
+	subnet, err := subnetOf(mesh.Network)
+	if err != nil {
+		return err
+	}
+	server, err := s.box(meshed, s.server.Node, func(p netip.Prefix) bool { return subnet.Contains(p.Addr()) })
+	if err != nil {
+		return err
+	}
+	if err := s.balances(s.server); err != nil {
+		return err
+	}
+	dial, proto, err := s.publishedAt(meshed)
+	if err != nil {
+		return err
+	}
+	inner, outer, err := s.legs(s.server, subnet)
+	if err != nil {
+		return err
+	}
+	bridge, err := s.bridgeOf(s.server, outer)
+	if err != nil {
+		return err
+	}
+	task, err := s.sandbox(s.server, server, mesh.ID)
+	if err != nil {
+		return err
+	}
+	way, err := s.sandbox(s.server, inner, mesh.ID)
+	if err != nil {
+		return err
+	}
+	s.inspectsOf(task.agent, task.namespace, task.where(), task.bridge, task.port, way.port)
+	s.inspectsOf(outer.Agent, ingressBox, outer.Where, inner.Device.Name, outer.Device.Name)
+	s.server.to = append(s.server.to, server.Addr)
+	port := dial.Port() // the same on the whole path: the task redirects it to the server's
+	sent := &agent.NAT{Proto: string(proto), To: dial, Now: netip.AddrPortFrom(outer.Addr, port)}
+	chosen := &agent.NAT{Proto: string(proto), To: sent.Now, Now: netip.AddrPortFrom(server.Addr, port), As: inner.Addr}
+	return s.dialled(server, dial, proto, []path.Hop{s.wireHop(), s.server.dnatHop(sent),
+		s.server.deviceHop(mode.HopBridge, bridge, false),
+		// IPVS's own statistics are of all services of the swarm.
+		{Kind: mode.HopIPVS, Name: fmt.Sprintf("%s → %s", chosen.To, chosen.Now), Where: outer.Where, Expect: path.Matches,
+			Read: outer.Agent.Read(agent.Counter{Namespace: ingressBox, NAT: chosen})},
+		task.switched(way.port, task.port), server.hop(true)})
+}
+
+// ingressNetwork returns the overlay network of the mesh.
+func (r *run) ingressNetwork(ctx context.Context) (network.Summary, error) {
+	got, err := r.daemon.API.NetworkList(ctx, client.NetworkListOptions{})
+	if err != nil {
+		return network.Summary{}, fmt.Errorf("list networks: %w", err)
+	}
+	return ingressOf(got.Items)
+}
+
+func ingressOf(all []network.Summary) (network.Summary, error) {
+	i := slices.IndexFunc(all, func(n network.Summary) bool { return n.Ingress })
+	if i < 0 {
+		return network.Summary{}, &path.UnsupportedError{Missing: "the swarm has no routing mesh: its network, usually called ingress, was removed",
+			Remedy: "docker network create --driver overlay --ingress ingress"}
+	}
+	return all[i], nil
+}
+
+// legs returns the ingress sandbox's devices: on the mesh's network and on the bridge of the node.
+func (s *site) legs(e *end, subnet netip.Prefix) (inner, outer *box, err error) {
+	a, devices, err := s.within(e, "the namespace of the routing mesh", ingressBox)
+	if err != nil {
+		return nil, nil, err
+	}
+	inner, outer = legsOf(devices, subnet)
+	if inner == nil || outer == nil {
+		return nil, nil, fmt.Errorf("node %s: the namespace of the routing mesh is not on %s and a bridge", e.Name, subnet)
+	}
+	for _, b := range []*box{inner, outer} {
+		b.Agent, b.Where = a, "ingress_sbox on node "+e.Name
+	}
+	return inner, outer, nil
+}
+
+// legsOf finds them by their addresses. The inner device also has the services' addresses, with
+// full prefixes.
+func legsOf(devices []agent.Interface, subnet netip.Prefix) (inner, outer *box) {
+	for _, d := range devices {
+		for _, p := range d.Addrs {
+			switch {
+			case !p.Addr().Is4() || p.Addr().IsLoopback() || p.IsSingleIP():
+			case subnet.Contains(p.Addr()):
+				inner = &box{&cluster.Box{Device: d, Addr: p.Addr()}}
+			default:
+				outer = &box{&cluster.Box{Device: d, Addr: p.Addr()}}
+			}
+		}
+	}
+	return inner, outer
+}
+
+// listing bounds the listing of a directory on a node.
+const listing = 5 * time.Second
+
+var errNoIPVS = errors.New("/proc/net/ip_vs is not there")
+
+// balances returns an error for a node whose kernel has no IPVS. It checks after the service was
+// made, because the engine then loads IPVS.
+func (s *site) balances(e *end) error {
+	s.run.ipvsMu.Lock()
+	defer s.run.ipvsMu.Unlock()
+	if err := s.run.noIPVS[e.ID]; err != nil {
+		return err
+	}
+	err := s.settles(func() (sample.Counters, error) {
+		ctx, cancel := context.WithTimeout(s.ctx, listing)
+		defer cancel()
+		names, err := e.agent.Files(ctx, "/proc/net")
+		if err == nil && !slices.Contains(names, "ip_vs") {
+			err = errNoIPVS
+		}
+		return sample.Counters{}, err
+	})
+	if !errors.Is(err, errNoIPVS) {
+		return err
+	}
+	s.run.noIPVS[e.ID] = &path.UnsupportedError{
+		Missing: fmt.Sprintf("node %s has no IPVS, which the routing mesh needs: its kernel lacks CONFIG_IP_VS, or the module is not loaded", e.Name),
+		Remedy:  "sudo modprobe ip_vs there, and restart docker", Err: err}
+	return s.run.noIPVS[e.ID]
+}
+
+// meshPorts records the ports that the swarm chose for the services, each of which has its task on
+// one node.
+func (r *run) meshPorts(ctx context.Context, s *service) error {
+	for i, id := range s.ids {
+		got, err := r.daemon.API.ServiceInspect(ctx, id, client.ServiceInspectOptions{})
+		if err != nil {
+			return err
+		}
+		s.published(s.nodes[i].ID, got.Service.Endpoint.Ports)
+	}
+	return nil
+}

@@ -1,0 +1,301 @@
+package swarm
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/moby/moby/api/types/network"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// host runs tasks with their nodes' networks.
+func (s *site) host() error {
+	at := netip.AddrPortFrom(s.server.Addr, cluster.DrawPort())
+	s.serve(s.server.agent.As("container on node "+s.server.Name), at, s.client.agent.As("container on node "+s.client.Name), at)
+	s.path.Hops = []path.Hop{s.wireHop()}
+	return nil
+}
+
+// publishNAT uses a port published with mode=host: the node's own, rewritten to the task's on the
+// node's default bridge. The agent's image has no iptables, so the connection table, read before
+// and after, counts the rewritten connections.
+func (s *site) publishNAT() error {
+	server, err := s.box(published, s.server.Node, any4)
+	if err != nil {
+		return err
+	}
+	dial, proto, err := s.publishedAt(published)
+	if err != nil {
+		return err
+	}
+	bridge, err := s.bridgeOf(s.server, server)
+	if err != nil {
+		return err
+	}
+	rewritten := &agent.NAT{Proto: string(proto), To: dial, Now: netip.AddrPortFrom(server.Addr, serverPort)}
+	return s.dialled(server, dial, proto, []path.Hop{s.wireHop(), s.server.dnatHop(rewritten),
+		s.server.deviceHop(mode.HopBridge, bridge, false), server.hop(true)})
+}
+
+// any4 accepts any address except loopback ones.
+func any4(p netip.Prefix) bool { return !p.Addr().IsLoopback() }
+
+// publishedAt returns the port that the swarm chose for the role's task on the server's node, at
+// that node's address.
+func (s *site) publishedAt(kind role) (dial netip.AddrPort, proto network.IPProtocol, err error) {
+	proto = network.TCP
+	if s.path.Spec.UDP {
+		proto = network.UDP
+	}
+	v, err := s.run.service(s.ctx, kind)
+	if err != nil {
+		return dial, proto, err
+	}
+	port := v.ports[s.server.ID][proto]
+	if port == 0 {
+		return dial, proto, fmt.Errorf("node %s published no port", s.server.Name)
+	}
+	return netip.AddrPortFrom(s.server.Addr, port), proto, nil
+}
+
+// dnatHop returns the hop of a port of the node's that rules rewrite.
+func (e *end) dnatHop(n *agent.NAT) path.Hop {
+	return path.Hop{Kind: mode.HopDNAT, Name: fmt.Sprintf("%s → %s", n.To, n.Now), Where: "node " + e.Name, Expect: path.Matches,
+		Read: e.agent.Read(agent.Counter{NAT: n})}
+}
+
+// dialled places the server in its task, and the client, which dials a port of the server's node;
+// last are the hops from the wire on.
+func (s *site) dialled(server *box, dial netip.AddrPort, proto network.IPProtocol, last []path.Hop) error {
+	listen := netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort)
+	if s.path.Spec.From == mode.FromRemote {
+		s.serve(server.Agent, listen, s.client.agent, dial)
+		s.path.Hops = last
+		return nil
+	}
+	client, err := s.box(published, s.client.Node, any4)
+	if err != nil {
+		return err
+	}
+	bridge, err := s.bridgeOf(s.client, client)
+	if err != nil {
+		return err
+	}
+	s.serve(server.Agent, listen, client.Agent, dial)
+	masqueraded := &agent.NAT{Proto: string(proto), To: dial, Now: dial, From: client.Addr, As: s.client.Addr}
+	s.path.Hops = slices.Concat([]path.Hop{client.hop(false), s.client.deviceHop(mode.HopBridge, bridge, true),
+		{Kind: mode.HopSNAT, Name: fmt.Sprintf("%s → %s", client.Addr, s.client.Addr), Where: "node " + s.client.Name, Expect: path.Matches,
+			Read: s.client.agent.Read(agent.Counter{NAT: masqueraded})}}, last)
+	return nil
+}
+
+// bridgeOf returns the bridge on the node that has the task's pair as a port. It reads the devices
+// again, because the task is newer.
+func (s *site) bridgeOf(e *end, b *box) (string, error) {
+	if !slices.ContainsFunc(e.devices, b.Paired) {
+		s.run.devices.Forget(e.agent)
+		var err error
+		if e.devices, err = s.run.devices.Of(s.ctx, e.agent, ""); err != nil {
+			return "", err
+		}
+	}
+	if i := slices.IndexFunc(e.devices, b.Paired); i >= 0 && e.devices[i].Master != "" {
+		e.own, e.to = append(e.own, e.devices[i].Master, e.devices[i].Name), append(e.to, b.Addr)
+		return e.devices[i].Master, nil
+	}
+	return "", fmt.Errorf("%s: its pair is on no bridge of node %s", b.Where, e.Name)
+}
+
+// overlay runs tasks on a network across the nodes, with or without encryption.
+func (s *site) overlay() error {
+	kind := onOverlay
+	if s.path.Spec.Mode == mode.OverlayEncrypted {
+		kind = encrypted
+	}
+	v, err := s.run.service(s.ctx, kind)
+	if err != nil {
+		return err
+	}
+	in := func(p netip.Prefix) bool { return v.subnet.Contains(p.Addr()) }
+	server, err := s.box(kind, s.server.Node, in)
+	if err != nil {
+		return err
+	}
+	client, err := s.box(kind, s.client.Node, in)
+	if err != nil {
+		return err
+	}
+	there, err := s.sandbox(s.server, server, v.network)
+	if err != nil {
+		return err
+	}
+	here, err := s.sandbox(s.client, client, v.network)
+	if err != nil {
+		return err
+	}
+	for _, b := range []*sandbox{here, there} {
+		s.inspects(b.agent, b.namespace, b.where())
+	}
+	s.serve(server.Agent, netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort), client.Agent, netip.AddrPortFrom(server.Addr, serverPort))
+	between := []path.Hop{s.wireHop()}
+	if kind == encrypted {
+		if between, err = s.encryption(); err != nil {
+			return err
+		}
+	}
+	s.path.Hops = slices.Concat([]path.Hop{client.hop(false), here.switched(here.port, here.vxlan), here.tunnel(false)}, between,
+		[]path.Hop{there.tunnel(true), there.switched(there.vxlan, there.port), server.hop(true)})
+	return nil
+}
+
+// subnetOf returns a network's IPv4 subnet.
+func subnetOf(n network.Network) (netip.Prefix, error) {
+	for _, c := range n.IPAM.Config {
+		if c.Subnet.Addr().Is4() {
+			return c.Subnet, nil
+		}
+	}
+	return netip.Prefix{}, fmt.Errorf("network %s: %w", n.ID, errNoAddress)
+}
+
+// sandbox is an overlay network's namespace on a node.
+type sandbox struct {
+	node        string
+	agent       *agent.Agent
+	namespace   string
+	port, vxlan string // of its bridge: the task's port, and the tunnel
+	bridge      string
+}
+
+// within returns the devices of a namespace that only the node's dockerd has a name for, and the
+// agent that reads them. what is its name in errors.
+func (s *site) within(e *end, what, namespace string) (*agent.Agent, []agent.Interface, error) {
+	v, err := s.run.service(s.ctx, inside)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := v.on(e.Node)
+	if err != nil {
+		return nil, nil, err
+	}
+	devices, err := s.run.devices.Of(s.ctx, a, namespace)
+	if err != nil {
+		return nil, nil, fmt.Errorf("node %s, %s: %w", e.Name, what, err)
+	}
+	return a, devices, nil
+}
+
+// sandbox finds the network's namespace on a node, and in it the task's pair.
+func (s *site) sandbox(e *end, b *box, network string) (*sandbox, error) {
+	const short = 10 // libnetwork/drivers/overlay: "1-" and the network's short ID
+	namespace := inTask + "/1-" + network[:short]
+	a, devices, err := s.within(e, "the overlay network's namespace", namespace)
+	if err != nil {
+		return nil, err
+	}
+	e.inside = a
+	out := &sandbox{node: e.Name, agent: a, namespace: namespace}
+	for _, d := range devices {
+		switch {
+		case d.Index == b.Device.Peer:
+			out.port, out.bridge = d.Name, d.Master
+		case d.Kind == "vxlan":
+			out.vxlan = d.Name
+		}
+	}
+	if out.port == "" || out.vxlan == "" {
+		return nil, fmt.Errorf("node %s: the overlay network's namespace has no tunnel or no pair of %s", e.Name, b.Where)
+	}
+	return out, nil
+}
+
+func (b *sandbox) where() string { return "overlay on node " + b.node }
+
+// namespace identifies a namespace on a node.
+type namespace struct{ node, file string }
+
+// counter returns a reader of one of its devices.
+func (b *sandbox) counter(name string, forwardRx bool) func() (sample.Counters, error) {
+	return b.agent.Read(agent.Counter{Namespace: b.namespace, Device: &agent.Device{Name: name, ForwardRx: forwardRx}})
+}
+
+// tunnel returns the hop of the VXLAN device.
+func (b *sandbox) tunnel(toServer bool) path.Hop {
+	return path.Hop{Kind: mode.HopVXLAN, Name: b.vxlan, Where: b.where(), Read: b.counter(b.vxlan, toServer)}
+}
+
+// switched returns the hop of the bridge as a switch between two of its ports.
+func (b *sandbox) switched(toClient, toServer string) path.Hop {
+	h := local.SwitchHop(b.where(), b.bridge, b.counter(toClient, false), b.counter(toServer, false))
+	h.Shared = namespace{b.node, b.namespace} // the routing mesh's has ports of all services
+	h.Counts = [2]path.Counter{{Device: toServer, Sent: true}, {Device: toClient, Sent: true}}
+	return h
+}
+
+// encryption returns the hops between two tunnels of an encrypted network.
+func (s *site) encryption() ([]path.Hop, error) {
+	esp := agent.Counter{ESP: &agent.ESP{Client: s.client.Addr, Server: s.server.Addr}}
+	var hops []path.Hop
+	for _, e := range []*end{s.client, s.server} {
+		read := e.agent.Read(esp)
+		if err := s.encrypts(e.Node, read); err != nil {
+			return nil, err
+		}
+		hops = append(hops, path.Hop{Kind: mode.HopESP, Name: "ESP", Where: "node " + e.Name, Read: read})
+	}
+	return []path.Hop{hops[0], s.wireHop(), hops[1]}, nil
+}
+
+// encrypts returns an error for a node that has no ESP state for the path's other one. It does not
+// wait again for a node that had none, but reads again: the node may have been told late.
+func (s *site) encrypts(n Node, read func() (sample.Counters, error)) error {
+	s.run.espMu.Lock()
+	none := s.run.noESP[n.ID]
+	s.run.espMu.Unlock()
+	var err error
+	if none {
+		_, err = read()
+	} else {
+		err = s.settles(read)
+	}
+	s.run.espMu.Lock()
+	defer s.run.espMu.Unlock()
+	switch {
+	case err == nil:
+		delete(s.run.noESP, n.ID)
+	case errors.Is(err, agent.ErrNone):
+		s.run.noESP[n.ID] = true
+		return &path.UnsupportedError{
+			Missing: fmt.Sprintf("node %s has no ESP state for the other node: its kernel cannot encrypt with ESP and AES-GCM (CONFIG_INET_ESP, CONFIG_CRYPTO_GCM)", n.Name),
+			Remedy:  "sudo modprobe -a esp4 gcm there, and restart docker", Err: err}
+	}
+	return err
+}
+
+// settles waits a while for what engines tell each other after a task started.
+func (s *site) settles(read func() (sample.Counters, error)) error {
+	const (
+		latest = 5 * time.Second
+		again  = 200 * time.Millisecond
+	)
+	for began := time.Now(); ; {
+		_, err := read()
+		if err == nil || time.Since(began) > latest {
+			return err
+		}
+		select {
+		case <-s.ctx.Done():
+			return s.ctx.Err()
+		case <-time.After(again):
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package swarm
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+// A name or a whole ID is that node's, also where it is how another one's ID begins.
+func TestChoose(t *testing.T) {
+	all := []Node{{ID: "a1b2c3", Name: "b"}, {ID: "b4", Name: "a"}, {ID: "c5", Name: "twin"}, {ID: "c56", Name: "twin"}, {ID: "d7", Name: "e"}}
+	why := map[string]string{"d": "node d is down", "a9": "node d is down"}
+	for _, tt := range []struct {
+		name, wanted string // a comma between
+		want         string // the IDs
+		fails        string
+	}{
+		{"names", "b,a", "a1b2c3,b4", ""},
+		{"down-though-a-prefix", "a1,d", "", "node d is down"},
+		{"prefixes", "a1,d7", "a1b2c3,d7", ""},
+		{"id-that-begins-another", "c5,a", "c5,b4", ""},
+		{"prefix-of-two", "c", "", "2 nodes are called c"},
+		{"shared-name", "twin", "", "2 nodes are called twin"},
+		{"down-by-id", "a9", "", "node d is down"},
+		{"nobody", "z", "", `no node "z"`},
+		{"empty", "a,", "", `no node ""`},
+		{"twice", "a,b4", "", "node b4 is named twice"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := choose(all, why, strings.Split(tt.wanted, ","))
+			var u *path.UnsupportedError
+			if tt.fails != "" {
+				if !errors.As(err, &u) || !strings.Contains(u.Missing, tt.fails) || u.Remedy == "" {
+					t.Errorf("error %v, want %q and what to do", err, tt.fails)
+				}
+				return
+			}
+			var ids []string
+			for _, n := range got {
+				ids = append(ids, n.ID)
+			}
+			if s := strings.Join(ids, ","); err != nil || s != tt.want {
+				t.Errorf("%s, %v; want %s", s, err, tt.want)
+			}
+		})
+	}
+}
+
+// Who has too few nodes is told whether the swarm has, or has asked for, too few.
+func TestTooFewNodes(t *testing.T) {
+	a, b := Node{Name: "a"}, Node{Name: "b"}
+	why := map[string]string{"c": "node c is down", "id-of-c": "node c is down", "d": "node d takes no tasks: its availability is drain"}
+	for _, tt := range []struct {
+		name          string
+		chosen, ready []Node
+		want, remedy  string // "": enough
+	}{
+		{"two", []Node{a, b}, []Node{a, b}, "", ""},
+		{"one-named", []Node{a}, []Node{a, b}, "one node was named", "--nodes"},
+		{"one-ready", []Node{a}, []Node{a}, "only node a takes tasks (node c is down; node d takes no tasks: its availability is drain)", "docker swarm join"},
+		{"none-ready", nil, nil, "no node takes tasks (node c is down; node d takes", "docker node ls"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := enough(tt.chosen, tt.ready, why)
+			if tt.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			var u *path.UnsupportedError
+			if !errors.As(err, &u) || !strings.Contains(err.Error(), tt.want) || !strings.Contains(u.Remedy, tt.remedy) {
+				t.Errorf("%v, hint %q; want %q and %q", err, u.Hint(), tt.want, tt.remedy)
+			}
+		})
+	}
+}

@@ -1,0 +1,18 @@
+package swarm
+
+import (
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// recipes build the modes that services on a swarm can have.
+var recipes = map[mode.Name]func(*site) error{
+	mode.Host:             (*site).host,
+	mode.PublishNAT:       (*site).publishNAT,
+	mode.PublishIngress:   (*site).publishIngress,
+	mode.Overlay:          (*site).overlay,
+	mode.OverlayEncrypted: (*site).overlay,
+}
+
+// Modes returns their names.
+func Modes() []string { return recipe.Names(recipes) }

@@ -1,0 +1,136 @@
+package swarm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/api/types/swarm"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
+)
+
+// run is what a Swarm has started.
+type run struct {
+	swarm     *Swarm
+	daemon    *dockerapi.Daemon
+	nodes     []Node
+	everyNode bool // all nodes of the swarm
+	key       *agent.Key
+	hub       *agent.Hub
+	secret    *swarm.SecretReference
+	image     string
+	end       undo.Stack
+	until     time.Time // end of removals' patience
+	devices   cluster.Devices
+
+	espMu sync.Mutex      // guards the fields that follow
+	noESP map[string]bool // by the node's ID: it had none, and is not waited for again
+
+	ipvsMu sync.Mutex       // guards the fields that follow
+	noIPVS map[string]error // by the node's ID: it is not waited for again
+
+	making   sync.Mutex // guards the fields that follow
+	services map[role]*service
+	made     int // number of names given out
+}
+
+// begin finds the swarm's manager and nodes, and listens for agents.
+func (s *Swarm) begin(ctx context.Context) (*run, error) {
+	d, err := dockerapi.Connect(ctx, s.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{swarm: s, daemon: d, services: map[role]*service{}, noESP: map[string]bool{}, noIPVS: map[string]error{}}
+	if err := r.begin(ctx); err != nil {
+		return nil, errors.Join(err, r.close())
+	}
+	return r, nil
+}
+
+func (r *run) begin(ctx context.Context) error {
+	if err := managed(r.daemon.Info.Swarm); err != nil {
+		return err
+	}
+	ready, why, err := nodes(ctx, r.daemon.API)
+	if err != nil {
+		return err
+	}
+	if r.nodes, err = choose(ready, why, r.swarm.Nodes); err != nil {
+		return err
+	}
+	if most := r.swarm.Most; most > 0 && len(r.nodes) > most {
+		r.nodes = r.nodes[:most]
+	}
+	r.everyNode = len(r.nodes) == len(ready)
+	if err := enough(r.nodes, ready, why); err != nil {
+		return err
+	}
+	if err := r.listen(); err != nil {
+		return err
+	}
+	if err := r.makeImage(ctx); err != nil {
+		return err
+	}
+	return r.makeSecret()
+}
+
+// managed returns an error for a daemon that manages no swarm.
+func managed(i swarm.Info) error {
+	switch {
+	case i.LocalNodeState != swarm.LocalNodeStateActive:
+		return &path.UnsupportedError{Missing: fmt.Sprintf("this Docker Engine is in no swarm (it is %s)", i.LocalNodeState),
+			Remedy: "docker swarm init here and docker swarm join on the other machines; --on lab needs none"}
+	case !i.ControlAvailable:
+		return &path.UnsupportedError{Missing: "this node of the swarm is not a manager, and only managers accept commands",
+			Remedy: "run toll on a manager: docker node ls there; or DOCKER_HOST with a manager's address"}
+	}
+	return nil
+}
+
+// listen listens for agents where they can reach this machine.
+func (r *run) listen() (err error) {
+	at := r.swarm.Control
+	if !at.Addr().IsValid() {
+		known, err := netip.ParseAddr(r.daemon.Info.Swarm.NodeAddr)
+		if err != nil {
+			return &path.UnsupportedError{Missing: "the swarm does not know this node's address: agents would not find it",
+				Remedy: "--control with an address of this machine that the nodes reach", Err: err}
+		}
+		at = netip.AddrPortFrom(known, at.Port())
+	}
+	if r.key, err = agent.NewKey(); err != nil {
+		return err
+	}
+	if r.hub, err = agent.Listen(at, r.key, r.swarm.Version); err != nil {
+		return &path.UnsupportedError{Missing: "this machine cannot listen at " + at.String() + ", where the nodes' agents would look for it",
+			Remedy: "run toll on the manager itself, or --control with an address of this machine that the nodes reach", Err: err}
+	}
+	return nil
+}
+
+// name returns a new name.
+func (r *run) name(what string) string {
+	r.made++
+	return r.prefix() + what + strconv.Itoa(r.made)
+}
+
+// prefix returns the beginning of all names.
+func (r *run) prefix() string { return "toll-" + r.daemon.ID + "-" }
+
+// close releases the agents, which end themselves, and removes everything.
+func (r *run) close() error {
+	var err error
+	if r.hub != nil {
+		err = r.hub.Close()
+	}
+	return errors.Join(err, r.end.Undo(), r.daemon.Close())
+}

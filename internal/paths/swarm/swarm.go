@@ -1,0 +1,164 @@
+// Package swarm builds network modes across machines, on the user's Docker Swarm: the cluster's own
+// engine places the tasks, and toll runs in each of them as an agent (see package agent), which
+// dials the toll that measures. (Docker's attach and exec reach only containers of the daemon's own
+// node.) It changes nothing on a node that a user's own service could not change.
+//
+// Everything that it makes, one secret, services and networks, is labelled with the mark of its
+// toll, which names the machine and its boot, and is written to a journal first. It is removed when
+// the backend is closed; dockerapi.Clean, with Leftovers, finds on a manager what a killed toll
+// left. Tasks end when their toll is gone.
+package swarm
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Name is the backend's name.
+const Name = sample.Swarm
+
+// Swarm is the backend. Only Version must be set; Close ends it.
+type Swarm struct {
+	// Nodes are the run's nodes, by host name or ID: first the server's, then the client's, for
+	// paths that name none. Empty: all nodes that take tasks.
+	Nodes []string
+	// Most limits the nodes to the first ones; 0: all.
+	Most int
+	// Image is toll's image in a registry; "" is its own, which every node must have.
+	Image string
+	// Control is where this machine listens for its agents; if the address is invalid, the one by
+	// which the swarm knows this node; port 0 is any free one.
+	Control netip.AddrPort
+	// Version is toll's version.
+	Version string
+	// Program is the static binary for the image; "" is this program.
+	Program string
+	// StateDir is the directory of journals; "" is the user's state directory.
+	StateDir string
+
+	kept cluster.Once[*run]
+}
+
+var _ path.Distant = (*Swarm)(nil)
+
+// Name returns "swarm".
+func (s *Swarm) Name() string { return Name }
+
+// Distant returns true: client and server have clocks of their own.
+func (s *Swarm) Distant() bool { return true }
+
+// Check starts agents on the nodes and asks for their facts. They stay until Close.
+func (s *Swarm) Check(ctx context.Context, spec path.Spec) error {
+	if err := refuse(spec); err != nil {
+		return err
+	}
+	p, err := s.Build(ctx, spec)
+	var u *path.UnsupportedError
+	if errors.As(err, &u) {
+		return u // the caller adds the path
+	}
+	if err != nil {
+		return err
+	}
+	return p.Close()
+}
+
+// refuse returns an error for what no swarm can have.
+func refuse(s path.Spec) error {
+	if recipes[s.Mode] == nil {
+		all := Modes()
+		last := len(all) - 1
+		return &path.UnsupportedError{Missing: "a swarm has no services in mode " + string(s.Mode),
+			Remedy: strings.Join(all[:last], ", ") + " or " + all[last] + "; or --on lab"}
+	}
+	if s.From == mode.FromHost || s.From == mode.FromContainer || s.To == mode.ToLoopback || s.To == mode.ToLoopback6 {
+		return &path.UnsupportedError{Missing: "a swarm is measured between machines: on one, --on docker sees more",
+			Remedy: "--from remote,remote-container"}
+	}
+	if n, m := s.Count(); n > 1 || m > 1 {
+		return &path.UnsupportedError{Missing: "crowds are not measured across a swarm's machines", Remedy: "--on lab or docker"}
+	}
+	if s.Second {
+		return &path.UnsupportedError{Missing: "programs are not in the image of a swarm's tasks", Remedy: "toll run --on lab or docker"}
+	}
+	if err := refuse6(s); err != nil {
+		return err
+	}
+	return recipe.RefuseTunes(s)
+}
+
+// refuse6 returns an error for paths over IPv6.
+func refuse6(s path.Spec) error {
+	switch {
+	case !s.To.Six(), s.Mode == mode.Host:
+		return nil
+	case s.To == mode.ToContainer6:
+		return dockerapi.NoOverlay6
+	case s.Mode == mode.PublishNAT:
+		return &path.UnsupportedError{Missing: "a task's published port is on its node's default bridge, where toll measures IPv4 only: without \"ipv6\": true in the node's daemon.json it has no IPv6",
+			Remedy: "--on lab or docker, or -4"}
+	}
+	return &path.UnsupportedError{Missing: "a swarm's routing mesh is measured over IPv4 only: its network has no IPv6", Remedy: "host; or --on lab or docker, or -4"}
+}
+
+// Build builds the path.
+func (s *Swarm) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
+	return recipe.Build(ctx, spec, recipes[spec.Mode], func(p *path.Path) (*site, error) {
+		r, err := s.start(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p.Channel = r.hub
+		at := &site{ctx: ctx, run: r, path: p}
+		return at, at.begin()
+	})
+}
+
+// Cluster starts an agent on each node of the run and returns the nodes' facts. without has the
+// reason for nodes without an agent, by name.
+func (s *Swarm) Cluster(ctx context.Context) (all []sample.Node, without map[string]error, err error) {
+	r, err := s.start(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	hosts, err := r.service(ctx, onHost)
+	if err != nil {
+		return nil, nil, err
+	}
+	without = map[string]error{}
+	at := &site{ctx: ctx, run: r}
+	for _, n := range r.nodes {
+		about := sample.Node{Name: n.Name, ID: n.ID, Address: n.Addr.String()}
+		if e, err := at.end(hosts, n); err != nil {
+			without[n.Name] = err
+		} else {
+			hello := e.agent.Hello()
+			about.Kernel, about.CPUs, about.Boot, about.MTU = hello.Kernel, hello.CPUs, hello.Boot, e.card.MTU
+			about.Cards, _, _ = e.agent.Cards(ctx, e.card.Name) // missing facts do not fail a mesh
+			for i := range about.Cards {
+				about.Cards[i].Where = "node " + n.Name
+			}
+		}
+		all = append(all, about)
+	}
+	return all, without, nil
+}
+
+// start connects to the swarm once; the result is remembered until Close.
+func (s *Swarm) start(ctx context.Context) (*run, error) {
+	return s.kept.Start(ctx, s.begin)
+}
+
+// Close ends the agents and removes everything that was made.
+func (s *Swarm) Close() error {
+	return s.kept.Close((*run).close)
+}

@@ -1,0 +1,55 @@
+package vantage
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+)
+
+var _ path.Place = (*Vantage)(nil)
+
+// Start starts toll itself with other arguments in the place's network; its files, users and CPU
+// limit are this machine's. On this machine that needs no root: a process with namespaces of its
+// own then has a user namespace, too, in which its user is unchanged.
+func (v *Vantage) Start(c path.Command) (*path.Process, error) {
+	ns, err := v.join()
+	if err != nil {
+		return nil, err
+	}
+	cmd, said := local.Again(c)
+	alone := c.Apart && v.pid == 0 && os.Geteuid() != 0
+	if alone {
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN} // to mount, which a user other than root would lose
+	}
+	p, err := local.Start(ns, v.name, cmd, said)
+	if err != nil {
+		if alone {
+			err = machine.Machine{}.ExplainUserNamespace(err)
+		}
+		return nil, errors.Join(err, ns.Close())
+	}
+	wait := p.Wait
+	p.Wait = func() error { return errors.Join(wait(), ns.Close()) } // the process dies with the thread that started it
+	return p, nil
+}
+
+// join enters the place's network namespace.
+func (v *Vantage) join() (*netns.NS, error) {
+	if v.pid == 0 {
+		return netns.Here()
+	}
+	if err := v.lives(); err != nil {
+		return nil, err
+	}
+	return netns.Join(netns.File(v.pid))
+}

@@ -1,0 +1,208 @@
+// Package vantage makes a client's connections elsewhere: on this machine, inside a running
+// container, or in a new container on a Docker network. A socket belongs to the network namespace
+// in which it was made, so the program itself stays where it is; its connections use the place's
+// routes, and names are looked up as in the place.
+//
+//	v, err := vantage.New("container:shop")
+//	end, err := vantage.Open(ctx, "", []*vantage.Vantage{v})
+//	defer end()
+//	c, took, err := v.Dial(ctx, "tcp", "db:5432")
+//
+// Start starts a program whose whole network is the place's.
+//
+// Be aware: CPU time and its limits are this process's, wherever the sockets are. Entering a
+// container's network needs CAP_SYS_ADMIN. A name that a container's own hosts file lacks is looked
+// up in this machine's hosts file first, as Go's resolver does, and then by the container's name
+// servers.
+package vantage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http/httptrace"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+)
+
+// Here is the word for this machine, and Remote the one for another machine, where a toll that runs
+// there makes the connections.
+const (
+	Here   = "host"
+	Remote = "remote"
+)
+
+// Words before the name of a place.
+const (
+	inContainer = "container:"
+	onNetwork   = "network:"
+)
+
+// Error reports an invalid place, with a remedy.
+type Error struct {
+	msg, hint string
+	err       error
+}
+
+func (e *Error) Error() string {
+	if e.err != nil {
+		return e.msg + ": " + e.err.Error()
+	}
+	return e.msg
+}
+
+// Hint returns a remedy, or "".
+func (e *Error) Hint() string  { return e.hint }
+func (e *Error) Unwrap() error { return e.err }
+
+// New parses the word for a place: host, container:NAME, network:NAME or remote.
+func New(word string) (*Vantage, error) {
+	for _, kind := range []string{inContainer, onNetwork} {
+		if name, ok := strings.CutPrefix(word, kind); ok && name != "" && len(name) <= maxName {
+			return &Vantage{name: word}, nil
+		}
+	}
+	if word == Here || word == Remote {
+		return &Vantage{name: word}, nil
+	}
+	return nil, &Error{msg: fmt.Sprintf("%.80q is not a place: must be host, container:NAME, network:NAME or remote", word), hint: "docker ps and docker network ls list the names"}
+}
+
+// maxName bounds the name of a container or network.
+const maxName = 128
+
+// Vantage is a place. Once it is open, its methods are safe for concurrent use.
+type Vantage struct {
+	name  string
+	pid   int         // of a process in it; 0: this machine
+	files string      // the root of its file system; "": this one's
+	space fs.FileInfo // its network namespace, which held keeps
+	held  *os.File
+}
+
+// Local returns this machine.
+func Local() *Vantage { return &Vantage{name: Here} }
+
+// Name returns the word that it was opened with.
+func (v *Vantage) Name() string { return v.name }
+
+// Distant reports whether the place is another machine: nothing is connected or started from it
+// here.
+func (v *Vantage) Distant() bool { return v.name == Remote }
+
+// PID returns that of a process in the place; 0: this machine.
+func (v *Vantage) PID() int { return v.pid }
+
+// visit runs f in the place's network.
+func (v *Vantage) visit(f func() error) error {
+	if err := v.lives(); err != nil {
+		return err
+	}
+	return netns.Visit(v.pid, f)
+}
+
+// lives returns an error if the place's process has ended, even if another one has its number by
+// now.
+func (v *Vantage) lives() error {
+	now, err := os.Stat(netns.File(v.pid))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(now, v.space) {
+		return &Error{msg: v.name + " has ended", hint: "a container that starts again is a new place: run toll again"}
+	}
+	return err
+}
+
+// Took has the times of connecting.
+type Took struct {
+	Began  time.Time     // start of the first attempt, after the name was looked up
+	LookUp time.Duration // of the name; 0: an address was given
+}
+
+// Dial connects from the place.
+func (v *Vantage) Dial(ctx context.Context, network, addr string) (net.Conn, Took, error) {
+	if v.name == Here {
+		return dialHere(ctx, network, addr)
+	}
+	if network == "unix" {
+		return nil, Took{}, &Error{msg: "a Unix socket is a file of this machine, which is not reached from " + v.name, hint: "give a host and a port, or --from host"}
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, Took{}, err
+	}
+	addrs, lookUp, err := v.LookUp(ctx, host)
+	if err != nil {
+		return nil, Took{}, err
+	}
+	took := Took{LookUp: lookUp}
+	took.Began = time.Now()
+	var failed []error
+	for _, a := range addrs {
+		var c net.Conn
+		err := v.visit(func() (err error) {
+			var d net.Dialer // an address alone makes its socket on this thread
+			c, err = d.DialContext(ctx, network, net.JoinHostPort(a.String(), port))
+			return err
+		})
+		if err == nil {
+			return c, took, nil
+		}
+		if errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EACCES) {
+			err = &Error{msg: "only root may connect from " + v.name, hint: "sudo toll …", err: err}
+		}
+		failed = append(failed, err)
+	}
+	return nil, took, errors.Join(failed...)
+}
+
+// LookUp returns the addresses of a host, in order, looked up in the place, and how long that took;
+// 0: the host is an address.
+func (v *Vantage) LookUp(ctx context.Context, host string) (addrs []netip.Addr, took time.Duration, err error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a}, 0, nil
+	}
+	asked := time.Now()
+	if v.name != Here {
+		addrs, err = v.lookUp(ctx, host)
+	} else {
+		addrs, err = net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	}
+	for i := range addrs {
+		addrs[i] = addrs[i].Unmap()
+	}
+	return addrs, time.Since(asked), err
+}
+
+// dialHere connects from this machine, trying both address families at once.
+func dialHere(ctx context.Context, network, addr string) (net.Conn, Took, error) {
+	var mu sync.Mutex // both families are tried at once
+	var took Took
+	var asked time.Time
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		DNSStart: func(httptrace.DNSStartInfo) { asked = time.Now() },
+		DNSDone:  func(httptrace.DNSDoneInfo) { took.LookUp = time.Since(asked) },
+	})
+	begun := time.Now()
+	d := net.Dialer{ControlContext: func(context.Context, string, string, syscall.RawConn) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if took.Began.IsZero() {
+			took.Began = time.Now()
+		}
+		return nil
+	}}
+	c, err := d.DialContext(ctx, network, addr)
+	mu.Lock()
+	defer mu.Unlock()
+	if took.Began.IsZero() {
+		took.Began = begun
+	}
+	return c, took, err
+}
