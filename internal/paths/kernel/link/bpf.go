@@ -15,8 +15,7 @@ const (
 	netkitPeer    = 55
 )
 
-// attached returns the BPF programs of a device. Only the machine's root may ask, and only it may
-// attach any; for others it returns none.
+// attached returns none unless the caller is the machine's root, which alone may ask and attach.
 func attached(index int, netkit bool) ([]string, error) {
 	places := []struct {
 		name string

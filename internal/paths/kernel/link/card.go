@@ -49,7 +49,6 @@ func Cards(name string) (all []sample.Card, crossed []string, err error) {
 	return all, crossed, nil
 }
 
-// decisive returns the names of the cards that all packets cross.
 func decisive(all []sample.Card) []string {
 	for _, c := range all {
 		if !c.Device {
@@ -62,7 +61,6 @@ func decisive(all []sample.Card) []string {
 	return nil
 }
 
-// joint reports whether a device of that kind combines several cards, with a common speed.
 func joint(kind string) bool { return kind == "bond" || kind == "team" }
 
 // kernelFiles locates the kernel's files about devices of one network namespace.
@@ -71,8 +69,8 @@ type kernelFiles struct {
 	proc string // /proc
 }
 
-// withKernelFiles calls f with files that have the device: those of a sysfs mounted for it or, if
-// that is not permitted, those of /sys, if they are of this namespace.
+// withKernelFiles uses a sysfs mounted for the namespace or, if that is not permitted, /sys if it
+// shows this namespace.
 func withKernelFiles(l netlink.Link, f func(kernelFiles) error) error {
 	root, err := mountSysfs()
 	if err == nil {
@@ -87,12 +85,10 @@ func withKernelFiles(l netlink.Link, f func(kernelFiles) error) error {
 	return f(k)
 }
 
-// text returns a short file of a device, or "" if it cannot be read.
 func (k kernelFiles) text(device string, file ...string) string {
 	return line(filepath.Join(append([]string{k.net, device}, file...)...))
 }
 
-// line returns a short file, or "" if it cannot be read.
 func line(file string) string {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -101,13 +97,11 @@ func line(file string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// inBus returns the beginning of the path to a card's device on its bus. It is a symbolic link that
-// the kernel follows before it goes up: path.Join would not.
+// inBus ends in a symbolic link that the kernel follows before it goes up: path.Join would not.
 func (k kernelFiles) inBus(device string) string { return k.net + "/" + device + "/device/" }
 
-// below returns the devices from the given one down that are cards or combine some.
 func (k kernelFiles) below(name string, joins func(name string) bool) []foundCard {
-	const deepest = 4 // a VLAN on a bridge on a bond
+	const deepest = 4
 	type level struct {
 		name, under string
 		depth       int
@@ -146,7 +140,6 @@ type foundCard struct {
 	device      bool
 }
 
-// card reads what is known of a card.
 func (k kernelFiles) card(l netlink.Link, f foundCard) sample.Card {
 	a := l.Attrs()
 	c := sample.Card{Name: f.name, Under: f.under, Device: f.device, MTU: a.MTU,
@@ -177,7 +170,6 @@ func (k kernelFiles) card(l netlink.Link, f foundCard) sample.Card {
 	return c
 }
 
-// known returns a driver's text, or "" for a placeholder.
 func known(s string) string {
 	if s == "N/A" || s == "n/a" || strings.Trim(s, ".0 ") == "" {
 		return ""
@@ -185,15 +177,13 @@ func known(s string) string {
 	return s
 }
 
-// cardOffloads returns the features that decide how many packets a card's stream has, by the short
-// names of `ethtool -k`.
 func cardOffloads(all map[string]bool) map[string]bool {
 	short := maps.Clone(offloads)
 	short["lro"], short["rx-checksum"], short["tx-checksum-ipv4"], short["hw-gro"] = "rx-lro", "rx-checksum", "tx-checksum-ipv4", "rx-gro-hw"
 	return abbreviated(all, short)
 }
 
-// queuesOf returns the card's queues and rings, or nil if it tells neither.
+// queuesOf returns nil if the card tells neither queues nor rings.
 func queuesOf(e *ethtool.Ethtool, name string) *sample.CardQueues {
 	var q sample.CardQueues
 	if c, err := e.GetChannels(name); err == nil {
@@ -213,7 +203,6 @@ func queuesOf(e *ethtool.Ethtool, name string) *sample.CardQueues {
 // one above.
 var parents = []string{"", "../"}
 
-// numa returns the card's NUMA node, or nil if it has none.
 func (k kernelFiles) numa(name string) *int {
 	for _, up := range parents {
 		if n, err := strconv.Atoi(line(k.inBus(name) + up + "numa_node")); err == nil && n >= 0 {
@@ -223,7 +212,6 @@ func (k kernelFiles) numa(name string) *int {
 	return nil
 }
 
-// steered returns the masks of CPUs of the card's queues that steer to any.
 func (k kernelFiles) steered(name string, s Steering) map[string]string {
 	dir := filepath.Join(k.net, name, "queues")
 	entries, err := os.ReadDir(dir)

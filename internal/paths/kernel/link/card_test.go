@@ -16,7 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// tree writes files; a value that begins with "->" is a link.
+// A value that begins with "->" is a link.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -38,7 +38,6 @@ func tree(t *testing.T, files map[string]string) string {
 	return root
 }
 
-// A device's cards are found below bonds, VLANs and bridges, and a veth has none.
 func TestCardsBelow(t *testing.T) {
 	root := tree(t, map[string]string{
 		"pci/a/numa_node": "0", "pci/b/numa_node": "1",
@@ -93,8 +92,6 @@ const interrupts = `           CPU0       CPU1
 NMI:          0          0   Non-maskable interrupts
 `
 
-// Interrupts are found at the card's device, or at the one that virtio's is a part of, with the CPUs
-// that the kernel chose.
 func TestInterrupts(t *testing.T) {
 	root := tree(t, map[string]string{
 		"proc/interrupts":                     strings.TrimSuffix(interrupts, "\n"),
@@ -133,7 +130,6 @@ func TestInterrupts(t *testing.T) {
 	}
 }
 
-// Speeds are those of modes by name, so that modes of later kernels are known, and of sysfs before Linux 5.6.
 func TestModes(t *testing.T) {
 	set := func(names ...string) *nl.RtAttr {
 		bits := nl.NewRtAttr(unix.ETHTOOL_A_BITSET_BITS|unix.NLA_F_NESTED, nil)
@@ -177,14 +173,12 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// FuzzParseModes: nothing that an answer may be makes it panic.
 func FuzzParseModes(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(nl.NewRtAttr(unix.ETHTOOL_A_LINKMODES_SPEED, nl.Uint32Attr(1000)).Serialize())
 	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = parseModes(b) })
 }
 
-// A veth has no card, whatever speed it says it has, and the kernel answers for it.
 func TestCardsOfAVeth(t *testing.T) {
 	pair(t)
 	all, crossed, err := Cards("a")
@@ -199,7 +193,6 @@ func TestCardsOfAVeth(t *testing.T) {
 	}
 }
 
-// What queueing disciplines let through is read as the kernel has it.
 func TestRate(t *testing.T) {
 	pair(t)
 	l, err := netlink.LinkByName("a")
@@ -265,7 +258,6 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// Rates of disciplines that this kernel may lack are where the kernel's headers have them.
 func TestShaped(t *testing.T) {
 	wide := binary.NativeEndian.AppendUint64(nil, 10e9/8)
 	for _, tt := range []struct {

@@ -16,7 +16,6 @@ type SubInterface struct {
 	TID    int    // the thread in whose namespace it is created
 }
 
-// addSubInterface creates a device of a kind, in the mode with the given name.
 func addSubInterface[M any](s SubInterface, kind, mode string, modes map[string]M, device func(netlink.LinkAttrs, M) netlink.Link) error {
 	m, ok := modes[mode]
 	if !ok {
@@ -29,7 +28,6 @@ func addSubInterface[M any](s SubInterface, kind, mode string, modes map[string]
 	})
 }
 
-// macvlanModes maps the names of `ip link` to modes.
 var macvlanModes = map[string]netlink.MacvlanMode{
 	"bridge": netlink.MACVLAN_MODE_BRIDGE, "private": netlink.MACVLAN_MODE_PRIVATE,
 	"vepa": netlink.MACVLAN_MODE_VEPA, "passthru": netlink.MACVLAN_MODE_PASSTHRU,

@@ -24,7 +24,6 @@ func openFeatures() (featureReader, error) {
 
 func (r featureReader) close() { _ = unix.Close(r.socket) }
 
-// features returns the features of a device of the calling thread's network namespace.
 func features(device string) (map[string]bool, error) {
 	r, err := openFeatures()
 	if err != nil {
@@ -34,7 +33,6 @@ func features(device string) (map[string]bool, error) {
 	return r.of(device)
 }
 
-// of returns a device's features by the kernel's names; true is on.
 func (r featureReader) of(device string) (map[string]bool, error) {
 	names, err := featureNames.get(device)
 	if err != nil {
@@ -51,20 +49,20 @@ func (r featureReader) of(device string) (map[string]bool, error) {
 	return out, nil
 }
 
-// Constants of linux/ethtool.h.
+// linux/ethtool.h
 const (
 	getFeatures = 0x3a // ETHTOOL_GFEATURES
 	blockBits   = 32
 	mostBlocks  = 32 // Linux 6.18 fills two
 )
 
-// featureBits is a struct ethtool_gfeatures.
+// struct ethtool_gfeatures
 type featureBits struct {
 	command, size uint32
 	blocks        [mostBlocks]struct{ available, requested, active, neverChanged uint32 }
 }
 
-// interfaceRequest is a struct ifreq with a pointer.
+// struct ifreq with a pointer
 type interfaceRequest struct {
 	name [unix.IFNAMSIZ]byte
 	data unsafe.Pointer
@@ -90,8 +88,8 @@ func (r featureReader) active(device string, names map[string]uint) (*featureBit
 	return bits, nil
 }
 
-// featureNames maps the kernel's features to their bits, which are the same for all devices. They
-// are read once: the library clears a MiB each time, and Inspect asks for every device.
+// featureNames maps the kernel's features to their bits, the same for all devices. They are read
+// once because Inspect asks for every device.
 var featureNames namedBits
 
 type namedBits struct {
@@ -99,7 +97,7 @@ type namedBits struct {
 	bits map[string]uint
 }
 
-// get returns the names, by asking about a device that exists.
+// get needs the name of an existing device.
 func (n *namedBits) get(device string) (map[string]uint, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

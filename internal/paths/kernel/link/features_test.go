@@ -7,7 +7,6 @@ import (
 	"github.com/safchain/ethtool"
 )
 
-// A device's features are those that the library reads, by names that are asked for once.
 func TestFeatures(t *testing.T) {
 	e, err := ethtool.NewEthtool()
 	if err != nil {

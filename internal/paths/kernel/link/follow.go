@@ -77,8 +77,8 @@ func Messages(done <-chan struct{}, protocol int, groups ...uint) (<-chan struct
 	go func() {
 		defer close(out)
 		for {
-			// More messages than the buffer holds (ENOBUFS), or than the library reads (EINVAL),
-			// are a change, too.
+			// More messages than the buffer holds (ENOBUFS) or than the library reads (EINVAL) are
+			// a change.
 			if _, _, err := s.Receive(); err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EINVAL) {
 				return
 			}
@@ -88,7 +88,6 @@ func Messages(done <-chan struct{}, protocol int, groups ...uint) (<-chan struct
 	return out, nil
 }
 
-// notify sends on c unless a value is waiting there.
 func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

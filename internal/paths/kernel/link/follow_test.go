@@ -12,7 +12,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
-// Devices that come, go and become ports are told of; other changes are not.
 func TestFollow(t *testing.T) {
 	ns, err := netns.New()
 	if err != nil {
@@ -47,7 +46,7 @@ func TestFollow(t *testing.T) {
 			t.Fatalf("%s: nobody was told", c.what)
 		}
 	}
-	// The kernel tells in order, so a change that is not told of is followed by one that is.
+	// Messages come in order: a reported change proves that the one before was not reported.
 	for quiet := false; !quiet; {
 		select {
 		case <-told:

@@ -28,7 +28,6 @@ type Inspected struct {
 	Settings []Setting
 }
 
-// nothing is the value of a setting that is absent, but may appear.
 const nothing = "none"
 
 // Addresses and Addresses6 name the settings with a device's addresses.
@@ -70,7 +69,6 @@ func Inspect(names ...string) ([]Inspected, error) {
 	return out, nil
 }
 
-// inspector holds what is read for all devices at once.
 type inspector struct {
 	links    []netlink.Link
 	control  trafficControl
@@ -78,7 +76,6 @@ type inspector struct {
 	steering *steering
 }
 
-// nameOf returns the name of a device of the namespace, or nothing.
 func (in inspector) nameOf(index int) string {
 	for _, l := range in.links {
 		if l.Attrs().Index == index {
@@ -130,8 +127,8 @@ func (in inspector) device(l netlink.Link) (Inspected, error) {
 	return out, err
 }
 
-// onTop returns the namespace's devices on top of the device: macvlan, VLAN and the like, without
-// the other end of a pair.
+// onTop returns the namespace's devices on top of the device (macvlan, VLAN), without a pair's
+// other end.
 func (in inspector) onTop(index int) string {
 	var names []string
 	for _, l := range in.links {
@@ -142,7 +139,6 @@ func (in inspector) onTop(index int) string {
 	return list(names)
 }
 
-// list returns names in order, or nothing.
 func list(names []string) string {
 	if len(names) == 0 {
 		return nothing
@@ -151,7 +147,6 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// modeOf returns what a kind of device has of its own that decides where packets go.
 func modeOf(l netlink.Link) string {
 	switch l := l.(type) {
 	case *netlink.Macvlan:
@@ -169,7 +164,6 @@ func modeOf(l netlink.Link) string {
 	return ""
 }
 
-// of returns the value that p points to, or the zero value.
 func of[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -177,7 +171,6 @@ func of[T any](p *T) (v T) {
 	return v
 }
 
-// port reads what a bridge does with the frames of one of its ports.
 func (in inspector) port(l netlink.Link, set func(what, value string)) error {
 	i := slices.IndexFunc(in.links, func(m netlink.Link) bool { return m.Attrs().Index == l.Attrs().MasterIndex })
 	if i < 0 || in.links[i].Type() != "bridge" {
@@ -192,7 +185,7 @@ func (in inspector) port(l netlink.Link, set func(what, value string)) error {
 	return nil
 }
 
-// addresses reads the device's addresses, without those of IPv6 that come and go.
+// addresses skips IPv6 addresses that come and go.
 func (in inspector) addresses(l netlink.Link, set func(what, value string)) error {
 	addrs, err := dump(func() ([]netlink.Addr, error) { return netlink.AddrList(l, netlink.FAMILY_ALL) })
 	if err != nil {
@@ -217,7 +210,6 @@ func (in inspector) addresses(l netlink.Link, set func(what, value string)) erro
 	return nil
 }
 
-// features reads everything that `ethtool -k` shows.
 func (in inspector) features(name string, set func(what, value string)) error {
 	all, err := in.offloads.of(name)
 	if err != nil {
@@ -229,7 +221,6 @@ func (in inspector) features(name string, set func(what, value string)) error {
 	return nil
 }
 
-// diverting returns the programs and filters of a device.
 func (in inspector) diverting(l netlink.Link) ([]Setting, error) {
 	a := l.Attrs()
 	var out []Setting

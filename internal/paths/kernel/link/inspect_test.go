@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Commands and kinds of bpf(2).
+// bpf(2)
 const (
 	bpfProgLoad   = 5
 	bpfProgAttach = 8
@@ -20,8 +20,7 @@ const (
 	kindSchedCLS  = 3
 )
 
-// verdict loads a program that only returns a number; its descriptor is closed with
-// the test.
+// verdict loads a program that returns a number; its descriptor is closed with the test.
 func verdict(t *testing.T, kind uint32, returns int32) int {
 	t.Helper()
 	code := []struct { // struct bpf_insn: r0 = returns; exit
@@ -47,7 +46,6 @@ func verdict(t *testing.T, kind uint32, returns int32) int {
 	return int(fd)
 }
 
-// attach attaches a program to a device at a place.
 func attach(t *testing.T, index, program int, at uint32) {
 	t.Helper()
 	attr := struct{ index, program, at, flags, replace, relative, revision, revisionHigh uint32 }{
@@ -65,7 +63,6 @@ func skipUnlessCI(t *testing.T, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// setting returns a device's setting.
 func setting(t *testing.T, device, what string) Setting {
 	t.Helper()
 	all, err := Inspect(device)
@@ -81,8 +78,7 @@ func setting(t *testing.T, device, what string) Setting {
 	return Setting{}
 }
 
-// pair takes the test to a namespace of its own with a veth pair called a and b.
-// Its thread ends with it.
+// pair moves the test's thread to a namespace with a veth pair a, b. The thread ends with the test.
 func pair(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -98,8 +94,7 @@ func pair(t *testing.T) {
 	}
 }
 
-// Programs that take frames before the bridge, or instead of it, are seen wherever
-// they are attached; tc does not show them.
+// tc does not show programs that take frames before the bridge, or instead of it.
 func TestInspectSeesPrograms(t *testing.T) {
 	const (
 		pass = 2  // XDP_PASS
@@ -158,7 +153,6 @@ func TestInspectSeesPrograms(t *testing.T) {
 	}
 }
 
-// What a class of htb counts in its options is left out, and its rate is not.
 func TestDisciplinesWithoutCounts(t *testing.T) {
 	pair(t)
 	l, err := byName("a")
@@ -174,7 +168,7 @@ func TestDisciplinesWithoutCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := setting(t, "a", "queueing discipline").Value
-	// What has no class is counted in the options.
+	// Packets without a class are counted in the options.
 	if err := send("a"); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +183,6 @@ func TestDisciplinesWithoutCounts(t *testing.T) {
 	}
 }
 
-// send sends a frame by the device.
 func send(name string) error {
 	l, err := byName(name)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// interrupts returns the interrupts of the card's device, by number. Some cards' ports share a
-// device; if names distinguish them, only the card's own are listed.
+// interrupts returns the device's interrupts by number. Ports that share a device are distinguished
+// by the interrupts' names where possible.
 func (k kernelFiles) interrupts(name string) []sample.Interrupt {
 	names, complete := k.interruptNames()
 	var out []sample.Interrupt
@@ -32,13 +32,11 @@ func (k kernelFiles) interrupts(name string) []sample.Interrupt {
 	return out[:min(len(out), sample.MaxInterrupts)]
 }
 
-// named reports whether an interrupt's name, such as mlx4-eth1-3, contains the device's as a word.
+// named reports whether an interrupt's name, such as mlx4-eth1-3, has the device's as a word.
 func named(interrupt, device string) bool {
 	return slices.Contains(strings.FieldsFunc(interrupt, func(r rune) bool { return strings.ContainsRune("-@:._,/ ", r) }), device)
 }
 
-// interruptNumbers returns the message-signalled interrupts of the card's device or, if it has
-// none, its only one.
 func (k kernelFiles) interruptNumbers(name string) (out []int) {
 	for _, up := range parents {
 		entries, err := os.ReadDir(k.inBus(name) + up + "msi_irqs")
@@ -60,8 +58,7 @@ func (k kernelFiles) interruptNumbers(name string) (out []int) {
 	return nil
 }
 
-// interruptNames returns the names of all interrupts with a handler, by number; complete is false
-// if the kernel hides them.
+// interruptNames reads names by number; complete is false if the kernel hides some.
 func (k kernelFiles) interruptNames() (out map[int]string, complete bool) {
 	out = map[int]string{}
 	f, err := os.Open(filepath.Join(k.proc, "interrupts"))
@@ -89,8 +86,6 @@ func (k kernelFiles) interruptNames() (out map[int]string, complete bool) {
 	return out, sc.Err() == nil && len(out) > 0
 }
 
-// interruptCPUs returns the CPU that the kernel chose for an interrupt or, if it does not tell,
-// those that it may choose from.
 func (k kernelFiles) interruptCPUs(n int) string {
 	for _, file := range []string{"effective_affinity_list", "smp_affinity_list"} {
 		if cpus := line(filepath.Join(k.proc, "irq", fmt.Sprint(n), file)); cpus != "" {

@@ -36,7 +36,6 @@ func byName(name string) (netlink.Link, error) {
 	return l, nil
 }
 
-// change applies f to the device; what describes it in the error.
 func change(name, what string, f func(netlink.Link) error) error {
 	l, err := byName(name)
 	if err != nil {
@@ -240,7 +239,6 @@ type Info struct {
 	Rate uint64
 }
 
-// offloads are the features that decide how many packets a stream becomes.
 var offloads = map[string]string{
 	"gro":         "rx-gro",
 	"gso":         "tx-generic-segmentation",
@@ -268,10 +266,8 @@ func Describe(name string) (Info, error) {
 	return info, err
 }
 
-// shapers are the queueing disciplines that may limit a rate.
 var shapers = []string{"tbf", "netem", "cake", "htb"}
 
-// qdisc returns the name of the device's root queueing discipline, or "".
 func qdisc(l netlink.Link) string {
 	qs, err := dump(func() ([]netlink.Qdisc, error) { return netlink.QdiscList(l) })
 	if err != nil {
@@ -285,10 +281,8 @@ func qdisc(l netlink.Link) string {
 	return ""
 }
 
-// HasOVS reports whether the kernel has Open vSwitch's datapath.
 func HasOVS() bool { return hasFamily("ovs_datapath") == nil }
 
-// hasFamily returns nil if the kernel has the generic netlink family.
 func hasFamily(name string) error {
 	if _, err := netlink.GenlFamilyGet(name); err != nil {
 		return fmt.Errorf("find generic netlink family %s: %w", name, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// modes are what a card's link came up with, and its fastest: speeds in bit/s, 0 if unknown.
+// modes are speeds in bit/s, 0 if unknown.
 type modes struct {
 	speed, most, partner uint64
 	duplex               string
@@ -23,9 +23,8 @@ type modes struct {
 
 const mega = 1_000_000
 
-// linkModes asks the kernel by ethtool's netlink (Linux 5.6), which names all modes of the card,
-// also those newer than toll. (The library's ioctl knows fewer, and prints that on the standard
-// output.)
+// linkModes uses ethtool's netlink (Linux 5.6), which also names modes newer than toll. The
+// library's ioctl knows fewer and prints that to the standard output.
 func linkModes(name string) (m modes, err error) {
 	family, err := netlink.GenlFamilyGet(unix.ETHTOOL_GENL_NAME)
 	if err != nil {
@@ -49,7 +48,6 @@ func linkModes(name string) (m modes, err error) {
 	return m, nil
 }
 
-// parseModes reads the attributes of the answer.
 func parseModes(b []byte) (m modes, err error) {
 	err = eachAttr(b, func(kind uint16, v []byte) error {
 		switch {
@@ -71,10 +69,10 @@ func parseModes(b []byte) (m modes, err error) {
 	return m, err
 }
 
-// duplexes are DUPLEX_HALF and DUPLEX_FULL of linux/ethtool.h; 255 is unknown.
+// linux/ethtool.h; 255 is unknown
 var duplexes = map[byte]string{0: sample.HalfDuplex, 1: sample.FullDuplex}
 
-// speedOf converts the kernel's speed in Mbit/s; values below 1 and made-up ones are unknown.
+// speedOf returns 0 for values below 1 and made-up ones.
 func speedOf(mbit int64) uint64 {
 	if mbit < 1 || mbit > sample.MaxSpeed/mega {
 		return 0
@@ -82,8 +80,7 @@ func speedOf(mbit int64) uint64 {
 	return uint64(mbit) * mega
 }
 
-// fastest returns the speed of the fastest of a set of link modes, whether the card offers them to
-// its partner or not.
+// fastest includes modes that the card does not offer to its partner.
 func fastest(set []byte) (most uint64, err error) {
 	err = eachAttr(set, func(kind uint16, bits []byte) error {
 		if kind != unix.ETHTOOL_A_BITSET_BITS {
@@ -101,8 +98,7 @@ func fastest(set []byte) (most uint64, err error) {
 	return most, err
 }
 
-// speedOfMode returns the speed of a mode such as 10000baseT/Full, or 0 for entries such as
-// Autoneg.
+// speedOfMode parses modes such as 10000baseT/Full, and returns 0 for entries such as Autoneg.
 func speedOfMode(name string) uint64 {
 	digits, _, ok := strings.Cut(name, "base")
 	mbit, err := strconv.ParseInt(digits, 10, 64)
@@ -125,7 +121,6 @@ func eachAttr(b []byte, f func(kind uint16, v []byte) error) error {
 	return nil
 }
 
-// modes returns what sysfs has.
 func (k kernelFiles) modes(name string) (m modes) {
 	if n, err := strconv.ParseInt(k.text(name, "speed"), 10, 64); err == nil {
 		m.speed = speedOf(n)

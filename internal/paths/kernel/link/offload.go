@@ -7,7 +7,6 @@ import (
 	"github.com/safchain/ethtool"
 )
 
-// shown returns the device's offloads by the short names of `ethtool -k`.
 func shown(name string) (map[string]bool, error) {
 	all, err := features(name)
 	if err != nil {
@@ -16,7 +15,6 @@ func shown(name string) (map[string]bool, error) {
 	return abbreviated(all, offloads), nil
 }
 
-// abbreviated returns the features that have a short name, by it.
 func abbreviated(all map[string]bool, short map[string]string) map[string]bool {
 	out := map[string]bool{}
 	for name, feature := range short {

@@ -40,7 +40,7 @@ func Routes() ([]Routed, error) {
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		routes, err := routeDump(family)
 		if family == unix.AF_INET6 && (errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP)) {
-			continue // without IPv6
+			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list routes: %w", err)
@@ -55,13 +55,12 @@ func Routes() ([]Routed, error) {
 	return out, nil
 }
 
-// routeMessage is a route in the kernel's form. The library's type lacks some attributes.
+// routeMessage has attributes that the library's type lacks.
 type routeMessage struct {
 	*nl.RtMsg
 	attrs map[uint16][]byte
 }
 
-// routeDump lists a family's routes of all tables, without cached ones.
 func routeDump(family uint8) (out []routeMessage, err error) {
 	raw, err := dump(func() ([][]byte, error) {
 		req := nl.NewNetlinkRequest(unix.RTM_GETROUTE, unix.NLM_F_DUMP)
@@ -95,7 +94,7 @@ func parseRoute(b []byte) (m routeMessage, err error) {
 	return m, err
 }
 
-// number returns an attribute of 32 bits, or 0 if the route does not have it.
+// number returns 0 if the route lacks the attribute.
 func (m routeMessage) number(attr uint16) int {
 	if b := m.attrs[attr]; len(b) == 4 {
 		return int(binary.NativeEndian.Uint32(b))
@@ -103,10 +102,8 @@ func (m routeMessage) number(attr uint16) int {
 	return 0
 }
 
-// table returns the routing table's number.
 func (m routeMessage) table() int { return cmp.Or(m.number(unix.RTA_TABLE), int(m.Table)) }
 
-// to returns the route's destination.
 func (m routeMessage) to() netip.Prefix {
 	addr, ok := netip.AddrFromSlice(m.attrs[unix.RTA_DST])
 	switch {
@@ -133,24 +130,24 @@ func (m routeMessage) stays() bool {
 	return !fleeting && (!local && m.Type == unix.RTN_UNICAST || m.Protocol != unix.RTPROT_KERNEL)
 }
 
-// routeWords are the attributes of a route that are described separately, or left out because they
-// count, change on their own or repeat the route's head.
+// routeWords are described separately, or left out because they count, change on their own or
+// repeat the route's head.
 var routeWords = []uint16{unix.RTA_DST, unix.RTA_OIF, unix.RTA_GATEWAY, unix.RTA_PRIORITY, unix.RTA_PREFSRC, unix.RTA_METRICS,
 	unix.RTA_TABLE, unix.RTA_ENCAP_TYPE, unix.RTA_CACHEINFO, unix.RTA_EXPIRES}
 
 const nexthopID = 30 // RTA_NH_ID
 
-// routeMetrics names the metrics (RTAX_…), the texts apart.
+// RTAX_…
 var routeMetrics = []string{unix.RTAX_LOCK: "lock", unix.RTAX_MTU: "mtu", unix.RTAX_WINDOW: "window", unix.RTAX_RTT: "rtt",
 	unix.RTAX_RTTVAR: "rttvar", unix.RTAX_SSTHRESH: "ssthresh", unix.RTAX_CWND: "cwnd", unix.RTAX_ADVMSS: "advmss",
 	unix.RTAX_REORDERING: "reordering", unix.RTAX_HOPLIMIT: "hoplimit", unix.RTAX_INITCWND: "initcwnd",
 	unix.RTAX_FEATURES: "features", unix.RTAX_RTO_MIN: "rto_min", unix.RTAX_INITRWND: "initrwnd",
 	unix.RTAX_QUICKACK: "quickack", unix.RTAX_FASTOPEN_NO_COOKIE: "fastopen_no_cookie"}
 
-// encapsulations names the kinds of light-weight tunnels (LWTUNNEL_ENCAP_…).
+// LWTUNNEL_ENCAP_…
 var encapsulations = []string{1: "mpls", 2: "ip", 3: "ila", 4: "ip6", 5: "seg6", 6: "bpf", 7: "seg6local", 8: "rpl", 9: "ioam6", 10: "xfrm"}
 
-// routed returns the route in words, and unknown attributes as a checksum.
+// routed describes the route in words, unknown attributes as a checksum.
 func (m routeMessage) routed(names map[int]string) Routed {
 	to := m.to()
 	text := to.String()
@@ -172,7 +169,7 @@ func (m routeMessage) routed(names map[int]string) Routed {
 	}{{"table", m.table()}, {"metric", m.number(unix.RTA_PRIORITY)}, {"type", int(m.Type)}, {"scope", int(m.Scope)}, {"tos", int(m.Tos)}} {
 		word(n.name, strconv.Itoa(n.is))
 	}
-	metrics, _ := nl.ParseRouteAttr(m.attrs[unix.RTA_METRICS]) // none if the message is malformed
+	metrics, _ := nl.ParseRouteAttr(m.attrs[unix.RTA_METRICS]) // none if malformed
 	for _, a := range metrics {
 		switch kind := int(a.Attr.Type &^ unix.NLA_F_NESTED); {
 		case kind == unix.RTAX_CC_ALGO:
@@ -224,7 +221,7 @@ func Policies() (string, error) {
 	return list(all), nil
 }
 
-// policyRules lists a family's policy rules; none without IPv6, or without policy rules.
+// policyRules returns none without IPv6 or without policy rules.
 func policyRules(family int) ([]netlink.Rule, error) {
 	rules, err := dump(func() ([]netlink.Rule, error) { return netlink.RuleList(family) })
 	if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) {
@@ -279,8 +276,8 @@ func RoutedByMark() (string, error) {
 	return "", nil
 }
 
-// refusingRule returns the first policy rule that refuses packets without a mark. The library's
-// list lacks that.
+// refusingRule returns the first policy rule that refuses unmarked packets. The library's list
+// lacks such rules.
 func refusingRule(family int) (string, error) {
 	msgs, err := dump(func() ([][]byte, error) {
 		req := nl.NewNetlinkRequest(unix.RTM_GETRULE, unix.NLM_F_DUMP)
@@ -292,7 +289,7 @@ func refusingRule(family int) (string, error) {
 	}
 	names := map[uint8]string{unix.RTN_BLACKHOLE: "blackhole", unix.RTN_UNREACHABLE: "unreachable", unix.RTN_PROHIBIT: "prohibit"}
 	for _, b := range msgs {
-		m := nl.DeserializeRtMsg(b) // struct fib_rule_hdr has the same layout
+		m := nl.DeserializeRtMsg(b) // same layout as struct fib_rule_hdr
 		attrs, err := nl.ParseRouteAttr(b[m.Len():])
 		if err != nil {
 			return "", fmt.Errorf("list policy rules: %w", err)
@@ -354,7 +351,6 @@ func changeRoute(to netip.Prefix, change func(*netlink.Route)) error {
 	return netlink.RouteReplace(r)
 }
 
-// routeTo returns the one route to a network in the main table.
 func routeTo(to netip.Prefix) (*netlink.Route, error) {
 	all, err := dump(func() ([]netlink.Route, error) {
 		return netlink.RouteListFiltered(unix.AF_INET, &netlink.Route{Dst: ipNet(to)}, netlink.RT_FILTER_DST)

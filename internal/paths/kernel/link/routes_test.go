@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// routesNow returns the texts of all routes, a line each.
 func routesNow(t *testing.T) (out string) {
 	t.Helper()
 	all, err := Routes()
@@ -24,7 +23,6 @@ func routesNow(t *testing.T) (out string) {
 	return out
 }
 
-// ip runs ip(8).
 func ip(t *testing.T, args string) {
 	t.Helper()
 	if out, err := exec.Command("ip", strings.Fields(args)...).CombinedOutput(); err != nil {
@@ -32,7 +30,6 @@ func ip(t *testing.T, args string) {
 	}
 }
 
-// Whatever a route to the same network has besides is noticed.
 func TestRoutesHaveAllAttributes(t *testing.T) {
 	pair(t)
 	ip(t, "link set lo up")
@@ -63,7 +60,6 @@ func TestRoutesHaveAllAttributes(t *testing.T) {
 	}
 }
 
-// A program that a route runs for each packet is noticed, also on the route to an own address.
 func TestRoutesShowPrograms(t *testing.T) {
 	pair(t)
 	ip(t, "link set lo up")

@@ -9,8 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Steering is a method of steering a device's packets to CPUs: a direction's queues, and the file
-// that each has for it.
 type Steering struct{ queues, file string }
 
 // RPS steers received packets, XPS sent ones.
@@ -43,7 +41,7 @@ func (s Steering) steer(root int, name, cpus string) error {
 		file := fmt.Sprintf("%s%s%d/%s", dir, s.queues, i, s.file)
 		err := writeAt(root, file, cpus)
 		if i > 0 && errors.Is(err, unix.ENOENT) {
-			if _, gone := readAt(root, file); errors.Is(gone, unix.ENOENT) { // there are no more queues
+			if _, gone := readAt(root, file); errors.Is(gone, unix.ENOENT) { // no more queues
 				return nil
 			}
 		}
@@ -105,7 +103,6 @@ func withSysfs(f func(root int) error) error {
 	return errors.Join(f(root), remount(root, "ro"), unix.Close(root))
 }
 
-// remount sets a file system's flag, "ro" or "rw".
 func remount(root int, flag string) error {
 	fs, err := unix.Fspick(root, "", unix.FSPICK_CLOEXEC|unix.FSPICK_EMPTY_PATH)
 	if err == nil {
@@ -117,7 +114,6 @@ func remount(root int, flag string) error {
 	return nil
 }
 
-// readAt reads a short file of the mount at root.
 func readAt(root int, file string) (string, error) {
 	fd, err := unix.Openat(root, file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -131,7 +127,6 @@ func readAt(root int, file string) (string, error) {
 	return strings.TrimSpace(string(b[:n])), nil
 }
 
-// writeAt writes a file of the mount at root.
 func writeAt(root int, file, text string) error {
 	fd, err := unix.Openat(root, file, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -141,8 +136,6 @@ func writeAt(root int, file, text string) error {
 	return errors.Join(err, unix.Close(fd))
 }
 
-// mountSysfs returns a descriptor of the root of a sysfs that shows the calling thread's network
-// namespace.
 func mountSysfs() (int, error) {
 	fs, err := unix.Fsopen("sysfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -158,7 +151,6 @@ func mountSysfs() (int, error) {
 	return root, nil
 }
 
-// allCPUs returns the mask of the online CPUs.
 func allCPUs() (string, error) {
 	b, err := os.ReadFile("/sys/devices/system/cpu/online")
 	if err != nil {
@@ -167,8 +159,7 @@ func allCPUs() (string, error) {
 	return mask(strings.TrimSpace(string(b)))
 }
 
-// mask converts a list of CPUs, "0-3,8", into a mask for sysfs: groups of 32 bits in hexadecimal,
-// the highest first.
+// mask converts "0-3,8" into sysfs's mask: groups of 32 bits in hexadecimal, the highest first.
 func mask(list string) (string, error) {
 	var words []uint32
 	for part := range strings.SplitSeq(list, ",") {
@@ -199,11 +190,9 @@ func mask(list string) (string, error) {
 	return strings.Join(out, ","), nil
 }
 
-// steering reads which CPUs devices' packets are steered to.
 type steering struct{ root int }
 
-// openSteering returns a reader, which reads nothing if sysfs cannot be mounted: there only the
-// machine's root could steer.
+// openSteering reads nothing if sysfs cannot be mounted: there only the machine's root could steer.
 func openSteering() *steering {
 	root, err := mountSysfs()
 	if err != nil {
@@ -212,7 +201,6 @@ func openSteering() *steering {
 	return &steering{root}
 }
 
-// read returns the device's mask of CPUs, or "" if unreadable.
 func (s *steering) read(name string) string {
 	if s.root < 0 {
 		return ""

@@ -15,21 +15,18 @@ type Shape struct {
 }
 
 const (
-	// At high rates the queue is queueTime long, like a switch with a shallow buffer, and the
-	// bucket covers the lateness of the kernel's timer.
+	// a switch with a shallow buffer; covers the lateness of the kernel's timer
 	queueTime = time.Millisecond
 	timerLate = 100 * time.Microsecond
-	// At lower rates they are larger, so that packets of 64 KiB pass whole, as a card with
-	// segmentation offload takes them, but no larger than what passes in slowTime: below, such
-	// packets are cut up.
+	// Packets of 64 KiB pass whole, as a card with segmentation offload takes them, unless they
+	// last longer than slowTime.
 	queueSize  = 256 << 10
 	bucketSize = 128 << 10
 	slowTime   = 10 * time.Millisecond
-	// fewest is the least number of packets of the device's MTU that the queue holds; the bucket
-	// holds one.
+	// packets of the device's MTU that the queue holds at least
 	fewest   = 10
 	ethernet = 18 // bytes of header, with a VLAN tag
-	// delayQueue is the most packets that may be in flight.
+	// packets in flight
 	delayQueue = 100_000
 )
 

@@ -10,16 +10,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// rateAttrs locates a queueing discipline's rate, in bytes a second: an attribute with the old
-// figure of 32 bits at an offset, and one with the new figure of 64 bits, which larger rates have
-// (linux/pkt_sched.h). 0: none.
+// rateAttrs locates a discipline's rate in B/s (linux/pkt_sched.h): an attribute with 32 bits at an
+// offset, and one with 64 bits, which larger rates have. 0: none.
 var rateAttrs = map[string]struct {
 	old, offset, new uint16
 }{
-	"tbf":       {1, 8, 4},  // TCA_TBF_PARMS: struct tc_tbf_qopt begins with a struct tc_ratespec, whose rate is at 8
+	"tbf":       {1, 8, 4},  // in struct tc_ratespec
 	"netem":     {6, 0, 8},  // TCA_NETEM_RATE, TCA_NETEM_RATE64
 	"cake":      {0, 0, 2},  // TCA_CAKE_BASE_RATE64
-	"htb class": {1, 20, 7}, // TCA_HTB_PARMS: struct tc_htb_opt has its ceil after its rate; TCA_HTB_CEIL64
+	"htb class": {1, 20, 7}, // ceil
 }
 
 const (
@@ -31,7 +30,6 @@ const (
 	maxRateBytes = sample.MaxSpeed / bitsInAByte
 )
 
-// shaped returns the rate in a discipline's or a class's options, in B/s, or 0 if it has none.
 func shaped(kind string, options []byte) (rate uint64) {
 	at, ok := rateAttrs[kind]
 	if !ok {
@@ -59,9 +57,8 @@ func shaped(kind string, options []byte) (rate uint64) {
 	return rate
 }
 
-// rateOf returns what a device's queueing disciplines let through of what it sends, in bit/s by
-// their count of packets: with the link's headers, without what the medium adds. 0: unlimited, or
-// different packets have different rates. For htb it is the rate of packets that no filter selects.
+// rateOf returns the rate in bit/s that the device's disciplines let through, link headers
+// included. 0: unlimited, or it differs by packet. For htb it is the default class's.
 func rateOf(index int) (bits uint64, err error) {
 	all, err := tcDump(unix.RTM_GETQDISC, unix.RTM_NEWQDISC, index, 0)
 	if err != nil {
@@ -72,14 +69,11 @@ func rateOf(index int) (bits uint64, err error) {
 	}}.below(netlink.HANDLE_ROOT, 0), nil
 }
 
-// shaping holds the queueing disciplines of a device.
 type shaping struct {
 	all     []tcMessage
 	classes func() ([]tcMessage, error)
 }
 
-// below returns the rate of the discipline at a parent and of those below it, in B/s; 0 is
-// unlimited.
 func (s shaping) below(parent uint32, depth int) uint64 {
 	const deepest = 8
 	if depth > deepest {
@@ -109,8 +103,8 @@ func (s shaping) below(parent uint32, depth int) uint64 {
 	return 0
 }
 
-// byDefault returns the class of an htb that gets what no filter selects, and the least ceil from
-// it up; 0 if there is none, so that such packets are not shaped.
+// byDefault returns the class of packets that no filter selects, and the least ceil from it up.
+// Class 0: they are not shaped.
 func (s shaping) byDefault(htb tcMessage) (class uint32, rate uint64) {
 	attrs, err := nl.ParseRouteAttr(htb.attrs[nl.TCA_OPTIONS])
 	if err != nil {
@@ -146,7 +140,7 @@ func (s shaping) byDefault(htb tcMessage) (class uint32, rate uint64) {
 	return class, rate
 }
 
-// least returns the smaller of two rates, where 0 is unlimited.
+// least treats 0 as unlimited.
 func least(a, b uint64) uint64 {
 	if a == 0 || b > 0 && b < a {
 		return b

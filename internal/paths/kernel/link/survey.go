@@ -106,7 +106,6 @@ func Used() ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// prefix returns the network, or an invalid prefix if its address is invalid.
 func prefix(n *net.IPNet) netip.Prefix {
 	ip, _ := netip.AddrFromSlice(n.IP)
 	ones, _ := n.Mask.Size()

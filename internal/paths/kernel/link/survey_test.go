@@ -61,8 +61,6 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
-// What the namespace has a way to is in use, in every table; a device is removed
-// with its peer, and removing what is not there is no error.
 func TestUsedAndRemove(t *testing.T) {
 	ns, err := netns.New()
 	if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {

@@ -12,8 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// discipline is a queueing discipline of any kind, or one of its classes, with its options in the
-// kernel's form.
 type discipline struct {
 	kind           string
 	handle, parent uint32
@@ -21,10 +19,8 @@ type discipline struct {
 	blocks         string // filter blocks shared with other devices
 }
 
-// trafficControl is what `tc` shows of all devices of a namespace, by the device's index.
 type trafficControl map[int][]discipline // by the device's index
 
-// traffic reads the queueing disciplines of the namespace.
 func traffic() (trafficControl, error) {
 	msgs, err := tcDump(unix.RTM_GETQDISC, unix.RTM_NEWQDISC, 0, 0)
 	if err != nil {
@@ -37,13 +33,12 @@ func traffic() (trafficControl, error) {
 	return out, nil
 }
 
-// tcMessage is an answer with its attributes.
 type tcMessage struct {
 	*nl.TcMsg
 	attrs map[uint16][]byte
 }
 
-// tcDump requests a list. The library's own lists leave out what it has no type for.
+// tcDump exists because the library's lists leave out kinds that it has no type for.
 func tcDump(ask, answer int, index int, parent uint32) ([]tcMessage, error) {
 	raw, err := dump(func() ([][]byte, error) {
 		req := nl.NewNetlinkRequest(ask, unix.NLM_F_DUMP)
@@ -70,7 +65,7 @@ func tcDump(ask, answer int, index int, parent uint32) ([]tcMessage, error) {
 	return out, nil
 }
 
-// Attributes of linux/rtnetlink.h that the library does not name.
+// linux/rtnetlink.h
 const (
 	tcaChain        = 11
 	tcaIngressBlock = 13
@@ -78,7 +73,7 @@ const (
 	tcaHTBInit      = 2
 	tcaBPFName      = 7
 
-	htbDirectPackets = 16 // offset in struct tc_htb_glob, which contains a counter there
+	htbDirectPackets = 16 // offset of a counter in struct tc_htb_glob
 )
 
 func (m tcMessage) kind() string { return nl.BytesToString(m.attrs[nl.TCA_KIND]) }
@@ -96,7 +91,6 @@ func (m tcMessage) discipline() discipline {
 	return d
 }
 
-// withoutCount returns the options of htb without their packet counter.
 func withoutCount(options []byte) []byte {
 	attrs, err := nl.ParseRouteAttr(options)
 	if err != nil {
@@ -113,7 +107,6 @@ func withoutCount(options []byte) []byte {
 	return out
 }
 
-// String returns the discipline in a few words, with a checksum of its options.
 func (d discipline) String() string {
 	text := d.kind + d.blocks + d.rate()
 	if d.parent != netlink.HANDLE_ROOT && !d.hook() {
@@ -125,7 +118,6 @@ func (d discipline) String() string {
 	return text
 }
 
-// rate returns the rate of tbf, with which most links are shaped.
 func (d discipline) rate() string {
 	if d.kind != "tbf" {
 		return ""
@@ -134,10 +126,9 @@ func (d discipline) rate() string {
 	return fmt.Sprintf(" of %g Mbit/s", float64(shaped(d.kind, d.options))*bitsPerByte/mega)
 }
 
-// hook reports whether the discipline is a place for filters rather than a queue.
+// hook reports whether the discipline only holds filters.
 func (d discipline) hook() bool { return d.kind == "clsact" || d.kind == "ingress" }
 
-// disciplines returns a device's disciplines and their classes in words.
 func (t trafficControl) disciplines(index int) string {
 	var out []string
 	for _, d := range t[index] {
@@ -152,17 +143,15 @@ func (t trafficControl) disciplines(index int) string {
 	return strings.Join(out, ", ")
 }
 
-// leaves are disciplines whose classes do not matter: what is below them is listed as a discipline,
-// and any filters are their own.
+// leaves are disciplines whose classes do not matter: what is below is listed as a discipline.
 var leaves = []string{"noqueue", "pfifo_fast", "pfifo", "bfifo", "fq_codel", "fq", "mq", "tbf", "netem", "clsact", "ingress"}
 
-// classes returns the classes of a discipline.
 func (d discipline) classes(index int) (out []discipline) {
 	if slices.Contains(leaves, d.kind) {
 		return nil
 	}
 	msgs, err := tcDump(unix.RTM_GETTCLASS, unix.RTM_NEWTCLASS, index, d.handle)
-	if err != nil { // it was removed
+	if err != nil {
 		return nil
 	}
 	for _, m := range msgs {
@@ -174,7 +163,6 @@ func (d discipline) classes(index int) (out []discipline) {
 	return out
 }
 
-// filters returns the filters of a device, wherever they are attached.
 func (t trafficControl) filters(index int) ([]string, error) {
 	var out []string
 	add := func(where string, parent uint32) error {
@@ -211,7 +199,7 @@ func (t trafficControl) filters(index int) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// filter returns a description such as "matchall" or "bpf cil_from_container".
+// filter returns a description such as "bpf cil_from_container".
 func (m tcMessage) filter() string {
 	text := m.kind()
 	attrs, err := nl.ParseRouteAttr(m.attrs[nl.TCA_OPTIONS])

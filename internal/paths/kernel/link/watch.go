@@ -33,13 +33,12 @@ type Changes struct {
 	Lost bool
 }
 
-// watched is the last known state of a device.
 type watched struct {
 	name  string
 	state string
 }
 
-// watchGroups are the groups of changes (enum rtnetlink_groups).
+// enum rtnetlink_groups
 const watchGroups = 1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_TC-1) | 1<<(unix.RTNLGRP_IPV4_ROUTE-1) | 1<<(unix.RTNLGRP_IPV6_ROUTE-1) |
 	1<<(unix.RTNLGRP_IPV4_RULE-1) | 1<<(unix.RTNLGRP_IPV6_RULE-1)
 
@@ -106,7 +105,6 @@ func (w *Watch) Read(ours func(Routed) bool) (Changes, error) {
 	}
 }
 
-// count counts a change.
 func (w *Watch) count(m syscall.NetlinkMessage, ours func(Routed) bool) {
 	switch m.Header.Type {
 	case unix.RTM_NEWLINK:
@@ -125,7 +123,7 @@ func (w *Watch) count(m syscall.NetlinkMessage, ours func(Routed) bool) {
 	}
 }
 
-// link records a device's state. Messages of a bridge about its ports are ignored.
+// link ignores messages of a bridge about its ports.
 func (w *Watch) link(m syscall.NetlinkMessage) {
 	if len(m.Data) < unix.SizeofIfInfomsg || m.Data[0] != unix.AF_UNSPEC {
 		return
