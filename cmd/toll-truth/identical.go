@@ -11,9 +11,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// inert is a tune that changes nothing: bulk's path does not depend on it in writes of 128 KiB
-// unless its congestion control paces, and rr sets it anyway.
-const inert = "nodelay=on"
+// inert is a tune that changes nothing: the bridge's devices have this MTU anyway. nodelay=on is
+// not inert. It sends the last segment of each write at once, which made bulk 2 % slower on one CPU
+// and 1 to 2 % faster on two.
+const inert = "mtu=1500"
 
 const (
 	// wrongShare is the largest share of verdicts on identical modes that may be better or worse.
