@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"flag"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -138,24 +135,4 @@ func anchors(text string) []string {
 		out = append(out, strings.ReplaceAll(drop.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
 	}
 	return out
-}
-
-// The manual's tables of flags match the commands.
-func TestManualNamesEveryFlag(t *testing.T) {
-	text := strings.Join(slices.Collect(maps.Values(manual(t))), "")
-	var out bytes.Buffer
-	for _, c := range []string{"compare", "scale", "run", "stream", "sql", "ports"} {
-		help := "--help"
-		if mainFlags[c] != nil {
-			help = "--" + helpAllFlag
-		}
-		if code := run(context.Background(), env{stdout: &out, stderr: &out}, []string{c, help}); code != exitOK {
-			t.Fatal(out.String())
-		}
-	}
-	for _, m := range regexp.MustCompile(`(?m)^\s+(?:-\w, )?(--[a-z-]+)`).FindAllStringSubmatch(out.String(), -1) {
-		if m[1] != "--help" && m[1] != "--on" && !strings.Contains(text, m[1]) {
-			t.Errorf("the manual does not name %s", m[1])
-		}
-	}
 }

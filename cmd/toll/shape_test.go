@@ -25,7 +25,7 @@ var judging = []string{"port isolation", "Publishing", "delivers", "largest crow
 	"  What costs nothing", "  The proxy takes", "  machine A:", "  Of "}
 
 // shape reduces output to what does not depend on the machine: the words of sentences, and the
-// title, columns, units and rows of each table.
+// title, columns, units and rows of each table. A line "…" marks a cut of the manual.
 func shape(out string) []string {
 	var lines []string
 	rest := strings.Split(out, "\n")
@@ -40,7 +40,7 @@ func shape(out string) []string {
 			lines = append(lines, "title: "+took.ReplaceAllString(l, "# ms"))
 			lines = append(lines, tableShape(rest[:end])...)
 			rest = rest[end:]
-		case l == "", machineLine.MatchString(l), strings.HasPrefix(l, "    "), // line breaks in a sentence depend on its width
+		case l == "", l == "…", machineLine.MatchString(l), strings.HasPrefix(l, "    "), // line breaks in a sentence depend on its width
 			slices.ContainsFunc(judging, func(s string) bool { return strings.Contains(l, s) }):
 		default:
 			lines = append(lines, words(verdicts.ReplaceAllString(alike.Replace(figure.ReplaceAllString(l, "#")), "VERDICT")))
