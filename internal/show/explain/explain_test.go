@@ -2,7 +2,6 @@ package explain
 
 import (
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -242,28 +241,4 @@ func FuzzParse(f *testing.F) {
 			_ = e.Title()
 		}
 	})
-}
-
-var update = flag.Bool("update", false, "write the glossary anew")
-
-// The manual's glossary is generated from the same texts.
-func TestGlossary(t *testing.T) {
-	const page = "../../../docs/glossary.md"
-	if *update {
-		if err := os.WriteFile(page, []byte(glossary()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(text) != glossary() {
-		t.Error("docs/glossary.md is not what words.txt and the catalogues say: go generate ./internal/show/explain")
-	}
-	for _, w := range []string{"| better |", "| baseline |", "| throughput, Gbit/s", "| few-rounds |", "| placement |"} {
-		if !strings.Contains(string(text), w) {
-			t.Errorf("the glossary lacks %q", w)
-		}
-	}
 }
