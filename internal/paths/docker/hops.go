@@ -8,7 +8,7 @@ import (
 )
 
 // thisMachine is the place of Docker's own devices and rules.
-const thisMachine = "this machine"
+const thisMachine = local.ThisMachine
 
 // Hop returns the hop of the container's own device.
 func (b *box) Hop(toServer bool) path.Hop {

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
@@ -24,21 +23,6 @@ const asked = 5 * time.Second
 
 // errGone means that a container no longer exists.
 var errGone = errors.New("the container is gone: it was removed, or the Docker daemon was restarted")
-
-// hostPlace starts processes of this machine, outside every container.
-type hostPlace struct {
-	name string
-	ns   *netns.NS // for its processes
-}
-
-var _ path.Place = (*hostPlace)(nil)
-
-func (m *hostPlace) Name() string { return m.name }
-
-// Start starts toll itself, as a child of this process.
-func (m *hostPlace) Start(c path.Command) (*path.Process, error) {
-	return local.StartSelf(m.ns, m.name, c)
-}
 
 // contained starts processes in a container.
 type contained struct{ *box }
@@ -51,7 +35,7 @@ func (p contained) Name() string { return p.what }
 // started apart, are not in the container's image: they only get its network.
 func (p contained) Start(c path.Command) (*path.Process, error) {
 	if c.Apart {
-		return (&hostPlace{p.what, p.ns}).Start(c)
+		return local.StartSelf(p.ns, p.what, c)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), asked)
 	defer cancel()

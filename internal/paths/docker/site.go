@@ -67,7 +67,7 @@ func (s *site) name(what string) string {
 }
 
 // machine returns the place of processes outside every container.
-func (s *site) machine() path.Place { return &hostPlace{thisMachine, s.engine.ns} }
+func (s *site) machine() path.Place { return local.Place{Space: s.engine.ns, Named: thisMachine} }
 
 // addServers makes the servers' containers; clients dial their addresses, unless the mode sets
 // others.

@@ -64,21 +64,19 @@ type caller struct {
 	agent *agent.Agent // nil: outside of the cluster
 	box   *box         // nil: on the node itself
 	addr  netip.Addr
-	here  *outside
-	// dials is the address by which a node is reached from outside.
-	dials netip.Addr
+	dials netip.Addr // the address by which a node is reached from outside
 }
 
-func (c caller) place() path.Place {
-	if c.here != nil {
-		return c.here
+func (c caller) name() string {
+	if c.agent == nil {
+		return thisMachine
 	}
-	return c.agent
+	return c.agent.Name()
 }
 
 // knock sends a connection attempt or datagram from there.
 func (c caller) knock(ctx context.Context, k agent.Knock) error {
-	if c.here == nil {
+	if c.agent != nil {
 		return c.agent.Knock(ctx, k)
 	}
 	k.To = netip.AddrPortFrom(c.dials, k.To.Port())
@@ -219,7 +217,7 @@ func (s *site) rewritten(e *end, c caller, to, now netip.AddrPort) (dnat, masked
 	if e.agent == nil {
 		return false, false, nil
 	}
-	key := fmt.Sprintf("%s %s %v", e.Name, c.place().Name(), to)
+	key := fmt.Sprintf("%s %s %v", e.Name, c.name(), to)
 	if known, ok := s.run.knocked.Load(key); ok {
 		k := known.([2]bool)
 		return k[0], k[1], nil

@@ -292,7 +292,7 @@ func outsideConforms(t *testing.T, name string, s *apiserver) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer here.ns.Close()
+		defer here.Close()
 		return (&site{ctx: t.Context(), run: &run{here: here}, client: &end{Node: client}}).reach(30000, "the node port")
 	}
 	inside, elsewhere := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("203.0.113.9")

@@ -21,25 +21,15 @@ import (
 )
 
 // thisMachine is the place of a client outside of the cluster.
-const thisMachine = "this machine"
-
-// outside is this machine as the client.
-type outside struct{ ns *netns.NS }
-
-func (*outside) Name() string { return thisMachine }
-
-// Start starts toll itself, as a child of this process.
-func (o *outside) Start(c path.Command) (*path.Process, error) {
-	return local.StartSelf(o.ns, thisMachine, c)
-}
+const thisMachine = local.ThisMachine
 
 // stepOut makes this machine a client, unless it is one of the cluster's nodes.
-func stepOut(nodes []Node) (_ *outside, err error) {
-	o := &outside{}
-	if o.ns, err = netns.Here(); err != nil {
+func stepOut(nodes []Node) (*netns.NS, error) {
+	here, err := netns.Here()
+	if err != nil {
 		return nil, err
 	}
-	err = o.ns.Do(func() error {
+	err = here.Do(func() error {
 		all, err := link.Survey()
 		if err != nil {
 			return err
@@ -47,10 +37,13 @@ func stepOut(nodes []Node) (_ *outside, err error) {
 		return isOutside(all, nodes)
 	})
 	if err != nil {
-		return nil, errors.Join(err, o.ns.Close())
+		return nil, errors.Join(err, here.Close())
 	}
-	return o, nil
+	return here, nil
 }
+
+// outside returns this machine as the client's place.
+func (r *run) outside() path.Place { return local.Place{Space: r.here, Named: thisMachine} }
 
 // isOutside returns an error if a machine with these devices is a node or a pod.
 func isOutside(devices []link.Device, nodes []Node) error {
@@ -156,7 +149,7 @@ func (s *site) reach(port uint16, what string) (*reached, error) {
 	if _, has := cluster.Card(s.client.devices, r.addr); has {
 		r.own = r.addr
 	}
-	err := s.run.here.ns.Do(func() (err error) { r.way, err = link.RouteTo(r.addr); return err })
+	err := s.run.here.Do(func() (err error) { r.way, err = link.RouteTo(r.addr); return err })
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +177,7 @@ func (s *site) entrance() string { return thisMachine + " and " + s.client.where
 // entry returns the hop from this machine to the node that it dials: what the cards of both
 // counted. Answers that the node does not see are counted here alone.
 func (s *site) entry(r *reached, back bool) (path.Hop, error) {
-	h := path.Hop{Kind: mode.HopWire, Name: r.way.Device, Where: s.entrance(), Others: true, Read: local.Device(s.run.here.ns, r.way.Device, false)}
+	h := path.Hop{Kind: mode.HopWire, Name: r.way.Device, Where: s.entrance(), Others: true, Read: local.Device(s.run.here, r.way.Device, false)}
 	if s.client.agent == nil || !back {
 		return h, nil
 	}
@@ -214,7 +207,7 @@ func (s *site) hostFromOutside(server path.Place, port uint16) error {
 	if err != nil {
 		return err
 	}
-	s.serve(server, netip.AddrPortFrom(r.own, port), s.run.here, netip.AddrPortFrom(r.addr, port))
+	s.serve(server, netip.AddrPortFrom(r.own, port), s.run.outside(), netip.AddrPortFrom(r.addr, port))
 	s.path.Hops = []path.Hop{wire}
 	return nil
 }
@@ -226,7 +219,7 @@ func (s *site) onNodeFromOutside(server *box, port, knock uint16, what string, s
 	if err != nil {
 		return err
 	}
-	c := caller{addr: r.way.Source, here: s.run.here, dials: r.addr}
+	c := caller{addr: r.way.Source, dials: r.addr}
 	at := netip.AddrPortFrom(r.own, port)
 	nat, err := s.natHops(s.client, c, at, netip.AddrPortFrom(r.own, knock), netip.AddrPortFrom(server.Addr, serverPort), fmt.Sprintf("%s %s", what, at), source)
 	if err != nil {
@@ -251,7 +244,7 @@ func (s *site) onNodeFromOutside(server *box, port, knock uint16, what string, s
 	case relayed:
 		s.unseen = append(s.unseen, fmt.Sprintf("the route from %s to %s: replies may take another one", s.client.where(), s.server.where()))
 	}
-	s.serve(server.Agent, anywhere, s.run.here, netip.AddrPortFrom(r.addr, port))
+	s.serve(server.Agent, anywhere, s.run.outside(), netip.AddrPortFrom(r.addr, port))
 	s.path.Hops = slices.Concat([]path.Hop{wire}, nat, between, s.last(c, server))
 	return nil
 }
@@ -272,7 +265,7 @@ func (s *site) describeOwn() {
 	if s.client != s.server {
 		f["dialled"] += fmt.Sprintf(" of node %s, which passes it on", s.client.fact())
 	}
-	links, err := local.Links(s.run.here.ns, thisMachine, r.way.Device)
+	links, err := local.Links(s.run.here, thisMachine, r.way.Device)
 	if err != nil {
 		return // only a description: the counters report a missing device
 	}
@@ -286,7 +279,7 @@ func (s *site) inspectsOwn(to []netip.Addr) func() ([]path.Setting, error) {
 	if s.entered == nil {
 		return none
 	}
-	spots := []local.Inspected{{Space: s.run.here.ns, Where: thisMachine, Devices: []string{s.entered.way.Device}, To: to}}
+	spots := []local.Inspected{{Space: s.run.here, Where: thisMachine, Devices: []string{s.entered.way.Device}, To: to}}
 	read := func() ([]path.Setting, error) { return local.Inspect(spots) }
 	var u *path.UnsupportedError
 	if _, err := read(); errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) || errors.As(err, &u) {

@@ -20,6 +20,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
@@ -28,10 +29,10 @@ import (
 type run struct {
 	backend *Kubernetes
 	client  *Client
-	version string   // of the API server
-	here    *outside // nil: clients are in the cluster
-	id      string   // RunLabel's value
-	owner   string   // mark of this toll
+	version string    // of the API server
+	here    *netns.NS // this machine, if clients are outside of the cluster
+	id      string    // RunLabel's value
+	owner   string    // mark of this toll
 	image   string
 	nodes   []Node
 	key     *agent.Key
@@ -386,7 +387,7 @@ const removal = 45 * time.Second
 func (r *run) close() error {
 	err := r.hub.Close()
 	if r.here != nil {
-		err = errors.Join(err, r.here.ns.Close())
+		err = errors.Join(err, r.here.Close())
 	}
 	r.making.Lock()
 	r.closed = true

@@ -331,7 +331,7 @@ func (s *site) cards() {
 		s.path.AddCards(e.where(), all, crossed)
 	}
 	if r := s.entered; r != nil {
-		_ = local.Cards(s.path, s.run.here.ns, thisMachine, r.way.Device, true)
+		_ = local.Cards(s.path, s.run.here, thisMachine, r.way.Device, true)
 	}
 }
 

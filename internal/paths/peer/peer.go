@@ -201,18 +201,7 @@ func (p *Peer) Close() error {
 	return p.kept.Close(func(r *run) error { return r.end.Undo() })
 }
 
-// thisMachine is the place of what runs outside every container here.
-const thisMachine = "this machine"
-
-// hostPlace starts processes of this machine.
-type hostPlace struct{ ns *netns.NS }
-
-func (hostPlace) Name() string { return thisMachine }
-
-// Start starts toll itself, as a child of this process.
-func (m hostPlace) Start(c path.Command) (*path.Process, error) {
-	return local.StartSelf(m.ns, thisMachine, c)
-}
+const thisMachine = local.ThisMachine
 
 // left returns the error of an agent that is gone.
 func (r *run) left() error {

@@ -135,7 +135,7 @@ func (s *site) native() error {
 		return err
 	}
 	at := netip.AddrPortFrom(s.server, port)
-	s.path.Servers = []path.Server{{Place: hostPlace{s.run.here}, Listen: at}}
+	s.path.Servers = []path.Server{{Place: local.Place{Space: s.run.here, Named: thisMachine}, Listen: at}}
 	s.path.Clients = []path.Client{{Place: s.run.agent, Dial: at, Machine: s.run.agent}}
 	s.path.Hops = []path.Hop{s.wireHop()}
 	return nil

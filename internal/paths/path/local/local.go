@@ -35,6 +35,23 @@ func StartSelf(ns Space, name string, c path.Command) (*path.Process, error) {
 	return Start(ns, name, cmd, said)
 }
 
+// ThisMachine is the name of the place of what runs outside every container.
+const ThisMachine = "this machine"
+
+// Place is the place of processes in a network namespace, which start as children of this one.
+type Place struct {
+	Space Space
+	Named string
+}
+
+var _ path.Place = Place{}
+
+// Name returns the place's name.
+func (p Place) Name() string { return p.Named }
+
+// Start starts toll itself.
+func (p Place) Start(c path.Command) (*path.Process, error) { return StartSelf(p.Space, p.Named, c) }
+
 // Again returns the command of this program with other arguments, for Start, and what keeps its
 // last words.
 func Again(c path.Command) (*exec.Cmd, *Tail) {
