@@ -2,10 +2,8 @@ package kubernetes
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
@@ -92,30 +90,13 @@ func (k *Kubernetes) Check(ctx context.Context, spec path.Spec) error {
 	if err := k.refuse(spec); err != nil {
 		return err
 	}
-	p, err := k.Build(ctx, spec)
-	var u *path.UnsupportedError
-	if errors.As(err, &u) {
-		return u // the caller adds the path
-	}
-	if err != nil {
-		return err
-	}
-	return p.Close()
+	return cluster.Check(ctx, k, spec)
 }
 
 // refuse returns an error for what no cluster can have.
 func (k *Kubernetes) refuse(s path.Spec) error {
 	if recipes[s.Mode] == nil {
-		all := Modes()
-		last := len(all) - 1
-		return &path.UnsupportedError{Missing: "Kubernetes has no pods in mode " + string(s.Mode),
-			Remedy: strings.Join(all[:last], ", ") + " or " + all[last] + "; or --on lab"}
-	}
-	if n, m := s.Count(); n > 1 || m > 1 {
-		return &path.UnsupportedError{Missing: "crowds are not measured on a cluster", Remedy: "--on lab or docker"}
-	}
-	if s.Second {
-		return &path.UnsupportedError{Missing: "programs are not in the image of toll's pods", Remedy: "toll run --on lab or docker"}
+		return cluster.NoMode("Kubernetes has no pods", s.Mode, Modes())
 	}
 	if k.Outside {
 		if err := k.refuseOutside(s); err != nil {
@@ -133,7 +114,7 @@ func (k *Kubernetes) refuse(s path.Spec) error {
 	if s.To.Six() {
 		return &path.UnsupportedError{Missing: "this backend dials over IPv4 only", Remedy: "--on lab, or -4"}
 	}
-	return recipe.RefuseTunes(s)
+	return cluster.Refuse(s)
 }
 
 // Build builds the path.

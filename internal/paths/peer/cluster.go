@@ -108,15 +108,7 @@ func (c *Cluster) Check(ctx context.Context, spec path.Spec) error {
 	if spec.Mode != mode.Native {
 		return &path.UnsupportedError{Missing: "between machines that ssh reaches a mesh is measured in mode native", Remedy: "--mode native; a swarm has other modes: --on swarm"}
 	}
-	built, err := c.Build(ctx, spec)
-	var u *path.UnsupportedError
-	if errors.As(err, &u) {
-		return u // the caller adds the path
-	}
-	if err != nil {
-		return err
-	}
-	return built.Close()
+	return cluster.Check(ctx, c, spec)
 }
 
 // Build builds the path between the two machines that the spec names.

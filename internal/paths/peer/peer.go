@@ -77,15 +77,7 @@ func (p *Peer) Check(ctx context.Context, spec path.Spec) error {
 	if contained(spec.Mode) {
 		return p.checkContained(ctx, spec)
 	}
-	built, err := p.Build(ctx, spec)
-	var u *path.UnsupportedError
-	if errors.As(err, &u) {
-		return u // the caller adds the path
-	}
-	if err != nil {
-		return err
-	}
-	return built.Close()
+	return cluster.Check(ctx, p, spec)
 }
 
 // refuse returns an error for what no peer can have.
@@ -97,16 +89,10 @@ func refuse(s path.Spec) error {
 	if s.From != mode.FromRemote && s.From != mode.FromRemoteContainer {
 		return &path.UnsupportedError{Missing: "the client is on the peer", Remedy: "--from remote,remote-container"}
 	}
-	if n, m := s.Count(); n > 1 || m > 1 {
-		return &path.UnsupportedError{Missing: "crowds are not measured between machines", Remedy: "--on lab or docker"}
-	}
-	if s.Second {
-		return &path.UnsupportedError{Missing: "programs are not started on a peer", Remedy: "toll run --on lab or docker"}
-	}
 	if contained(s.Mode) {
-		return nil // the engine knows which tunes it has
+		s.Tune = "" // the engine knows which tunes it has
 	}
-	return recipe.RefuseTunes(s)
+	return cluster.Refuse(s)
 }
 
 // Build builds the path.

@@ -141,16 +141,6 @@ func TestLabel(t *testing.T) {
 	}
 }
 
-func TestRefuseTunes(t *testing.T) {
-	var u *path.UnsupportedError
-	if err := RefuseTunes(path.Spec{Tune: "mtu=9000+nodelay=off"}); !errors.As(err, &u) || !strings.Contains(u.Missing, "mtu") {
-		t.Errorf("mtu: %v", err)
-	}
-	if err := RefuseTunes(path.Spec{Tune: "nodelay=off"}); err != nil {
-		t.Errorf("nodelay, which is the load's own: %v", err)
-	}
-}
-
 func TestNames(t *testing.T) {
 	if got := Names(map[mode.Name]bool{mode.Overlay: true, mode.Host: false, "teleport": true}); !slices.Equal(got, []string{"host", "overlay"}) {
 		t.Errorf("got %v, want those of the catalogue, in its order", got)

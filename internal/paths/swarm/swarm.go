@@ -11,9 +11,7 @@ package swarm
 
 import (
 	"context"
-	"errors"
 	"net/netip"
-	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
@@ -61,39 +59,22 @@ func (s *Swarm) Check(ctx context.Context, spec path.Spec) error {
 	if err := refuse(spec); err != nil {
 		return err
 	}
-	p, err := s.Build(ctx, spec)
-	var u *path.UnsupportedError
-	if errors.As(err, &u) {
-		return u // the caller adds the path
-	}
-	if err != nil {
-		return err
-	}
-	return p.Close()
+	return cluster.Check(ctx, s, spec)
 }
 
 // refuse returns an error for what no swarm can have.
 func refuse(s path.Spec) error {
 	if recipes[s.Mode] == nil {
-		all := Modes()
-		last := len(all) - 1
-		return &path.UnsupportedError{Missing: "a swarm has no services in mode " + string(s.Mode),
-			Remedy: strings.Join(all[:last], ", ") + " or " + all[last] + "; or --on lab"}
+		return cluster.NoMode("a swarm has no services", s.Mode, Modes())
 	}
 	if s.From == mode.FromHost || s.From == mode.FromContainer || s.To == mode.ToLoopback || s.To == mode.ToLoopback6 {
 		return &path.UnsupportedError{Missing: "a swarm is measured between machines: on one, --on docker sees more",
 			Remedy: "--from remote,remote-container"}
 	}
-	if n, m := s.Count(); n > 1 || m > 1 {
-		return &path.UnsupportedError{Missing: "crowds are not measured across a swarm's machines", Remedy: "--on lab or docker"}
-	}
-	if s.Second {
-		return &path.UnsupportedError{Missing: "programs are not in the image of a swarm's tasks", Remedy: "toll run --on lab or docker"}
-	}
 	if err := refuse6(s); err != nil {
 		return err
 	}
-	return recipe.RefuseTunes(s)
+	return cluster.Refuse(s)
 }
 
 // refuse6 returns an error for paths over IPv6.

@@ -1,22 +1,9 @@
 package recipe
 
 import (
-	"fmt"
-
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
-
-// RefuseTunes returns an error for tunes of devices, for a backend whose devices belong to other
-// machines.
-func RefuseTunes(s path.Spec) error {
-	for _, t := range s.Tune.List() {
-		if t.Key != mode.Nodelay { // an option of the load
-			return &path.UnsupportedError{Missing: fmt.Sprintf("%s is set on devices of this machine only", t.Key), Remedy: "--on lab or docker"}
-		}
-	}
-	return nil
-}
 
 // Dual reports whether the networks of a path have IPv6 in addition to IPv4, as with `docker
 // network create --ipv6`, and its machines Docker's rules for it. At ::1, and at the machine's own

@@ -1,0 +1,50 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// Check builds a path and closes it. What the path shares with others stays until the backend is
+// closed.
+func Check(ctx context.Context, b path.Builder, spec path.Spec) error {
+	p, err := b.Build(ctx, spec)
+	var u *path.UnsupportedError
+	if errors.As(err, &u) {
+		return u // the caller adds the path
+	}
+	if err != nil {
+		return err
+	}
+	return p.Close()
+}
+
+// Refuse returns an error for what no backend on other machines has: crowds, foreign programs, and
+// tunes of devices.
+func Refuse(s path.Spec) error {
+	if n, m := s.Count(); n > 1 || m > 1 {
+		return &path.UnsupportedError{Missing: "crowds are not measured on other machines", Remedy: "--on lab or docker"}
+	}
+	if s.Second {
+		return &path.UnsupportedError{Missing: "programs are not started on other machines", Remedy: "toll run --on lab or docker"}
+	}
+	for _, t := range s.Tune.List() {
+		if t.Key != mode.Nodelay { // an option of the load
+			return &path.UnsupportedError{Missing: fmt.Sprintf("%s is set on devices of this machine only", t.Key), Remedy: "--on lab or docker"}
+		}
+	}
+	return nil
+}
+
+// NoMode returns the error for a mode that is not among modes, those of the backend. The error
+// begins with lacks, such as "a swarm has no services".
+func NoMode(lacks string, m mode.Name, modes []string) error {
+	last := len(modes) - 1
+	return &path.UnsupportedError{Missing: lacks + " in mode " + string(m),
+		Remedy: strings.Join(modes[:last], ", ") + " or " + modes[last] + "; or --on lab"}
+}

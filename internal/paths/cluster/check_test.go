@@ -1,0 +1,28 @@
+package cluster
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+func TestRefuse(t *testing.T) {
+	for _, tt := range []struct {
+		spec path.Spec
+		want string // "": it is not refused
+	}{
+		{path.Spec{Tune: "mtu=9000+nodelay=off"}, "mtu"},
+		{path.Spec{Tune: "nodelay=off"}, ""},
+		{path.Spec{Servers: 2}, "crowds"},
+		{path.Spec{Clients: 2}, "crowds"},
+		{path.Spec{Second: true}, "programs"},
+	} {
+		err := Refuse(tt.spec)
+		var u *path.UnsupportedError
+		if refused := errors.As(err, &u); refused != (tt.want != "") || refused && !strings.Contains(u.Missing, tt.want) {
+			t.Errorf("%+v: %v, want %q", tt.spec, err, tt.want)
+		}
+	}
+}
