@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -28,14 +27,17 @@ func Check(ctx context.Context, b path.Builder, spec path.Spec) error {
 // tunes of devices.
 func Refuse(s path.Spec) error {
 	if n, m := s.Count(); n > 1 || m > 1 {
-		return &path.UnsupportedError{Missing: "crowds are not measured on other machines", Remedy: "--on lab or docker"}
+		return &path.UnsupportedError{
+			Missing: "crowds are not measured on other machines", Remedy: "--on lab or docker"}
 	}
 	if s.Second {
-		return &path.UnsupportedError{Missing: "programs are not started on other machines", Remedy: "toll run --on lab or docker"}
+		return &path.UnsupportedError{
+			Missing: "programs are not started on other machines", Remedy: "toll run --on lab or docker"}
 	}
 	for _, t := range s.Tune.List() {
 		if t.Key != mode.Nodelay { // an option of the load
-			return &path.UnsupportedError{Missing: fmt.Sprintf("%s is set on devices of this machine only", t.Key), Remedy: "--on lab or docker"}
+			return &path.UnsupportedError{
+				Missing: string(t.Key) + " is set on devices of this machine only", Remedy: "--on lab or docker"}
 		}
 	}
 	return nil

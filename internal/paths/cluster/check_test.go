@@ -21,7 +21,8 @@ func TestRefuse(t *testing.T) {
 	} {
 		err := Refuse(tt.spec)
 		var u *path.UnsupportedError
-		if refused := errors.As(err, &u); refused != (tt.want != "") || refused && !strings.Contains(u.Missing, tt.want) {
+		refused := errors.As(err, &u)
+		if refused != (tt.want != "") || refused && !strings.Contains(u.Missing, tt.want) {
 			t.Errorf("%+v: %v, want %q", tt.spec, err, tt.want)
 		}
 	}

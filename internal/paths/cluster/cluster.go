@@ -71,19 +71,15 @@ func Find(a *agent.Agent, devices []agent.Interface, within func(netip.Prefix) b
 // Hop returns the hop of the container's own device; if toServer, what it receives goes to the
 // server.
 func (b *Box) Hop(kind mode.HopKind, toServer bool) path.Hop {
-	return path.Hop{Kind: kind, Name: b.Device.Name, Where: b.Where, Shared: port{b.Agent, b.Device.Name}, Counts: counts(b.Device.Name, toServer),
-		Read: b.Agent.Read(agent.Counter{Device: &agent.Device{Name: b.Device.Name, ForwardRx: toServer}})}
+	name := b.Device.Name
+	return path.Hop{Kind: kind, Name: name, Where: b.Where,
+		Shared: port{b.Agent, name}, Counts: counts(name, toServer),
+		Read: b.Agent.Read(agent.Counter{Device: &agent.Device{Name: name, ForwardRx: toServer}})}
 }
 
-// Paired reports whether a device of the box's node is the other end of its pair.
-func (b *Box) Paired(d agent.Interface) bool {
+// paired reports whether a device of the box's node is the other end of its pair.
+func (b *Box) paired(d agent.Interface) bool {
 	return d.Index == b.Device.Peer && d.Kind == b.Device.Kind
-}
-
-// DeviceHop returns the hop of a device in an agent's own namespace.
-func DeviceHop(a *agent.Agent, where string, kind mode.HopKind, name string, forwardRx bool) path.Hop {
-	return path.Hop{Kind: kind, Name: name, Where: where, Counts: counts(name, forwardRx),
-		Read: a.Read(agent.Counter{Device: &agent.Device{Name: name, ForwardRx: forwardRx}})}
 }
 
 // counts names a device's counters; forward is what it received if forwardRx.
@@ -162,7 +158,11 @@ func Both(a, b local.Reader) local.Reader {
 			first, begun = now, true
 		}
 		x, y := now[0].Sub(first[0]), now[1].Sub(first[1])
-		return sample.Counters{ForwardBytes: min(x.ForwardBytes, y.ForwardBytes), ForwardPackets: min(x.ForwardPackets, y.ForwardPackets),
-			BackwardBytes: min(x.BackwardBytes, y.BackwardBytes), BackwardPackets: min(x.BackwardPackets, y.BackwardPackets)}, nil
+		return sample.Counters{
+			ForwardBytes:    min(x.ForwardBytes, y.ForwardBytes),
+			ForwardPackets:  min(x.ForwardPackets, y.ForwardPackets),
+			BackwardBytes:   min(x.BackwardBytes, y.BackwardBytes),
+			BackwardPackets: min(x.BackwardPackets, y.BackwardPackets),
+		}, nil
 	}
 }

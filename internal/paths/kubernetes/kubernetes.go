@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -137,39 +136,15 @@ func (k *Kubernetes) Cluster(ctx context.Context) (all []sample.Node, without ma
 	if err != nil {
 		return nil, nil, err
 	}
-	without = map[string]error{}
-	var (
-		wg sync.WaitGroup
-		mu sync.Mutex // guards without
-	)
-	all = make([]sample.Node, len(r.nodes))
-	for i, n := range r.nodes {
-		wg.Go(func() {
-			at := &site{ctx: ctx, run: r}
-			about := sample.Node{Name: n.Name, ID: n.Name, Address: n.Addr.String(), Labels: n.labelled(k.Labels)}
-			if e, err := at.end(n, serving); err != nil {
-				mu.Lock()
-				without[n.Name] = err
-				mu.Unlock()
-			} else {
-				hello := e.machine.Hello()
-				about.Kernel, about.CPUs, about.Boot, about.MTU = hello.Kernel, hello.CPUs, hello.Boot, e.card.MTU
-				if e.agent != nil {
-					// Missing facts do not fail a mesh.
-					about.Cards, _, _ = e.agent.Cards(ctx, e.card.Name)
-					for i := range about.Cards {
-						about.Cards[i].Where = e.where()
-					}
-				}
-			}
-			all[i] = about
-		})
-	}
-	wg.Wait()
-	if err := ctx.Err(); err != nil {
-		return nil, nil, context.Cause(ctx)
-	}
-	return all, without, nil
+	return cluster.Nodes(ctx, r.nodes, func(n Node) (sample.Node, error) {
+		about := sample.Node{Name: n.Name, ID: n.Name, Address: n.Addr.String(), Labels: n.labelled(k.Labels)}
+		at := &site{ctx: ctx, run: r}
+		e, err := at.end(n, serving)
+		if err == nil {
+			e.AddFacts(ctx, &about)
+		}
+		return about, err
+	})
 }
 
 // start connects to the cluster once; the result is remembered until Close.

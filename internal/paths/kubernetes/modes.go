@@ -28,7 +28,7 @@ func loopbackHop(a *agent.Agent, others bool) path.Hop {
 
 // host runs pods with their nodes' networks.
 func (s *site) host() error {
-	pod := func(e *end) path.Place { return e.agent.As("pod with hostNetwork on " + e.where()) }
+	pod := func(e *end) path.Place { return e.Agent.As("pod with hostNetwork on " + e.Where) }
 	port := cluster.DrawPort()
 	at := netip.AddrPortFrom(s.server.Addr, port)
 	if s.run.here != nil {
@@ -37,7 +37,7 @@ func (s *site) host() error {
 	if s.client == s.server {
 		at = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)
 		s.serve(pod(s.server), at, pod(s.client), at)
-		s.path.Hops = []path.Hop{loopbackHop(s.server.agent, true)}
+		s.path.Hops = []path.Hop{loopbackHop(s.server.Agent, true)}
 		return nil
 	}
 	s.serve(pod(s.server), at, pod(s.client), at)
@@ -88,8 +88,8 @@ func (c caller) knock(ctx context.Context, k agent.Knock) error {
 func (s *site) calls(dial netip.Addr) (caller, error) {
 	switch s.path.Spec.From {
 	case mode.FromHost, mode.FromRemote:
-		c := caller{agent: s.client.agent, addr: s.client.Addr}
-		if way, err := s.client.agent.Route(s.ctx, dial); err == nil && way.Source.Is4() { // perhaps a tunnel's own
+		c := caller{agent: s.client.Agent, addr: s.client.Addr}
+		if way, err := s.client.Agent.Route(s.ctx, dial); err == nil && way.Source.Is4() { // perhaps a tunnel's own
 			c.addr = way.Source
 		}
 		return c, nil
@@ -214,7 +214,7 @@ func (s *site) proto() string {
 // to an address. It sends a datagram and reads the translation from the node's connection table.
 // (The table forgets a TCP connection that is refused at once.) Rules may be installed late.
 func (s *site) rewritten(e *end, c caller, to, now netip.AddrPort) (dnat, masked bool, err error) {
-	if e.agent == nil {
+	if e.Agent == nil {
 		return false, false, nil
 	}
 	key := fmt.Sprintf("%s %s %v", e.Name, c.name(), to)
@@ -227,7 +227,7 @@ func (s *site) rewritten(e *end, c caller, to, now netip.AddrPort) (dnat, masked
 	masks := n
 	masks.Source = conntrack.Changed
 	both := []agent.Counter{{NAT: &n}, {NAT: &masks}}
-	before, err := e.agent.Counters(s.ctx, both)
+	before, err := e.Agent.Counters(s.ctx, both)
 	if err != nil {
 		return false, false, err
 	}
@@ -235,7 +235,7 @@ func (s *site) rewritten(e *end, c caller, to, now netip.AddrPort) (dnat, masked
 		if err := c.knock(s.ctx, agent.Knock{Proto: n.Proto, To: n.To}); err != nil {
 			return false, false, err
 		}
-		got, err := e.agent.Counters(s.ctx, both)
+		got, err := e.Agent.Counters(s.ctx, both)
 		if err != nil {
 			return false, false, err
 		}
@@ -258,20 +258,20 @@ func (s *site) natHops(e *end, c caller, dial, knock, now netip.AddrPort, what s
 		return nil, err
 	}
 	if !dnat {
-		if e.agent != nil {
-			s.unseen = append(s.unseen, fmt.Sprintf("%s: the connection table of %s shows no NAT of it (no kube-proxy, or eBPF in its place)", what, e.where()))
+		if e.Agent != nil {
+			s.unseen = append(s.unseen, fmt.Sprintf("%s: the connection table of %s shows no NAT of it (no kube-proxy, or eBPF in its place)", what, e.Where))
 		}
 		return nil, nil
 	}
 	if source == conntrack.Kept && masked {
-		return nil, &path.UnsupportedError{Missing: fmt.Sprintf("%s rewrites the client's address although the service's policy is Local", e.where()), Remedy: "nodeport"}
+		return nil, &path.UnsupportedError{Missing: fmt.Sprintf("%s rewrites the client's address although the service's policy is Local", e.Where), Remedy: "nodeport"}
 	}
 	n.Source = source
-	hops := []path.Hop{e.natHop(mode.HopDNAT, fmt.Sprintf("%s → %s", dial, now), n)}
+	hops := []path.Hop{e.NAT(mode.HopDNAT, fmt.Sprintf("%s → %s", dial, now), n)}
 	if masked {
 		m := n
 		m.Source = conntrack.Changed
-		hops = append(hops, e.natHop(mode.HopSNAT, "client's address", m))
+		hops = append(hops, e.NAT(mode.HopSNAT, "client's address", m))
 	}
 	return hops, nil
 }

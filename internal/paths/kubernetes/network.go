@@ -60,10 +60,10 @@ func pluginOf(n Node, devices []agent.Interface) string {
 
 // network returns the facts of the cluster's network that the path is on.
 func (s *site) network() map[string]string {
-	if s.server.agent == nil {
+	if s.server.Agent == nil {
 		return map[string]string{"network plug-in": cmp.Or(pluginOf(s.server.Node, nil), unknown), "data path": unknown, "kube-proxy": unknown}
 	}
-	out := map[string]string{"network plug-in": cmp.Or(pluginOf(s.server.Node, s.server.devices), unknown), "kube-proxy": s.run.proxyOn(s.ctx, s.server)}
+	out := map[string]string{"network plug-in": cmp.Or(pluginOf(s.server.Node, s.server.Devices), unknown), "kube-proxy": s.run.proxyOn(s.ctx, s.server)}
 	if s.path.Spec.Mode == mode.Host || s.path.Spec.Mode == mode.Shared {
 		return out
 	}
@@ -101,9 +101,8 @@ func (s *site) network() map[string]string {
 // programs returns, in words, the eBPF programs and tc filters that may take packets past devices.
 func (s *site) programs() string {
 	var found []string
-	for _, e := range []*end{s.server, s.client} {
-		names := append([]string{e.card.Name}, e.own...)
-		all, err := e.agent.Inspect(agent.Spot{Where: e.where(), Devices: names})
+	for _, e := range s.ends() {
+		all, err := e.Agent.Inspect(agent.Spot{Where: e.Where, Devices: e.Crossed()})
 		if err != nil {
 			continue // only a description: the path's own inspection reports the failure
 		}

@@ -146,7 +146,7 @@ func (s *site) reach(port uint16, what string) (*reached, error) {
 		time.Sleep(again)
 	}
 	r.own = s.client.Addr
-	if _, has := cluster.Card(s.client.devices, r.addr); has {
+	if _, has := cluster.Card(s.client.Devices, r.addr); has {
 		r.own = r.addr
 	}
 	err := s.run.here.Do(func() (err error) { r.way, err = link.RouteTo(r.addr); return err })
@@ -172,13 +172,13 @@ func responds(ctx context.Context, to netip.AddrPort) error {
 }
 
 // entrance returns the place of the wire into the cluster.
-func (s *site) entrance() string { return thisMachine + " and " + s.client.where() }
+func (s *site) entrance() string { return thisMachine + " and " + s.client.Where }
 
 // entry returns the hop from this machine to the node that it dials: what the cards of both
 // counted. Answers that the node does not see are counted here alone.
 func (s *site) entry(r *reached, back bool) (path.Hop, error) {
 	h := path.Hop{Kind: mode.HopWire, Name: r.way.Device, Where: s.entrance(), Others: true, Read: local.Device(s.run.here, r.way.Device, false)}
-	if s.client.agent == nil || !back {
+	if s.client.Agent == nil || !back {
 		return h, nil
 	}
 	in, err := s.leaves(s.client, r.way.Source)
@@ -186,14 +186,14 @@ func (s *site) entry(r *reached, back bool) (path.Hop, error) {
 		return h, err
 	}
 	if in.Kind == "bridge" { // after NAT the node sees this machine at another address
-		in = s.client.card
+		in = s.client.Card
 	}
 	s.client.wire = in.Name
 	if tunnels[in.Kind] != "" {
-		s.client.wire = s.client.card.Name
+		s.client.wire = s.client.Card.Name
 	}
 	h.Name += "⇄" + in.Name
-	h.Read = cluster.Both(h.Read, s.client.agent.Read(agent.Counter{Device: &agent.Device{Name: in.Name, ForwardRx: true}}))
+	h.Read = cluster.Both(h.Read, s.client.Agent.Read(agent.Counter{Device: &agent.Device{Name: in.Name, ForwardRx: true}}))
 	return h, nil
 }
 
@@ -234,7 +234,7 @@ func (s *site) onNodeFromOutside(server *box, port, knock uint16, what string, s
 	var between []path.Hop
 	switch {
 	case relayed && masked:
-		way, err := s.client.agent.Route(s.ctx, server.Addr)
+		way, err := s.client.Agent.Route(s.ctx, server.Addr)
 		if err != nil {
 			return err
 		}
@@ -242,7 +242,7 @@ func (s *site) onNodeFromOutside(server *box, port, knock uint16, what string, s
 			return err
 		}
 	case relayed:
-		s.unseen = append(s.unseen, fmt.Sprintf("the route from %s to %s: replies may take another one", s.client.where(), s.server.where()))
+		s.unseen = append(s.unseen, fmt.Sprintf("the route from %s to %s: replies may take another one", s.client.Where, s.server.Where))
 	}
 	s.serve(server.Agent, anywhere, s.run.outside(), netip.AddrPortFrom(r.addr, port))
 	s.path.Hops = slices.Concat([]path.Hop{wire}, nat, between, s.last(c, server))

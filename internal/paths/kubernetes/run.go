@@ -263,7 +263,7 @@ func (r *run) proxyOn(ctx context.Context, e *end) string {
 	if known, ok := r.proxies.Load(e.Name); ok {
 		return known.(string)
 	}
-	mode, err := e.agent.KubeProxy(ctx)
+	mode, err := e.Agent.KubeProxy(ctx)
 	word := cmp.Or(mode, "no sign of it")
 	if err != nil {
 		word = unknown

@@ -42,15 +42,8 @@ type used struct {
 // end is a node that the path is on.
 type end struct {
 	Node
-	// machine is the agent that meters the node: the one in its own namespace or, unprivileged, a
-	// pod's.
-	machine *agent.Agent
-	agent   *agent.Agent // in the node's own namespace; nil: unprivileged
-	devices []agent.Interface
-	card    agent.Interface // the device with the node's address
-	own     []string        // other devices of the node's that the path crosses
-	to      []netip.Addr    // addresses that it reaches by them
-	wire    string          // device by which the path leaves the node for another machine; "": none
+	cluster.End
+	wire string // device by which the path leaves the node for another machine; "": none
 }
 
 // begin finds the nodes.
@@ -72,10 +65,7 @@ func (s *site) begin() error {
 			return err
 		}
 	}
-	s.path.Machines = []path.Machine{s.server.machine}
-	if s.client.machine.Hello().Boot != s.server.machine.Hello().Boot {
-		s.path.Machines = append(s.path.Machines, s.client.machine)
-	}
+	s.path.Machines = cluster.Machines(s.server.Machine, s.client.Machine)
 	if s.run.here != nil { // its own meters count
 		boot, _ := owner.BootID()
 		s.path.Machines = slices.DeleteFunc(s.path.Machines, func(m path.Machine) bool { return m.(*agent.Agent).Hello().Boot == boot })
@@ -98,58 +88,34 @@ func (s *site) pair() (server, client Node, err error) {
 		}
 		return all[0], all[1], nil
 	}
-	for name, to := range map[string]*Node{spec.Server: &server, spec.Client: &client} {
-		i := slices.IndexFunc(all, func(n Node) bool { return n.Name == name })
-		if i < 0 {
-			return server, client, fmt.Errorf("the run has no node %s", name)
-		}
-		*to = all[i]
-	}
-	return server, client, nil
+	return cluster.Two(all, spec, func(n Node) string { return n.Name })
 }
 
 // end asks a node's agent for its devices. Unprivileged, a pod of the given role represents the
 // node.
 func (s *site) end(n Node, standIn role) (*end, error) {
-	e := &end{Node: n}
+	kind := onNode
 	if s.run.backend.Unprivileged {
-		b, err := s.run.bodyOf(s.ctx, standIn, n)
-		if err != nil {
-			return nil, err
-		}
-		e.machine = b.agent
-		s.used = append(s.used, used{b, n})
-		return e, nil
+		kind = standIn
 	}
-	b, err := s.run.bodyOf(s.ctx, onNode, n)
+	b, err := s.run.bodyOf(s.ctx, kind, n)
 	if err != nil {
 		return nil, err
 	}
-	e.machine, e.agent = b.agent, b.agent
 	s.used = append(s.used, used{b, n})
-	if e.devices, err = s.run.devices.Of(s.ctx, e.agent, ""); err != nil {
-		return nil, err
+	if s.run.backend.Unprivileged {
+		return &end{Node: n, End: cluster.End{Where: "node " + n.Name, Machine: b.agent}}, nil
 	}
-	var ok bool
-	if e.card, ok = cluster.Card(e.devices, n.Addr); !ok {
-		return nil, &path.UnsupportedError{Missing: fmt.Sprintf("the cluster's address of node %s, %s, is on none of its network cards: it is behind NAT", n.Name, n.Addr), Remedy: "--nodes with others"}
-	}
-	return e, nil
+	e, err := s.run.devices.End(s.ctx, b.agent, n.Name, n.Addr, "--nodes with others")
+	return &end{Node: n, End: e}, err
 }
-
-func (e *end) where() string { return "node " + e.Name }
 
 // deviceHop returns the hop of a device in a node's own namespace, which others' packets cross,
 // too.
 func (e *end) deviceHop(kind mode.HopKind, name string, forwardRx bool) path.Hop {
-	h := cluster.DeviceHop(e.agent, e.where(), kind, name, forwardRx)
+	h := e.Hop(kind, name, forwardRx)
 	h.Others = true
 	return h
-}
-
-// natHop returns the hop of connections that the node's rules rewrite.
-func (e *end) natHop(kind mode.HopKind, name string, n agent.NAT) path.Hop {
-	return path.Hop{Kind: kind, Name: name, Where: e.where(), Expect: path.Matches, Read: e.agent.Read(agent.Counter{NAT: &n})}
 }
 
 // box is a pod of the path.
@@ -186,23 +152,11 @@ func (s *site) box(kind role, e *end) (*box, error) {
 	if b.kind == "" {
 		return nil, &path.UnsupportedError{Missing: fmt.Sprintf("the pod's device on node %s is %q: its network is none that toll knows", e.Name, found.Device.Kind), Remedy: "a network plug-in with veth or netkit pairs"}
 	}
-	if e.agent == nil {
+	if e.Agent == nil {
 		return b, nil
 	}
-	if !slices.ContainsFunc(e.devices, b.Paired) { // the pod is younger than what is known of the node
-		s.run.devices.Forget(e.agent)
-		if e.devices, err = s.run.devices.Of(s.ctx, e.agent, ""); err != nil {
-			return nil, err
-		}
-	}
-	if i := slices.IndexFunc(e.devices, b.Paired); i >= 0 {
-		b.pair = e.devices[i]
-		e.own, e.to = append(e.own, b.pair.Name), append(e.to, b.Addr)
-		if b.pair.Master != "" {
-			e.own = append(e.own, b.pair.Master)
-		}
-	}
-	return b, nil
+	b.pair, err = e.Pair(s.ctx, &s.run.devices, b.Box)
+	return b, err
 }
 
 // hop returns the hop of the pod's own device.
@@ -211,7 +165,7 @@ func (b *box) hop(toServer bool) path.Hop { return b.Hop(b.kind, toServer) }
 // bridged returns the hop of the pod's bridge as its node's own device, which counts what goes
 // between the node and its pods, or none if the pod is on no bridge.
 func (b *box) bridged(e *end, toServer bool) []path.Hop {
-	if e.agent == nil || b.pair.Master == "" || e.kindOf(b.pair.Master) != "bridge" {
+	if e.Agent == nil || b.pair.Master == "" || e.kindOf(b.pair.Master) != "bridge" {
 		return nil
 	}
 	return []path.Hop{e.deviceHop(mode.HopBridge, b.pair.Master, !toServer)}
@@ -220,16 +174,16 @@ func (b *box) bridged(e *end, toServer bool) []path.Hop {
 // switched returns the hop of the bridge between two pods of a node: what it sent out of their
 // ports.
 func (e *end) switched(client, server *box) []path.Hop {
-	if e.agent == nil || client.pair.Master == "" || client.pair.Master != server.pair.Master || e.kindOf(server.pair.Master) != "bridge" {
+	if e.Agent == nil || client.pair.Master == "" || client.pair.Master != server.pair.Master || e.kindOf(server.pair.Master) != "bridge" {
 		return nil
 	}
 	sent := func(b *box) agent.Counter { return agent.Counter{Device: &agent.Device{Name: b.pair.Name}} }
-	return []path.Hop{cluster.SwitchHop(e.agent, e.where(), server.pair.Master, sent(client), sent(server))}
+	return []path.Hop{cluster.SwitchHop(e.Agent, e.Where, server.pair.Master, sent(client), sent(server))}
 }
 
 // kindOf returns a device's kind.
 func (e *end) kindOf(name string) string {
-	for _, d := range e.devices {
+	for _, d := range e.Devices {
 		if d.Name == name {
 			return d.Kind
 		}
@@ -245,7 +199,7 @@ var ofCilium = []string{"cilium_wg0", "cilium_vxlan", "cilium_geneve"}
 
 // between returns the hops from the client's node to the server's, for packets there and back.
 func (s *site) between(there, back netip.Addr) ([]path.Hop, error) {
-	if s.server.agent == nil || s.client.agent == nil {
+	if s.server.Agent == nil || s.client.Agent == nil {
 		return nil, nil
 	}
 	out, err := s.leaves(s.client, there)
@@ -264,36 +218,36 @@ func (s *site) between(there, back netip.Addr) ([]path.Hop, error) {
 	}
 	if both {
 		hops = append(hops, s.client.deviceHop(through, out.Name, false))
-		s.client.own, s.client.to = append(s.client.own, out.Name), append(s.client.to, there)
+		s.client.Own, s.client.To = append(s.client.Own, out.Name), append(s.client.To, there)
 	}
 	wire := in.Name
 	if answers != "" {
-		wire = s.server.card.Name
+		wire = s.server.Card.Name
 	}
 	s.server.wire, s.client.wire = wire, out.Name
 	if through != "" {
-		s.client.wire = s.client.card.Name
+		s.client.wire = s.client.Card.Name
 	}
 	hops = append(hops, s.server.deviceHop(mode.HopWire, wire, true))
 	if both {
 		hops = append(hops, s.server.deviceHop(answers, in.Name, true))
-		s.server.own, s.server.to = append(s.server.own, in.Name), append(s.server.to, back)
+		s.server.Own, s.server.To = append(s.server.Own, in.Name), append(s.server.To, back)
 	}
 	return hops, nil
 }
 
 // leaves returns the device by which packets leave a node for an address of another one.
 func (s *site) leaves(e *end, to netip.Addr) (agent.Interface, error) {
-	way, err := e.agent.Route(s.ctx, to)
+	way, err := e.Agent.Route(s.ctx, to)
 	if err != nil {
-		return agent.Interface{}, fmt.Errorf("%s has no route to %s: %w", e.where(), to, err)
+		return agent.Interface{}, fmt.Errorf("%s has no route to %s: %w", e.Where, to, err)
 	}
 	find := func(name string) (agent.Interface, bool) {
-		i := slices.IndexFunc(e.devices, func(d agent.Interface) bool { return d.Name == name })
+		i := slices.IndexFunc(e.Devices, func(d agent.Interface) bool { return d.Name == name })
 		if i < 0 {
 			return agent.Interface{}, false
 		}
-		return e.devices[i], true
+		return e.Devices[i], true
 	}
 	if way.Device == "cilium_host" {
 		for _, name := range ofCilium {
@@ -301,34 +255,30 @@ func (s *site) leaves(e *end, to netip.Addr) (agent.Interface, error) {
 				return d, nil
 			}
 		}
-		return e.card, nil
+		return e.Card, nil
 	}
 	d, ok := find(way.Device)
-	if !ok || d.Kind == "veth" && d.Name != e.card.Name && e.card.Kind != "veth" || d.Name == "lo" {
-		return e.card, nil
+	if !ok || d.Kind == "veth" && d.Name != e.Card.Name && e.Card.Kind != "veth" || d.Name == "lo" {
+		return e.Card, nil
 	}
 	return d, nil
+}
+
+// ends returns the path's nodes.
+func (s *site) ends() []*end {
+	if s.client == s.server {
+		return []*end{s.server}
+	}
+	return []*end{s.client, s.server}
 }
 
 // cards adds the network cards of the nodes, and of this machine if the client is here. Unknown
 // ones do not fail the path.
 func (s *site) cards() {
-	ends := []*end{s.client, s.server}
-	if s.client == s.server {
-		ends = ends[1:]
-	}
-	for _, e := range ends {
-		if e.agent == nil {
-			continue
+	for _, e := range s.ends() {
+		if e.Agent != nil {
+			_ = e.AddCards(s.ctx, s.path, cmp.Or(e.wire, e.Card.Name), e.wire != "")
 		}
-		all, crossed, err := e.agent.Cards(s.ctx, cmp.Or(e.wire, e.card.Name))
-		if err != nil {
-			continue
-		}
-		if e.wire == "" {
-			crossed = nil
-		}
-		s.path.AddCards(e.where(), all, crossed)
 	}
 	if r := s.entered; r != nil {
 		_ = local.Cards(s.path, s.run.here, thisMachine, r.way.Device, true)
@@ -337,10 +287,10 @@ func (s *site) cards() {
 
 // serve places the server, and the client, which dials it at dial.
 func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place, dial netip.AddrPort) {
-	s.path.Servers = []path.Server{{Place: server, Listen: listen, Machine: s.server.machine}}
+	s.path.Servers = []path.Server{{Place: server, Listen: listen, Machine: s.server.Machine}}
 	s.path.Clients = []path.Client{{Place: client, Dial: dial}}
 	if s.run.here == nil {
-		s.path.Clients[0].Machine = s.client.machine
+		s.path.Clients[0].Machine = s.client.Machine
 	}
 }
 
@@ -352,7 +302,7 @@ func (s *site) Finish() error {
 	}
 	s.inspectable()
 	path.Share(s.path, func(h path.Hop) bool {
-		return h.Expect != path.Matches && (h.Where == s.client.where() || h.Where == s.server.where() || h.Where == s.entrance())
+		return h.Expect != path.Matches && (h.Where == s.client.Where || h.Where == s.server.Where || h.Where == s.entrance())
 	})
 	return nil
 }
@@ -361,23 +311,18 @@ func (s *site) Finish() error {
 // take packets past a device are usual on a cluster; they are named, and not refused: each pod's
 // own device and the nodes' cards count all the same.
 func (s *site) inspectable() {
-	if s.server.agent == nil || s.path.Spec.Client != "" { // of toll mesh, for one visit of very many
+	if s.server.Agent == nil || s.path.Spec.Client != "" { // of toll mesh, for one visit of very many
 		return
-	}
-	ends := []*end{s.client, s.server}
-	if s.client == s.server {
-		ends = ends[1:]
 	}
 	to := []netip.Addr{s.server.Addr, s.client.Addr}
 	if s.entered != nil {
 		to = append(to, s.entered.addr, s.entered.way.Source)
 	}
-	for _, e := range ends {
-		to = append(to, e.to...)
+	for _, e := range s.ends() {
+		to = append(to, e.To...)
 	}
-	for _, e := range ends {
-		devices := slices.Compact(slices.Sorted(slices.Values(append([]string{e.card.Name}, e.own...))))
-		s.spots = append(s.spots, cluster.Spot{Agent: e.agent, At: agent.Spot{Where: e.where(), Devices: devices, To: to}})
+	for _, e := range s.ends() {
+		s.spots = append(s.spots, cluster.Spot{Agent: e.Agent, At: agent.Spot{Where: e.Where, Devices: e.Crossed(), To: to}})
 	}
 	spots, own, pods, r, most := s.spots, s.inspectsOwn(to), s.used, s.run, 0
 	s.path.Inspect = func() ([]path.Setting, error) {
@@ -432,19 +377,11 @@ func (s *site) describe() {
 	if s.path.Spec.Client == "" {
 		maps.Copy(f, s.network())
 	}
-	seen := map[string]bool{}
-	for _, e := range []*end{s.server, s.client} {
-		names := append([]string{e.card.Name}, e.own...)
-		for _, d := range e.devices {
-			if id := e.Name + " " + d.Name; slices.Contains(names, d.Name) && !seen[id] {
-				seen[id] = true
-				d.Where = e.where()
-				s.path.Links = append(s.path.Links, d.Link)
-			}
-		}
+	for _, e := range slices.Backward(s.ends()) {
+		e.AddLinks(s.path)
 	}
 }
 
 func (e *end) fact() string {
-	return said(fmt.Sprintf("%s (%s), kubelet %s, %s, Linux %s", e.Name, e.Addr, e.Kubelet, e.Runtime, e.machine.Hello().Kernel))
+	return said(fmt.Sprintf("%s (%s), kubelet %s, %s, Linux %s", e.Name, e.Addr, e.Kubelet, e.Runtime, e.Machine.Hello().Kernel))
 }

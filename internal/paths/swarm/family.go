@@ -11,14 +11,14 @@ import (
 // The swarm itself knows a node by one address, usually of IPv4.
 func overIPv6(server, client *end) error {
 	usable := func(p netip.Prefix) bool { return p.Addr().Is6() && p.Addr().IsGlobalUnicast() && !p.IsSingleIP() }
-	for _, a := range server.card.Addrs {
-		for _, b := range client.card.Addrs {
+	for _, a := range server.Card.Addrs {
+		for _, b := range client.Card.Addrs {
 			if usable(a) && usable(b) && a.Masked() == b.Masked() {
 				server.Addr, client.Addr = a.Addr(), b.Addr()
 				return nil
 			}
 		}
 	}
-	return &path.UnsupportedError{Missing: fmt.Sprintf("the cards of nodes %s and %s, %s and %s, have no IPv6 addresses in one network", server.Name, client.Name, server.card.Name, client.card.Name),
+	return &path.UnsupportedError{Missing: fmt.Sprintf("the cards of nodes %s and %s, %s and %s, have no IPv6 addresses in one network", server.Name, client.Name, server.Card.Name, client.Card.Name),
 		Remedy: "addresses of one network on both, as by ip -6 address add; or -4"}
 }

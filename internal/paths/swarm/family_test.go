@@ -14,9 +14,9 @@ import (
 func TestOverIPv6(t *testing.T) {
 	at := func(addrs string) *end {
 		e := &end{Node: Node{Name: "n", Addr: netip.MustParseAddr("10.77.0.1")}}
-		e.card.Name = "eth0"
+		e.Card.Name = "eth0"
 		for _, a := range strings.Fields(addrs) {
-			e.card.Addrs = append(e.card.Addrs, netip.MustParsePrefix(a))
+			e.Card.Addrs = append(e.Card.Addrs, netip.MustParsePrefix(a))
 		}
 		return e
 	}

@@ -63,12 +63,12 @@ func (s *site) publishIngress() error {
 	}
 	s.inspectsOf(task.agent, task.namespace, task.where(), task.bridge, task.port, way.port)
 	s.inspectsOf(outer.Agent, ingressBox, outer.Where, inner.Device.Name, outer.Device.Name)
-	s.server.to = append(s.server.to, server.Addr)
+	s.server.To = append(s.server.To, server.Addr)
 	port := dial.Port() // the same on the whole path: the task redirects it to the server's
-	sent := &agent.NAT{Proto: string(proto), To: dial, Now: netip.AddrPortFrom(outer.Addr, port)}
+	sent := agent.NAT{Proto: string(proto), To: dial, Now: netip.AddrPortFrom(outer.Addr, port)}
 	chosen := &agent.NAT{Proto: string(proto), To: sent.Now, Now: netip.AddrPortFrom(server.Addr, port), As: inner.Addr}
 	return s.dialled(server, dial, proto, []path.Hop{s.wireHop(), s.server.dnatHop(sent),
-		s.server.deviceHop(mode.HopBridge, bridge, false),
+		s.server.Hop(mode.HopBridge, bridge, false),
 		// IPVS's own statistics are of all services of the swarm.
 		{Kind: mode.HopIPVS, Name: fmt.Sprintf("%s → %s", chosen.To, chosen.Now), Where: outer.Where, Expect: path.Matches,
 			Read: outer.Agent.Read(agent.Counter{Namespace: ingressBox, NAT: chosen})},
@@ -142,7 +142,7 @@ func (s *site) balances(e *end) error {
 	err := s.settles(func() (sample.Counters, error) {
 		ctx, cancel := context.WithTimeout(s.ctx, listing)
 		defer cancel()
-		names, err := e.agent.Files(ctx, "/proc/net")
+		names, err := e.Agent.Files(ctx, "/proc/net")
 		if err == nil && !slices.Contains(names, "ip_vs") {
 			err = errNoIPVS
 		}

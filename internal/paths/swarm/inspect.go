@@ -23,12 +23,12 @@ func (s *site) inspectsOf(a *agent.Agent, file, where string, devices ...string)
 func (s *site) inspectable() {
 	to := []netip.Addr{s.server.Addr, s.client.Addr}
 	for _, e := range []*end{s.client, s.server} {
-		a := e.agent
+		a := e.Agent
 		if e.inside != nil { // it may ask for all programs
 			a = e.inside
 		}
-		s.inspectsOf(a, "", "node "+e.Name, append([]string{e.card.Name}, e.own...)...)
-		to = append(to, e.to...)
+		s.inspectsOf(a, "", e.Where, e.Crossed()...)
+		to = append(to, e.To...)
 	}
 	for i := range s.spots {
 		if at := &s.spots[i].At; len(at.Devices) > 0 {

@@ -20,7 +20,7 @@ import (
 // host runs tasks with their nodes' networks.
 func (s *site) host() error {
 	at := netip.AddrPortFrom(s.server.Addr, cluster.DrawPort())
-	s.serve(s.server.agent.As("container on node "+s.server.Name), at, s.client.agent.As("container on node "+s.client.Name), at)
+	s.serve(s.server.Agent.As("container on node "+s.server.Name), at, s.client.Agent.As("container on node "+s.client.Name), at)
 	s.path.Hops = []path.Hop{s.wireHop()}
 	return nil
 }
@@ -41,9 +41,9 @@ func (s *site) publishNAT() error {
 	if err != nil {
 		return err
 	}
-	rewritten := &agent.NAT{Proto: string(proto), To: dial, Now: netip.AddrPortFrom(server.Addr, serverPort)}
+	rewritten := agent.NAT{Proto: string(proto), To: dial, Now: netip.AddrPortFrom(server.Addr, serverPort)}
 	return s.dialled(server, dial, proto, []path.Hop{s.wireHop(), s.server.dnatHop(rewritten),
-		s.server.deviceHop(mode.HopBridge, bridge, false), server.hop(true)})
+		s.server.Hop(mode.HopBridge, bridge, false), server.hop(true)})
 }
 
 // any4 accepts any address except loopback ones.
@@ -68,9 +68,8 @@ func (s *site) publishedAt(kind role) (dial netip.AddrPort, proto network.IPProt
 }
 
 // dnatHop returns the hop of a port of the node's that rules rewrite.
-func (e *end) dnatHop(n *agent.NAT) path.Hop {
-	return path.Hop{Kind: mode.HopDNAT, Name: fmt.Sprintf("%s → %s", n.To, n.Now), Where: "node " + e.Name, Expect: path.Matches,
-		Read: e.agent.Read(agent.Counter{NAT: n})}
+func (e *end) dnatHop(n agent.NAT) path.Hop {
+	return e.NAT(mode.HopDNAT, fmt.Sprintf("%s → %s", n.To, n.Now), n)
 }
 
 // dialled places the server in its task, and the client, which dials a port of the server's node;
@@ -78,7 +77,7 @@ func (e *end) dnatHop(n *agent.NAT) path.Hop {
 func (s *site) dialled(server *box, dial netip.AddrPort, proto network.IPProtocol, last []path.Hop) error {
 	listen := netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort)
 	if s.path.Spec.From == mode.FromRemote {
-		s.serve(server.Agent, listen, s.client.agent, dial)
+		s.serve(server.Agent, listen, s.client.Agent, dial)
 		s.path.Hops = last
 		return nil
 	}
@@ -91,28 +90,19 @@ func (s *site) dialled(server *box, dial netip.AddrPort, proto network.IPProtoco
 		return err
 	}
 	s.serve(server.Agent, listen, client.Agent, dial)
-	masqueraded := &agent.NAT{Proto: string(proto), To: dial, Now: dial, From: client.Addr, As: s.client.Addr}
-	s.path.Hops = slices.Concat([]path.Hop{client.hop(false), s.client.deviceHop(mode.HopBridge, bridge, true),
-		{Kind: mode.HopSNAT, Name: fmt.Sprintf("%s → %s", client.Addr, s.client.Addr), Where: "node " + s.client.Name, Expect: path.Matches,
-			Read: s.client.agent.Read(agent.Counter{NAT: masqueraded})}}, last)
+	masqueraded := agent.NAT{Proto: string(proto), To: dial, Now: dial, From: client.Addr, As: s.client.Addr}
+	s.path.Hops = slices.Concat([]path.Hop{client.hop(false), s.client.Hop(mode.HopBridge, bridge, true),
+		s.client.NAT(mode.HopSNAT, fmt.Sprintf("%s → %s", client.Addr, s.client.Addr), masqueraded)}, last)
 	return nil
 }
 
-// bridgeOf returns the bridge on the node that has the task's pair as a port. It reads the devices
-// again, because the task is newer.
+// bridgeOf returns the bridge on the node that has the task's pair as a port.
 func (s *site) bridgeOf(e *end, b *box) (string, error) {
-	if !slices.ContainsFunc(e.devices, b.Paired) {
-		s.run.devices.Forget(e.agent)
-		var err error
-		if e.devices, err = s.run.devices.Of(s.ctx, e.agent, ""); err != nil {
-			return "", err
-		}
+	pair, err := e.Pair(s.ctx, &s.run.devices, b.Box)
+	if err == nil && pair.Master == "" {
+		err = fmt.Errorf("%s: its pair is on no bridge of node %s", b.Where, e.Name)
 	}
-	if i := slices.IndexFunc(e.devices, b.Paired); i >= 0 && e.devices[i].Master != "" {
-		e.own, e.to = append(e.own, e.devices[i].Master, e.devices[i].Name), append(e.to, b.Addr)
-		return e.devices[i].Master, nil
-	}
-	return "", fmt.Errorf("%s: its pair is on no bridge of node %s", b.Where, e.Name)
+	return pair.Master, err
 }
 
 // overlay runs tasks on a network across the nodes, with or without encryption.
@@ -246,7 +236,7 @@ func (s *site) encryption() ([]path.Hop, error) {
 	esp := agent.Counter{ESP: &agent.ESP{Client: s.client.Addr, Server: s.server.Addr}}
 	var hops []path.Hop
 	for _, e := range []*end{s.client, s.server} {
-		read := e.agent.Read(esp)
+		read := e.Agent.Read(esp)
 		if err := s.encrypts(e.Node, read); err != nil {
 			return nil, err
 		}

@@ -32,13 +32,8 @@ type site struct {
 // end is a node that the path is on.
 type end struct {
 	Node
-	agent   *agent.Agent // in the node's own namespace
-	devices []agent.Interface
-	card    agent.Interface // the device with the node's address
-
+	cluster.End
 	inside *agent.Agent // in the node's own namespace, too, if the recipe needs one
-	own    []string     // other devices of the node's that the path crosses
-	to     []netip.Addr // addresses that it reaches by them
 }
 
 // begin finds the two nodes.
@@ -62,10 +57,7 @@ func (s *site) begin() error {
 			return err
 		}
 	}
-	s.path.Machines = []path.Machine{s.server.agent}
-	if s.client.agent.Hello().Boot != s.server.agent.Hello().Boot {
-		s.path.Machines = append(s.path.Machines, s.client.agent)
-	}
+	s.path.Machines = cluster.Machines(s.server.Agent, s.client.Agent)
 	return nil
 }
 
@@ -73,12 +65,14 @@ func (s *site) begin() error {
 func (s *site) Finish() error {
 	s.describe()
 	s.inspectable()
-	path.Share(s.path, func(h path.Hop) bool { return h.Where == "node "+s.client.Name || h.Where == "node "+s.server.Name })
+	path.Share(s.path, func(h path.Hop) bool { return h.Where == s.client.Where || h.Where == s.server.Where })
 	if s.path.Spec.Client != "" { // of toll mesh, for one visit of very many
 		return nil
 	}
-	if err := s.cards(); err != nil {
-		return err
+	for _, e := range []*end{s.server, s.client} {
+		if err := e.AddCards(s.ctx, s.path, e.Card.Name, true); err != nil {
+			return err
+		}
 	}
 	return s.guard()
 }
@@ -88,19 +82,7 @@ func (s *site) pair() (server, client Node, err error) {
 	if s.path.Spec.Client == "" {
 		return s.run.nodes[0], s.run.nodes[1], nil
 	}
-	find := func(name string) (Node, error) {
-		i := slices.IndexFunc(s.run.nodes, func(n Node) bool { return n.Name == name })
-		if i < 0 {
-			return Node{}, fmt.Errorf("the run has no node %s", name)
-		}
-		return s.run.nodes[i], nil
-	}
-	server, err = find(s.path.Spec.Server)
-	if err != nil {
-		return server, client, err
-	}
-	client, err = find(s.path.Spec.Client)
-	return server, client, err
+	return cluster.Two(s.run.nodes, s.path.Spec, func(n Node) string { return n.Name })
 }
 
 // end asks a node's agent for its devices.
@@ -109,16 +91,9 @@ func (s *site) end(hosts *service, n Node) (*end, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &end{Node: n, agent: a}
-	if e.devices, err = s.run.devices.Of(s.ctx, a, ""); err != nil {
-		return nil, err
-	}
-	var ok bool
-	if e.card, ok = cluster.Card(e.devices, n.Addr); ok {
-		return e, nil
-	}
-	return nil, &path.UnsupportedError{Missing: fmt.Sprintf("the swarm's address of node %s, %s, is on none of its network cards: it is behind NAT, or the engine runs in a container",
-		n.Name, n.Addr), Remedy: "docker swarm join --advertise-addr with an address of the node itself"}
+	e, err := s.run.devices.End(s.ctx, a, n.Name, n.Addr,
+		"docker swarm join --advertise-addr with an address of the node itself")
+	return &end{Node: n, End: e}, err
 }
 
 // on returns the service's agent on a node.
@@ -163,18 +138,13 @@ var errNoAddress = errors.New("the swarm gave the task no IPv4 address")
 // hop returns the hop of the task's own device.
 func (b *box) hop(server bool) path.Hop { return b.Hop(mode.HopVeth, server) }
 
-// deviceHop returns the hop of a device in a node's own namespace.
-func (e *end) deviceHop(kind mode.HopKind, name string, forwardRx bool) path.Hop {
-	return cluster.DeviceHop(e.agent, "node "+e.Name, kind, name, forwardRx)
-}
-
 // wireHop returns the hop of the server's network card.
-func (s *site) wireHop() path.Hop { return s.server.deviceHop(mode.HopWire, s.server.card.Name, true) }
+func (s *site) wireHop() path.Hop { return s.server.Hop(mode.HopWire, s.server.Card.Name, true) }
 
 // serve places the server, and the client, which dials it at dial.
 func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place, dial netip.AddrPort) {
-	s.path.Servers = []path.Server{{Place: server, Listen: listen, Machine: s.server.agent}}
-	s.path.Clients = []path.Client{{Place: client, Dial: dial, Machine: s.client.agent}}
+	s.path.Servers = []path.Server{{Place: server, Listen: listen, Machine: s.server.Agent}}
+	s.path.Clients = []path.Client{{Place: client, Dial: dial, Machine: s.client.Agent}}
 }
 
 // describe records what a result contains of the path's devices.
@@ -183,23 +153,10 @@ func (s *site) describe() {
 	if s.run.swarm.Image != "" {
 		s.path.Facts["image"] = s.run.image
 	}
-	for _, e := range []*end{s.server, s.client} {
-		where := "node " + e.Name
-		names := []string{e.card.Name}
-		for _, h := range s.path.Hops {
-			if h.Where == where && h.Kind == mode.HopBridge {
-				names = append(names, h.Name)
-			}
-		}
-		for _, d := range e.devices {
-			if slices.Contains(names, d.Name) {
-				d.Where = where
-				s.path.Links = append(s.path.Links, d.Link)
-			}
-		}
-	}
+	s.server.AddLinks(s.path)
+	s.client.AddLinks(s.path)
 }
 
 func (e *end) fact() string {
-	return fmt.Sprintf("%s (%s), Docker Engine %s, Linux %s", e.Name, e.Addr, e.Engine, e.agent.Hello().Kernel)
+	return fmt.Sprintf("%s (%s), Docker Engine %s, Linux %s", e.Name, e.Addr, e.Engine, e.Agent.Hello().Kernel)
 }

@@ -115,23 +115,15 @@ func (s *Swarm) Cluster(ctx context.Context) (all []sample.Node, without map[str
 	if err != nil {
 		return nil, nil, err
 	}
-	without = map[string]error{}
 	at := &site{ctx: ctx, run: r}
-	for _, n := range r.nodes {
+	return cluster.Nodes(ctx, r.nodes, func(n Node) (sample.Node, error) {
 		about := sample.Node{Name: n.Name, ID: n.ID, Address: n.Addr.String()}
-		if e, err := at.end(hosts, n); err != nil {
-			without[n.Name] = err
-		} else {
-			hello := e.agent.Hello()
-			about.Kernel, about.CPUs, about.Boot, about.MTU = hello.Kernel, hello.CPUs, hello.Boot, e.card.MTU
-			about.Cards, _, _ = e.agent.Cards(ctx, e.card.Name) // missing facts do not fail a mesh
-			for i := range about.Cards {
-				about.Cards[i].Where = "node " + n.Name
-			}
+		e, err := at.end(hosts, n)
+		if err == nil {
+			e.AddFacts(ctx, &about)
 		}
-		all = append(all, about)
-	}
-	return all, without, nil
+		return about, err
+	})
 }
 
 // start connects to the swarm once; the result is remembered until Close.

@@ -1,0 +1,160 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// End is a node that a path is on.
+type End struct {
+	Where   string       // the node's name in hops and settings
+	Machine *agent.Agent // meters the node
+	Agent   *agent.Agent // in the node's own network namespace, or nil if toll may not be there
+	Devices []agent.Interface
+	Card    agent.Interface // the device with the node's address
+	Own     []string        // the node's other devices that the path crosses
+	To      []netip.Addr    // the addresses that the node reaches by them
+}
+
+// End returns the node of an agent in the node's own namespace. If the node's address is on none of
+// its devices, the error has the remedy.
+func (d *Devices) End(ctx context.Context, a *agent.Agent, name string, addr netip.Addr,
+	remedy string) (End, error) {
+	e := End{Where: "node " + name, Machine: a, Agent: a}
+	var err error
+	if e.Devices, err = d.Of(ctx, a, ""); err != nil {
+		return e, err
+	}
+	var ok bool
+	if e.Card, ok = Card(e.Devices, addr); !ok {
+		return e, &path.UnsupportedError{Remedy: remedy, Missing: fmt.Sprintf("the cluster's address of node "+
+			"%s, %s, is on none of its network cards: it is behind NAT, "+
+			"or what runs containers there is in a container itself", name, addr)}
+	}
+	return e, nil
+}
+
+// Hop returns the hop of one of the node's devices; forward is what it received if forwardRx.
+func (e *End) Hop(kind mode.HopKind, name string, forwardRx bool) path.Hop {
+	return path.Hop{Kind: kind, Name: name, Where: e.Where, Counts: counts(name, forwardRx),
+		Read: e.Agent.Read(agent.Counter{Device: &agent.Device{Name: name, ForwardRx: forwardRx}})}
+}
+
+// NAT returns the hop of connections that the node's rules rewrite.
+func (e *End) NAT(kind mode.HopKind, name string, n agent.NAT) path.Hop {
+	return path.Hop{Kind: kind, Name: name, Where: e.Where, Expect: path.Matches,
+		Read: e.Agent.Read(agent.Counter{NAT: &n})}
+}
+
+// Pair returns the node's end of a container's pair, which it adds to Own together with its bridge.
+// The device has no name if there is none.
+func (e *End) Pair(ctx context.Context, d *Devices, b *Box) (pair agent.Interface, err error) {
+	if !slices.ContainsFunc(e.Devices, b.paired) { // they were read before the container was made
+		d.Forget(e.Agent)
+		if e.Devices, err = d.Of(ctx, e.Agent, ""); err != nil {
+			return pair, err
+		}
+	}
+	i := slices.IndexFunc(e.Devices, b.paired)
+	if i < 0 {
+		return pair, nil
+	}
+	pair = e.Devices[i]
+	e.Own, e.To = append(e.Own, pair.Name), append(e.To, b.Addr)
+	if pair.Master != "" {
+		e.Own = append(e.Own, pair.Master)
+	}
+	return pair, nil
+}
+
+// Crossed returns the names of the node's devices that the path crosses.
+func (e *End) Crossed() []string {
+	return slices.Compact(slices.Sorted(slices.Values(append([]string{e.Card.Name}, e.Own...))))
+}
+
+// AddLinks adds the devices that the path crosses to what a result contains of it.
+func (e *End) AddLinks(p *path.Path) {
+	for _, d := range e.Devices {
+		if slices.Contains(e.Crossed(), d.Name) {
+			d.Where = e.Where
+			p.Links = append(p.Links, d.Link)
+		}
+	}
+}
+
+// AddCards adds the network cards that carry one of the node's devices. crossed means that the
+// path's packets use the device.
+func (e *End) AddCards(ctx context.Context, p *path.Path, device string, crossed bool) error {
+	all, across, err := e.Agent.Cards(ctx, device)
+	if !crossed {
+		across = nil
+	}
+	p.AddCards(e.Where, all, across)
+	return err
+}
+
+// AddFacts adds what the agents read of their node.
+func (e *End) AddFacts(ctx context.Context, n *sample.Node) {
+	hello := e.Machine.Hello()
+	n.Kernel, n.CPUs, n.Boot = hello.Kernel, hello.CPUs, hello.Boot
+	if e.Agent == nil {
+		return
+	}
+	n.MTU = e.Card.MTU
+	n.Cards, _, _ = e.Agent.Cards(ctx, e.Card.Name) // missing facts do not fail a mesh
+	for i := range n.Cards {
+		n.Cards[i].Where = e.Where
+	}
+}
+
+// Machines returns the machines of the two agents: one if both are on the same.
+func Machines(server, client *agent.Agent) []path.Machine {
+	if client.Hello().Boot == server.Hello().Boot {
+		return []path.Machine{server}
+	}
+	return []path.Machine{server, client}
+}
+
+// Two returns the nodes with the names of the spec's server and client.
+func Two[N any](all []N, spec path.Spec, name func(N) string) (server, client N, err error) {
+	for wanted, to := range map[string]*N{spec.Server: &server, spec.Client: &client} {
+		i := slices.IndexFunc(all, func(n N) bool { return name(n) == wanted })
+		if i < 0 {
+			return server, client, fmt.Errorf("the run has no node %s", wanted)
+		}
+		*to = all[i]
+	}
+	return server, client, nil
+}
+
+// Nodes returns what about says of each of the nodes, all at once. without has its errors, by the
+// node's name.
+func Nodes[N any](ctx context.Context, nodes []N, about func(N) (sample.Node, error)) (
+	all []sample.Node, without map[string]error, err error) {
+	var (
+		wg   sync.WaitGroup
+		errs = make([]error, len(nodes))
+	)
+	all, without = make([]sample.Node, len(nodes)), map[string]error{}
+	for i, n := range nodes {
+		wg.Go(func() { all[i], errs[i] = about(n) })
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	}
+	for i, err := range errs {
+		if err != nil {
+			without[all[i].Name] = err
+		}
+	}
+	return all, without, nil
+}
