@@ -37,7 +37,8 @@ func Refuse(s path.Spec) error {
 	for _, t := range s.Tune.List() {
 		if t.Key != mode.Nodelay { // an option of the load
 			return &path.UnsupportedError{
-				Missing: string(t.Key) + " is set on devices of this machine only", Remedy: "--on lab or docker"}
+				Missing: string(t.Key) + " is set on devices of this machine only",
+				Remedy:  "--on lab or docker"}
 		}
 	}
 	return nil

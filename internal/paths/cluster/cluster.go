@@ -104,18 +104,29 @@ type Spot struct {
 	At    agent.Spot
 }
 
-// Inspect reads all namespaces at once, because each agent may be far away.
+// Inspect reads the settings of all namespaces.
 func Inspect(spots []Spot) ([]path.Setting, error) {
+	var reads []func() ([]path.Setting, error)
+	for _, s := range spots {
+		reads = append(reads, func() ([]path.Setting, error) { return s.Agent.Inspect(s.At) })
+	}
+	return AtOnce(reads)
+}
+
+// AtOnce reads settings concurrently, because each agent may be far away. It skips nil functions.
+func AtOnce(reads []func() ([]path.Setting, error)) ([]path.Setting, error) {
 	var (
 		wg   sync.WaitGroup
-		read = make([][]path.Setting, len(spots))
-		errs = make([]error, len(spots))
+		got  = make([][]path.Setting, len(reads))
+		errs = make([]error, len(reads))
 	)
-	for i, s := range spots {
-		wg.Go(func() { read[i], errs[i] = s.Agent.Inspect(s.At) })
+	for i, read := range reads {
+		if read != nil {
+			wg.Go(func() { got[i], errs[i] = read() })
+		}
 	}
 	wg.Wait()
-	return slices.Concat(read...), errors.Join(errs...)
+	return slices.Concat(got...), errors.Join(errs...)
 }
 
 // DrawPort returns a random port of a node, without checking that it is free; fixed listeners have

@@ -35,9 +35,9 @@ func (d *Devices) End(ctx context.Context, a *agent.Agent, name string, addr net
 	}
 	var ok bool
 	if e.Card, ok = Card(e.Devices, addr); !ok {
-		return e, &path.UnsupportedError{Remedy: remedy, Missing: fmt.Sprintf("the cluster's address of node "+
-			"%s, %s, is on none of its network cards: it is behind NAT, "+
-			"or what runs containers there is in a container itself", name, addr)}
+		return e, &path.UnsupportedError{Remedy: remedy, Missing: fmt.Sprintf(
+			"the cluster's address of node %s, %s, is on none of its network cards: it is behind NAT, "+
+				"or what runs containers there is in a container itself", name, addr)}
 	}
 	return e, nil
 }

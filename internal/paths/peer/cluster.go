@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"sync"
@@ -82,25 +81,17 @@ func (c *Cluster) Cluster(ctx context.Context) (all []sample.Node, without map[s
 	if err != nil {
 		return nil, nil, err
 	}
-	without = map[string]error{}
-	for _, m := range f.members {
+	return cluster.Nodes(ctx, f.members, func(m *member) (sample.Node, error) {
 		about := sample.Node{Name: m.name}
 		if m.err != nil {
-			without[m.name] = m.err
-		} else {
-			hello := m.agent.Hello()
-			about.Address, about.Kernel, about.CPUs, about.Boot = m.addrs[0].String(), hello.Kernel, hello.CPUs, hello.Boot
-			if i := slices.IndexFunc(m.devices, func(d agent.Interface) bool { return has(d, m.addrs[0]) }); i >= 0 {
-				about.MTU = m.devices[i].MTU
-				about.Cards, _, _ = m.agent.Cards(ctx, m.devices[i].Name) // missing facts do not fail a mesh
-				for j := range about.Cards {
-					about.Cards[j].Where = "peer " + m.name
-				}
-			}
+			return about, m.err
 		}
-		all = append(all, about)
-	}
-	return all, without, nil
+		about.Address = m.addrs[0].String()
+		e := cluster.End{Where: "peer " + m.name, Machine: m.agent, Agent: m.agent}
+		e.Card, _ = cluster.Card(m.devices, m.addrs[0])
+		e.AddFacts(ctx, &about)
+		return about, nil
+	})
 }
 
 // Check returns an error unless two of the machines reach each other.
@@ -268,7 +259,7 @@ func (m *member) addresses(seen []netip.Addr, within netip.Prefix) (out []netip.
 		first = seen
 	}
 	for _, a := range first {
-		if slices.ContainsFunc(m.devices, func(d agent.Interface) bool { return has(d, a) }) { // otherwise there is NAT in between
+		if has(m.devices, a) { // otherwise there is NAT in between
 			add(a)
 		}
 	}
@@ -285,7 +276,7 @@ func (m *member) addresses(seen []netip.Addr, within netip.Prefix) (out []netip.
 
 // same reports whether both are in one machine's network namespace.
 func (m *member) same(other *member) bool {
-	return m.agent.Hello().Boot == other.agent.Hello().Boot && slices.ContainsFunc(other.devices, func(d agent.Interface) bool { return has(d, m.addrs[0]) })
+	return m.agent.Hello().Boot == other.agent.Hello().Boot && has(other.devices, m.addrs[0])
 }
 
 // find returns a machine that takes part.
@@ -357,27 +348,17 @@ type leg struct {
 
 // native places a process on either machine, with the wire between them.
 func (l *leg) native() error {
-	at := netip.AddrPortFrom(l.dial, drawPort())
+	at := netip.AddrPortFrom(l.dial, cluster.DrawPort())
 	l.path.Servers = []path.Server{{Place: l.server.agent, Listen: at, Machine: l.server.agent}}
 	l.path.Clients = []path.Client{{Place: l.client.agent, Dial: at, Machine: l.client.agent}}
 	l.path.Hops = []path.Hop{{Kind: mode.HopWire, Name: l.there.Device + "⇄" + l.back.Device, Where: l.between(),
 		Read: cluster.Both(l.client.agent.Read(agent.Counter{Device: &agent.Device{Name: l.there.Device}}),
 			l.server.agent.Read(agent.Counter{Device: &agent.Device{Name: l.back.Device, ForwardRx: true}}))}}
-	l.path.Machines = []path.Machine{l.server.agent}
-	if l.client.agent.Hello().Boot != l.server.agent.Hello().Boot {
-		l.path.Machines = append(l.path.Machines, l.client.agent)
-	}
+	l.path.Machines = cluster.Machines(l.server.agent, l.client.agent)
 	return nil
 }
 
 func (l *leg) between() string { return l.client.name + " and " + l.server.name }
-
-// drawPort returns a random port, without checking that it is free there; fixed listeners have
-// lower ones, and dialling ends higher ones.
-func drawPort() uint16 {
-	const first, count = 20000, 10000
-	return first + uint16(rand.N(count))
-}
 
 // Finish records what a result contains of the route.
 func (l *leg) Finish() error {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
+	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/docker"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -122,7 +123,8 @@ func (p *Peer) buildContained(ctx context.Context, spec path.Spec) (_ *path.Path
 	if err := s.Finish(); err != nil {
 		return nil, err
 	}
-	built.Inspect = together(inner, built.Inspect)
+	both := []func() ([]path.Setting, error){inner, built.Inspect}
+	built.Inspect = func() ([]path.Setting, error) { return cluster.AtOnce(both) }
 	if len(s.spots) == 0 {
 		return built, nil
 	}
@@ -134,21 +136,4 @@ func (p *Peer) buildContained(ctx context.Context, spec path.Spec) (_ *path.Path
 		return nil, fmt.Errorf("build %s: %w", spec, err)
 	}
 	return built, nil
-}
-
-// together returns a function that reads the settings of both; either may be nil.
-func together(a, b func() ([]path.Setting, error)) func() ([]path.Setting, error) {
-	return func() (all []path.Setting, err error) {
-		for _, read := range []func() ([]path.Setting, error){a, b} {
-			if read == nil {
-				continue
-			}
-			more, err := read()
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, more...)
-		}
-		return all, nil
-	}
 }

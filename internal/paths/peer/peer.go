@@ -120,7 +120,7 @@ type run struct {
 	seen  have
 	end   undo.Stack
 
-	boxed sync.Map // containers there, by the *path.Path that has one
+	boxed sync.Map // namespaces of containers there, by the *path.Path that has one
 
 	asking sync.Mutex // guards the fields that follow
 	docker *docker.Docker

@@ -2,12 +2,10 @@ package peer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
@@ -24,10 +22,10 @@ type site struct {
 	run  *run
 	path *path.Path
 
-	server, client netip.Addr // this machine's dialled address, and the peer's that dials
-	there, here    link.Route // from the peer to this machine, and back
-	spots          []spot     // of the path, on the peer
-	unwatched      []string   // machines whose settings cannot be read
+	server, client netip.Addr     // this machine's dialled address, and the peer's that dials
+	there, here    link.Route     // from the peer to this machine, and back
+	spots          []cluster.Spot // of the path, on the peer
+	unwatched      []string       // machines whose settings cannot be read
 }
 
 // begin finds the routes between the two machines.
@@ -175,16 +173,16 @@ func (s *site) describe() error {
 	if err != nil {
 		return err
 	}
-	devices, err := s.run.agent.Interfaces(s.ctx, "")
-	if err != nil {
+	if err := local.Cards(s.path, s.run.here, thisMachine, s.here.Device, true); err != nil {
 		return err
 	}
-	for _, d := range devices {
-		if d.Name == s.there.Device {
-			s.path.Links = append(s.path.Links, d.Link)
-		}
+	there := cluster.End{Where: s.run.agent.Name(), Agent: s.run.agent}
+	there.Card.Name = s.there.Device
+	if there.Devices, err = s.run.agent.Interfaces(s.ctx, ""); err != nil {
+		return err
 	}
-	return s.cards()
+	there.AddLinks(s.path)
+	return there.AddCards(s.ctx, s.path, s.there.Device, true)
 }
 
 // wayInWords describes a route for reports.
@@ -217,8 +215,8 @@ func (s *site) inspectable() error {
 	}
 	names := []string{thisMachine, s.run.agent.Name()}
 	for _, x := range s.spots {
-		reads = append(reads, func() ([]path.Setting, error) { return x.agent.Inspect(x.at) })
-		names = append(names, x.at.Where)
+		reads = append(reads, func() ([]path.Setting, error) { return x.Agent.Inspect(x.At) })
+		names = append(names, x.At.Where)
 	}
 	var watched []func() ([]path.Setting, error)
 	for i, read := range reads {
@@ -238,17 +236,6 @@ func (s *site) inspectable() error {
 	if len(watched) == 0 {
 		return nil
 	}
-	s.path.Inspect = func() ([]path.Setting, error) {
-		var (
-			wg   sync.WaitGroup
-			got  = make([][]path.Setting, len(watched))
-			errs = make([]error, len(watched))
-		)
-		for i, read := range watched {
-			wg.Go(func() { got[i], errs[i] = read() })
-		}
-		wg.Wait()
-		return slices.Concat(got...), errors.Join(errs...)
-	}
+	s.path.Inspect = func() ([]path.Setting, error) { return cluster.AtOnce(watched) }
 	return nil
 }
