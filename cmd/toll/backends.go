@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -26,14 +25,10 @@ type backend struct {
 	// model reports whether the machines are toll's own: they can be set up freely, and the
 	// backend's flags are refused in runs that also have other backends.
 	model bool
-	// distant reports whether client and server are on different machines.
-	distant bool
 	// meshes reports whether toll mesh can measure between its machines.
 	meshes bool
 	// modes returns the modes that "all" means there; nil: all but Kubernetes's own.
 	modes func() []string
-	// usual returns the modes that are compared if none is named; nil: those of all backends.
-	usual func(*builderFlags) []string
 	// visits is why loads are measured in visits there unless slices are asked for; "": slices are
 	// the default.
 	visits string
@@ -50,10 +45,21 @@ type backend struct {
 type settings interface {
 	// add adds the flags of a command of that kind.
 	add(fl *pflag.FlagSet, k commandKind)
+	// defaults returns the defaults of a run on the backend and on others beside it, or nil if they
+	// are those of the flags.
+	defaults(others []string) (*defaults, error)
 	// check reads and checks the flags. It is called only if the backend is used.
 	check() error
 	// with makes the backend, calls use with it, and closes it.
 	with(ctx context.Context, wire sample.Wire, use func(path.Builder) error) error
+}
+
+// defaults are what a run has where its user says nothing.
+type defaults struct {
+	modes    []string
+	from     []mode.Placement
+	one      mode.Placement // of commands without --baseline, which measure one placement; "": from
+	baseline mode.Name      // "": that of the flag
 }
 
 // commandKind is what a command does with backends; each kind also has the flags of the kinds
@@ -84,7 +90,6 @@ var backends = []backend{
 	{
 		name:      swarm.Name,
 		words:     "between the nodes of a Docker Swarm",
-		distant:   true,
 		meshes:    true,
 		settings:  func(*builderFlags) settings { return &swarmFlags{} },
 		leftovers: swarm.Leftovers,
@@ -92,10 +97,8 @@ var backends = []backend{
 	{
 		name:     kubernetes.Name,
 		words:    "on the pods of a Kubernetes cluster",
-		distant:  true,
 		meshes:   true,
 		modes:    kubernetes.Modes,
-		usual:    func(f *builderFlags) []string { return kubernetes.Usual(f.unprivileged(), f.outside()) },
 		visits:   "the API server is between toll and the nodes' clocks, which may be known too little for slices (--slice tries)",
 		settings: func(f *builderFlags) settings { return &kubernetesFlags{all: f} },
 		inner:    kubernetes.Inner,
@@ -103,9 +106,7 @@ var backends = []backend{
 	{
 		name:     peer.Name,
 		words:    "to other machines by ssh",
-		distant:  true,
 		meshes:   true,
-		usual:    func(*builderFlags) []string { return peer.Modes() },
 		settings: func(*builderFlags) settings { return &peerFlags{} },
 	},
 }
@@ -123,19 +124,6 @@ func (b backend) modesOf() []mode.Name {
 		out = append(out, m.Name)
 	}
 	return out
-}
-
-// usualModes returns the modes that are compared if none is named; nil: those of all backends.
-func (f *runFlags) usualModes() []string {
-	for _, b := range backends {
-		if b.usual != nil && slices.Equal(f.on, []string{b.name}) {
-			return b.usual(&f.builderFlags)
-		}
-	}
-	if f.beside() {
-		return besideModes(f.unprivileged())
-	}
-	return nil
 }
 
 // visitsOn returns why loads are measured in visits on one of the named backends; "": slices are
@@ -185,7 +173,7 @@ func meshBackends() (out []string) {
 // machines, or "".
 func distantOf(on []string) string {
 	for _, b := range backends {
-		if b.distant && slices.Contains(on, b.name) {
+		if sample.Distant(b.name) && slices.Contains(on, b.name) {
 			return b.name
 		}
 	}
@@ -206,47 +194,4 @@ func listBackends(all []backend, last string) string {
 	}
 	n := len(words) - 1
 	return strings.Join(words[:n], ", ") + last + words[n]
-}
-
-type labFlags struct {
-	wire              *string // the plan has it, too
-	proxy, congestion string
-}
-
-func (f *labFlags) add(fl *pflag.FlagSet, k commandKind) {
-	if k >= buildsPath {
-		fl.StringVar(f.wire, "wire", "", "the link between the two machines: rate=10gbit,mtu=1500,delay=50us (default as fast as possible)")
-		fl.StringVar(&f.proxy, "proxy", "", `docker-proxy to use: a file, "own", or "off" for publish without it (default the installed one, else own)`)
-	}
-	if k >= comparesRuns {
-		fl.StringVar(&f.congestion, "congestion", "", "TCP congestion control, such as cubic or reno (default the machine's, as in containers)")
-	}
-}
-
-func (f *labFlags) check() error { return nil }
-
-func (f *labFlags) with(ctx context.Context, wire sample.Wire, use func(path.Builder) error) error {
-	l := &lab.Lab{ProxyPath: f.proxy, Congestion: f.congestion, Wire: wire}
-	return inLab(ctx, l, func() error { return use(l) })
-}
-
-// dockerFlags are the flags of a Docker Engine.
-type dockerFlags struct {
-	parent    string
-	keepImage bool
-}
-
-func (f *dockerFlags) add(fl *pflag.FlagSet, k commandKind) {
-	fl.StringVar(&f.parent, "parent", "", "docker: the network card for macvlan and ipvlan networks")
-	if k >= comparesRuns {
-		fl.BoolVar(&f.keepImage, "keep-image", false, "docker: keep toll's image for the next run")
-	}
-}
-
-func (f *dockerFlags) check() error { return nil }
-
-func (f *dockerFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) (err error) {
-	d := &docker.Docker{Parent: f.parent, KeepImage: f.keepImage}
-	defer func() { err = errors.Join(err, d.Close()) }()
-	return use(d)
 }

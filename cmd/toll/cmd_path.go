@@ -73,12 +73,17 @@ func (f *pathFlags) draw(ctx context.Context, e env, name string) error {
 	if err != nil {
 		return err
 	}
-	if f.outside() && f.from == "" {
-		f.from = string(mode.FromRemote)
+	d, err := f.defaults()
+	if err != nil {
+		return err
 	}
-	if distantOf([]string{on}) != "" && f.from == "" {
+	if d != nil && f.from == "" {
+		only := []string{string(d.from[0])}
 		if between, err := engine.MeshSpec(mode.Name(name)); err == nil {
 			f.from = string(between.From)
+		}
+		if len(d.from) == 1 && reachedFrom(mode.Name(name), only) {
+			f.from = only[0]
 		}
 	}
 	route, err := chooseRoute(name, f.from, f.to, f.ipv6)

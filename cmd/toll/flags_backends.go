@@ -48,7 +48,7 @@ func onlyLocal(fl *pflag.FlagSet) {
 
 // localBackends returns the backends whose paths have both ends on this machine.
 func localBackends() []backend {
-	return slices.DeleteFunc(slices.Clone(backends), func(b backend) bool { return b.distant })
+	return slices.DeleteFunc(slices.Clone(backends), func(b backend) bool { return sample.Distant(b.name) })
 }
 
 func (f *builderFlags) addSettings(fl *pflag.FlagSet, k commandKind) {
@@ -169,54 +169,52 @@ func given(fl *pflag.FlagSet, looked func(string) bool) (name string) {
 	return name
 }
 
-// adapt sets --from to remote and clears --pin if the only backend places client and server on
-// different machines.
-func (f *runFlags) adapt(fl *pflag.FlagSet) error {
+// defaults returns the defaults of a run on the backends of --on, or nil if they are those of the
+// flags.
+func (f *builderFlags) defaults() (*defaults, error) {
 	f.imply()
-	if slices.Equal(f.on, []string{peer.Name}) {
-		if !fl.Changed("from") {
-			f.from = []string{string(mode.FromRemote)}
+	for _, b := range backends {
+		if !slices.Contains(f.on, b.name) {
+			continue
 		}
-		if fl.Lookup("baseline") != nil && !fl.Changed("baseline") {
-			f.baseline = string(mode.Native)
-			// Mode native has a path from a remote machine only.
-			if !slices.Equal(f.from, []string{string(mode.FromRemote)}) {
-				f.baseline = string(mode.Host)
-			}
-		}
-		return f.unpinned(fl)
-	}
-	if err := f.checkOutside(); err != nil {
-		return err
-	}
-	beside := f.beside()
-	if !beside && (len(f.on) != 1 || distantOf(f.on) == "") {
-		return nil
-	}
-	if f.unprivileged() && fl.Lookup("baseline") != nil && !fl.Changed("baseline") {
-		f.baseline = string(mode.Pod)
-	}
-	if !fl.Changed("from") && beside {
-		f.from = []string{string(mode.FromContainer), string(mode.FromRemoteContainer)}
-	}
-	if f.outside() {
-		if !fl.Changed("from") {
-			f.from = []string{string(mode.FromRemote)}
-		}
-		// Without privileges two modes are left, and this is one of them.
-		if f.unprivileged() && fl.Lookup("baseline") != nil && !fl.Changed("baseline") {
-			f.baseline = string(mode.NodePortLocal)
-		}
-		return f.unpinned(fl)
-	}
-	if !fl.Changed("from") && !beside {
-		f.from = []string{string(mode.FromRemoteContainer)}
-		// Commands without --baseline measure one placement.
-		if fl.Lookup("baseline") != nil && !f.unprivileged() {
-			f.from = []string{string(mode.FromRemote), string(mode.FromRemoteContainer)}
+		others := slices.DeleteFunc(slices.Clone(f.on), func(on string) bool { return on == b.name })
+		if d, err := f.of[b.name].defaults(others); d != nil || err != nil {
+			return d, err
 		}
 	}
-	return f.unpinned(fl)
+	return nil, nil
+}
+
+// setDefaults sets the defaults of the run's backends, and clears --pin if they place client and
+// server on different machines. It returns the modes that are compared if none is named, or nil if
+// they are those of all backends.
+func (f *runFlags) setDefaults(fl *pflag.FlagSet) (modes []string, err error) {
+	d, err := f.defaults()
+	if d == nil || err != nil {
+		return nil, err
+	}
+	baseline := fl.Lookup("baseline")
+	if !fl.Changed("from") {
+		f.from = nil
+		for _, p := range d.from {
+			f.from = append(f.from, string(p))
+		}
+		if baseline == nil && d.one != "" {
+			f.from = []string{string(d.one)}
+		}
+	}
+	if baseline != nil && !baseline.Changed && d.baseline != "" && reachedFrom(d.baseline, f.from) {
+		f.baseline = string(d.baseline)
+	}
+	return d.modes, f.unpinned(fl)
+}
+
+// reachedFrom reports whether the mode has a path from each of the placements.
+func reachedFrom(m mode.Name, from []string) bool {
+	known, _ := mode.Find(m)
+	return !slices.ContainsFunc(from, func(p string) bool {
+		return len(known.RoutesFrom(mode.Placement(p))) == 0
+	})
 }
 
 // unpinned refuses CPU numbers, because they differ between machines.

@@ -124,14 +124,15 @@ func (f *runFlags) command(e env, change func(*plan.Request) error) func(*cobra.
 		if f.quiet {
 			defer sayNothing()()
 		}
-		if err := errors.Join(f.adapt(c.Flags()), f.checkLive(c)); err != nil {
+		usual, err := f.setDefaults(c.Flags())
+		if err := errors.Join(err, f.checkLive(c)); err != nil {
 			return err
 		}
 		if err := f.out.check(place{saveFlag, f.save}); err != nil {
 			return err
 		}
 		if len(args) == 0 {
-			args = f.usualModes()
+			args = usual
 		}
 		req, err := f.toRequest(args)
 		if err == nil && change != nil {

@@ -94,7 +94,7 @@ func turnTime(p sample.Plan, t Turn, share float64) float64 {
 	l := p.LoadFor(c)
 	ends := max(1, c.Shape.Servers) + max(1, c.Shape.Clients*c.Shape.Procs)
 	seconds := l.Warmup + l.Window + visitOverhead + eachOverhead*float64(ends-2)
-	if farBackends[c.On] {
+	if sample.Distant(c.On) {
 		seconds += farOverhead
 	}
 	return seconds
@@ -102,6 +102,3 @@ func turnTime(p sample.Plan, t Turn, share float64) float64 {
 
 // farOverhead is the additional duration of a visit by agents on other machines, in seconds:
 const farOverhead = 0.25
-
-// farBackends are those that do so. Plans do not know who builds but by name.
-var farBackends = map[string]bool{sample.Swarm: true, sample.Kubernetes: true, sample.Peer: true}

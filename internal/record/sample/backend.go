@@ -11,5 +11,10 @@ const (
 	Peer       = "peer"
 )
 
+// Distant reports whether a backend places client and server on different machines.
+func Distant(backend string) bool {
+	return backend == Swarm || backend == Kubernetes || backend == Peer
+}
+
 // Backends returns all of them.
 func Backends() []string { return []string{Lab, Docker, Swarm, Kubernetes, Peer} }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/peer"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -50,6 +51,15 @@ func (f *peerHow) check() error {
 		return usage(fmt.Errorf("--peer-binary: %w", err), "the file of a toll of this version")
 	}
 	return nil
+}
+
+func (f *peerFlags) defaults(others []string) (*defaults, error) {
+	if len(others) > 0 {
+		return nil, nil
+	}
+	return &defaults{
+		modes: peer.Modes(), from: []mode.Placement{mode.FromRemote}, baseline: mode.Native,
+	}, nil
 }
 
 func (f *peerFlags) check() (err error) {

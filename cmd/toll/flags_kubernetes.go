@@ -68,39 +68,39 @@ func (f *kubernetesFlags) backend(shared *swarmFlags) *kubernetes.Kubernetes {
 	return &kubernetes.Kubernetes{Access: f.access, Nodes: shared.nodes, Image: shared.image, Unprivileged: f.unprivileged, Outside: f.outside, Version: version}
 }
 
-// unprivileged reports whether a run on a cluster uses no privileges.
-func (f *builderFlags) unprivileged() bool {
-	k, ok := f.of[kubernetes.Name].(*kubernetesFlags)
-	return ok && k.unprivileged && (slices.Equal(f.on, []string{kubernetes.Name}) || f.beside())
-}
-
-// outside reports whether the client of a run on a cluster is outside the cluster.
-func (f *builderFlags) outside() bool {
-	k, ok := f.of[kubernetes.Name].(*kubernetesFlags)
-	return ok && k.outside && slices.Equal(f.on, []string{kubernetes.Name})
-}
-
-// checkOutside refuses --outside in a run with other backends, which have other placements.
-func (f *builderFlags) checkOutside() error {
-	k, ok := f.of[kubernetes.Name].(*kubernetesFlags)
-	if ok && k.outside && slices.Contains(f.on, kubernetes.Name) && !f.outside() {
-		return usage(errors.New("--outside works only with --on kubernetes alone"), "--on kubernetes, or leave --outside out")
+// defaults returns the modes that the flags allow, from where the flags allow. Beside the lab they
+// are the modes of both: the lab's have the same path between pods, without plug-in and cluster.
+func (f *kubernetesFlags) defaults(others []string) (*defaults, error) {
+	besideLab := slices.Equal(others, []string{sample.Lab})
+	if f.outside && len(others) > 0 {
+		return nil, usage(errors.New("--outside works only with --on kubernetes alone"),
+			"--on kubernetes, or leave --outside out")
 	}
-	return nil
-}
-
-// beside reports whether a cluster is compared with the lab, which has the same path between pods
-// without plug-in and cluster.
-func (f *builderFlags) beside() bool {
-	return len(f.on) == 2 && slices.Contains(f.on, kubernetes.Name) && slices.Contains(f.on, sample.Lab)
-}
-
-// besideModes returns the modes that both have.
-func besideModes(unprivileged bool) (out []string) {
-	for _, m := range mode.OfLab() {
-		if slices.Contains(kubernetes.Modes(), string(m.Name)) && (!unprivileged || m.Name != mode.Host) {
-			out = append(out, string(m.Name))
+	if len(others) > 0 && !besideLab {
+		return nil, nil
+	}
+	d := &defaults{
+		modes: kubernetes.Usual(f.unprivileged, f.outside),
+		from:  []mode.Placement{mode.FromRemote, mode.FromRemoteContainer},
+		one:   mode.FromRemoteContainer,
+	}
+	if f.unprivileged {
+		d.from, d.baseline = []mode.Placement{mode.FromRemoteContainer}, mode.Pod
+	}
+	if f.outside {
+		d.from, d.one = []mode.Placement{mode.FromRemote}, ""
+		if f.unprivileged { // two modes are left, and this is one of them
+			d.baseline = mode.NodePortLocal
 		}
 	}
-	return out
+	if besideLab {
+		d.modes, d.from, d.one = nil, []mode.Placement{mode.FromContainer, mode.FromRemoteContainer}, ""
+		for _, m := range mode.OfLab() {
+			both := slices.Contains(kubernetes.Modes(), string(m.Name))
+			if both && (!f.unprivileged || m.Name != mode.Host) {
+				d.modes = append(d.modes, string(m.Name))
+			}
+		}
+	}
+	return d, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/swarm"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -30,6 +31,16 @@ func (f *swarmFlags) add(fl *pflag.FlagSet, _ commandKind) {
 func (f *swarmFlags) addHow(fl *pflag.FlagSet) {
 	fl.StringVar(&f.image, "image", "", "swarm, kubernetes: toll's image in a registry (default its own, which every node must have: see toll image)")
 	fl.StringVar(&f.control, "control", "", "swarm: ADDRESS or ADDRESS:PORT of this machine, where the nodes' agents reach toll (default as the swarm knows it)")
+}
+
+func (f *swarmFlags) defaults(others []string) (*defaults, error) {
+	if len(others) > 0 {
+		return nil, nil
+	}
+	return &defaults{
+		from: []mode.Placement{mode.FromRemote, mode.FromRemoteContainer},
+		one:  mode.FromRemoteContainer,
+	}, nil
 }
 
 // check checks the flags of a run between two nodes.

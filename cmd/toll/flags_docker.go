@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/docker"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// dockerFlags are the flags of a Docker Engine.
+type dockerFlags struct {
+	parent    string
+	keepImage bool
+}
+
+func (f *dockerFlags) add(fl *pflag.FlagSet, k commandKind) {
+	fl.StringVar(&f.parent, "parent", "", "docker: the network card for macvlan and ipvlan networks")
+	if k >= comparesRuns {
+		fl.BoolVar(&f.keepImage, "keep-image", false, "docker: keep toll's image for the next run")
+	}
+}
+
+func (f *dockerFlags) defaults([]string) (*defaults, error) { return nil, nil }
+
+func (f *dockerFlags) check() error { return nil }
+
+func (f *dockerFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) (err error) {
+	d := &docker.Docker{Parent: f.parent, KeepImage: f.keepImage}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	return use(d)
+}
