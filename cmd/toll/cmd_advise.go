@@ -70,7 +70,7 @@ It changes nothing on the machine: levers are put on toll's own containers and n
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
-	fl.StringSliceVar(&f.from, "from", []string{string(mode.FromHost), string(mode.FromContainer), string(mode.FromRemote)}, "where the client runs: "+placesHelp)
+	addFrom(fl, &f.from, mode.OfModes, mode.FromHost, mode.FromContainer, mode.FromRemote)
 	fl.StringSliceVar(&levers, "lever", nil, "try only these (default all that there are for the mode)")
 	f.addLoads(fl, adviseLoads, workload.Bulk, workload.BulkReverse, workload.RR, workload.CRR, workload.UDP)
 	f.addPin(fl, sample.PinFar)

@@ -33,7 +33,7 @@ when every verdict is certain, when every ratio is known to --precision, or when
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
-	f.addFrom(fl, mode.FromHost)
+	addFrom(fl, &f.from, mode.OfModes, mode.FromHost)
 	f.addTo(fl)
 	f.addLoads(fl, loadNames, workload.Bulk, workload.RR)
 	f.sweep.add(fl)

@@ -39,7 +39,7 @@ parts.`,
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
-	f.addFrom(fl, mode.FromHost)
+	addFrom(fl, &f.from, mode.OfModes, mode.FromHost)
 	f.addLoads(fl, ladderLoads, workload.RR, workload.Bulk)
 	f.addPin(fl, sample.PinFar)
 	f.onePin = true

@@ -55,7 +55,8 @@ order, with the counters of each before and after.`,
 		RunE: func(c *cobra.Command, args []string) error { return f.draw(c.Context(), e, args[0]) },
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.from, "from", "", "where the client runs: "+placesHelp+" (default the first that the mode has)")
+	fl.StringVar(&f.from, "from", "", "where the client runs: "+mode.OfModes.Help()+" (default the first that the mode has)")
+	offerFrom(fl, mode.OfModes)
 	fl.StringVar(&f.to, "to", "", "what the client dials: "+targetsHelp+" (default the first that the mode has)")
 	fl.BoolVarP(&f.ipv6, "ipv6", "6", false, "dial over IPv6")
 	fl.StringSliceVar(&f.tune, "tune", nil, "settings to put on the path: "+tuneWords+"; join several by +")

@@ -97,9 +97,9 @@ a container's network. The client itself is this machine's program.`,
 	fl := c.Flags()
 	fl.SortFlags = false
 	p.add(fl)
-	f.addFrom(fl, mode.FromHost)
+	addFrom(fl, &f.from, mode.OfModes|mode.OfServers, mode.FromHost)
 	f.addTo(fl)
-	fl.Lookup("from").Usage, fl.Lookup("to").Usage = runFromHelp, runToHelp
+	fl.Lookup("to").Usage = runToHelp
 	f.addTune(fl)
 	f.addBaseline(fl)
 	f.addRun(fl)

@@ -65,7 +65,7 @@ throughput, each client's share and how fair the shares are, and the CPU time.`,
 	fl.StringSliceVar(&s.pairs, "pairs", nil, "numbers of pairs of a server and a client")
 	fl.StringSliceVar(&s.procs, "procs", nil, "client containers x processes in each, with one server: 4x16")
 	fl.StringSliceVar(&s.shapes, "shape", nil, "servers x client containers x processes in each: 2x8x4")
-	f.addFrom(fl, mode.FromContainer)
+	addFrom(fl, &f.from, mode.OfModes, mode.FromContainer)
 	f.addTo(fl)
 	f.addLoads(fl, crowdLoads, workload.Bulk)
 	for _, name := range crowdless() {

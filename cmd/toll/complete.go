@@ -82,15 +82,6 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 		return list(func() []string { return words }, many)
 	}
 	switch f.Name {
-	case "from":
-		inDocker := []string{"container:\ta running container's network", "network:\ta new container on it"}
-		switch c.Name() {
-		case "stream", "sql":
-			return list(func() []string { return append([]string{"host\tthis machine"}, inDocker...) }, many)
-		case "run":
-			return list(func() []string { return append(placementWords(), inDocker...) }, many)
-		}
-		return list(placementWords, many)
 	case "to":
 		return list(func() []string {
 			return []string{"loopback\t127.0.0.1", "loopback6\t::1", "address\tthe machine's own", "address6\tthe machine's own, of IPv6",
@@ -202,14 +193,6 @@ func modeWords() []string {
 	var out []string
 	for _, m := range mode.All() {
 		out = append(out, string(m.Name)+"\t"+m.Docker)
-	}
-	return out
-}
-
-func placementWords() []string {
-	var out []string
-	for _, p := range mode.Placements() {
-		out = append(out, string(p)+"\t"+p.Words())
 	}
 	return out
 }

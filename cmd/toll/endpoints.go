@@ -104,7 +104,7 @@ type placeFlags struct {
 }
 
 func (f *placeFlags) add(fl *pflag.FlagSet) {
-	fl.StringSliceVar(&f.from, "from", []string{vantage.Here}, "from where, one or several: host, container:NAME (inside its network), network:NAME (a new container there), remote (the peer)")
+	addFrom(fl, &f.from, mode.OfServers, mode.FromHost)
 	fl.BoolVarP(&f.ipv4, "ipv4", "4", false, "dial names over IPv4; with -6, over both, to see what IPv6 costs")
 	fl.BoolVarP(&f.ipv6, "ipv6", "6", false, "dial names over IPv6")
 	fl.StringVar(&f.peer.host, peerFlag, "", "peer: [user@]HOST[:PORT], another machine, which ssh reaches (--from remote may be left out)")
@@ -135,15 +135,12 @@ func fromPlaces(at []endpoint.Address, words []string, fl *pflag.FlagSet, p *pee
 		words = []string{vantage.Remote}
 	}
 	var out places
-	for i, w := range words {
-		v, err := vantage.New(w)
-		if err == nil && slices.Contains(words[:i], w) {
-			err = fmt.Errorf("%s is named twice", w)
-		}
-		if err != nil {
-			return nil, out, usage(fmt.Errorf("--from: %w", err), "")
-		}
-		out.from = append(out.from, v)
+	all, err := parseAll(words, mode.OfServers.Parse)
+	if err != nil {
+		return nil, out, err
+	}
+	for _, p := range all {
+		out.from = append(out.from, vantage.New(p))
 	}
 	if len(out.from) == 0 {
 		return nil, out, usage(errors.New("--from names no place"), "--from host")

@@ -55,14 +55,26 @@ type runFlags struct {
 	steps func(*engine.Config)
 }
 
-// placesHelp describes the placements.
-const placesHelp = "host (the machine itself; also called machine), container, remote (another machine), remote-container"
-
 // targetsHelp describes the targets.
 const targetsHelp = "loopback (127.0.0.1), address (the machine's own), container; with a 6 (loopback6 is ::1), over IPv6"
 
-func (f *runFlags) addFrom(fl *pflag.FlagSet, from mode.Placement) {
-	fl.StringSliceVar(&f.from, "from", []string{string(from)}, "where the client runs: "+placesHelp)
+// addFrom adds --from for the placements of some clients.
+func addFrom(fl *pflag.FlagSet, into *[]string, of mode.Clients, usual ...mode.Placement) {
+	var words []string
+	for _, p := range usual {
+		words = append(words, string(p))
+	}
+	fl.StringSliceVar(into, "from", words, "where the client runs: "+of.Help())
+	offerFrom(fl, of)
+}
+
+// offerFrom makes completion offer the placements of some clients.
+func offerFrom(fl *pflag.FlagSet, of mode.Clients) {
+	var words []string
+	for _, p := range of.Placements() {
+		words = append(words, string(p)+"\t"+p.Words())
+	}
+	offer(fl, "from", words)
 }
 
 func (f *runFlags) addTo(fl *pflag.FlagSet) {

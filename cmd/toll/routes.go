@@ -18,10 +18,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// runFromHelp and runToHelp describe both forms of where toll run's client runs and what it dials.
 const (
-	runFromHelp = "where the client runs: " + placesHelp + "; with HOST:PORT host, container:NAME (in its network), network:NAME (in a new container's), remote (--peer)"
-	runToHelp   = "what the client dials: " + targetsHelp
+	runToHelp = "what the client dials: " + targetsHelp
 	// runningExample is the form without a server.
 	runningExample = "toll run 127.0.0.1:6379 --client 'redis-benchmark -h {host} -p {port}'"
 )

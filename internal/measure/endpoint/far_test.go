@@ -11,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
@@ -40,10 +41,7 @@ func (b *box) Start(c path.Command) (*path.Process, error) {
 
 func TestFar(t *testing.T) {
 	m := serves(t, short)
-	remote, err := vantage.New(vantage.Remote)
-	if err != nil {
-		t.Fatal(err)
-	}
+	remote := vantage.New(mode.FromRemote)
 	b := &box{t: t}
 	var left error
 	c := Client{Chat: &openai.Options{Key: "hunter22", Timeout: 5 * time.Second}, Reach: func(context.Context) (Peer, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
 // Open opens places that New returned. dir is the directory of the journal of what it makes; "" is
@@ -53,10 +54,10 @@ func (o *opener) open(ctx context.Context, v *Vantage) error {
 		o.made.Push("leave Docker", func() error { return errors.Join(d.Journal.Left(), d.Close()) })
 	}
 	o.made.Push("leave "+v.name, v.leave)
-	if name, ok := strings.CutPrefix(v.name, inContainer); ok {
+	if name, ok := strings.CutPrefix(v.name, mode.InContainer); ok {
 		return v.enter(ctx, o.daemon, name)
 	}
-	return o.build(ctx, v, strings.TrimPrefix(v.name, onNetwork))
+	return o.build(ctx, v, strings.TrimPrefix(v.name, mode.OnNetwork))
 }
 
 // noDaemon returns the error for an unreachable Docker. The alternative is not another backend, as

@@ -8,6 +8,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
@@ -32,7 +33,7 @@ func containerHint(ctx context.Context, d *dockerapi.Daemon, name string) string
 			}
 		}
 	}
-	return hint(inContainer, name, known, "docker ps lists those that run")
+	return hint(mode.InContainer, name, known, "docker ps lists those that run")
 }
 
 // networkHint names the network that may have been meant.
@@ -44,7 +45,7 @@ func networkHint(ctx context.Context, d *dockerapi.Daemon, name string) string {
 			known = append(known, called{n.Name, n.Labels[composeNetwork]})
 		}
 	}
-	return hint(onNetwork, name, known, "docker network ls lists those that there are")
+	return hint(mode.OnNetwork, name, known, "docker network ls lists those that there are")
 }
 
 // hint names what may have been meant or, if no name is similar, how to list all.

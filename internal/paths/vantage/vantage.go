@@ -3,7 +3,7 @@
 // in which it was made, so the program itself stays where it is; its connections use the place's
 // routes, and names are looked up as in the place.
 //
-//	v, err := vantage.New("container:shop")
+//	v := vantage.New("container:shop")
 //	end, err := vantage.Open(ctx, "", []*vantage.Vantage{v})
 //	defer end()
 //	c, took, err := v.Dial(ctx, "tcp", "db:5432")
@@ -19,31 +19,23 @@ package vantage
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"net/http/httptrace"
 	"net/netip"
 	"os"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Here is the word for this machine, and Remote the one for another machine, where a toll that runs
-// there makes the connections.
+// Here is this machine, and Remote another one, where a toll that runs there makes the connections.
 const (
-	Here   = "host"
-	Remote = "remote"
-)
-
-// Words before the name of a place.
-const (
-	inContainer = "container:"
-	onNetwork   = "network:"
+	Here   = string(mode.FromHost)
+	Remote = string(mode.FromRemote)
 )
 
 // Error reports an invalid place, with a remedy.
@@ -63,21 +55,8 @@ func (e *Error) Error() string {
 func (e *Error) Hint() string  { return e.hint }
 func (e *Error) Unwrap() error { return e.err }
 
-// New parses the word for a place: host, container:NAME, network:NAME or remote.
-func New(word string) (*Vantage, error) {
-	for _, kind := range []string{inContainer, onNetwork} {
-		if name, ok := strings.CutPrefix(word, kind); ok && name != "" && len(name) <= maxName {
-			return &Vantage{name: word}, nil
-		}
-	}
-	if word == Here || word == Remote {
-		return &Vantage{name: word}, nil
-	}
-	return nil, &Error{msg: fmt.Sprintf("%.80q is not a place: must be host, container:NAME, network:NAME or remote", word), hint: "docker ps and docker network ls list the names"}
-}
-
-// maxName bounds the name of a container or network.
-const maxName = 128
+// New returns the place of a client of a server that runs already, as mode.OfServers parses it.
+func New(p mode.Placement) *Vantage { return &Vantage{name: string(p)} }
 
 // Vantage is a place. Once it is open, its methods are safe for concurrent use.
 type Vantage struct {
@@ -91,7 +70,7 @@ type Vantage struct {
 // Local returns this machine.
 func Local() *Vantage { return &Vantage{name: Here} }
 
-// Name returns the word that it was opened with.
+// Name returns the placement.
 func (v *Vantage) Name() string { return v.name }
 
 // Distant reports whether the place is another machine: nothing is connected or started from it

@@ -16,21 +16,8 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
-
-func TestNew(t *testing.T) {
-	for word, ok := range map[string]bool{"host": true, "container:shop": true, "network:my_net": true, "": false, "container:": false,
-		"network:": false, "shop": false, "Host": false, "container:" + strings.Repeat("x", 200): false} {
-		v, err := New(word)
-		if (err == nil) != ok || err == nil && v.Name() != word {
-			t.Errorf("%q: %v", word, err)
-		}
-		var e *Error
-		if err != nil && (!errors.As(err, &e) || e.Hint() == "") {
-			t.Errorf("%q: %v has no remedy", word, err)
-		}
-	}
-}
 
 func TestParseNames(t *testing.T) {
 	n := parseNames("127.0.0.1 localhost\n::1\tlocalhost ip6\n172.17.0.2 DB db.example # shop\nnonsense db\n172.17.0.3\n",
@@ -195,7 +182,7 @@ func TestMeant(t *testing.T) {
 		"regstry":  "did you mean container:registry?",
 		"elephant": "list",
 	} {
-		if got := hint(inContainer, name, known, "list"); got != want {
+		if got := hint(mode.InContainer, name, known, "list"); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
 	}

@@ -14,34 +14,6 @@ import (
 // Name is a mode's name on the command line and in results files.
 type Name string
 
-// Placement is where the client runs, relative to the server's machine.
-type Placement string
-
-// The placements.
-const (
-	FromHost      Placement = "host"      // the same machine, outside every container
-	FromContainer Placement = "container" // another container on the same machine
-	FromRemote    Placement = "remote"    // another machine, outside every container
-
-	FromRemoteContainer Placement = "remote-container" // a container on another machine
-)
-
-// Words returns the placement in a sentence. "host" is also the name of a mode: here it is the
-// machine that the containers run on.
-func (p Placement) Words() string {
-	switch p {
-	case FromHost:
-		return "the machine itself"
-	case FromContainer:
-		return "another container"
-	case FromRemote:
-		return "another machine"
-	case FromRemoteContainer:
-		return "a container on another machine"
-	}
-	return string(p)
-}
-
 // Target is the address that the client dials. It decides the path, so each is a cell of its own;
 // "localhost" is never one of them.
 type Target string
@@ -345,24 +317,10 @@ func Find(n Name) (m Mode, ok bool) {
 // ParseName parses a mode's name.
 func ParseName(s string) (Name, error) { return suggest.Parse("mode", s, Names()) }
 
-// ParsePlacement parses a placement; "machine" is another word for host, which is also the name of
-// a mode.
-func ParsePlacement(s string) (Placement, error) {
-	if s == "machine" {
-		return FromHost, nil
-	}
-	return suggest.Parse("placement", s, placements)
-}
-
 // ParseTarget parses a target of `--to`.
 func ParseTarget(s string) (Target, error) {
 	return suggest.Parse("target", s, targets)
 }
-
-var placements = []Placement{FromHost, FromContainer, FromRemote, FromRemoteContainer}
-
-// Placements returns all placements, in the order in which tables show them.
-func Placements() []Placement { return slices.Clone(placements) }
 
 // All returns the modes in the order in which they are shown.
 func All() []Mode { return slices.Clone(catalogue) }

@@ -274,6 +274,7 @@ func TestParse(t *testing.T) {
 	modesHint := "modes are: " + strings.Join(names, ", ")
 	name := func(s string) (string, error) { v, err := ParseName(s); return string(v), err }
 	placement := func(s string) (string, error) { v, err := ParsePlacement(s); return string(v), err }
+	server := func(s string) (string, error) { v, err := OfServers.Parse(s); return string(v), err }
 	target := func(s string) (string, error) { v, err := ParseTarget(s); return string(v), err }
 	for _, tt := range []struct {
 		name  string
@@ -289,6 +290,15 @@ func TestParse(t *testing.T) {
 		{"placement", placement, "remote", "", ""},
 		{"placement-misspelt", placement, "remote-contaner", `unknown placement "remote-contaner"`, "did you mean remote-container?"},
 		{"placement-unknown", placement, "moon", `unknown placement "moon"`, "placements are: host, container, remote, remote-container"},
+		{"server", server, "host", "", ""},
+		{"server-container", server, "container:shop", "", ""},
+		{"server-network", server, "network:my_net", "", ""},
+		{"server-no-name", server, "container:", `unknown placement "container:"`, "did you mean container:NAME?"},
+		{"server-moon", server, "moon", `unknown placement "moon"`,
+			"placements are: host, container:NAME, network:NAME, remote"},
+		{"server-no-mode", server, "container", `unknown placement "container"`, "did you mean container:NAME?"},
+		{"placement-no-server", placement, "network:n", `unknown placement "network:n"`,
+			"placements are: host, container, remote, remote-container"},
 		{"target", target, "loopback6", "", ""},
 		{"target-localhost", target, "localhost", `unknown target "localhost"`, "did you mean loopback?"},
 		{"target-moon", target, "moon", `unknown target "moon"`, "targets are: loopback, loopback6, address, address6, container, container6"},
