@@ -1,6 +1,11 @@
 package path
 
-import "github.com/bridgetoll/bridgetoll/internal/record/mode"
+import (
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
 
 // thing is a device or a rule of a machine that several paths are on. Things of one kind and name
 // in one place are the same.
@@ -56,4 +61,80 @@ func (h Hop) Takes() [2]Ways {
 		return [2]Ways{{true, true}, {}}
 	}
 	return [2]Ways{{Forward: true}, {Backward: true}}
+}
+
+// Among returns the hops and guards of one of several paths as they count while all of them carry
+// traffic. Each path has one client, whose index in all is that of Clients and Crossing. On a real
+// machine a hop may be on several of the paths. A device's counters are compared one by one,
+// because a path may cross the device twice.
+func Among(p *Path, all []*Path) []Hop {
+	hops := slices.Concat(p.Hops, p.Guards)
+	for i, h := range hops {
+		crossing, as := h.among(p, all)
+		hops[i].Clients = []int{} // not nil: the bytes of nobody
+		for _, x := range crossing {
+			hops[i].Clients = append(hops[i].Clients, x.Client)
+		}
+		if hops[i].Crossing = crossing; len(crossing) > 0 && h.Expect == Untouched {
+			hops[i].Expect = as
+		}
+	}
+	return hops
+}
+
+// among returns whose bytes a hop or a guard of p counts, in which of its counters, and how they
+// cross it.
+func (h Hop) among(p *Path, all []*Path) (who []Crossing, as Expect) {
+	for i, o := range all {
+		x := Crossing{Client: i}
+		crosses := false
+		for _, other := range o.Hops {
+			takes, same := h.shares(p == o, other)
+			if same {
+				crosses, as = true, other.Expect
+			}
+			for k := range takes {
+				x.Takes[k] = x.Takes[k].Or(takes[k])
+			}
+		}
+		if crosses {
+			who = append(who, x)
+		}
+	}
+	if as == Carries || as == CarriesBoth {
+		as = CarriesBoth
+		for _, x := range who {
+			if x.Takes[1] != (Ways{}) {
+				as = Carries
+			}
+		}
+	}
+	return who, as
+}
+
+// shares returns which directions of a client's bytes over hop x the counters of h count, and
+// whether they count any.
+func (h Hop) shares(onePath bool, x Hop) (takes [2]Ways, any bool) {
+	if onePath && h.Kind == x.Kind && h.Name == x.Name && h.Where == x.Where {
+		return x.Takes(), true
+	}
+	mine, its := h.Counters(), x.Counters()
+	for i, counter := range mine {
+		for k, other := range its {
+			if counter != nil && counter == other {
+				takes[i], any = takes[i].Or(x.Takes()[k]), true
+			}
+		}
+	}
+	return takes, any
+}
+
+// ResentByRelays returns the bytes that relays among the hops sent again. Readings may be missing.
+func ResentByRelays(hops []Hop, before, after []sample.Counters) (bytes int64) {
+	for i, h := range hops {
+		if h.Expect == Relays && i < len(before) && i < len(after) {
+			bytes += int64(after[i].Sub(before[i]).ResentBytes)
+		}
+	}
+	return bytes
 }

@@ -1,4 +1,4 @@
-package engine
+package path_test
 
 import (
 	"testing"
@@ -9,14 +9,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Two cells on one bridge: one crosses it once, between the machine and a container, the other
+// Paths on one bridge: one crosses it once, between the machine and a container, the other
 // twice, up to a proxy and down again. Each counter is held against what both put in it, and a
 // guard against what others did; ports of the same bridge are each path's own.
-func TestCellsOnOneBridge(t *testing.T) {
+func TestPathsOnOneBridge(t *testing.T) {
 	const here = "this machine"
 	bridge := local.BridgeHop(nil, here, "docker0", true)
 	ports := local.SwitchHop(here, "docker0", nil, nil)
-	of := func(guard bool, hops ...path.Hop) *guest {
+	of := func(guard bool, hops ...path.Hop) *path.Path {
 		p := &path.Path{Hops: hops}
 		for i := range p.Hops {
 			if p.Hops[i].Name == ports.Name {
@@ -27,13 +27,13 @@ func TestCellsOnOneBridge(t *testing.T) {
 			p.Guards = []path.Hop{local.Unused(bridge)}
 		}
 		path.Share(p, func(h path.Hop) bool { return h.Where == here })
-		return &guest{path: p, fate: told}
+		return p
 	}
 	host := of(false, bridge)
 	relayed := of(false, local.BridgeLegHop(nil, here, "docker0", "in"), local.BridgeLegHop(nil, here, "docker0", "out"))
 	switched := of(true, ports)
 	again := of(true, path.Hop{Kind: mode.HopBridge, Name: ports.Name, Where: here})
-	all := []*guest{host, relayed, switched, again}
+	all := []*path.Path{host, relayed, switched, again}
 
 	moved := []path.Moved{{Forward: 1e9, Backward: 1e6}, {Forward: 2e9, Backward: 3e6}, {Forward: 5e9, Backward: 5e9}, {Forward: 7e9, Backward: 7e9}}
 	for i := range moved {
@@ -44,29 +44,25 @@ func TestCellsOnOneBridge(t *testing.T) {
 	device := sample.Counters{ForwardBytes: sent, ForwardPackets: packets(sent), BackwardBytes: received, BackwardPackets: packets(received)}
 	for _, tt := range []struct {
 		name    string
-		g       *guest
-		h       path.Hop
+		p       *path.Path
+		hop     int // of Among
 		counted sample.Counters
 		who     int
 	}{
-		{"host", host, host.path.Hops[0], device, 2},
-		{"in", relayed, relayed.path.Hops[0], sample.Counters{ForwardBytes: received, ForwardPackets: packets(received)}, 2},
-		{"out", relayed, relayed.path.Hops[1], sample.Counters{ForwardBytes: sent, ForwardPackets: packets(sent)}, 2},
-		{"guard", switched, switched.path.Guards[0], device, 2},
-		{"ports", switched, switched.path.Hops[0], sample.Counters{ForwardBytes: 5e9, ForwardPackets: packets(5e9), BackwardBytes: 5e9, BackwardPackets: packets(5e9)}, 1},
+		{"host", host, 0, device, 2},
+		{"in", relayed, 0, sample.Counters{ForwardBytes: received, ForwardPackets: packets(received)}, 2},
+		{"out", relayed, 1, sample.Counters{ForwardBytes: sent, ForwardPackets: packets(sent)}, 2},
+		{"guard", switched, 1, device, 2},
+		{"ports", switched, 0, sample.Counters{ForwardBytes: 5e9, ForwardPackets: packets(5e9), BackwardBytes: 5e9, BackwardPackets: packets(5e9)}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			crossing, as := tt.g.crossing(tt.h, all)
-			if len(crossing) != tt.who {
-				t.Errorf("%d cross it, want %d", len(crossing), tt.who)
-			}
-			tt.h.Clients, tt.h.Crossing = []int{}, crossing
-			if tt.h.Expect == path.Untouched {
-				tt.h.Expect = as
+			h := path.Among(tt.p, all)[tt.hop]
+			if len(h.Crossing) != tt.who {
+				t.Errorf("%d cross it, want %d", len(h.Crossing), tt.who)
 			}
 			check := func(c sample.Counters, want bool) {
 				t.Helper()
-				w := path.Witness([]path.Hop{tt.h}, make([]sample.Counters, 1), []sample.Counters{c}, moved...)
+				w := path.Witness([]path.Hop{h}, make([]sample.Counters, 1), []sample.Counters{c}, moved...)
 				if w.OK != want {
 					t.Errorf("%+v: %+v, want %t", c, w, want)
 				}
