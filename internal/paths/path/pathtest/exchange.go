@@ -131,6 +131,9 @@ func serve(addr string, clients int) error {
 		connections = append(connections, c)
 		go func() { answered <- answer(c) }()
 	}
+	if err := ln.Close(); err != nil { // another path's server may need its address
+		return err
+	}
 	for range clients {
 		if err := <-answered; err != nil {
 			return err
@@ -159,16 +162,22 @@ type Traffic struct {
 // client moves a different number.
 func Exchange(t *testing.T, p *path.Path) Traffic {
 	t.Helper()
-	return exchange(t, p, func(i int) netip.AddrPort { return p.Clients[i].Dial })
+	return exchangeMore(t, p, 0)
+}
+
+// exchangeMore is Exchange with so many thirds of the usual number of bytes more.
+func exchangeMore(t *testing.T, p *path.Path, thirds int) Traffic {
+	t.Helper()
+	return exchange(t, p, thirds, func(i int) netip.AddrPort { return p.Clients[i].Dial })
 }
 
 // ExchangeAt is Exchange with another address to dial.
 func ExchangeAt(t *testing.T, p *path.Path, dial netip.AddrPort) Traffic {
 	t.Helper()
-	return exchange(t, p, func(int) netip.AddrPort { return dial })
+	return exchange(t, p, 0, func(int) netip.AddrPort { return dial })
 }
 
-func exchange(t *testing.T, p *path.Path, dial func(client int) netip.AddrPort) Traffic {
+func exchange(t *testing.T, p *path.Path, thirds int, dial func(client int) netip.AddrPort) Traffic {
 	t.Helper()
 	load := make([]int, len(p.Servers))
 	for _, c := range p.Clients {
@@ -185,7 +194,7 @@ func exchange(t *testing.T, p *path.Path, dial func(client int) netip.AddrPort) 
 		ends = append(ends, e)
 	}
 	for i, c := range p.Clients {
-		n := exchanged + i*exchanged/3
+		n := exchanged + (thirds+i)*exchanged/3
 		ends = append(ends, startEnd(t, c.Place, "client", dial(i), n))
 		tr.Moved = append(tr.Moved, path.Moved{Forward: int64(n), Backward: int64(n) + sha256.Size, Connections: 1})
 	}

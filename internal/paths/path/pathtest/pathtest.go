@@ -35,10 +35,9 @@ type Options struct {
 	// Lacks checks independently that the machine lacks what a refusal names. Then the refusal is
 	// right, and the route is skipped even where all routes are required. May be nil.
 	Lacks func(err *path.UnsupportedError) bool
-	// Short limits slow tests: no test with several servers and clients, a second path of the same
-	// kind only on a mode's last route over TCP, and of routes measured on request only the first.
-	// Otherwise the last such route represents those of a mode that is brief or has no rules of its
-	// own.
+	// Short limits slow tests: no test with several servers and clients, and of routes measured on
+	// request only the first. Otherwise the last such route represents those of a mode that is brief
+	// or has no rules of its own.
 	Short bool
 	// Brief lists modes built like others: their last route represents the mode over UDP and with
 	// several servers and clients.
@@ -48,8 +47,6 @@ type Options struct {
 	// Common reports whether all paths of the backend cross the hop, because there is one machine:
 	// another path's traffic is counted there, too. May be nil.
 	Common func(h path.Hop) bool
-
-	second bool // build a second path of the same kind, whose traffic the first must not count
 }
 
 // Run checks b's promises on every route of the modes to test.
@@ -65,6 +62,7 @@ func Run(t *testing.T, b path.Builder, o Options) {
 			continue
 		}
 		requested, usual := false, lastUsual(m)
+		var specs []path.Spec
 		for i, r := range m.Routes {
 			last, brief := i == len(m.Routes)-1, slices.Contains(o.Brief, m.Name)
 			if r.OnRequest() && (o.Short && requested || !o.Short && !last && (brief || !m.PerPort)) {
@@ -74,21 +72,25 @@ func Run(t *testing.T, b path.Builder, o Options) {
 			if o.Leave != nil && o.Leave(m.Name, r) {
 				continue
 			}
-			spec, o := path.Spec{Mode: m.Name, From: r.From, To: r.To}, o
-			o.second = i == usual || !o.Short && (!r.OnRequest() || last && m.PerPort)
-			t.Run(fmt.Sprintf("%s/%s/%s", m.Name, r.From, r.To), func(t *testing.T) { route(t, b, spec, o) })
+			spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
+			specs = append(specs, spec)
+			name := fmt.Sprintf("%s/%s/%s", m.Name, r.From, r.To)
+			t.Run(name, func(t *testing.T) { route(t, b, spec, o) })
 			if i != usual && (Emulated() || brief) || r.OnRequest() && (!last || brief || !m.PerPort) {
 				continue // the longest route represents the mode with UDP and with a crowd, and its family; make test-kernels tests all
 			}
 			if m.PerPort {
 				udp := spec
 				udp.UDP = true
-				t.Run(fmt.Sprintf("%s/%s/%s/udp", m.Name, r.From, r.To), func(t *testing.T) { route(t, b, udp, o) })
+				t.Run(name+"/udp", func(t *testing.T) { route(t, b, udp, o) })
 			}
 			if o.Short {
 				continue
 			}
-			t.Run(fmt.Sprintf("%s/%s/%s/crowd", m.Name, r.From, r.To), func(t *testing.T) { crowd(t, b, spec, o) })
+			t.Run(name+"/crowd", func(t *testing.T) { crowd(t, b, spec, o) })
+		}
+		if len(specs) > 0 {
+			t.Run(string(m.Name)+"/together", func(t *testing.T) { together(t, b, specs, o) })
 		}
 	}
 }
@@ -215,10 +217,7 @@ func route(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 		o.Truth(t, p)
 	}
 	unchanged(t, p, func() {
-		RightWay(t, p)
-		if o.second && (!o.Short || !spec.UDP) {
-			elsewhere(t, b, p, o)
-		}
+		Carries(t, p)
 		if o.Around != nil {
 			around(t, p, o)
 		}
@@ -285,39 +284,6 @@ func unchanged(t *testing.T, p *path.Path, f func()) {
 	})
 	if len(d) > 0 || len(before) == 0 {
 		t.Errorf("%d settings, of which a path that nobody touched changed %+v", len(before), d)
-	}
-}
-
-// elsewhere moves the same bytes over another path of the same kind: this path's hops must
-// contradict.
-func elsewhere(t *testing.T, b path.Builder, p *path.Path, o Options) {
-	t.Helper()
-	var own []path.Hop
-	for _, h := range p.Hops {
-		if o.Common == nil || !o.Common(h) {
-			own = append(own, h)
-		}
-	}
-	if len(own) == 0 {
-		return
-	}
-	other, err := b.Build(context.Background(), p.Spec)
-	if err != nil {
-		t.Fatalf("build a second path: %v", err)
-	}
-	defer func() {
-		if err := other.Close(); err != nil {
-			t.Errorf("close the second path: %v", err)
-		}
-	}()
-	w, readings := witnessed(t, p, func() Traffic { return Exchange(t, other) })
-	if w.OK {
-		t.Errorf("traffic on another path was witnessed:\n%v", readings)
-	}
-	for _, h := range own {
-		if !strings.Contains(w.Evidence, h.Name) {
-			t.Errorf("the evidence does not name the unused hop %s: %s", h.Name, w.Evidence)
-		}
 	}
 }
 
