@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -25,8 +26,6 @@ type backend struct {
 	// model reports whether the machines are toll's own: they can be set up freely, and the
 	// backend's flags are refused in runs that also have other backends.
 	model bool
-	// meshes reports whether toll mesh can measure between its machines.
-	meshes bool
 	// modes returns the modes that "all" means there; nil: all but Kubernetes's own.
 	modes func() []string
 	// visits is why loads are measured in visits there unless slices are asked for; "": slices are
@@ -34,6 +33,9 @@ type backend struct {
 	visits string
 	// settings returns new, empty settings for a command with such flags.
 	settings func(*builderFlags) settings
+	// meshModes returns the modes that toll mesh can measure there; nil: none. The settings then
+	// make a cluster for it.
+	meshModes func() []string
 	// inner runs the part of this program that the backend starts, if args ask for one; nil: there
 	// is none.
 	inner func(args []string) (ours bool, err error)
@@ -60,6 +62,7 @@ type defaults struct {
 	from     []mode.Placement
 	one      mode.Placement // of commands without --baseline, which measure one placement; "": from
 	baseline mode.Name      // "": that of the flag
+	mesh     string         // --mode of toll mesh
 }
 
 // commandKind is what a command does with backends; each kind also has the flags of the kinds
@@ -90,24 +93,29 @@ var backends = []backend{
 	{
 		name:      swarm.Name,
 		words:     "between the nodes of a Docker Swarm",
-		meshes:    true,
-		settings:  func(*builderFlags) settings { return &swarmFlags{} },
+		settings:  func(f *builderFlags) settings { return &swarmFlags{all: f} },
+		meshModes: swarm.Modes,
 		leftovers: swarm.Leftovers,
 	},
 	{
-		name:     kubernetes.Name,
-		words:    "on the pods of a Kubernetes cluster",
-		meshes:   true,
-		modes:    kubernetes.Modes,
-		visits:   "the API server is between toll and the nodes' clocks, which may be known too little for slices (--slice tries)",
-		settings: func(f *builderFlags) settings { return &kubernetesFlags{all: f} },
-		inner:    kubernetes.Inner,
+		name:      kubernetes.Name,
+		words:     "on the pods of a Kubernetes cluster",
+		modes:     kubernetes.Modes,
+		visits:    "the API server is between toll and the nodes' clocks, which may be known too little for slices (--slice tries)",
+		settings:  func(f *builderFlags) settings { return &kubernetesFlags{all: f} },
+		meshModes: kubernetes.Modes,
+		inner:     kubernetes.Inner,
 	},
 	{
-		name:     peer.Name,
-		words:    "to other machines by ssh",
-		meshes:   true,
-		settings: func(*builderFlags) settings { return &peerFlags{} },
+		name:  peer.Name,
+		words: "to other machines by ssh",
+		settings: func(f *builderFlags) settings {
+			if f.mesh {
+				return &meshPeers{}
+			}
+			return &peerFlags{}
+		},
+		meshModes: peer.Modes,
 	},
 }
 
@@ -162,7 +170,7 @@ func namesOf(all []backend) (out []string) {
 // meshBackends returns the backends that toll mesh can measure on.
 func meshBackends() (out []string) {
 	for _, b := range backends {
-		if b.meshes {
+		if b.meshModes != nil {
 			out = append(out, b.name)
 		}
 	}
@@ -194,4 +202,13 @@ func listBackends(all []backend, last string) string {
 	}
 	n := len(words) - 1
 	return strings.Join(words[:n], ", ") + last + words[n]
+}
+
+// closing calls use with a backend, and closes it.
+func closing(b interface {
+	path.Builder
+	Close() error
+}, use func(path.Builder) error) (err error) {
+	defer func() { err = errors.Join(err, b.Close()) }()
+	return use(b)
 }

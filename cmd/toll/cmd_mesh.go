@@ -16,7 +16,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kubernetes"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/peer"
-	"github.com/bridgetoll/bridgetoll/internal/paths/swarm"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -26,16 +25,12 @@ import (
 
 // meshFlags are the flags that only a mesh has.
 type meshFlags struct {
-	mode   string   // one, or two with a comma
-	labels []string // keys
+	mode   string // one, or two with a comma
 	sweeps int
 	atOnce int
-	swarm  swarmFlags // a Kubernetes cluster uses its nodes and image, too
-	kube   kubernetesFlags
-	peers  meshPeers
-
-	ofSwarm, ofKube, ofPeers *pflag.FlagSet // the flags of each
 }
+
+const labelFlag = "label"
 
 func newMesh(e env) *cobra.Command {
 	var (
@@ -63,40 +58,50 @@ this one. toll starts itself there by ssh, and the machines dial each other.`,
   toll mesh a b rack2=me@c:2222
   toll mesh localhost a b --peers-network 10.0.0.0/24`,
 		RunE: func(c *cobra.Command, args []string) error {
-			m.peers.hosts = append(m.peers.hosts, args...)
 			if !c.Flags().Changed("seed") {
 				f.seed = uint64(rand.Uint32())
 			}
-			return f.runMesh(c.Context(), e, &m, c.Flags())
+			return f.runMesh(c.Context(), e, &m, c.Flags(), args)
 		},
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
 	on := meshBackends()
 	last := len(on) - 1
-	fl.StringSliceVar(&f.on, "on", []string{swarm.Name}, "where the nodes are: "+strings.Join(on[:last], ", ")+" or "+on[last])
+	fl.StringSliceVar(&f.on, "on", on[:1], "where the nodes are: "+strings.Join(on[:last], ", ")+" or "+on[last])
 	offer(fl, "on", on)
-	of := func(name string) *pflag.FlagSet {
-		out := pflag.NewFlagSet(name, pflag.ContinueOnError)
-		out.SortFlags = false
-		return out
-	}
-	m.ofSwarm, m.ofKube, m.ofPeers = of(swarm.Name), of(kubernetes.Name), of(peer.Name)
-	m.ofSwarm.StringSliceVar(&m.swarm.nodes, "nodes", nil, "swarm, kubernetes: the nodes, by name or ID (default all that take tasks)")
-	m.swarm.addHow(m.ofSwarm)
-	m.kube.addHow(m.ofKube)
-	m.ofKube.StringSliceVar(&m.labels, "label", nil, "kubernetes: label of the nodes, by its key, by which links are grouped, too; may be repeated (default region, zone and rack)")
-	m.peers.add(m.ofPeers)
-	for _, own := range []*pflag.FlagSet{m.ofSwarm, m.ofKube, m.ofPeers} {
-		fl.AddFlagSet(own)
-	}
-	fl.StringVar(&m.mode, "mode", string(mode.Host), "the network mode between the nodes, or a mode and host, to compare it with host: "+strings.Join(swarm.Modes(), ", ")+
-		" (default host); of Kubernetes "+strings.Join(kubernetes.Modes(), ", ")+" (default pod,host); of peers always "+strings.Join(peer.Modes(), ", "))
+	f.mesh = true
+	f.addSettings(fl, comparesRuns)
+	f.addMeshModes(fl, &m)
 	fl.Var(wholeFlag(&m.atOnce, 0, 0, unlimited[int]()), "at-once", "pairs that are measured at a time, at most (default as many as a round has)")
 	f.addMeshLoads(fl)
 	f.addWindow(fl)
 	f.addSweeps(fl, &m)
 	return c
+}
+
+// addMeshModes adds --mode with the modes of each backend.
+func (f *runFlags) addMeshModes(fl *pflag.FlagSet, m *meshFlags) {
+	help, all := "the network mode between the nodes, or a mode and host, to compare it with host", []string{}
+	for _, b := range backends {
+		if b.meshModes == nil {
+			continue
+		}
+		all = append(all, b.meshModes()...)
+		help += "; of " + b.name + " " + strings.Join(b.meshModes(), ", ")
+		if usual := f.usualMesh(b.name); len(b.meshModes()) > 1 {
+			help += " (default " + usual + ")"
+		}
+	}
+	slices.Sort(all)
+	fl.StringVar(&m.mode, "mode", "", help)
+	offer(fl, "mode", slices.Compact(all))
+}
+
+// usualMesh returns the modes that are measured on a backend if none is named.
+func (f *runFlags) usualMesh(on string) string {
+	d, _ := f.of[on].defaults(nil) // which no flag of a mesh makes fail
+	return d.mesh
 }
 
 func (f *runFlags) addMeshLoads(fl *pflag.FlagSet) {
@@ -115,12 +120,12 @@ func (f *runFlags) addSweeps(fl *pflag.FlagSet, m *meshFlags) {
 	_ = fl.MarkHidden("rounds")
 }
 
-// runMesh finds the nodes, plans and measures.
-func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pflag.FlagSet) (err error) {
+// runMesh reads the flags and measures.
+func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pflag.FlagSet, machines []string) error {
 	if f.quiet {
 		defer sayNothing()()
 	}
-	req, err := f.meshRequest(m, given)
+	req, err := f.meshRequest(m, given, machines)
 	if err != nil {
 		return err
 	}
@@ -138,8 +143,13 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pfla
 		return badMesh(err)
 	}
 	defer newProgress(e.stderr, f.quiet).sayStopping(ctx)()
-	s := m.backend(req.On)
-	defer func() { err = errors.Join(err, s.Close()) }()
+	return f.with(ctx, []string{req.On}, sample.Wire{}, func(b []path.Builder) error {
+		return f.measureMesh(ctx, e, req, between, given, b[0].(cluster))
+	})
+}
+
+// measureMesh finds the nodes, plans and measures.
+func (f *runFlags) measureMesh(ctx context.Context, e env, req plan.MeshRequest, between []path.Spec, given *pflag.FlagSet, s cluster) error {
 	nodes, without, err := s.Cluster(ctx)
 	if err != nil {
 		return err
@@ -157,9 +167,8 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pfla
 		return err
 	}
 	req.Nodes = nodes
-	if req.On == kubernetes.Name {
-		req.Labels = m.meshLabels(nodes)
-	}
+	labels, _ := given.GetStringSlice(labelFlag) // fails for flags that do not exist
+	req.Labels = meshLabels(nodes, labels)
 	p, err := plan.Mesh(req)
 	if err != nil {
 		return badMesh(err)
@@ -221,8 +230,8 @@ func parseMeshModes(text string) (name, beside mode.Name, err error) {
 
 // meshLabels returns the label keys that tell the nodes apart: the larger place first, then the
 // keys that the user named.
-func (m *meshFlags) meshLabels(nodes []sample.Node) (keys []string) {
-	for _, key := range append(kubernetes.PlaceLabels(), m.labels...) {
+func meshLabels(nodes []sample.Node, named []string) (keys []string) {
+	for _, key := range append(kubernetes.PlaceLabels(), named...) {
 		has := slices.ContainsFunc(nodes, func(n sample.Node) bool { return n.Labels[key] != "" })
 		if has && !slices.Contains(keys, key) {
 			keys = append(keys, key)
@@ -267,18 +276,25 @@ func checkMesh(ctx context.Context, s interface {
 }
 
 // meshRequest reads the flags. The nodes are added later.
-func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet) (r plan.MeshRequest, err error) {
+func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet, machines []string) (r plan.MeshRequest, err error) {
 	if err := f.out.check(place{saveFlag, f.save}); err != nil {
 		return r, err
 	}
-	if r.On, err = m.on(f.on, given); err != nil {
+	if r.On, err = f.meshOn(given, machines); err != nil {
 		return r, err
+	}
+	if !given.Changed("mode") {
+		m.mode = f.usualMesh(r.On)
 	}
 	if given.Changed("rounds") {
 		return r, usage(errors.New("a mesh has no --rounds"), "--sweeps: each visits every pair once")
 	}
 	if r.Mode, r.Beside, err = parseMeshModes(m.mode); err != nil {
 		return r, err
+	}
+	i := slices.IndexFunc(backends, func(b backend) bool { return b.name == r.On })
+	if known := backends[i].meshModes(); !slices.Contains(known, string(r.Mode)) {
+		return r, usage(fmt.Errorf("--mode %s: with --on %s a mesh has %s", r.Mode, r.On, strings.Join(known, ", ")), "leave --mode out")
 	}
 	wire, err := parseWire("")
 	if err != nil {
@@ -291,56 +307,19 @@ func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet) (r plan.MeshR
 	return r, nil
 }
 
-// on returns the backend that has the nodes, chosen by the given flags. It also reads its flags.
-func (m *meshFlags) on(on []string, all *pflag.FlagSet) (string, error) {
-	if !all.Changed("on") && len(m.peers.hosts) > 0 {
-		on = []string{peer.Name}
+// meshOn returns the backend that has the nodes, and checks its flags.
+func (f *runFlags) meshOn(given *pflag.FlagSet, machines []string) (string, error) {
+	peers := f.of[peer.Name].(*meshPeers) //nolint:forcetypeassert // it is that backend's
+	peers.hosts = append(peers.hosts, machines...)
+	if !given.Changed("on") && len(peers.hosts) > 0 {
+		f.on = []string{peer.Name}
 	}
-	if len(m.peers.hosts) > 0 && (slices.Equal(on, []string{swarm.Name}) || slices.Equal(on, []string{kubernetes.Name})) {
-		return "", usage(fmt.Errorf("%s is a machine for ssh: the nodes of %s are known", m.peers.hosts[0], on[0]), "leave --on out, or --nodes for some nodes")
+	if len(f.on) != 1 || !slices.Contains(meshBackends(), f.on[0]) {
+		return "", usage(fmt.Errorf("--on %s: a mesh is measured on a cluster", strings.Join(f.on, ",")), "--on swarm, --on kubernetes, or toll mesh a b c")
 	}
-	refuse := func(other *pflag.FlagSet, but ...string) error {
-		flag := given(other, func(name string) bool { return !slices.Contains(but, name) })
-		if flag == "" {
-			return nil
-		}
-		return usage(fmt.Errorf("--%s is for %s only", flag, other.Name()), "--on "+other.Name()+", or leave --"+flag+" out")
+	on := f.on[0]
+	if len(peers.hosts) > 0 && on != peer.Name {
+		return "", usage(fmt.Errorf("%s is a machine for ssh: the nodes of %s are known", peers.hosts[0], on), "leave --on out, or --nodes for some nodes")
 	}
-	switch {
-	case slices.Equal(on, []string{swarm.Name}):
-		return swarm.Name, cmp.Or(refuse(m.ofPeers), refuse(m.ofKube), m.swarm.read())
-	case slices.Equal(on, []string{kubernetes.Name}):
-		if !all.Changed("mode") {
-			m.mode = string(mode.Pod)
-			if !m.kube.unprivileged {
-				m.mode += "," + string(mode.Host)
-			}
-		}
-		if slices.Contains(m.labels, "") {
-			return "", usage(errors.New("--label: one has no name"), "--label topology.kubernetes.io/zone")
-		}
-		return kubernetes.Name, cmp.Or(refuse(m.ofPeers), refuse(m.ofSwarm, "nodes", "image"), m.swarm.read())
-	case !slices.Equal(on, []string{peer.Name}):
-		return "", usage(fmt.Errorf("--on %s: a mesh is measured on a cluster", strings.Join(on, ",")), "--on swarm, --on kubernetes, or toll mesh a b c")
-	}
-	if !all.Changed("mode") {
-		m.mode = string(mode.Native)
-	}
-	if !slices.Contains(peer.Modes(), m.mode) {
-		return "", usage(fmt.Errorf("--mode %s: between machines that ssh reaches a mesh is measured without containers", m.mode), "leave --mode out, or --on swarm")
-	}
-	return peer.Name, cmp.Or(refuse(m.ofSwarm), refuse(m.ofKube), m.peers.check())
-}
-
-// backend returns the backend of the nodes.
-func (m *meshFlags) backend(on string) cluster {
-	switch on {
-	case peer.Name:
-		return m.peers.backend()
-	case kubernetes.Name:
-		k := m.kube.backend(&m.swarm)
-		k.Labels = m.labels
-		return k
-	}
-	return m.swarm.backend()
+	return on, f.fit(f.on)
 }

@@ -9,9 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kubernetes"
-	"github.com/bridgetoll/bridgetoll/internal/paths/peer"
-	"github.com/bridgetoll/bridgetoll/internal/paths/swarm"
 	"github.com/bridgetoll/bridgetoll/internal/record/lever"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -95,12 +92,6 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 		return list(backendNames, many)
 	case "baseline":
 		return oneOf(modeWords, many)
-	case "mode":
-		return oneOf(func() []string {
-			all := slices.Concat(swarm.Modes(), kubernetes.Modes(), peer.Modes())
-			slices.Sort(all)
-			return slices.Compact(all)
-		}, many)
 	case "pin":
 		return oneOf(func() []string { return []string{sample.PinFar, sample.PinNear, bothPins, sample.PinNone} }, many)
 	case "measure":

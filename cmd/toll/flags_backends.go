@@ -19,10 +19,14 @@ import (
 // builderFlags say which backends build the modes, and how.
 type builderFlags struct {
 	on   []string
-	wire string                    // of the lab
-	of   map[string]settings       // by the backend's name
-	own  map[string]*pflag.FlagSet // the flags of each backend
-	all  *pflag.FlagSet            // of the command
+	wire string // of the lab
+	mesh bool   // the command is toll mesh
+
+	nodes []string                  // of a cluster
+	image string                    // of a cluster's containers
+	of    map[string]settings       // by the backend's name
+	own   map[string]*pflag.FlagSet // the flags of each backend
+	all   *pflag.FlagSet            // of the command
 }
 
 // addBuilders adds the flags of commands that measure and can compare backends.
@@ -56,9 +60,12 @@ func (f *builderFlags) addSettings(fl *pflag.FlagSet, k commandKind) {
 	for _, b := range backends {
 		own := pflag.NewFlagSet(b.name, pflag.ContinueOnError)
 		own.SortFlags = false
-		f.of[b.name], f.own[b.name] = b.settings(f), own
-		f.of[b.name].add(own, k)
-		fl.AddFlagSet(own)
+		f.own[b.name] = own
+		if !f.mesh || b.meshModes != nil {
+			f.of[b.name] = b.settings(f)
+			f.of[b.name].add(own, k)
+			fl.AddFlagSet(own)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/pflag"
 
@@ -28,8 +27,6 @@ func (f *dockerFlags) defaults([]string) (*defaults, error) { return nil, nil }
 
 func (f *dockerFlags) check() error { return nil }
 
-func (f *dockerFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) (err error) {
-	d := &docker.Docker{Parent: f.parent, KeepImage: f.keepImage}
-	defer func() { err = errors.Join(err, d.Close()) }()
-	return use(d)
+func (f *dockerFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) error {
+	return closing(&docker.Docker{Parent: f.parent, KeepImage: f.keepImage}, use)
 }

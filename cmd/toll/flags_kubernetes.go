@@ -22,50 +22,42 @@ type kubernetesFlags struct {
 	access       kubernetes.Access
 	unprivileged bool
 	outside      bool
+	labels       []string // keys
 }
 
 func (f *kubernetesFlags) add(fl *pflag.FlagSet, _ commandKind) {
 	for _, name := range []string{"nodes", "image"} {
-		if shared := f.all.own[swarm.Name].Lookup(name); shared != nil {
-			fl.AddFlag(shared)
-		}
+		fl.AddFlag(f.all.own[swarm.Name].Lookup(name))
 	}
-	f.addHow(fl)
-	fl.BoolVar(&f.outside, "outside", false, "kubernetes: the client of --from remote is this machine, outside of the cluster; with --nodes a,b the pod is on a, and b is dialled")
-}
-
-// addHow adds the flags for how toll reaches the cluster, and what it may do there.
-func (f *kubernetesFlags) addHow(fl *pflag.FlagSet) {
 	fl.StringVar(&f.access.Context, "context", "", "kubernetes: the kubeconfig's context (default the current one)")
 	fl.StringVar(&f.access.Kubeconfig, "kubeconfig", "", "kubernetes: the kubeconfig (default as kubectl: $KUBECONFIG, or ~/.kube/config)")
 	fl.StringVar(&f.access.Namespace, "namespace", "", "kubernetes: where pods and services are made (default the context's)")
 	fl.BoolVar(&f.unprivileged, "unprivileged", false, "kubernetes: only pods without any privilege; paths are witnessed at their ends only")
+	if f.all.mesh {
+		fl.StringSliceVar(&f.labels, labelFlag, nil, "kubernetes: label of the nodes, by its key, by which links are grouped, too; may be repeated (default region, zone and rack)")
+		return
+	}
+	fl.BoolVar(&f.outside, "outside", false, "kubernetes: the client of --from remote is this machine, outside of the cluster; with --nodes a,b the pod is on a, and b is dialled")
 }
 
-// shared returns the flags that a swarm has, too.
-func (f *kubernetesFlags) shared() *swarmFlags { return f.all.of[swarm.Name].(*swarmFlags) }
-
 func (f *kubernetesFlags) check() error {
-	names := f.shared().nodes
-	if len(names) > 2 {
+	names := f.all.nodes
+	if len(names) > 2 && !f.all.mesh {
 		return usage(fmt.Errorf("--nodes names two nodes, the server's and the client's; %d were given", len(names)), "--nodes a,b; --nodes a for paths on one node")
 	}
 	if slices.Contains(names, "") {
 		return usage(errors.New("--nodes: one has no name"), "--nodes a,b")
 	}
+	if slices.Contains(f.labels, "") {
+		return usage(errors.New("--label: one has no name"), "--label topology.kubernetes.io/zone")
+	}
 	return nil
 }
 
-func (f *kubernetesFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) (err error) {
-	k := f.backend(f.shared())
-	k.Most = 2 // a server's and a client's
-	defer func() { err = errors.Join(err, k.Close()) }()
-	return use(k)
-}
-
-// backend returns the cluster, with the nodes and the image of the shared flags.
-func (f *kubernetesFlags) backend(shared *swarmFlags) *kubernetes.Kubernetes {
-	return &kubernetes.Kubernetes{Access: f.access, Nodes: shared.nodes, Image: shared.image, Unprivileged: f.unprivileged, Outside: f.outside, Version: version}
+func (f *kubernetesFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) error {
+	return closing(&kubernetes.Kubernetes{
+		Access: f.access, Nodes: f.all.nodes, Most: f.all.mostNodes(), Image: f.all.image, Labels: f.labels,
+		Unprivileged: f.unprivileged, Outside: f.outside, Version: version}, use)
 }
 
 // defaults returns the modes that the flags allow, from where the flags allow. Beside the lab they
@@ -83,8 +75,10 @@ func (f *kubernetesFlags) defaults(others []string) (*defaults, error) {
 		modes: kubernetes.Usual(f.unprivileged, f.outside),
 		from:  []mode.Placement{mode.FromRemote, mode.FromRemoteContainer},
 		one:   mode.FromRemoteContainer,
+		mesh:  string(mode.Pod) + "," + string(mode.Host),
 	}
 	if f.unprivileged {
+		d.mesh = string(mode.Pod)
 		d.from, d.baseline = []mode.Placement{mode.FromRemoteContainer}, mode.Pod
 	}
 	if f.outside {

@@ -82,10 +82,8 @@ func (f *peerFlags) check() (err error) {
 	return nil
 }
 
-func (f *peerFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) (err error) {
-	p := f.machine()
-	defer func() { err = errors.Join(err, p.Close()) }()
-	return use(p)
+func (f *peerFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) error {
+	return closing(f.machine(), use)
 }
 
 // machine returns the peer. check must have succeeded.

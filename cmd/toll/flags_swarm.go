@@ -16,20 +16,19 @@ import (
 )
 
 type swarmFlags struct {
-	nodes          []string
-	image, control string
+	all     *builderFlags
+	control string
 
 	at netip.AddrPort // control, parsed
 }
 
 func (f *swarmFlags) add(fl *pflag.FlagSet, _ commandKind) {
-	fl.StringSliceVar(&f.nodes, "nodes", nil, "swarm, kubernetes: the nodes, by name or ID: of the server, of the client (default the first two)")
-	f.addHow(fl)
-}
-
-// addHow adds the flags for toll's image and for how the nodes reach toll.
-func (f *swarmFlags) addHow(fl *pflag.FlagSet) {
-	fl.StringVar(&f.image, "image", "", "swarm, kubernetes: toll's image in a registry (default its own, which every node must have: see toll image)")
+	which := ": of the server, of the client (default the first two)"
+	if f.all.mesh {
+		which = " (default all that take tasks)"
+	}
+	fl.StringSliceVar(&f.all.nodes, "nodes", nil, "swarm, kubernetes: the nodes, by name or ID"+which)
+	fl.StringVar(&f.all.image, "image", "", "swarm, kubernetes: toll's image in a registry (default its own, which every node must have: see toll image)")
 	fl.StringVar(&f.control, "control", "", "swarm: ADDRESS or ADDRESS:PORT of this machine, where the nodes' agents reach toll (default as the swarm knows it)")
 }
 
@@ -38,21 +37,17 @@ func (f *swarmFlags) defaults(others []string) (*defaults, error) {
 		return nil, nil
 	}
 	return &defaults{
+		mesh: string(mode.Host),
 		from: []mode.Placement{mode.FromRemote, mode.FromRemoteContainer},
 		one:  mode.FromRemoteContainer,
 	}, nil
 }
 
-// check checks the flags of a run between two nodes.
 func (f *swarmFlags) check() error {
-	if n := len(f.nodes); n != 0 && n != 2 {
+	if n := len(f.all.nodes); n != 0 && n != 2 && !f.all.mesh {
 		return usage(fmt.Errorf("--nodes names two nodes, the server's and the client's; %d were given", n), "toll mesh measures every pair of nodes")
 	}
-	return f.read()
-}
-
-func (f *swarmFlags) read() error {
-	if slices.Contains(f.nodes, "") {
+	if slices.Contains(f.all.nodes, "") {
 		return usage(errors.New("--nodes: one has no name"), "--nodes a,b")
 	}
 	if f.control == "" {
@@ -73,13 +68,15 @@ func (f *swarmFlags) read() error {
 	return nil
 }
 
-func (f *swarmFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) (err error) {
-	s := f.backend()
-	s.Most = 2 // a server's and a client's
-	defer func() { err = errors.Join(err, s.Close()) }()
-	return use(s)
+func (f *swarmFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) error {
+	return closing(&swarm.Swarm{Nodes: f.all.nodes, Most: f.all.mostNodes(), Image: f.all.image,
+		Control: f.at, Version: version}, use)
 }
 
-func (f *swarmFlags) backend() *swarm.Swarm {
-	return &swarm.Swarm{Nodes: f.nodes, Image: f.image, Control: f.at, Version: version}
+// mostNodes returns the number of a cluster's nodes that a run needs; 0: all.
+func (f *builderFlags) mostNodes() int {
+	if f.mesh {
+		return 0
+	}
+	return 2 // a server's and a client's
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/peer"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -34,14 +35,19 @@ type meshPeers struct {
 	in    netip.Prefix // network, parsed
 }
 
-func (f *meshPeers) add(fl *pflag.FlagSet) {
+func (f *meshPeers) add(fl *pflag.FlagSet, _ commandKind) {
 	fl.StringSliceVar(&f.hosts, meshPeersFlag, nil, "peer: the machines, as ssh takes them")
 	_ = fl.MarkHidden(meshPeersFlag) // an older form
 	fl.StringVar(&f.network, "peers-network", "", "peer: where the machines dial each other, such as 10.0.0.0/24 (default where ssh reaches them)")
 	f.how.add(fl)
 }
 
+func (f *meshPeers) defaults([]string) (*defaults, error) {
+	return &defaults{mesh: string(mode.Native)}, nil
+}
+
 func (f *meshPeers) check() error {
+	f.to, f.names = nil, nil
 	const example = "toll mesh localhost b rack2=me@c:2222, as for ssh"
 	if len(f.hosts) == 0 {
 		return usage(errors.New("--on peer needs machines"), example)
@@ -93,8 +99,9 @@ func (f *meshPeers) read(word, example string) error {
 	return nil
 }
 
-func (f *meshPeers) backend() cluster {
-	return &peer.Cluster{Hosts: f.to, Names: f.names, Network: f.in, Binary: f.how.binary, Sudo: f.how.sudo, Version: version}
+func (f *meshPeers) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) error {
+	return closing(&peer.Cluster{Hosts: f.to, Names: f.names, Network: f.in,
+		Binary: f.how.binary, Sudo: f.how.sudo, Version: version}, use)
 }
 
 // cluster is a backend that has nodes.
@@ -103,5 +110,4 @@ type cluster interface {
 	// Cluster starts an agent on each node and returns the nodes. without holds, by name, the
 	// errors of the nodes that have no agent.
 	Cluster(context.Context) (nodes []sample.Node, without map[string]error, err error)
-	Close() error
 }
