@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -18,10 +19,13 @@ type End struct {
 	Where   string       // the node's name in hops and settings
 	Machine *agent.Agent // meters the node
 	Agent   *agent.Agent // in the node's own network namespace, or nil if toll may not be there
-	Devices []agent.Interface
-	Card    agent.Interface // the device with the node's address
-	Own     []string        // the node's other devices that the path crosses
-	To      []netip.Addr    // the addresses that the node reaches by them
+	// Inspector reads the settings of that namespace; nil: Agent.
+	Inspector *agent.Agent
+	Devices   []agent.Interface
+	Card      agent.Interface // the device with the node's address
+	Wire      string          // the device by which the path leaves for another machine; "": none
+	Own       []string        // the node's other devices that the path crosses
+	To        []netip.Addr    // the addresses that the node reaches by them
 }
 
 // End returns the node of an agent in the node's own namespace. If the node's address is on none of
@@ -75,29 +79,45 @@ func (e *End) Pair(ctx context.Context, d *Devices, b *Box) (pair agent.Interfac
 	return pair, nil
 }
 
-// Crossed returns the names of the node's devices that the path crosses.
-func (e *End) Crossed() []string {
-	return slices.Compact(slices.Sorted(slices.Values(append([]string{e.Card.Name}, e.Own...))))
+// Crossed returns the part of the node's namespace that the path crosses.
+func (e *End) Crossed() Spot {
+	names := slices.Compact(slices.Sorted(slices.Values(append([]string{e.Card.Name}, e.Own...))))
+	return Spot{Agent: cmp.Or(e.Inspector, e.Agent), At: agent.Spot{Where: e.Where, Devices: names}}
+}
+
+// Watched returns the namespaces of the ends and further ones. Of those with other paths it has the
+// routes to the given addresses and to those that the ends reach.
+func Watched(ends []*End, further []Spot, to ...netip.Addr) []Spot {
+	all := further
+	for _, e := range ends {
+		to = append(to, e.To...)
+		all = append(all, e.Crossed())
+	}
+	for i := range all {
+		if at := &all[i].At; len(at.Devices) > 0 {
+			at.To = to
+		}
+	}
+	return all
 }
 
 // AddLinks adds the devices that the path crosses to what a result contains of it.
 func (e *End) AddLinks(p *path.Path) {
 	for _, d := range e.Devices {
-		if slices.Contains(e.Crossed(), d.Name) {
+		if slices.Contains(e.Crossed().At.Devices, d.Name) {
 			d.Where = e.Where
 			p.Links = append(p.Links, d.Link)
 		}
 	}
 }
 
-// AddCards adds the network cards that carry one of the node's devices. crossed means that the
-// path's packets use the device.
-func (e *End) AddCards(ctx context.Context, p *path.Path, device string, crossed bool) error {
-	all, across, err := e.Agent.Cards(ctx, device)
-	if !crossed {
-		across = nil
+// AddCards adds the network cards that carry the node's address or the wire.
+func (e *End) AddCards(ctx context.Context, p *path.Path) error {
+	all, crossed, err := e.Agent.Cards(ctx, cmp.Or(e.Wire, e.Card.Name))
+	if e.Wire == "" {
+		crossed = nil
 	}
-	p.AddCards(e.Where, all, across)
+	p.AddCards(e.Where, all, crossed)
 	return err
 }
 

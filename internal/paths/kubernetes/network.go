@@ -102,7 +102,7 @@ func (s *site) network() map[string]string {
 func (s *site) programs() string {
 	var found []string
 	for _, e := range s.ends() {
-		all, err := e.Agent.Inspect(agent.Spot{Where: e.Where, Devices: e.Crossed()})
+		all, err := e.Agent.Inspect(e.Crossed().At)
 		if err != nil {
 			continue // only a description: the path's own inspection reports the failure
 		}

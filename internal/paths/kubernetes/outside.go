@@ -188,9 +188,9 @@ func (s *site) entry(r *reached, back bool) (path.Hop, error) {
 	if in.Kind == "bridge" { // after NAT the node sees this machine at another address
 		in = s.client.Card
 	}
-	s.client.wire = in.Name
+	s.client.Wire = in.Name
 	if tunnels[in.Kind] != "" {
-		s.client.wire = s.client.Card.Name
+		s.client.Wire = s.client.Card.Name
 	}
 	h.Name += "⇄" + in.Name
 	h.Read = cluster.Both(h.Read, s.client.Agent.Read(agent.Counter{Device: &agent.Device{Name: in.Name, ForwardRx: true}}))

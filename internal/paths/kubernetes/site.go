@@ -43,7 +43,6 @@ type used struct {
 type end struct {
 	Node
 	cluster.End
-	wire string // device by which the path leaves the node for another machine; "": none
 }
 
 // begin finds the nodes.
@@ -224,9 +223,9 @@ func (s *site) between(there, back netip.Addr) ([]path.Hop, error) {
 	if answers != "" {
 		wire = s.server.Card.Name
 	}
-	s.server.wire, s.client.wire = wire, out.Name
+	s.server.Wire, s.client.Wire = wire, out.Name
 	if through != "" {
-		s.client.wire = s.client.Card.Name
+		s.client.Wire = s.client.Card.Name
 	}
 	hops = append(hops, s.server.deviceHop(mode.HopWire, wire, true))
 	if both {
@@ -265,11 +264,11 @@ func (s *site) leaves(e *end, to netip.Addr) (agent.Interface, error) {
 }
 
 // ends returns the path's nodes.
-func (s *site) ends() []*end {
+func (s *site) ends() []*cluster.End {
 	if s.client == s.server {
-		return []*end{s.server}
+		return []*cluster.End{&s.server.End}
 	}
-	return []*end{s.client, s.server}
+	return []*cluster.End{&s.client.End, &s.server.End}
 }
 
 // cards adds the network cards of the nodes, and of this machine if the client is here. Unknown
@@ -277,7 +276,7 @@ func (s *site) ends() []*end {
 func (s *site) cards() {
 	for _, e := range s.ends() {
 		if e.Agent != nil {
-			_ = e.AddCards(s.ctx, s.path, cmp.Or(e.wire, e.Card.Name), e.wire != "")
+			_ = e.AddCards(s.ctx, s.path)
 		}
 	}
 	if r := s.entered; r != nil {
@@ -318,12 +317,8 @@ func (s *site) inspectable() {
 	if s.entered != nil {
 		to = append(to, s.entered.addr, s.entered.way.Source)
 	}
-	for _, e := range s.ends() {
-		to = append(to, e.To...)
-	}
-	for _, e := range s.ends() {
-		s.spots = append(s.spots, cluster.Spot{Agent: e.Agent, At: agent.Spot{Where: e.Where, Devices: e.Crossed(), To: to}})
-	}
+	s.spots = cluster.Watched(s.ends(), s.spots, to...)
+	to = s.spots[len(s.spots)-1].At.To
 	spots, own, pods, r, most := s.spots, s.inspectsOwn(to), s.used, s.run, 0
 	s.path.Inspect = func() ([]path.Setting, error) {
 		all, err := cluster.Inspect(spots)

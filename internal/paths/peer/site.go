@@ -177,12 +177,12 @@ func (s *site) describe() error {
 		return err
 	}
 	there := cluster.End{Where: s.run.agent.Name(), Agent: s.run.agent}
-	there.Card.Name = s.there.Device
+	there.Card.Name, there.Wire = s.there.Device, s.there.Device
 	if there.Devices, err = s.run.agent.Interfaces(s.ctx, ""); err != nil {
 		return err
 	}
 	there.AddLinks(s.path)
-	return there.AddCards(s.ctx, s.path, s.there.Device, true)
+	return there.AddCards(s.ctx, s.path)
 }
 
 // wayInWords describes a route for reports.

@@ -1,8 +1,6 @@
 package swarm
 
 import (
-	"net/netip"
-
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -21,21 +19,8 @@ func (s *site) inspectsOf(a *agent.Agent, file, where string, devices ...string)
 // inspectable sets the path's Inspect. Of the nodes themselves it covers their cards, and the
 // bridges and ports that the path crosses.
 func (s *site) inspectable() {
-	to := []netip.Addr{s.server.Addr, s.client.Addr}
-	for _, e := range []*end{s.client, s.server} {
-		a := e.Agent
-		if e.inside != nil { // it may ask for all programs
-			a = e.inside
-		}
-		s.inspectsOf(a, "", e.Where, e.Crossed()...)
-		to = append(to, e.To...)
-	}
-	for i := range s.spots {
-		if at := &s.spots[i].At; len(at.Devices) > 0 {
-			at.To = to
-		}
-	}
-	spots := s.spots
+	ends := []*cluster.End{&s.client.End, &s.server.End}
+	spots := cluster.Watched(ends, s.spots, s.server.Addr, s.client.Addr)
 	s.path.Inspect = func() ([]path.Setting, error) { return cluster.Inspect(spots) }
 }
 

@@ -192,7 +192,7 @@ func (s *site) sandbox(e *end, b *box, network string) (*sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.inside = a
+	e.Inspector = a // it may ask for all programs
 	out := &sandbox{node: e.Name, agent: a, namespace: namespace}
 	for _, d := range devices {
 		switch {

@@ -33,7 +33,6 @@ type site struct {
 type end struct {
 	Node
 	cluster.End
-	inside *agent.Agent // in the node's own namespace, too, if the recipe needs one
 }
 
 // begin finds the two nodes.
@@ -70,7 +69,7 @@ func (s *site) Finish() error {
 		return nil
 	}
 	for _, e := range []*end{s.server, s.client} {
-		if err := e.AddCards(s.ctx, s.path, e.Card.Name, true); err != nil {
+		if err := e.AddCards(s.ctx, s.path); err != nil {
 			return err
 		}
 	}
@@ -93,6 +92,7 @@ func (s *site) end(hosts *service, n Node) (*end, error) {
 	}
 	e, err := s.run.devices.End(s.ctx, a, n.Name, n.Addr,
 		"docker swarm join --advertise-addr with an address of the node itself")
+	e.Wire = e.Card.Name
 	return &end{Node: n, End: e}, err
 }
 
