@@ -122,7 +122,7 @@ func TestBulk(t *testing.T) {
 					u.Errorf("connections %d, %d", client.Connections, server.Connections)
 				}
 				for _, s := range []Stats{client, server} {
-					if s.Window < int64(window)/2 || s.Latency != nil || s.CPU <= 0 {
+					if s.Window < window.Seconds()/2 || s.Latency != nil || s.CPU <= 0 {
 						u.Errorf("stats %+v", s)
 					}
 				}
@@ -160,8 +160,8 @@ func TestRequestResponse(t *testing.T) {
 					u.Errorf("client %+v\nserver %+v", client, server)
 				}
 				// The trips fill the window: their mean times their number is its length.
-				if whole := client.Latency.Mean() * float64(client.Latency.TotalCount()); whole > 1.1*float64(client.Window) || whole < 0.8*float64(client.Window) {
-					u.Errorf("%d trips of %.0f ns in a window of %d ns", client.Trips, client.Latency.Mean(), client.Window)
+				if whole := client.Latency.Mean() * float64(client.Latency.TotalCount()) / 1e9; whole > 1.1*client.Window || whole < 0.8*client.Window {
+					u.Errorf("%d trips of %.0f ns in a window of %g s", client.Trips, client.Latency.Mean(), client.Window)
 				}
 			})
 		})
@@ -364,10 +364,10 @@ func TestCrowd(t *testing.T) {
 				if sum != got.Received || trips != got.Trips || (workload.BulkOf(spec).Reverse && acked == 0) {
 					u.Errorf("flows' sums %d, %d; %+v", sum, trips, got)
 				}
-				if got.Window < int64(window)/2 || got.Window > 3*int64(window) {
-					u.Errorf("window %d", got.Window)
+				if got.Window < window.Seconds()/2 || got.Window > 3*window.Seconds() {
+					u.Errorf("window %g s", got.Window)
 				}
-				if got.CPU <= 0 || got.Busiest <= 0 {
+				if got.CPU <= 0 || got.BusiestCPU <= 0 {
 					u.Errorf("no CPU time: %+v", got)
 				}
 			})

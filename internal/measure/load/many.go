@@ -95,8 +95,8 @@ func acceptMany(listener, n int, nodelay bool) (fds []int, err error) {
 func (s *Stats) addMany(t *thread) {
 	for i := 1; i < len(t.fds); i++ {
 		info := tcpInfo(t.fds[i])
-		s.Retransmits += int64(info.Total_retrans)
-		s.Resent += int64(info.Bytes_retrans)
+		s.TCP.Retransmits += int64(info.Total_retrans)
+		s.TCP.Resent += int64(info.Bytes_retrans)
 	}
 }
 

@@ -14,32 +14,14 @@ import (
 
 // Stats is what one end of a load did.
 type Stats struct {
-	Window      int64 // ns, as this end's threads crossed its bounds, on average
-	Sent        int64 // payload bytes in the window
-	Received    int64
-	Trips       int64 // request/response pairs in the window
-	TotalSent   int64 // from the first byte to the last
-	TotalRecv   int64
-	Connections int
-	CPU         int64 // ns of CPU time of the whole process in the window
-	Busiest     float64
-	Involuntary int64 // involuntary context switches in the window
-	Late        int64 // ns from Start to the first byte of the last thread; 0 for the end that does not send first
-	Retransmits int64 // segments in the window
-	Resent      int64 // bytes sent again, from the first byte to the last
-	RTT, RTTVar int64 // ns, smoothed, at the window's end, mean over connections
-	Cwnd, MSS   int64 // segments, bytes; mean over connections
-	// Packet is a full segment with its headers, from the IP header on, of the connection with the
-	// smallest ones. Of that connection, PMTU is what the kernel knows its path to carry, Headers
-	// the length of its segments' headers, in bytes, and Peer the other end's address. Zero:
-	// unknown.
-	PMTU, Packet, Headers int64
-	Peer                  netip.Addr
+	// Party lacks what is known of the process as a whole, and the device of TCP.Packet's
+	// connection, whose other end is Peer.
+	sample.Party
+	Peer netip.Addr
 	// Latency has each trip of the window in ns; nil if the load has none.
 	Latency *hdrhistogram.Histogram
-	// Times and Counts are what only this workload times (ns) and counts in the window, by name.
-	Times  map[string]*hdrhistogram.Histogram
-	Counts map[string]int64
+	// Times are what only this workload times (ns), by name.
+	Times map[string]*hdrhistogram.Histogram
 	// Slices are what was done in each slice of the schedule.
 	Slices []SliceStats
 	// Flows are the connections one by one, for a load of a crowd.
@@ -79,7 +61,7 @@ func (c *crew) stats() (Stats, error) {
 		if t.twin == nil {
 			s.Connections += t.connections()
 		}
-		s.Late = max(s.Late, t.late)
+		s.Late = max(s.Late, seconds(t.late))
 		if len(t.marks) < windowBounds {
 			errs = append(errs, errors.New("the load ended before the window did"))
 			continue
@@ -99,10 +81,10 @@ func (s *Stats) add(t *thread, a, b mark, n int64) {
 	s.Received += b.recvd - a.recvd
 	s.Trips += b.trips - a.trips
 	if width > 0 {
-		s.Busiest = max(s.Busiest, float64(b.threadCPU-a.threadCPU)/float64(width))
+		s.BusiestCPU = max(s.BusiestCPU, float64(b.threadCPU-a.threadCPU)/float64(width))
 	}
 	if t.first {
-		s.CPU = max(s.CPU, b.processCPU-a.processCPU) // for a number of bytes, the last thread's is the longest
+		s.CPU = max(s.CPU, seconds(b.processCPU-a.processCPU)) // for a number of bytes, the last thread's is the longest
 		s.Involuntary = b.involuntary - a.involuntary
 	}
 	s.addMany(t)
@@ -146,8 +128,8 @@ func (s *Stats) addTCP(t *thread, a, b mark, n int64) {
 	if t.twin != nil {
 		return
 	}
-	s.Retransmits += int64(b.tcp.Total_retrans) - int64(a.tcp.Total_retrans)
-	s.Resent += int64(tcpInfo(t.fd).Bytes_retrans)
+	s.TCP.Retransmits += int64(b.tcp.Total_retrans) - int64(a.tcp.Total_retrans)
+	s.TCP.Resent += int64(tcpInfo(t.fd).Bytes_retrans)
 	if t.beside() && t.serves {
 		s.count(workload.CountBeside, b.recvd-a.recvd)
 		s.count(workload.CountBesideNs, b.at-a.at)
@@ -155,18 +137,20 @@ func (s *Stats) addTCP(t *thread, a, b mark, n int64) {
 	if !t.main() {
 		return
 	}
-	const usec = 1000
-	if width := b.at - a.at; t.bulk.Bytes > 0 {
+	if width := seconds(b.at - a.at); t.bulk.Bytes > 0 {
 		s.Window = max(s.Window, width) // until the last byte of the last connection
 	} else {
-		s.Window += width / n
+		s.Window += width / float64(n)
 	}
-	s.RTT += int64(b.tcp.Rtt) * usec / n
-	s.RTTVar += int64(b.tcp.Rttvar) * usec / n
-	s.Cwnd += int64(b.tcp.Snd_cwnd) / n
-	s.MSS += int64(b.tcp.Snd_mss) / n
+	const usec = 1000
+	s.TCP.RTT += seconds(int64(b.tcp.Rtt)*usec) / float64(n)
+	s.TCP.RTTVar += seconds(int64(b.tcp.Rttvar)*usec) / float64(n)
+	s.TCP.Cwnd += int64(b.tcp.Snd_cwnd) / n
+	s.TCP.MSS += int64(b.tcp.Snd_mss) / n
 	s.addPath(t.fd, b.tcp)
 }
+
+func seconds(ns int64) float64 { return time.Duration(ns).Seconds() }
 
 // Headers of a segment, in bytes: IPv4's, IPv6's and TCP's, and TCP's timestamps.
 const (
@@ -200,20 +184,8 @@ func (s *Stats) addPath(fd int, tcp unix.TCPInfo) {
 	if tcp.Options&tcpOptStamp != 0 {
 		headers += timestamps
 	}
-	if packet := int64(tcp.Snd_mss) + headers; s.Packet == 0 || packet < s.Packet {
-		s.PMTU, s.Packet, s.Headers, s.Peer = int64(tcp.Pmtu), packet, headers, peer
-	}
-}
-
-// Party returns what the end did in the record's form, without what only its process knows.
-func (s Stats) Party() sample.Party {
-	sec := func(ns int64) float64 { return time.Duration(ns).Seconds() }
-	return sample.Party{
-		Window: sec(s.Window), Sent: s.Sent, Received: s.Received, Trips: s.Trips,
-		TotalSent: s.TotalSent, TotalRecv: s.TotalRecv, Connections: s.Connections,
-		CPU: sec(s.CPU), BusiestCPU: s.Busiest, Involuntary: s.Involuntary, Late: sec(s.Late),
-		TCP: sample.TCPInfo{Retransmits: s.Retransmits, Resent: s.Resent, RTT: sec(s.RTT), RTTVar: sec(s.RTTVar), Cwnd: s.Cwnd, MSS: s.MSS, PMTU: s.PMTU, Packet: s.Packet, Headers: s.Headers},
-
-		Counts: s.Counts,
+	if packet := int64(tcp.Snd_mss) + headers; s.TCP.Packet == 0 || packet < s.TCP.Packet {
+		s.TCP.PMTU, s.TCP.Packet, s.TCP.Headers = int64(tcp.Pmtu), packet, headers
+		s.Peer = peer
 	}
 }

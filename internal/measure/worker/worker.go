@@ -138,7 +138,7 @@ func open(o Request) (end, error) {
 
 func report(o Request, s load.Stats) Reply {
 	memory := status()
-	p := s.Party()
+	p := s.Party
 	p.CPUs, p.RSS = o.CPUs, int64(memory.VmHWM)
 	if s.Peer.IsValid() { // after the load, and after its memory was read
 		if w, err := link.RouteTo(s.Peer); err == nil {
