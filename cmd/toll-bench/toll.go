@@ -13,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/peer"
 	"github.com/bridgetoll/bridgetoll/internal/measure/worker"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 const bitsPerByte = 8
@@ -103,13 +102,13 @@ func (b *bench) openBoth(ctx context.Context, c cell, client, server *hand) erro
 	l := sample.Load{Kind: c.load}
 	switch c.load {
 	case bulk:
-		l.Options = workload.BulkOptions{Write: c.size}
+		l.Options = sample.BulkOptions{Write: c.size}
 	case udp:
-		l.Options = workload.UDPOptions{Size: c.size, Rate: bitrate, Batch: max(1, c.batch)}
+		l.Options = sample.UDPOptions{Size: c.size, Rate: bitrate, Batch: max(1, c.batch)}
 	case rr:
-		l.Options = workload.RROptions{Messages: workload.Messages{Request: c.size, Reply: c.size}}
+		l.Options = sample.RROptions{Messages: sample.Messages{Request: c.size, Reply: c.size}}
 	default:
-		l.Options = workload.Messages{Request: c.size, Reply: c.size}
+		l.Options = sample.Messages{Request: c.size, Reply: c.size}
 	}
 	addr := b.nextAddr()
 	clientCPU, serverCPU := c.cpus()

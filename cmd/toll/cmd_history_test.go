@@ -17,7 +17,7 @@ func TestPriorsOfHistory(t *testing.T) {
 	t.Setenv(historyEnv, "")
 	cell := sample.Cell{From: "host", Load: workload.RR, On: "lab"}
 	p := sample.Plan{Cells: []sample.Cell{cell, cell}, CPUs: sample.CPUs{Client: []int{0}, Server: []int{1}},
-		Loads: []sample.Load{{Kind: workload.RR, Slice: 0.004, Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 1}}}}}
+		Loads: []sample.Load{{Kind: workload.RR, Slice: 0.004, Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}}}}
 	env := sample.Environment{Kernel: "6.1", CPUModel: "EPYC"}
 	if got := priorsOf(p, env); got != nil {
 		t.Errorf("an empty history says %+v", got)

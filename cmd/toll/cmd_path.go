@@ -23,7 +23,7 @@ import (
 
 // probe is the small load that `toll path` sends: enough to tell the load's packets from an ARP
 // request.
-var probe = sample.Load{Kind: workload.RR, Options: workload.RROptions{Messages: workload.Messages{Request: 1000, Reply: 1000}}, Warmup: 0.03, Window: 0.2}
+var probe = sample.Load{Kind: workload.RR, Options: sample.RROptions{Messages: sample.Messages{Request: 1000, Reply: 1000}}, Warmup: 0.03, Window: 0.2}
 
 type pathFlags struct {
 	builderFlags

@@ -140,7 +140,7 @@ func (f *programFlags) finished(p sample.Program) (l sample.Load, err error) {
 	}
 	p.Seconds, p.Timeout = f.seconds, f.timeout.Seconds()
 	p.Second = program.NeedsSecond(p.Server) || program.NeedsSecond(p.Client)
-	return sample.Load{Kind: workload.Exec, Options: workload.ExecOptions{Program: &p}, Window: float64(f.seconds)}, nil
+	return sample.Load{Kind: workload.Exec, Options: sample.ExecOptions{Program: &p}, Window: float64(f.seconds)}, nil
 }
 
 // fromRecipe returns the recipe's programs. They must be installed unless --server or --client

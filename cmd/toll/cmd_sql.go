@@ -71,7 +71,7 @@ can read them.`,
 				return err
 			}
 			return f.endpoints(c, e, db, []sample.Load{{Kind: workload.SQL, Streams: s.sessions,
-				Options: workload.SQLOptions{Queries: s.queries, SQL: s.query}, Warmup: sqlWarmup, Window: f.window.Seconds()}}, from)
+				Options: sample.SQLOptions{Queries: s.queries, SQL: s.query}, Warmup: sqlWarmup, Window: f.window.Seconds()}}, from)
 		},
 	}
 	fl := c.Flags()

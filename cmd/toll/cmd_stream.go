@@ -120,7 +120,7 @@ func (f *chatFlags) loads() (out []sample.Load) {
 		kind  string
 		asked bool
 	}{{workload.Chat, !f.noStream}, {workload.Batch, f.batch || f.noStream}} {
-		o := workload.ChatOptions{Requests: f.requests, Tokens: f.tokens, Prompt: f.prompt, Stall: f.stall.Seconds()}
+		o := sample.ChatOptions{Requests: f.requests, Tokens: f.tokens, Prompt: f.prompt, Stall: f.stall.Seconds()}
 		if k.kind == workload.Batch {
 			o.Stall = 0 // a whole response has no gaps
 		}

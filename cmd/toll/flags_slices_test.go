@@ -12,7 +12,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/load"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 func TestWhole(t *testing.T) {
@@ -27,29 +26,29 @@ func TestWhole(t *testing.T) {
 		why   string // "": it is sliced
 	}{
 		{"bulk", sample.Load{Kind: "bulk", Streams: 1}, 0.004, none, lab, ""},
-		{"both-ways", sample.Load{Kind: "bulk", Streams: 8, Options: workload.BulkOptions{Bidir: true}}, 1, none, lab, ""},
-		{"rr", sample.Load{Kind: "rr", Streams: 16, Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 1}}}, 0.001, none, lab, ""},
-		{"udp-rr", sample.Load{Kind: "udp-rr", Options: workload.Messages{Request: 1, Reply: 1000}}, 0.004, none, []string{sample.Lab, "docker"}, ""},
-		{"query", sample.Load{Kind: "query", Options: workload.QueryOptions{Messages: workload.Messages{Request: 100, Reply: 1024}, Queries: 20}}, 0.004, none, lab, ""},
+		{"both-ways", sample.Load{Kind: "bulk", Streams: 8, Options: sample.BulkOptions{Bidir: true}}, 1, none, lab, ""},
+		{"rr", sample.Load{Kind: "rr", Streams: 16, Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}}, 0.001, none, lab, ""},
+		{"udp-rr", sample.Load{Kind: "udp-rr", Options: sample.Messages{Request: 1, Reply: 1000}}, 0.004, none, []string{sample.Lab, "docker"}, ""},
+		{"query", sample.Load{Kind: "query", Options: sample.QueryOptions{Messages: sample.Messages{Request: 100, Reply: 1024}, Queries: 20}}, 0.004, none, lab, ""},
 		{"jumbo-frames", sample.Load{Kind: "rr"}, 0.004, sample.Wire{MTU: 9000}, lab, ""},
 
 		{"udp", sample.Load{Kind: "udp", Streams: 1}, 0.004, none, lab, "searched for"},
 		{"crr", sample.Load{Kind: "crr"}, 0.004, none, lab, "outlast a slice"},
 		{"stream", sample.Load{Kind: "stream"}, 0.004, none, lab, "at a pace"},
 		{"exec", sample.Load{Kind: "exec"}, 0.004, none, lab, "not toll's own"},
-		{"transfer", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: 1}}, 0.004, none, lab, "--bytes"},
-		{"open-loop", sample.Load{Kind: "rr", Options: workload.RROptions{Rate: 100}}, 0.004, none, lab, "--rate"},
-		{"under-load", sample.Load{Kind: "rr", Options: workload.RROptions{Beside: true}}, 0.004, none, lab, "--under-load"},
+		{"transfer", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1}}, 0.004, none, lab, "--bytes"},
+		{"open-loop", sample.Load{Kind: "rr", Options: sample.RROptions{Rate: 100}}, 0.004, none, lab, "--rate"},
+		{"under-load", sample.Load{Kind: "rr", Options: sample.RROptions{Beside: true}}, 0.004, none, lab, "--under-load"},
 		{"streams", sample.Load{Kind: "bulk", Streams: 17}, 0.004, none, lab, "17 threads"},
-		{"streams-both-ways", sample.Load{Kind: "bulk", Streams: 9, Options: workload.BulkOptions{Bidir: true}}, 0.004, none, lab, "18 threads"},
+		{"streams-both-ways", sample.Load{Kind: "bulk", Streams: 9, Options: sample.BulkOptions{Bidir: true}}, 0.004, none, lab, "18 threads"},
 		{"rate", sample.Load{Kind: "bulk"}, 0.004, sample.Wire{Rate: 1e9}, lab, "--wire"},
 		{"delay", sample.Load{Kind: "bulk"}, 0.004, sample.Wire{Delay: 50e-6}, lab, "--wire"},
 		{"swarm", sample.Load{Kind: "bulk"}, 0.004, none, []string{sample.Lab, "swarm"}, "--on swarm"},
 		{"trips-on-swarm", sample.Load{Kind: "rr"}, 0.004, none, []string{sample.Lab, "swarm"}, ""},
-		{"long-pages", sample.Load{Kind: "query", Options: workload.QueryOptions{Queries: 100}}, 0.004, none, lab, "--slice 16ms"},
-		{"long-replies", sample.Load{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 4 << 20}}}, 0.004, none, lab, "--slice 9ms"},
-		{"long-writes", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Write: 64 << 20}}, 0.1, none, lab, "--slice 135ms"},
-		{"longer-slices", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Write: 64 << 20}}, 0.135, none, lab, ""},
+		{"long-pages", sample.Load{Kind: "query", Options: sample.QueryOptions{Queries: 100}}, 0.004, none, lab, "--slice 16ms"},
+		{"long-replies", sample.Load{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 4 << 20}}}, 0.004, none, lab, "--slice 9ms"},
+		{"long-writes", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Write: 64 << 20}}, 0.1, none, lab, "--slice 135ms"},
+		{"longer-slices", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Write: 64 << 20}}, 0.135, none, lab, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := whole(tt.load, tt.slice, tt.wire, tt.on)
@@ -72,7 +71,7 @@ func TestTurnsSlice(t *testing.T) {
 		{sample.Load{Kind: "bulk", Streams: 2}, 2, 0.006},
 		{sample.Load{Kind: "bulk", Streams: 4}, 2, 0.012},
 		{sample.Load{Kind: "bulk", Streams: 4}, 8, 0},
-		{sample.Load{Kind: "bulk", Streams: 1, Options: workload.BulkOptions{Bidir: true}}, 2, 0.012},
+		{sample.Load{Kind: "bulk", Streams: 1, Options: sample.BulkOptions{Bidir: true}}, 2, 0.012},
 		{sample.Load{Kind: "rr", Streams: 16}, 2, 0}, // they wait for each other, not for a CPU
 	} {
 		if got := turnsSlice(tt.load, tt.cpus); got != tt.want {
@@ -232,10 +231,10 @@ func TestLengthOfSlices(t *testing.T) {
 		want  float64
 	}{
 		{4 * time.Millisecond, sample.Load{Kind: "rr"}, 0.004},
-		{4 * time.Millisecond, sample.Load{Kind: "query", Options: workload.QueryOptions{Queries: 1}}, 0.004},
-		{4 * time.Millisecond, sample.Load{Kind: "query", Options: workload.QueryOptions{Queries: 20}}, 0.01},
-		{4 * time.Millisecond, sample.Load{Kind: "query", Options: workload.QueryOptions{Queries: 1000}}, 0.05},
-		{30 * time.Millisecond, sample.Load{Kind: "query", Options: workload.QueryOptions{Queries: 20}}, 0.03},
+		{4 * time.Millisecond, sample.Load{Kind: "query", Options: sample.QueryOptions{Queries: 1}}, 0.004},
+		{4 * time.Millisecond, sample.Load{Kind: "query", Options: sample.QueryOptions{Queries: 20}}, 0.01},
+		{4 * time.Millisecond, sample.Load{Kind: "query", Options: sample.QueryOptions{Queries: 1000}}, 0.05},
+		{30 * time.Millisecond, sample.Load{Kind: "query", Options: sample.QueryOptions{Queries: 20}}, 0.03},
 	} {
 		if got := (&sliceFlags{slice: tt.slice}).lengthOf(tt.load); math.Abs(got-tt.want) > 1e-12 {
 			t.Errorf("--slice %s, %+v: %g s, want %g", tt.slice, tt.load, got, tt.want)

@@ -34,7 +34,7 @@ func newRoutes(t *testing.T, load string, names ...string) routesRun {
 	r := judgetest.New(t, cells...)
 	p := &r.File.Header.Plan
 	p.Study, p.Baseline = sample.StudyEndpoints, names[0]
-	p.Loads = []sample.Load{{Kind: "chat", Streams: 1, Options: workload.ChatOptions{Tokens: 101, Stall: 0.2}, Window: 2}, {Kind: "sql", Streams: 1, Options: workload.SQLOptions{Queries: 20}, Window: 1}}
+	p.Loads = []sample.Load{{Kind: "chat", Streams: 1, Options: sample.ChatOptions{Tokens: 101, Stall: 0.2}, Window: 2}, {Kind: "sql", Streams: 1, Options: sample.SQLOptions{Queries: 20}, Window: 1}}
 	p.Loads = slices.DeleteFunc(p.Loads, func(l sample.Load) bool { return l.Kind != load })
 	r.File.Header.Paths = paths
 	return routesRun{r}

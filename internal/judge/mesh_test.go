@@ -35,7 +35,7 @@ func newMesh(t *testing.T, nodes int) *meshRun {
 	t.Helper()
 	m := &meshRun{t: t, rng: rand.New(rand.NewPCG(1, 2)), f: &sample.File{
 		Header: sample.Header{Schema: sample.Schema, Plan: sample.Plan{Study: sample.StudyMesh, Seed: 1, Budget: 60, Precision: 0.05,
-			Loads: []sample.Load{{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 1}}, Window: 1}, {Kind: "bulk", Streams: 1, Window: 1}},
+			Loads: []sample.Load{{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Window: 1}, {Kind: "bulk", Streams: 1, Window: 1}},
 			Cells: []sample.Cell{}, Mesh: &sample.Mesh{Mode: "host", On: "swarm"}}},
 		End: sample.End{Reason: sample.EndedByRounds, Elapsed: 12}}}
 	for i := range nodes {

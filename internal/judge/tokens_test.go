@@ -20,7 +20,7 @@ import (
 func streamed(t *testing.T, rounds int, delay, response []float64, change ...func(*sample.Visit)) *judgetest.Run {
 	t.Helper()
 	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "stream")...)
-	r.File.Header.Plan.Loads = []sample.Load{{Kind: "stream", Streams: 1, Options: workload.StreamOptions{Tokens: 6, Pace: 50}, Warmup: 0.1, Window: 1}}
+	r.File.Header.Plan.Loads = []sample.Load{{Kind: "stream", Streams: 1, Options: sample.StreamOptions{Tokens: 6, Pace: 50}, Warmup: 0.1, Window: 1}}
 	encode := func(ns ...int64) *sample.EncodedHisto {
 		h := sample.NewHistogram()
 		for _, x := range ns {

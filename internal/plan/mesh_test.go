@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 func meshRequest(nodes int, change func(*MeshRequest)) MeshRequest {
@@ -57,7 +56,7 @@ func TestMeshRefuses(t *testing.T) {
 		{"load udp: a mesh takes rr and bulk", 3, func(r *MeshRequest) { r.Loads = []sample.Load{{Kind: "udp", Window: 1}} }},
 		{"each once", 3, func(r *MeshRequest) { r.Loads = []sample.Load{rr, rr} }},
 		{"both directions anyway", 3, func(r *MeshRequest) {
-			r.Loads = []sample.Load{{Kind: "bulk", Options: workload.BulkOptions{Reverse: true}, Window: 1}}
+			r.Loads = []sample.Load{{Kind: "bulk", Options: sample.BulkOptions{Reverse: true}, Window: 1}}
 		}},
 		{"-1 pairs at once: must not be negative", 3, func(r *MeshRequest) { r.AtOnce = -1 }},
 		{"-1 sweeps: must not be negative", 3, func(r *MeshRequest) { r.Sweeps = -1 }},

@@ -9,12 +9,11 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 var (
 	bulk = sample.Load{Kind: "bulk", Streams: 1, Warmup: 0.1, Window: 0.25}
-	rr   = sample.Load{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 1}}, Warmup: 0.05, Window: 0.25}
+	rr   = sample.Load{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.05, Window: 0.25}
 )
 
 // request returns what `toll compare` asks for without flags, with one load.

@@ -34,7 +34,7 @@ func connections(m mode.Name, to mode.Target, thousands, ratio, half float64, v 
 
 func TestConnectionsTable(t *testing.T) {
 	r := head()
-	r.Plan.Loads = []sample.Load{{Kind: "crr", Streams: 4, Options: workload.Messages{Request: 100, Reply: 2000}, Warmup: 0.05, Window: 0.25}}
+	r.Plan.Loads = []sample.Load{{Kind: "crr", Streams: 4, Options: sample.Messages{Request: 100, Reply: 2000}, Warmup: 0.05, Window: 0.25}}
 	r.Control.Groups = []analysis.Floor{{From: "host", Load: "crr", On: "lab", Floor: map[string]float64{workload.Connections: 0.034}}}
 	proxy := connections(mode.PublishProxy, mode.ToLoopback6, 5.61, 0.31, 0.02, stats.Worse)
 	proxy.Warnings = []analysis.Warning{{Code: "ports-exhausted", Text: "2 of 12 visits were cut short, because there are ephemeral ports for 28232 connections only: " +

@@ -75,8 +75,8 @@ func routesTo(l sample.Load, cells ...analysis.Cell) *analysis.Report {
 }
 
 var (
-	someChat = sample.Load{Kind: "chat", Streams: 1, Options: workload.ChatOptions{Requests: 1, Tokens: 64, Prompt: "Tell a story.", Stall: 0.2}, Window: 2}
-	someSQL  = sample.Load{Kind: "sql", Streams: 1, Options: workload.SQLOptions{Queries: 20}, Warmup: 0.05, Window: 0.25}
+	someChat = sample.Load{Kind: "chat", Streams: 1, Options: sample.ChatOptions{Requests: 1, Tokens: 64, Prompt: "Tell a story.", Stall: 0.2}, Window: 2}
+	someSQL  = sample.Load{Kind: "sql", Streams: 1, Options: sample.SQLOptions{Queries: 20}, Warmup: 0.05, Window: 0.25}
 )
 
 // routeReports returns reports on routes by the names of their golden files.
@@ -104,7 +104,7 @@ func routeReports() map[string]*analysis.Report {
 	hole.Metrics = map[string]analysis.Metric{}
 	both := routesTo(someChat, chatRoute("published", "127.0.0.1:8080", 0, ""), chatRoute("vpn", "10.8.0.5:8000", 0.21, stats.Costs),
 		batchRoute("published", "127.0.0.1:8080", 0, ""), batchRoute("vpn", "10.8.0.5:8000", 0.05, stats.Costs))
-	both.Plan.Loads = append(both.Plan.Loads, sample.Load{Kind: "batch", Streams: 1, Options: workload.ChatOptions{Requests: 1, Tokens: 64, Prompt: "Tell a story."}, Window: 2})
+	both.Plan.Loads = append(both.Plan.Loads, sample.Load{Kind: "batch", Streams: 1, Options: sample.ChatOptions{Requests: 1, Tokens: 64, Prompt: "Tell a story."}, Window: 2})
 	return map[string]*analysis.Report{
 		"chat-batch": both, "chat": chat, "sql": sql, "chat-wide": wide, "sql-wide": wideSQL,
 		"chat-one":  routesTo(someChat, chatRoute("127.0.0.1:8080", "127.0.0.1:8080", 0, "")),

@@ -11,7 +11,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // cluster returns a judged mesh. A round trip takes 50 µs, and throughput is 9.4 Gbit/s. The
@@ -20,7 +19,7 @@ func cluster(nodes, sweeps int, trip, rate func(a, b int) float64, change ...fun
 	f := &sample.File{End: sample.End{Reason: sample.EndedByBudget, Elapsed: 58.3, Sweeps: sweeps}}
 	f.Header.Environment = head().Environment
 	f.Header.Plan = sample.Plan{Study: sample.StudyMesh, Seed: 7, Budget: 60, Precision: 0.02, Mesh: &sample.Mesh{Mode: "host", On: "swarm"},
-		Loads: []sample.Load{{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 1}}, Window: 0.25}, {Kind: "bulk", Streams: 1, Window: 0.25}}}
+		Loads: []sample.Load{{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Window: 0.25}, {Kind: "bulk", Streams: 1, Window: 0.25}}}
 	for i := range nodes {
 		f.Header.Plan.Mesh.Nodes = append(f.Header.Plan.Mesh.Nodes, sample.Node{Name: fmt.Sprintf("node-%d", i+1)})
 	}

@@ -65,7 +65,7 @@ func TestPrediction(t *testing.T) {
 
 func TestQueryTable(t *testing.T) {
 	r := head()
-	r.Plan.Loads[1] = sample.Load{Kind: "query", Options: workload.QueryOptions{Messages: workload.Messages{Request: 100, Reply: 1024}, Queries: 20}, Warmup: r.Plan.Loads[1].Warmup, Window: r.Plan.Loads[1].Window}
+	r.Plan.Loads[1] = sample.Load{Kind: "query", Options: sample.QueryOptions{Messages: sample.Messages{Request: 100, Reply: 1024}, Queries: 20}, Warmup: r.Plan.Loads[1].Warmup, Window: r.Plan.Loads[1].Window}
 	for _, c := range []analysis.Cell{trip(mode.Host, mode.ToLoopback, 1300, 1, 0, ""), trip(mode.Bridge, mode.ToContainer, 1400, 1.07, 0.02, stats.Worse)} {
 		c.Load = "query"
 		c.Metrics[workload.Transactions] = analysis.Metric{Unit: "1/s", Median: 770}

@@ -102,7 +102,7 @@ func head() *analysis.Report {
 		Plan: analysis.Plan{Seed: 2445519278, Rounds: 12, Window: 0.25, Baseline: "host", EndedBy: sample.EndedByPrecision, Elapsed: 41.4,
 			Budget: 60, Precision: 0.02, Pin: "none", Loads: []sample.Load{
 				{Kind: "bulk", Streams: 1, Warmup: 0.1, Window: 0.25},
-				{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 1}}, Warmup: 0.05, Window: 0.25},
+				{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.05, Window: 0.25},
 			}},
 		Control: analysis.Control{Mode: "host", Groups: []analysis.Floor{
 			{From: "host", Load: "bulk", On: "lab", Floor: map[string]float64{workload.Throughput: 0.0123}},
@@ -211,17 +211,17 @@ func TestTable(t *testing.T) {
 
 	alone := head()
 	alone.Cells = []analysis.Cell{row(mode.Native, mode.FromRemote, mode.ToAddress, "bulk", 9.41e9, 1, 0, "")}
-	alone.Plan.Loads = []sample.Load{{Kind: "bulk", Streams: 4, Options: workload.BulkOptions{Reverse: true}}}
+	alone.Plan.Loads = []sample.Load{{Kind: "bulk", Streams: 4, Options: sample.BulkOptions{Reverse: true}}}
 	alone.Plan.Baseline, alone.Control.Mode = "native", "native"
 	alone.Plan.Rounds, alone.Plan.EndedBy = 1, sample.EndedByRounds
 
 	uneven := head()
 	uneven.Cells = []analysis.Cell{trip(mode.Host, mode.ToLoopback, 20, 1, 0, ""), trip(mode.Bridge, mode.ToContainer, 30, 1.5, 0.1, stats.Worse)}
-	uneven.Plan.Loads = []sample.Load{{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 64, Reply: 1024}}}}
+	uneven.Plan.Loads = []sample.Load{{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 64, Reply: 1024}}}}
 	uneven.Plan.EndedBy = sample.EndedByInterrupt
 	dead := head() // its engine was restarted
 	dead.Cells = []analysis.Cell{trip(mode.Host, mode.ToLoopback, 20, 1, 0, ""), trip(mode.Bridge, mode.ToContainer, 30, 1.5, 0.1, stats.Worse)}
-	dead.Plan.Loads = []sample.Load{{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 1}}}}
+	dead.Plan.Loads = []sample.Load{{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}}}
 	dead.Plan.EndedBy = sample.EndedByFailure
 	one := *uneven.Cells[1].Metrics[workload.LatencyP50].Ratio
 	one.N, one.Verdict = 1, stats.Unclear

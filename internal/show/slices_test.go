@@ -8,7 +8,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
@@ -59,7 +58,7 @@ func sliced() *analysis.Report {
 // columns.
 func TestSlicedTable(t *testing.T) {
 	mixed := sliced()
-	mixed.Plan.Loads = append(mixed.Plan.Loads, sample.Load{Kind: "crr", Options: workload.Messages{Request: 1, Reply: 1}, Window: 0.25})
+	mixed.Plan.Loads = append(mixed.Plan.Loads, sample.Load{Kind: "crr", Options: sample.Messages{Request: 1, Reply: 1}, Window: 0.25})
 	mixed.Cells = append(mixed.Cells, connections(mode.Host, mode.ToLoopback, 18.2, 1, 0, ""), connections(mode.Bridge, mode.ToContainer, 16.9, 0.93, 0.02, stats.Worse))
 	short := sliced()
 	short.Cells, short.Failed, short.Findings, short.Skipped, short.Warnings = short.Cells[7:10], nil, nil, nil, nil

@@ -21,7 +21,7 @@ func swept(t *testing.T) *sweep.Report {
 	var xs, shares []float64
 	for i, p := range s.Points {
 		loads = append(loads, sample.Load{Kind: workload.RR, Point: p.Name, Window: 1,
-			Options: workload.RROptions{Messages: workload.Messages{Request: int(p.Value), Reply: 1}}})
+			Options: sample.RROptions{Messages: sample.Messages{Request: int(p.Value), Reply: 1}}})
 		for k, c := range append(judgetest.Trio(mode.Bridge, workload.RR), judgetest.HostCell(mode.PublishProxy, workload.RR)) {
 			c.Point = p.Name
 			cells, xs, shares = append(cells, c), append(xs, times[i][k]), append(shares, []float64{0.001, 0.002, 0.004, 0.003}[k])

@@ -36,7 +36,7 @@ func streamed(m mode.Name, to mode.Target, delay, ratio float64, v stats.Verdict
 
 func TestStreamTable(t *testing.T) {
 	r := head()
-	r.Plan.Loads = []sample.Load{{Kind: "stream", Streams: 1000, Options: workload.StreamOptions{Tokens: 200, Pace: 50}, Nodelay: "off", Window: 4.1}}
+	r.Plan.Loads = []sample.Load{{Kind: "stream", Streams: 1000, Options: sample.StreamOptions{Tokens: 200, Pace: 50}, Nodelay: "off", Window: 4.1}}
 	r.Control.Groups = []analysis.Floor{{From: "host", Load: "stream", On: "lab", Floor: map[string]float64{workload.LatencyP50: 0.0456}}}
 	worst := streamed(mode.PublishProxy, mode.ToLoopback6, 12345e-6, 12.34, stats.Unclear)
 	worst.LimitedBy = "softirq core"

@@ -23,8 +23,8 @@ func datagrams(m mode.Name, to mode.Target, gbit, loss, late, ratio, half float6
 func TestTableOfUDP(t *testing.T) {
 	r := head()
 	r.Plan.Loads = []sample.Load{
-		{Kind: "udp", Streams: 2, Options: workload.UDPOptions{Rate: 4.5e9, Size: 1400, Batch: 8, GSO: true}, Warmup: 0.05, Window: 0.25},
-		{Kind: "udp-rr", Options: workload.Messages{Request: 1, Reply: 100}, Warmup: 0.05, Window: 0.25},
+		{Kind: "udp", Streams: 2, Options: sample.UDPOptions{Rate: 4.5e9, Size: 1400, Batch: 8, GSO: true}, Warmup: 0.05, Window: 0.25},
+		{Kind: "udp-rr", Options: sample.Messages{Request: 1, Reply: 100}, Warmup: 0.05, Window: 0.25},
 	}
 	rr := row(mode.Bridge, mode.FromHost, mode.ToContainer, "udp-rr", 18.8e-6, 1.24, 0.03, stats.Worse)
 	for name, x := range map[string]float64{workload.LatencyP50: 18.8e-6, workload.LatencyP99: 60e-6, workload.CPUPerTrip: 20e-6, workload.Loss: 0.0004} {

@@ -333,7 +333,7 @@ func wantWarning(t *testing.T, ws []analysis.Warning, code, text string) {
 // With --reverse the server sends, so the bytes that the client received count.
 func TestReverseBulk(t *testing.T) {
 	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...)
-	r.File.Header.Plan.Loads[0].Options = workload.BulkOptions{Reverse: true}
+	r.File.Header.Plan.Loads[0].Options = sample.BulkOptions{Reverse: true}
 	r.Rounds(6, judgetest.Steady(8, 8, 4), func(v *sample.Visit) {
 		v.Server.Sent, v.Client.Received = v.Server.Received, v.Server.Received
 		v.Client.Sent, v.Server.Received = 0, 1

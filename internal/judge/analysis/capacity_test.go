@@ -116,11 +116,11 @@ func TestCapacityOfLoads(t *testing.T) {
 		want     string
 		pay, frm int
 	}{
-		{"both-ways", sample.Load{Kind: workload.Bulk, Options: workload.BulkOptions{Bidir: true}}, 9.41, 6, "card", 1448, 1538},
-		{"both-ways-half-full", sample.Load{Kind: workload.Bulk, Options: workload.BulkOptions{Bidir: true}}, 5, 4.4, "", 1448, 1538},
-		{"back", sample.Load{Kind: workload.BulkReverse, Options: workload.BulkOptions{Reverse: true}}, 0, 9.41, "card", 1448, 1538},
-		{"datagrams", sample.Load{Kind: workload.UDP, Options: workload.UDPOptions{Size: 1400}}, 9.5, 0, "card", 1400, 1466},
-		{"fragments", sample.Load{Kind: workload.UDP, Options: workload.UDPOptions{Size: 8000}}, 9.5, 0, "card", 8000, 8008 + 6*(20+38)},
+		{"both-ways", sample.Load{Kind: workload.Bulk, Options: sample.BulkOptions{Bidir: true}}, 9.41, 6, "card", 1448, 1538},
+		{"both-ways-half-full", sample.Load{Kind: workload.Bulk, Options: sample.BulkOptions{Bidir: true}}, 5, 4.4, "", 1448, 1538},
+		{"back", sample.Load{Kind: workload.BulkReverse, Options: sample.BulkOptions{Reverse: true}}, 0, 9.41, "card", 1448, 1538},
+		{"datagrams", sample.Load{Kind: workload.UDP, Options: sample.UDPOptions{Size: 1400}}, 9.5, 0, "card", 1400, 1466},
+		{"fragments", sample.Load{Kind: workload.UDP, Options: sample.UDPOptions{Size: 8000}}, 9.5, 0, "card", 8000, 8008 + 6*(20+38)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := overWire(t, mode.Routed, mode.ToContainer, ethernet("node a", 10e9))
@@ -273,7 +273,7 @@ func TestCapacityOfNonsense(t *testing.T) {
 	for _, mtu := range []int{1, 20, 40, 52, 72} {
 		r := overWire(t, mode.Routed, mode.ToContainer, ethernet("node a", 10e9))
 		r.File.Header.Plan.Wire = &sample.Wire{Rate: 1e9, MTU: mtu}
-		udp := sample.Load{Kind: workload.UDP, Streams: 1, Options: workload.UDPOptions{Size: 1 << 62}}
+		udp := sample.Load{Kind: workload.UDP, Streams: 1, Options: sample.UDPOptions{Size: 1 << 62}}
 		r.File.Header.Plan.Loads = append(r.File.Header.Plan.Loads, udp)
 		for i := range r.File.Header.Plan.Cells[1:] {
 			r.File.Header.Plan.Cells[1+i].Load = udp.Kind

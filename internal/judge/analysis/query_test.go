@@ -25,7 +25,7 @@ func TestQuery(t *testing.T) {
 		return e
 	}
 	r := judgetest.New(t, judgetest.Trio(mode.PublishProxy, "query")...)
-	r.File.Header.Plan.Loads = []sample.Load{{Kind: "query", Options: workload.QueryOptions{Messages: workload.Messages{Request: 100, Reply: 1024}, Queries: 20}, Warmup: 0.05, Window: 1}}
+	r.File.Header.Plan.Loads = []sample.Load{{Kind: "query", Options: sample.QueryOptions{Messages: sample.Messages{Request: 100, Reply: 1024}, Queries: 20}, Warmup: 0.05, Window: 1}}
 	r.Rounds(6, judgetest.Steady(0, 0, 0), func(v *sample.Visit) {
 		took := []time.Duration{time.Millisecond, time.Millisecond, 2 * time.Millisecond}[v.Cell]
 		pages := int64(time.Second / took)

@@ -16,9 +16,9 @@ import (
 func udpRun(t *testing.T, load string, rate float64, lost int64, change ...func(*sample.Visit)) *analysis.Report {
 	t.Helper()
 	r := judgetest.New(t, judgetest.Trio(mode.Bridge, load)...)
-	l := sample.Load{Kind: load, Options: workload.Messages{Request: 1, Reply: 1}, Warmup: 0.05, Window: 1}
+	l := sample.Load{Kind: load, Options: sample.Messages{Request: 1, Reply: 1}, Warmup: 0.05, Window: 1}
 	if load == workload.UDP {
-		l.Options = workload.UDPOptions{Size: 1250, Rate: rate}
+		l.Options = sample.UDPOptions{Size: 1250, Rate: rate}
 	}
 	r.File.Header.Plan.Loads = []sample.Load{l}
 	for i := range r.File.Header.Paths {

@@ -18,7 +18,7 @@ var verdicts = []stats.Verdict{stats.Better, stats.Worse, stats.Same, stats.Uncl
 // routes makes routes to a database with these verdicts relative to the first one.
 func routes(vs []stats.Verdict) *analysis.Report {
 	r := &analysis.Report{}
-	r.Plan.Loads, r.Plan.Baseline = []sample.Load{{Kind: workload.SQL, Window: 1, Options: workload.SQLOptions{Queries: 20}}}, "first"
+	r.Plan.Loads, r.Plan.Baseline = []sample.Load{{Kind: workload.SQL, Window: 1, Options: sample.SQLOptions{Queries: 20}}}, "first"
 	r.Cells = []analysis.Cell{{Mode: "first", Load: workload.SQL, Primary: workload.LatencyP50, Baseline: true}}
 	for i, v := range vs {
 		x := map[stats.Verdict]float64{stats.Better: 0.6, stats.Worse: 1.7, stats.Same: 1, stats.Unclear: 1.2}[v]
@@ -270,7 +270,7 @@ func TestAnswerIsItTheNetwork(t *testing.T) {
 		{nil, "With one route, the cost of the path cannot be measured"},
 	} {
 		r := routes(tt.vs)
-		r.Plan.Loads = []sample.Load{{Kind: workload.Exec, Options: workload.ExecOptions{Program: &sample.Program{Client: "x {addr}",
+		r.Plan.Loads = []sample.Load{{Kind: workload.Exec, Options: sample.ExecOptions{Program: &sample.Program{Client: "x {addr}",
 			Gauges: []sample.Gauge{{Name: "requests", Unit: "1/s", Scale: 1}}}}}}
 		for i := range r.Cells {
 			c := &r.Cells[i]

@@ -9,7 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // Run builds a results file with known numbers: every window lasts a second, on a
@@ -53,7 +52,7 @@ func New(t testing.TB, cells ...sample.Cell) *Run {
 		Header: sample.Header{Schema: sample.Schema, Plan: sample.Plan{Seed: 1, Budget: 60, Precision: 0.02, Baseline: string(mode.Host),
 			Loads: []sample.Load{
 				{Kind: "bulk", Streams: 1, Warmup: 0.1, Window: 1},
-				{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 1}}, Warmup: 0.05, Window: 1},
+				{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.05, Window: 1},
 			},
 			Cells: cells}},
 		End: sample.End{Reason: sample.EndedByRounds, Elapsed: 12},

@@ -10,7 +10,7 @@ import (
 )
 
 // streamFile makes a run of the study's two streams, with the same response time in each round.
-func streamFile(t *testing.T, name string, rounds int, o workload.StreamOptions) Measured {
+func streamFile(t *testing.T, name string, rounds int, o sample.StreamOptions) Measured {
 	t.Helper()
 	encode := func(d time.Duration) *sample.EncodedHisto {
 		h := sample.NewHistogram()
@@ -46,7 +46,7 @@ func streamFile(t *testing.T, name string, rounds int, o workload.StreamOptions)
 // A claim with its own pace gets no note about a pace that differs from the study's.
 func TestClaimHasItsOwnPace(t *testing.T) {
 	s, _ := studyOf("llm-token-streaming-bridge-vs-host")
-	o := workload.StreamOptions{Tokens: 2, Pace: batchPace}
+	o := sample.StreamOptions{Tokens: 2, Pace: batchPace}
 	files := []Measured{streamFile(t, "batch.jsonl", 9, o)}
 	for _, c := range s.Claims {
 		if c.Pace != batchPace {
@@ -61,7 +61,7 @@ func TestClaimHasItsOwnPace(t *testing.T) {
 // The longest pause comes from the file with the most rounds.
 func TestLongestPauseIsOfTheMostRounds(t *testing.T) {
 	s, es := entries(t, "llm-token-streaming-bridge-vs-host")
-	o := workload.StreamOptions{Tokens: 6, Pace: 50}
+	o := sample.StreamOptions{Tokens: 6, Pace: 50}
 	files := []Measured{streamFile(t, "short.jsonl", 7, o), streamFile(t, "long.jsonl", 20, o)}
 	n := 0
 	for _, e := range es {

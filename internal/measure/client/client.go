@@ -68,7 +68,7 @@ func Chat(url string, o openai.Options, tokens int) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	load := sample.Load{Kind: workload.Chat, Options: workload.ChatOptions{Requests: 1, Tokens: tokens, Stall: 1}}
+	load := sample.Load{Kind: workload.Chat, Options: sample.ChatOptions{Requests: 1, Tokens: tokens, Stall: 1}}
 	note := fmt.Sprintf("%s: responses of at most %d tokens; first token: from the request on; token gap: the median one of a response", name, tokens)
 	return ofEndpoint(name, note, chat, load, []figure{{connecting, workload.ConnectTime}, {"first token", workload.FirstTokenP50},
 		{"token gap", workload.GapP50}, {"response", workload.ResponseTime}}), nil
@@ -84,7 +84,7 @@ func SQL(dsn string, o database.Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	load := sample.Load{Kind: workload.SQL, Warmup: warmUp, Options: workload.SQLOptions{Queries: o.Queries, SQL: o.Query}}
+	load := sample.Load{Kind: workload.SQL, Warmup: warmUp, Options: sample.SQLOptions{Queries: o.Queries, SQL: o.Query}}
 	note := fmt.Sprintf("%s: pages of %d queries, one after another on a kept connection; connecting: the login included", name, o.Queries)
 	return ofEndpoint(name, note, db, load, []figure{{connecting, workload.ConnectTime}, {"page", workload.LatencyP50}}), nil
 }

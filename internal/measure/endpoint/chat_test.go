@@ -93,7 +93,7 @@ func short(s stream, _ int64) {
 
 // Whole responses are asked for as such; what a server does not count is no figure.
 func TestVisitBatch(t *testing.T) {
-	l := sample.Load{Kind: workload.Batch, Streams: 2, Options: workload.ChatOptions{Requests: 2, Tokens: 8}}
+	l := sample.Load{Kind: workload.Batch, Streams: 2, Options: sample.ChatOptions{Requests: 2, Tokens: 8}}
 	for usage, tokens := range map[string]float64{`,"usage":{"completion_tokens":6}`: 6, "": 0} {
 		m := serves(t, func(s stream, _ int64) {
 			s.Header().Set("Content-Type", "application/json")
@@ -136,7 +136,7 @@ func TestVisitServerStrain(t *testing.T) {
 	if err := c.Check(context.Background()); err != nil || c.Paths()[0].Facts["container"] != "shop" {
 		t.Errorf("%v, %+v", err, c.Paths())
 	}
-	l := sample.Load{Kind: workload.Chat, Options: workload.ChatOptions{Requests: 1, Tokens: 8}}
+	l := sample.Load{Kind: workload.Chat, Options: sample.ChatOptions{Requests: 1, Tokens: 8}}
 	v, err := visited(t, context.Background(), c, l)
 	values := workload.FiguresOf(v, l, sample.Shape{}).Values
 	if overflows, ok := values[workload.ServerOverflows]; err != nil || values[workload.ServerStops] != 7 || !ok || overflows != 0 {
@@ -256,7 +256,7 @@ func TestChatVisit(t *testing.T) {
 			s.ends()
 		})
 		c := chat(t, openai.Options{}, m.URL)
-		v, err := visited(u, t.Context(), c, sample.Load{Options: workload.ChatOptions{Stall: pause.Seconds() / 2}})
+		v, err := visited(u, t.Context(), c, sample.Load{Options: sample.ChatOptions{Stall: pause.Seconds() / 2}})
 		if err != nil {
 			u.Fatal(err)
 		}
@@ -291,7 +291,7 @@ func TestChatVisit(t *testing.T) {
 			u.Errorf("RTT %v, latency %v, witness %+v", v.Client.TCP.RTT, v.Latency, v.Witness)
 		}
 
-		if v, err = visited(u, t.Context(), c, sample.Load{Options: workload.ChatOptions{Stall: patience.Seconds()}}); err != nil || v.Client.Counts["stalls"] != 0 {
+		if v, err = visited(u, t.Context(), c, sample.Load{Options: sample.ChatOptions{Stall: patience.Seconds()}}); err != nil || v.Client.Counts["stalls"] != 0 {
 			u.Errorf("stalls of a shorter gap: %v (%v)", v.Client.Counts, err)
 		}
 	})
@@ -325,7 +325,7 @@ func TestChatSessionsAndRequests(t *testing.T) {
 				}
 				short(s, n)
 			})
-			v, err := visited(t, t.Context(), chat(t, openai.Options{}, m.URL), sample.Load{Streams: 3, Options: workload.ChatOptions{Requests: 4}})
+			v, err := visited(t, t.Context(), chat(t, openai.Options{}, m.URL), sample.Load{Streams: 3, Options: sample.ChatOptions{Requests: 4}})
 			if err != nil {
 				t.Fatal(err)
 			}

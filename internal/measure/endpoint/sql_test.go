@@ -15,7 +15,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/database"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
@@ -181,7 +180,7 @@ func TestSQLVisit(t *testing.T) {
 		return page(c, n)
 	})
 	const sessions, queries, window = 3, 5, 0.1
-	v, err := browsed(t, t.Context(), sqlEndpoints(t, database.Options{Queries: queries}, e.dsn()), sample.Load{Streams: sessions, Options: workload.SQLOptions{Queries: queries}, Warmup: 0.02, Window: window})
+	v, err := browsed(t, t.Context(), sqlEndpoints(t, database.Options{Queries: queries}, e.dsn()), sample.Load{Streams: sessions, Options: sample.SQLOptions{Queries: queries}, Warmup: 0.02, Window: window})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +219,7 @@ func TestSQLLongPage(t *testing.T) {
 		time.Sleep(30 * time.Millisecond)
 		return page(c, n)
 	})
-	v, err := browsed(t, t.Context(), sqlEndpoints(t, database.Options{}, e.dsn()), sample.Load{Options: workload.SQLOptions{Queries: 3}, Window: 0.001})
+	v, err := browsed(t, t.Context(), sqlEndpoints(t, database.Options{}, e.dsn()), sample.Load{Options: sample.SQLOptions{Queries: 3}, Window: 0.001})
 	if err != nil || v.Client.Trips != 3 || v.Client.Window < 0.09 {
 		t.Errorf("%+v, %v", v.Client, err)
 	}
@@ -249,7 +248,7 @@ func TestSQLFailures(t *testing.T) {
 				timeout = 3 * time.Second
 			}
 			s := sqlEndpoints(t, database.Options{Timeout: timeout}, e.dsn())
-			v, err := browsed(t, t.Context(), s, sample.Load{Streams: 2, Options: workload.SQLOptions{Queries: 3}, Window: patience.Seconds()})
+			v, err := browsed(t, t.Context(), s, sample.Load{Streams: 2, Options: sample.SQLOptions{Queries: 3}, Window: patience.Seconds()})
 			if wants(t, err, tt.words); v.Latency != nil {
 				t.Errorf("a failed visit has %+v", v)
 			}
@@ -263,12 +262,12 @@ func TestSQLFailures(t *testing.T) {
 			}
 			return page(c, n)
 		})
-		if _, err := browsed(t, ctx, sqlEndpoints(t, database.Options{}, e.dsn()), sample.Load{Streams: 2, Options: workload.SQLOptions{Queries: 3}, Window: 2 * patience.Seconds()}); !errors.Is(err, context.Canceled) {
+		if _, err := browsed(t, ctx, sqlEndpoints(t, database.Options{}, e.dsn()), sample.Load{Streams: 2, Options: sample.SQLOptions{Queries: 3}, Window: 2 * patience.Seconds()}); !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v", err)
 		}
 	})
 	t.Run("gone", func(t *testing.T) {
-		_, err := browsed(t, t.Context(), sqlEndpoints(t, database.Options{}, "postgres://app@"+testnet.TCP(t).String()), sample.Load{Streams: 2, Options: workload.SQLOptions{Queries: 3}})
+		_, err := browsed(t, t.Context(), sqlEndpoints(t, database.Options{}, "postgres://app@"+testnet.TCP(t).String()), sample.Load{Streams: 2, Options: sample.SQLOptions{Queries: 3}})
 		wants(t, err, "connection refused")
 	})
 }

@@ -16,7 +16,7 @@ import (
 
 func crr(rounds int) plan.Request {
 	r := request()
-	r.Loads = []sample.Load{{Kind: "crr", Options: workload.Messages{Request: 1, Reply: 1}, Warmup: 0.1, Window: 0.25}, {Kind: "rr", Warmup: 0.05, Window: 0.25}}
+	r.Loads = []sample.Load{{Kind: "crr", Options: sample.Messages{Request: 1, Reply: 1}, Warmup: 0.1, Window: 0.25}, {Kind: "rr", Warmup: 0.05, Window: 0.25}}
 	r.Rounds = rounds
 	return r
 }

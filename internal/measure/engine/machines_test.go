@@ -15,7 +15,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // afar is the fake backend with paths between two machines.
@@ -157,9 +156,9 @@ func TestWindowsOfOtherMachinesAreGuarded(t *testing.T) {
 		{"unsure", func(f *afar) { f.a.offset.Unsure = 20 * time.Millisecond }, nil, "clocks are only known to ± 0.04 s"},
 		{"lost", func(f *afar) { f.b.lost = func() error { return errors.New("node b left: it closed the connection") } }, nil, "node b left"},
 		{"late-meter", func(f *afar) { f.a.use.Elapsed = 0.3 }, nil, ""},
-		{"transfer", func(f *afar) { f.a.use.Elapsed, f.b.use.Elapsed = 1, 1 }, &sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: 1e6}, Window: 0.25}, "good"},
+		{"transfer", func(f *afar) { f.a.use.Elapsed, f.b.use.Elapsed = 1, 1 }, &sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1e6}, Window: 0.25}, "good"},
 		{"unsure-transfer", func(f *afar) { f.a.offset.Unsure, f.a.use.Elapsed, f.b.use.Elapsed = 6*time.Millisecond, 1, 1 },
-			&sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: 1e6}, Window: 0.25}, "clocks are only known to ± 0.012 s"},
+			&sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1e6}, Window: 0.25}, "clocks are only known to ± 0.012 s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := apart()
@@ -344,7 +343,7 @@ func TestLoadsOfOneClockAreSkippedAfar(t *testing.T) {
 	f := apart()
 	q := rounds(1)
 	q.Loads = append(q.Loads, sample.Load{Kind: "stream", Warmup: 0.1, Window: 0.25},
-		sample.Load{Kind: "exec", Options: workload.ExecOptions{Program: &sample.Program{Server: "s", Client: "c", Timeout: 1}}, Window: 1})
+		sample.Load{Kind: "exec", Options: sample.ExecOptions{Program: &sample.Program{Server: "s", Client: "c", Timeout: 1}}, Window: 1})
 	r := tryApart(t, f, q)
 	why := map[string]string{}
 	for _, s := range r.file.Header.Plan.Skipped {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // What was lost may have been counted by a hop; trips are those whose datagrams
@@ -15,7 +14,7 @@ func TestLossy(t *testing.T) {
 	if got != (path.Moved{Forward: 800, Resent: 200}) {
 		t.Errorf("%+v", got)
 	}
-	got = lossy(sample.Load{Kind: "udp-rr", Options: workload.Messages{Request: 10, Reply: 20}}, &sample.Party{TotalRecv: 90, TotalSent: 180}, &sample.Party{TotalSent: 100, TotalRecv: 160},
+	got = lossy(sample.Load{Kind: "udp-rr", Options: sample.Messages{Request: 10, Reply: 20}}, &sample.Party{TotalRecv: 90, TotalSent: 180}, &sample.Party{TotalSent: 100, TotalRecv: 160},
 		[]path.Moved{{Forward: 90, Backward: 160}})[0]
 	if got != (path.Moved{Forward: 90, Backward: 160, Resent: 30, Trips: 8}) {
 		t.Errorf("%+v", got)

@@ -7,7 +7,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/fake"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // A load that its bytes end is measured for as long as they take, which is not
@@ -21,10 +20,10 @@ func TestOptionsOfBulk(t *testing.T) {
 		forward int64 // what each end received in the window
 		back    int64
 	}{
-		{"bytes", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: bytes}, Window: 0.25}, bytes / rate, bytes, 0},
-		{"bytes-of-two", sample.Load{Kind: "bulk", Streams: 2, Options: workload.BulkOptions{Bytes: bytes}, Window: 0.25}, 2 * bytes / rate, 2 * bytes, 0},
-		{"both-ways", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bidir: true}, Window: 0.01}, 0.01, rate / 100, rate / 100},
-		{"bytes-both-ways", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bidir: true, Bytes: bytes}, Window: 0.25}, bytes / rate, bytes, bytes},
+		{"bytes", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: bytes}, Window: 0.25}, bytes / rate, bytes, 0},
+		{"bytes-of-two", sample.Load{Kind: "bulk", Streams: 2, Options: sample.BulkOptions{Bytes: bytes}, Window: 0.25}, 2 * bytes / rate, 2 * bytes, 0},
+		{"both-ways", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bidir: true}, Window: 0.01}, 0.01, rate / 100, rate / 100},
+		{"bytes-both-ways", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bidir: true, Bytes: bytes}, Window: 0.25}, bytes / rate, bytes, bytes},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			req := request()
@@ -46,7 +45,7 @@ func TestOptionsOfBulk(t *testing.T) {
 // A transfer whose server dies fails its visit, and the run goes on.
 func TestTransferThatDies(t *testing.T) {
 	req := request()
-	req.Loads, req.Rounds = []sample.Load{{Kind: "bulk", Options: workload.BulkOptions{Bytes: 1e6}, Window: 0.25}}, 2
+	req.Loads, req.Rounds = []sample.Load{{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1e6}, Window: 0.25}}, 2
 	b := &fake.Builder{Die: func(s path.Spec, n int) bool { return s == bridgeSpec && n == 0 }}
 	r := try(t, context.Background(), b, req, nil)
 	failed := 0

@@ -23,7 +23,7 @@ type script = func(path.Spec, program.Request, int) program.State
 
 func programs(rounds int) plan.Request {
 	r := request()
-	r.Loads = []sample.Load{{Kind: "exec", Options: workload.ExecOptions{Program: &sample.Program{
+	r.Loads = []sample.Load{{Kind: "exec", Options: sample.ExecOptions{Program: &sample.Program{
 		Server: "serve on {port}", Client: "ask {host} {port} for {seconds}", Ready: program.ReadyTCP, Seconds: 1, Timeout: 5,
 		Gauges: []sample.Gauge{{Name: "latency", Unit: "s", Scale: 1e-3, Lower: true, Pattern: `latency (\S+)`}}}}, Window: 1}}
 	r.Rounds = rounds

@@ -8,7 +8,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/fake"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // Cells of loads over UDP share paths of their own, which may be refused where
@@ -19,7 +18,7 @@ func TestUDPHasPathsOfItsOwn(t *testing.T) {
 	b := &fake.Builder{Unsupported: map[path.Spec]error{udp: errors.New("no datagrams")}}
 	q := request()
 	q.Rounds = 1
-	q.Loads = []sample.Load{{Kind: "bulk", Window: 0.25}, {Kind: "udp", Options: workload.UDPOptions{Size: 100}, Window: 0.25}, {Kind: "udp-rr", Options: workload.Messages{Request: 1, Reply: 1}, Window: 0.25}}
+	q.Loads = []sample.Load{{Kind: "bulk", Window: 0.25}, {Kind: "udp", Options: sample.UDPOptions{Size: 100}, Window: 0.25}, {Kind: "udp-rr", Options: sample.Messages{Request: 1, Reply: 1}, Window: 0.25}}
 	r := try(t, context.Background(), b, q, nil)
 	if r.err != nil || len(r.report.Failed) > 0 {
 		t.Fatal(r.err, r.report.Failed)

@@ -36,7 +36,7 @@ func TestConnectRequestResponse(t *testing.T) {
 		spec sample.Load
 	}{
 		{"one-byte", sample.Load{Kind: "crr"}},
-		{"uneven", sample.Load{Kind: "crr", Options: workload.Messages{Request: 100, Reply: 70_000}}},
+		{"uneven", sample.Load{Kind: "crr", Options: sample.Messages{Request: 100, Reply: 70_000}}},
 		{"three-at-a-time", sample.Load{Kind: "crr", Streams: 3}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -99,8 +99,8 @@ func TestBulk(t *testing.T) {
 	}{
 		{"one-stream", sample.Load{Kind: "bulk"}},
 		{"three-streams", sample.Load{Kind: "bulk", Streams: 3}},
-		{"small-writes", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Write: 100}}},
-		{"reverse", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Reverse: true}}},
+		{"small-writes", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Write: 100}}},
+		{"reverse", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Reverse: true}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inTime(t, func(u testing.TB) {
@@ -137,7 +137,7 @@ func TestRequestResponse(t *testing.T) {
 		spec sample.Load
 	}{
 		{"one-byte", sample.Load{Kind: "rr"}},
-		{"uneven", sample.Load{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 100, Reply: 70_000}}}},
+		{"uneven", sample.Load{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 100, Reply: 70_000}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inTime(t, func(u testing.TB) {
@@ -181,7 +181,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	if _, err := Dial(testnet.TCP(t), options(sample.Load{Kind: "rr"})); !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("a port that nobody listens on: %v", err)
 	}
-	for _, s := range []sample.Load{{Kind: "ftp"}, {Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: -1}}}, {Kind: "bulk", Options: workload.BulkOptions{Write: workload.MaxMessage + 1}}, {Kind: "bulk", Streams: -2}} {
+	for _, s := range []sample.Load{{Kind: "ftp"}, {Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: -1}}}, {Kind: "bulk", Options: sample.BulkOptions{Write: workload.MaxMessage + 1}}, {Kind: "bulk", Streams: -2}} {
 		if _, err := Listen(addr, options(s)); err == nil {
 			t.Errorf("%+v was taken", s)
 		}
@@ -334,7 +334,7 @@ func crowd(t testing.TB, s sample.Load, clients int, idle func(i int) bool) Stat
 // A crowd is counted flow by flow at the window's bounds, and a client that
 // starves counts nothing instead of being missing.
 func TestCrowd(t *testing.T) {
-	for _, spec := range []sample.Load{{Kind: "bulk"}, {Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 10}}}, {Kind: "bulk", Options: workload.BulkOptions{Reverse: true}}} {
+	for _, spec := range []sample.Load{{Kind: "bulk"}, {Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 10}}}, {Kind: "bulk", Options: sample.BulkOptions{Reverse: true}}} {
 		name := spec.Kind
 		if workload.BulkOf(spec).Reverse {
 			name += "-reverse"
@@ -399,11 +399,11 @@ func TestLoadsTimeWhatIsListed(t *testing.T) {
 			l := sample.Load{Kind: name}
 			switch name { // short responses, an open loop, and no search for the highest rate
 			case workload.Stream:
-				l.Options = workload.StreamOptions{Tokens: 3, Pace: 100}
+				l.Options = sample.StreamOptions{Tokens: 3, Pace: 100}
 			case workload.RR:
-				l.Options = workload.RROptions{Rate: 1e4}
+				l.Options = sample.RROptions{Rate: 1e4}
 			case workload.UDP:
-				l.Options = workload.UDPOptions{Rate: 1e8}
+				l.Options = sample.UDPOptions{Rate: 1e8}
 			}
 			client, _ := between(u, l, windows(warmup, 5*window), direct)
 			w := workload.Of(l)

@@ -58,12 +58,12 @@ func TestBothWays(t *testing.T) {
 		spec sample.Load
 		via  func(*testing.T) func(netip.AddrPort) netip.AddrPort
 	}{
-		{"one", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bidir: true}}, nil},
-		{"three", sample.Load{Kind: "bulk", Streams: 3, Options: workload.BulkOptions{Bidir: true}}, nil},
-		{"many", sample.Load{Kind: "bulk", Streams: ManyThreads, Options: workload.BulkOptions{Write: 4096, Bidir: true}}, nil},
-		{"odd-writes", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Write: 7, Bidir: true}}, nil},
-		{"zerocopy", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bidir: true, Send: workload.SendZerocopy}}, nil},
-		{"relayed", sample.Load{Kind: "bulk", Streams: 2, Options: workload.BulkOptions{Write: 4096, Bidir: true}}, func(t *testing.T) func(netip.AddrPort) netip.AddrPort {
+		{"one", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bidir: true}}, nil},
+		{"three", sample.Load{Kind: "bulk", Streams: 3, Options: sample.BulkOptions{Bidir: true}}, nil},
+		{"many", sample.Load{Kind: "bulk", Streams: ManyThreads, Options: sample.BulkOptions{Write: 4096, Bidir: true}}, nil},
+		{"odd-writes", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Write: 7, Bidir: true}}, nil},
+		{"zerocopy", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bidir: true, Send: workload.SendZerocopy}}, nil},
+		{"relayed", sample.Load{Kind: "bulk", Streams: 2, Options: sample.BulkOptions{Write: 4096, Bidir: true}}, func(t *testing.T) func(netip.AddrPort) netip.AddrPort {
 			return func(a netip.AddrPort) netip.AddrPort { return delayed(t, a, time.Millisecond) }
 		}},
 	} {
@@ -100,13 +100,13 @@ func TestBytes(t *testing.T) {
 		name string
 		spec sample.Load
 	}{
-		{"one", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: n}}},
-		{"less-than-a-write", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: 1}}},
-		{"three", sample.Load{Kind: "bulk", Streams: 3, Options: workload.BulkOptions{Bytes: n}}},
-		{"reverse", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: n, Reverse: true}}},
-		{"both-ways", sample.Load{Kind: "bulk", Streams: 2, Options: workload.BulkOptions{Bytes: n, Bidir: true}}},
-		{"zerocopy", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: n, Send: workload.SendZerocopy}}},
-		{"sendfile", sample.Load{Kind: "bulk", Options: workload.BulkOptions{Write: 1000, Bytes: n, Send: workload.SendFile}}},
+		{"one", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: n}}},
+		{"less-than-a-write", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1}}},
+		{"three", sample.Load{Kind: "bulk", Streams: 3, Options: sample.BulkOptions{Bytes: n}}},
+		{"reverse", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: n, Reverse: true}}},
+		{"both-ways", sample.Load{Kind: "bulk", Streams: 2, Options: sample.BulkOptions{Bytes: n, Bidir: true}}},
+		{"zerocopy", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: n, Send: workload.SendZerocopy}}},
+		{"sendfile", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Write: 1000, Bytes: n, Send: workload.SendFile}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			client, server := between(t, c.spec, windows(0, time.Minute), direct)
@@ -132,7 +132,7 @@ func TestBytes(t *testing.T) {
 func TestBytesTakeTheirWay(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const delay = 20 * time.Millisecond
-		_, server := between(u, sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: 1000}}, windows(0, time.Minute),
+		_, server := between(u, sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1000}}, windows(0, time.Minute),
 			func(a netip.AddrPort) netip.AddrPort { return delayed(u, a, delay) })
 		if took := server.Window; took < delay.Seconds() || took > 20*delay.Seconds() {
 			u.Errorf("1000 bytes over %s took %g s", delay, took)
@@ -143,7 +143,7 @@ func TestBytesTakeTheirWay(t *testing.T) {
 // A stream that ends early is not a transfer of so many bytes.
 func TestBytesThatDoNotCome(t *testing.T) {
 	addr := testnet.TCP(t)
-	srv, err := Listen(addr, options(sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: 1000}}))
+	srv, err := Listen(addr, options(sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1000}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestSenders(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				inTime(t, func(u testing.TB) {
-					client, server := between(u, sample.Load{Kind: "bulk", Streams: 2, Options: workload.BulkOptions{Send: send, Reverse: reverse}}, windows(warmup, 5*window), direct)
+					client, server := between(u, sample.Load{Kind: "bulk", Streams: 2, Options: sample.BulkOptions{Send: send, Reverse: reverse}}, windows(warmup, 5*window), direct)
 					from, to := client, server
 					if reverse {
 						from, to = server, client
@@ -278,7 +278,7 @@ func TestThreads(t *testing.T) {
 		spec sample.Load
 		want int
 	}{
-		{sample.Load{}, 1}, {sample.Load{Streams: 5}, 5}, {sample.Load{Streams: 5, Options: workload.BulkOptions{Bidir: true}}, 10}, {sample.Load{Options: workload.RROptions{Beside: true}}, 2}, {sample.Load{Streams: 3, Options: workload.RROptions{Beside: true}}, 4},
+		{sample.Load{}, 1}, {sample.Load{Streams: 5}, 5}, {sample.Load{Streams: 5, Options: sample.BulkOptions{Bidir: true}}, 10}, {sample.Load{Options: sample.RROptions{Beside: true}}, 2}, {sample.Load{Streams: 3, Options: sample.RROptions{Beside: true}}, 4},
 	} {
 		if got := threads(tt.spec); got != tt.want {
 			t.Errorf("%+v: %d threads, want %d", tt.spec, got, tt.want)
@@ -288,14 +288,14 @@ func TestThreads(t *testing.T) {
 
 func TestOptionsThatDoNotGoTogether(t *testing.T) {
 	for _, o := range []Options{
-		{Load: sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bidir: true, Reverse: true}}},
-		{Load: sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: -1}}},
-		{Load: sample.Load{Kind: "rr", Options: workload.RROptions{Rate: -1}}},
-		{Load: sample.Load{Kind: "bulk", Options: workload.BulkOptions{Send: "pigeon"}}},
-		{Load: sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bytes: 10}}, Crowd: true},
-		{Load: sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bidir: true}}, Crowd: true},
-		{Load: sample.Load{Kind: "rr", Options: workload.RROptions{Rate: 10}}, Crowd: true},
-		{Load: sample.Load{Kind: "rr", Options: workload.RROptions{Beside: true}}, Crowd: true},
+		{Load: sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bidir: true, Reverse: true}}},
+		{Load: sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: -1}}},
+		{Load: sample.Load{Kind: "rr", Options: sample.RROptions{Rate: -1}}},
+		{Load: sample.Load{Kind: "bulk", Options: sample.BulkOptions{Send: "pigeon"}}},
+		{Load: sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 10}}, Crowd: true},
+		{Load: sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bidir: true}}, Crowd: true},
+		{Load: sample.Load{Kind: "rr", Options: sample.RROptions{Rate: 10}}, Crowd: true},
+		{Load: sample.Load{Kind: "rr", Options: sample.RROptions{Beside: true}}, Crowd: true},
 	} {
 		if s, err := Listen(testnet.TCP(t), o); err == nil {
 			t.Errorf("%+v was taken", o)

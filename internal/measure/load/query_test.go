@@ -13,7 +13,7 @@ import (
 func TestQuery(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const queries = 5
-		client, server := both(u, sample.Load{Kind: "query", Options: workload.QueryOptions{Messages: workload.Messages{Request: 100, Reply: 1024}, Queries: queries}})
+		client, server := both(u, sample.Load{Kind: "query", Options: sample.QueryOptions{Messages: sample.Messages{Request: 100, Reply: 1024}, Queries: queries}})
 		asked := client.Times[workload.TimeQuery]
 		if client.Trips == 0 || client.Latency == nil || asked == nil {
 			u.Fatalf("client %+v", client)
@@ -43,7 +43,7 @@ func TestQueryOverADelay(t *testing.T) {
 			delay   = time.Millisecond
 			queries = 4
 		)
-		got := overDelay(u, sample.Load{Kind: "query", Options: workload.QueryOptions{Queries: queries}}, delay)
+		got := overDelay(u, sample.Load{Kind: "query", Options: sample.QueryOptions{Queries: queries}}, delay)
 		page := time.Duration(got.Latency.ValueAtQuantile(50))
 		if least := 2 * queries * delay; page < least || page > 3*least {
 			u.Errorf("a page of %d queries over %s each way takes %s", queries, delay, page)

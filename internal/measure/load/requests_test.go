@@ -17,7 +17,7 @@ import (
 func TestManyConnections(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const n = ManyThreads + 4
-		for _, spec := range []sample.Load{{Kind: "rr", Streams: n}, {Kind: "rr", Streams: n, Options: workload.RROptions{Rate: 1000}}, {Kind: "rr", Streams: n, Options: workload.RROptions{Beside: true}}} {
+		for _, spec := range []sample.Load{{Kind: "rr", Streams: n}, {Kind: "rr", Streams: n, Options: sample.RROptions{Rate: 1000}}, {Kind: "rr", Streams: n, Options: sample.RROptions{Beside: true}}} {
 			client, server := between(u, spec, windows(10*warmup, 5*window), direct)
 			if client.Connections != threads(spec) || client.Trips <= 0 || server.Trips <= 0 || client.Flows != nil || server.Flows != nil {
 				u.Errorf("client %+v\nserver %+v", client, server)
@@ -34,7 +34,7 @@ func TestManyConnections(t *testing.T) {
 
 func TestConnections(t *testing.T) {
 	inTime(t, func(u testing.TB) {
-		client, server := between(u, sample.Load{Kind: "rr", Streams: 4, Options: workload.RROptions{Messages: workload.Messages{Request: 3, Reply: 5}}}, windows(warmup, window), direct)
+		client, server := between(u, sample.Load{Kind: "rr", Streams: 4, Options: sample.RROptions{Messages: sample.Messages{Request: 3, Reply: 5}}}, windows(warmup, window), direct)
 		if client.Connections != 4 || server.Connections != 4 || client.Trips <= 0 {
 			u.Fatalf("client %+v\nserver %+v", client, server)
 		}
@@ -49,7 +49,7 @@ func TestConnections(t *testing.T) {
 
 // The connections take turns, and together they have the rate.
 func TestPace(t *testing.T) {
-	s := sample.Load{Streams: 4, Options: workload.RROptions{Rate: 1000}}
+	s := sample.Load{Streams: 4, Options: sample.RROptions{Rate: 1000}}
 	const start = 5_000_000_000
 	want := int64(start)
 	for n := range int64(10) {
@@ -61,7 +61,7 @@ func TestPace(t *testing.T) {
 		}
 	}
 	// It does not drift: after an hour of a rate that is no whole number of ns.
-	odd := paceOf(sample.Load{Streams: 1, Options: workload.RROptions{Rate: 3}}, 0, 0)
+	odd := paceOf(sample.Load{Streams: 1, Options: sample.RROptions{Rate: 3}}, 0, 0)
 	if due := odd.due(3 * 3600); due != int64(time.Hour) {
 		t.Errorf("after an hour it is %d ns off", due-int64(time.Hour))
 	}
@@ -72,7 +72,7 @@ func TestPace(t *testing.T) {
 func TestOpenLoop(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const rate, long = 200, 400 * time.Millisecond
-		client, _ := between(u, sample.Load{Kind: "rr", Streams: 2, Options: workload.RROptions{Rate: rate}}, windows(warmup, long), direct)
+		client, _ := between(u, sample.Load{Kind: "rr", Streams: 2, Options: sample.RROptions{Rate: rate}}, windows(warmup, long), direct)
 		due := int64(rate * long.Seconds())
 		if client.Trips < due/2 || client.Trips > 2*due {
 			u.Errorf("%d trips, %d were due", client.Trips, due)
@@ -101,7 +101,7 @@ func TestOpenLoopCountsStalls(t *testing.T) {
 			long     = 400 * time.Millisecond
 		)
 		via := func(a netip.AddrPort) netip.AddrPort { return delayed(u, a, delay) }
-		client, _ := between(u, sample.Load{Kind: "rr", Options: workload.RROptions{Rate: float64(time.Second / interval)}}, windows(0, long), via)
+		client, _ := between(u, sample.Load{Kind: "rr", Options: sample.RROptions{Rate: float64(time.Second / interval)}}, windows(0, long), via)
 		if client.Trips < 2 || float64(client.Trips) > 1+client.Window/(2*delay).Seconds() {
 			u.Fatalf("%d trips", client.Trips)
 		}
@@ -120,7 +120,7 @@ func TestOpenLoopCountsStalls(t *testing.T) {
 // The window has its length also if nothing is due in it.
 func TestOpenLoopOfFewRequests(t *testing.T) {
 	inTime(t, func(u testing.TB) {
-		client, _ := between(u, sample.Load{Kind: "rr", Options: workload.RROptions{Rate: 0.5}}, windows(warmup, 5*window), direct)
+		client, _ := between(u, sample.Load{Kind: "rr", Options: sample.RROptions{Rate: 0.5}}, windows(warmup, 5*window), direct)
 		if client.Trips != 0 || client.Window < 5*window.Seconds()/2 || client.Window > 10*window.Seconds() {
 			u.Errorf("client %+v", client)
 		}
@@ -143,9 +143,9 @@ func TestSleepUntil(t *testing.T) {
 func TestBesideAStream(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		for _, spec := range []sample.Load{
-			{Kind: "rr", Options: workload.RROptions{Beside: true}},
-			{Kind: "rr", Streams: 3, Options: workload.RROptions{Messages: workload.Messages{Request: 10, Reply: 20}, Beside: true}},
-			{Kind: "rr", Options: workload.RROptions{Beside: true, Rate: 500}},
+			{Kind: "rr", Options: sample.RROptions{Beside: true}},
+			{Kind: "rr", Streams: 3, Options: sample.RROptions{Messages: sample.Messages{Request: 10, Reply: 20}, Beside: true}},
+			{Kind: "rr", Options: sample.RROptions{Beside: true, Rate: 500}},
 		} {
 			client, server := between(u, spec, windows(warmup, 3*window), direct)
 			s := withDefaults(spec)
@@ -169,7 +169,7 @@ func TestBesideAStream(t *testing.T) {
 // A connection that says a number which no thread has is refused.
 func TestBesideAStranger(t *testing.T) {
 	addr := testnet.TCP(t)
-	srv, err := Listen(addr, options(sample.Load{Kind: "rr", Options: workload.RROptions{Beside: true}}))
+	srv, err := Listen(addr, options(sample.Load{Kind: "rr", Options: sample.RROptions{Beside: true}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,12 +54,12 @@ func TestSlices(t *testing.T) {
 	}{
 		{spec: sample.Load{Kind: "bulk"}, atTheir: true},
 		{spec: sample.Load{Kind: "bulk", Streams: 2}, atTheir: true},
-		{spec: sample.Load{Kind: "bulk", Options: workload.BulkOptions{Reverse: true}}},
-		{spec: sample.Load{Kind: "bulk", Options: workload.BulkOptions{Bidir: true}}, atTheir: true},
-		{spec: sample.Load{Kind: "bulk", Options: workload.BulkOptions{Send: workload.SendFile}}, atTheir: true},
+		{spec: sample.Load{Kind: "bulk", Options: sample.BulkOptions{Reverse: true}}},
+		{spec: sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bidir: true}}, atTheir: true},
+		{spec: sample.Load{Kind: "bulk", Options: sample.BulkOptions{Send: workload.SendFile}}, atTheir: true},
 		{spec: sample.Load{Kind: "rr"}, timed: true},
 		{spec: sample.Load{Kind: "rr", Streams: 2}, timed: true},
-		{spec: sample.Load{Kind: "query", Options: workload.QueryOptions{Queries: 3}}, timed: true},
+		{spec: sample.Load{Kind: "query", Options: sample.QueryOptions{Queries: 3}}, timed: true},
 		{spec: sample.Load{Kind: "udp-rr"}, timed: true},
 	} {
 		name := c.spec.Kind

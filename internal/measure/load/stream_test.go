@@ -28,10 +28,10 @@ func TestStream(t *testing.T) {
 		spec sample.Load
 		cpus int
 	}{
-		{"one-session", sample.Load{Kind: "stream", Options: workload.StreamOptions{Tokens: 4, Pace: 200}}, 0},
-		{"many-sessions", sample.Load{Kind: "stream", Streams: 70, Options: workload.StreamOptions{Tokens: 5, Pace: 250}}, 0},
-		{"one-token", sample.Load{Kind: "stream", Options: workload.StreamOptions{Tokens: 1, Pace: 100}}, 0},
-		{"nagle", sample.Load{Kind: "stream", Streams: 2, Options: workload.StreamOptions{Tokens: 6, Pace: 300}, Nodelay: "off"}, 0},
+		{"one-session", sample.Load{Kind: "stream", Options: sample.StreamOptions{Tokens: 4, Pace: 200}}, 0},
+		{"many-sessions", sample.Load{Kind: "stream", Streams: 70, Options: sample.StreamOptions{Tokens: 5, Pace: 250}}, 0},
+		{"one-token", sample.Load{Kind: "stream", Options: sample.StreamOptions{Tokens: 1, Pace: 100}}, 0},
+		{"nagle", sample.Load{Kind: "stream", Streams: 2, Options: sample.StreamOptions{Tokens: 6, Pace: 300}, Nodelay: "off"}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inTime(t, func(u testing.TB) {
@@ -85,7 +85,7 @@ func TestStreamLoops(t *testing.T) {
 				u.Errorf("%d sessions, CPUs %v: %d threads, want %d", tt.sessions, tt.cpus, got, tt.want)
 			}
 		}
-		o := options(sample.Load{Kind: "stream", Streams: 260, Options: workload.StreamOptions{Tokens: 3, Pace: 20}})
+		o := options(sample.Load{Kind: "stream", Streams: 260, Options: sample.StreamOptions{Tokens: 3, Pace: 20}})
 		o.CPUs = []int{0, 0}
 		Prepare(4)
 		addr := testnet.TCP(u)
@@ -120,7 +120,7 @@ func TestStreamLoops(t *testing.T) {
 func TestStreamOverADelay(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const delay = 20 * time.Millisecond
-		spec := sample.Load{Kind: "stream", Options: workload.StreamOptions{Tokens: 5, Pace: 100}}
+		spec := sample.Load{Kind: "stream", Options: sample.StreamOptions{Tokens: 5, Pace: 100}}
 		addr := testnet.TCP(u)
 		Prepare(2)
 		srv, err := Listen(addr, options(spec))
@@ -185,7 +185,7 @@ func TestStreamThatStalls(t *testing.T) {
 			_, _ = c.Write(f.b)
 			_, _ = c.Read(b) // until the client is over
 		})
-		cli, err := Dial(addr, options(sample.Load{Kind: "stream", Options: workload.StreamOptions{Tokens: tokens, Pace: 500}}))
+		cli, err := Dial(addr, options(sample.Load{Kind: "stream", Options: sample.StreamOptions{Tokens: tokens, Pace: 500}}))
 		if err != nil {
 			u.Fatal(err)
 		}
@@ -253,7 +253,7 @@ func TestStreamOfOthers(t *testing.T) {
 // The server's end is one for any client of the interface.
 func TestStreamServesHTTP(t *testing.T) {
 	inTime(t, func(u testing.TB) {
-		spec := sample.Load{Kind: "stream", Options: workload.StreamOptions{Tokens: 3, Pace: 500}}
+		spec := sample.Load{Kind: "stream", Options: sample.StreamOptions{Tokens: 3, Pace: 500}}
 		addr := testnet.TCP(u)
 		Prepare(2)
 		srv, err := Listen(addr, options(spec))
@@ -356,7 +356,7 @@ func TestCalendar(t *testing.T) {
 func TestStagger(t *testing.T) {
 	for _, sessions := range []int{1, 2, 10, 1000} {
 		const pace, parts = 50, 10
-		period := period(sample.Load{Options: workload.StreamOptions{Pace: pace}})
+		period := period(sample.Load{Options: sample.StreamOptions{Pace: pace}})
 		var in [parts]int
 		for i := range sessions {
 			at := beginsAfter(i, period)
@@ -382,7 +382,7 @@ func TestStagger(t *testing.T) {
 
 func TestStreamIsRefused(t *testing.T) {
 	for _, s := range []sample.Load{
-		{Kind: "stream", Options: workload.StreamOptions{Tokens: -1}}, {Kind: "stream", Options: workload.StreamOptions{Tokens: workload.MaxTokens + 1}}, {Kind: "stream", Options: workload.StreamOptions{Pace: -1}}, {Kind: "stream", Options: workload.StreamOptions{Pace: 0.5}}, {Kind: "stream", Options: workload.StreamOptions{Pace: 1e6}},
+		{Kind: "stream", Options: sample.StreamOptions{Tokens: -1}}, {Kind: "stream", Options: sample.StreamOptions{Tokens: workload.MaxTokens + 1}}, {Kind: "stream", Options: sample.StreamOptions{Pace: -1}}, {Kind: "stream", Options: sample.StreamOptions{Pace: 0.5}}, {Kind: "stream", Options: sample.StreamOptions{Pace: 1e6}},
 	} {
 		if _, err := Listen(testnet.TCP(t), options(s)); err == nil {
 			t.Errorf("%+v was taken", s)
@@ -402,7 +402,7 @@ func TestStreamIsRefused(t *testing.T) {
 // and sends it in order once there is.
 func TestStreamToASlowReader(t *testing.T) {
 	inTime(t, func(u testing.TB) {
-		spec := sample.Load{Kind: "stream", Options: workload.StreamOptions{Tokens: 20_000, Pace: 100_000}}
+		spec := sample.Load{Kind: "stream", Options: sample.StreamOptions{Tokens: 20_000, Pace: 100_000}}
 		addr := testnet.TCP(u)
 		Prepare(2)
 		srv, err := Listen(addr, options(spec))

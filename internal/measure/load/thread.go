@@ -12,16 +12,15 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // thread is one connection's state. Its loop owns it.
 type thread struct {
 	spec sample.Load
 	// The options that loops of several loads read; zero for loads without them.
-	bulk  workload.BulkOptions
-	rr    workload.RROptions
-	sizes workload.Messages
+	bulk  sample.BulkOptions
+	rr    sample.RROptions
+	sizes sample.Messages
 	write int // bytes in a write
 	fd    int
 	udp   *flow  // over UDP

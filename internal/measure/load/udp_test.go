@@ -154,16 +154,16 @@ func TestUDP(t *testing.T) {
 		name string
 		spec sample.Load
 	}{
-		{"paced", sample.Load{Options: workload.UDPOptions{Rate: 20 * mbit}}},
-		{"slow", sample.Load{Options: workload.UDPOptions{Rate: mbit, Size: 64}}},
-		{"two-flows", sample.Load{Streams: 2, Options: workload.UDPOptions{Rate: 20 * mbit}}},
-		{"large", sample.Load{Options: workload.UDPOptions{Rate: 100 * mbit, Size: workload.MaxDatagram}}},
-		{"small", sample.Load{Options: workload.UDPOptions{Rate: 5 * mbit, Size: workload.MinDatagram}}},
-		{"batch", sample.Load{Options: workload.UDPOptions{Rate: 20 * mbit, Batch: 4}}},
-		{"gso", sample.Load{Options: workload.UDPOptions{Rate: 50 * mbit, GSO: true}}},
-		{"gso-batch", sample.Load{Options: workload.UDPOptions{Rate: 100 * mbit, GSO: true, Batch: 2, Size: 1000}}},
+		{"paced", sample.Load{Options: sample.UDPOptions{Rate: 20 * mbit}}},
+		{"slow", sample.Load{Options: sample.UDPOptions{Rate: mbit, Size: 64}}},
+		{"two-flows", sample.Load{Streams: 2, Options: sample.UDPOptions{Rate: 20 * mbit}}},
+		{"large", sample.Load{Options: sample.UDPOptions{Rate: 100 * mbit, Size: workload.MaxDatagram}}},
+		{"small", sample.Load{Options: sample.UDPOptions{Rate: 5 * mbit, Size: workload.MinDatagram}}},
+		{"batch", sample.Load{Options: sample.UDPOptions{Rate: 20 * mbit, Batch: 4}}},
+		{"gso", sample.Load{Options: sample.UDPOptions{Rate: 50 * mbit, GSO: true}}},
+		{"gso-batch", sample.Load{Options: sample.UDPOptions{Rate: 100 * mbit, GSO: true, Batch: 2, Size: 1000}}},
 		{"search", sample.Load{}},
-		{"search-gso-batch", sample.Load{Options: workload.UDPOptions{GSO: true, Batch: 8}}},
+		{"search-gso-batch", sample.Load{Options: sample.UDPOptions{GSO: true, Batch: 8}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inTime(t, func(u testing.TB) {
@@ -207,7 +207,7 @@ func TestUDPLossIsCounted(t *testing.T) {
 		lossy := func(addr netip.AddrPort) netip.AddrPort {
 			return lossy(u, addr, 0, func(n int) bool { return n%every != every-1 })
 		}
-		client, server, err := over(u, sample.Load{Kind: "udp", Options: workload.UDPOptions{Rate: 4e6, Size: 500}}, warmup, 5*window, lossy)
+		client, server, err := over(u, sample.Load{Kind: "udp", Options: sample.UDPOptions{Rate: 4e6, Size: 500}}, warmup, 5*window, lossy)
 		if err != nil {
 			u.Fatal(err)
 		}
@@ -246,11 +246,11 @@ func TestUDPWithoutDatagrams(t *testing.T) {
 		begun := func(addr netip.AddrPort) netip.AddrPort { // what is small passes
 			return lossy(u, addr, 0, func(n int) bool { return n < 8 })
 		}
-		_, _, err := over(u, sample.Load{Kind: "udp", Options: workload.UDPOptions{Rate: 4e6, Size: 500}}, warmup, window, begun)
+		_, _, err := over(u, sample.Load{Kind: "udp", Options: sample.UDPOptions{Rate: 4e6, Size: 500}}, warmup, window, begun)
 		if !errors.Is(err, errCutOff) { // what ends it is lost, too
 			u.Errorf("Run = %v", err)
 		}
-		if _, _, err = over(u, sample.Load{Kind: "udp", Options: workload.UDPOptions{Rate: 1e4, Size: 50_000}}, warmup, window, straight); !errors.Is(err, errNoneSent) {
+		if _, _, err = over(u, sample.Load{Kind: "udp", Options: sample.UDPOptions{Rate: 1e4, Size: 50_000}}, warmup, window, straight); !errors.Is(err, errNoneSent) {
 			u.Errorf("at a rate of nothing, Run = %v", err)
 		}
 	})
@@ -262,9 +262,9 @@ func TestUDPRR(t *testing.T) {
 		spec sample.Load
 	}{
 		{"one-byte", sample.Load{}},
-		{"uneven", sample.Load{Options: workload.Messages{Request: 100, Reply: 9000}}},
-		{"as-long-as-a-control-message", sample.Load{Options: workload.Messages{Request: controlBytes, Reply: controlBytes}}},
-		{"largest", sample.Load{Options: workload.Messages{Request: workload.MaxDatagram, Reply: workload.MaxDatagram}}},
+		{"uneven", sample.Load{Options: sample.Messages{Request: 100, Reply: 9000}}},
+		{"as-long-as-a-control-message", sample.Load{Options: sample.Messages{Request: controlBytes, Reply: controlBytes}}},
+		{"largest", sample.Load{Options: sample.Messages{Request: workload.MaxDatagram, Reply: workload.MaxDatagram}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inTime(t, func(u testing.TB) {
@@ -296,7 +296,7 @@ func TestUDPRRLoss(t *testing.T) {
 		lossy := func(addr netip.AddrPort) netip.AddrPort {
 			return lossy(u, addr, time.Millisecond, func(n int) bool { return n%20 != 19 })
 		}
-		client, _, err := over(u, sample.Load{Kind: "udp-rr", Options: workload.Messages{Request: 100, Reply: 10}}, warmup, wide, lossy)
+		client, _, err := over(u, sample.Load{Kind: "udp-rr", Options: sample.Messages{Request: 100, Reply: 10}}, warmup, wide, lossy)
 		if err != nil {
 			u.Fatal(err)
 		}
@@ -352,8 +352,8 @@ func TestWhatUDPCannotOpen(t *testing.T) {
 	if _, err := Dial(testnet.UDP(t), options(sample.Load{Kind: "udp-rr"})); !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("a port that nobody listens on: %v", err)
 	}
-	for _, s := range []sample.Load{{Kind: "udp", Options: workload.UDPOptions{Size: 63}}, {Kind: "udp", Options: workload.UDPOptions{Size: workload.MaxDatagram + 1}}, {Kind: "udp", Options: workload.UDPOptions{Batch: workload.MaxBatch + 1}},
-		{Kind: "udp-rr", Options: workload.Messages{Request: workload.MaxDatagram + 1}}, {Kind: "udp", Options: workload.UDPOptions{Rate: math.NaN()}}, {Kind: "udp", Options: workload.UDPOptions{Rate: -1}}} {
+	for _, s := range []sample.Load{{Kind: "udp", Options: sample.UDPOptions{Size: 63}}, {Kind: "udp", Options: sample.UDPOptions{Size: workload.MaxDatagram + 1}}, {Kind: "udp", Options: sample.UDPOptions{Batch: workload.MaxBatch + 1}},
+		{Kind: "udp-rr", Options: sample.Messages{Request: workload.MaxDatagram + 1}}, {Kind: "udp", Options: sample.UDPOptions{Rate: math.NaN()}}, {Kind: "udp", Options: sample.UDPOptions{Rate: -1}}} {
 		if _, err := Listen(addr, options(s)); err == nil || errors.Is(err, unix.EADDRINUSE) {
 			t.Errorf("%+v was taken: %v", s, err)
 		}
@@ -372,7 +372,7 @@ func FuzzReceiver(f *testing.F) {
 	f.Add(control(make([]byte, controlBytes), head{kind: data, part: 1, step: 3, run: 7}, -1), true)
 	f.Add([]byte{magic}, false)
 	f.Fuzz(func(t *testing.T, b []byte, gso bool) {
-		th := &thread{fd: -1, spec: withDefaults(sample.Load{Kind: "udp", Options: workload.UDPOptions{GSO: gso}})}
+		th := &thread{fd: -1, spec: withDefaults(sample.Load{Kind: "udp", Options: sample.UDPOptions{GSO: gso}})}
 		r := &receiver{t: th, f: &flow{run: 7, word: make([]byte, controlBytes)}}
 		for range 2 {
 			r.take(b, 1)

@@ -17,7 +17,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/measure/load"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
@@ -65,7 +64,7 @@ func TestWorkersMoveALoad(t *testing.T) {
 	defer cancel()
 	addr := testnet.TCP(t)
 	server, client := start(t), start(t)
-	l := sample.Load{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 10, Reply: 20}}}
+	l := sample.Load{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 10, Reply: 20}}}
 	if err := server.Open(ctx, Request{Role: Server, Load: l, Addr: addr}); err != nil {
 		t.Fatal(err)
 	}

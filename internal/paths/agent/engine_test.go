@@ -100,8 +100,8 @@ func TestVisitsBetweenMachines(t *testing.T) {
 	t.Parallel() // it is mostly waiting
 	s := newSite(t, silence)
 	b, c := s.node(setup{id: "b", before: otherClock(t, 1000)}), s.node(setup{id: "c", before: otherClock(t, 3)})
-	loads := []sample.Load{{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 1}}, Warmup: 0.3, Window: 0.5}, {Kind: "bulk", Warmup: 0.3, Window: 0.5},
-		{Kind: "crr", Warmup: 0.3, Window: 0.5}, {Kind: "udp", Options: workload.UDPOptions{Rate: 1e7, Size: 1000, Batch: 1}, Warmup: 0.3, Window: 0.5},
+	loads := []sample.Load{{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.3, Window: 0.5}, {Kind: "bulk", Warmup: 0.3, Window: 0.5},
+		{Kind: "crr", Warmup: 0.3, Window: 0.5}, {Kind: "udp", Options: sample.UDPOptions{Rate: 1e7, Size: 1000, Batch: 1}, Warmup: 0.3, Window: 0.5},
 		{Kind: "stream", Warmup: 0.3, Window: 0.5}}
 	var f *sample.File
 	var report *analysis.Report
@@ -156,7 +156,7 @@ func TestTransferBetweenMachines(t *testing.T) {
 	var f *sample.File
 	unhindered(t, func() bool {
 		f, _ = clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}}},
-			plan.Request{Loads: []sample.Load{{Kind: "bulk", Options: workload.BulkOptions{Bytes: n}, Window: 0.5}}, Rounds: 3}, nil)
+			plan.Request{Loads: []sample.Load{{Kind: "bulk", Options: sample.BulkOptions{Bytes: n}, Window: 0.5}}, Rounds: 3}, nil)
 		return slices.ContainsFunc(f.Visits, hasResult) // where an order came late it is a word in the window
 	})
 	good := 0
@@ -183,7 +183,7 @@ func TestCrowdBetweenMachines(t *testing.T) {
 	b, c := s.node(setup{id: "b", before: otherClock(t, 1000)}), s.node(setup{id: "c"})
 	unhindered(t, func() bool {
 		f, _ := clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}}},
-			plan.Request{Loads: []sample.Load{{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 1}}, Warmup: 0.5, Window: 1}}, Rounds: 2, Shapes: []sample.Shape{{Servers: 2, Clients: 4, Procs: 2}}}, nil)
+			plan.Request{Loads: []sample.Load{{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.5, Window: 1}}, Rounds: 2, Shapes: []sample.Shape{{Servers: 2, Clients: 4, Procs: 2}}}, nil)
 		return slices.ContainsFunc(f.Visits, func(v sample.Visit) bool { return hasResult(v) && len(v.Rates) == 4 })
 	})
 }
@@ -215,7 +215,7 @@ func goesOn(t *testing.T, end func(*site, *node) error) {
 	const dies = 1       // round
 	var late atomic.Bool // it died when that visit may have been over
 	f, _ := clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}, mode.Native: {d, e}}},
-		plan.Request{Loads: []sample.Load{{Kind: "rr", Options: workload.RROptions{Messages: workload.Messages{Request: 1, Reply: 1}}, Warmup: 0.1, Window: 0.3}}, Rounds: 4}, func(cfg *engine.Config) {
+		plan.Request{Loads: []sample.Load{{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.1, Window: 0.3}}, Rounds: 4}, func(cfg *engine.Config) {
 			cfg.Progress = func(p engine.Progress) {
 				if p.Round == dies && p.Cell.Mode == string(mode.Native) {
 					began := time.Now()

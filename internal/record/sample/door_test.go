@@ -81,26 +81,16 @@ func TestReadMakesTextPrintable(t *testing.T) {
 
 // What has lines keeps them; everything else is one line.
 func TestReadKeepsLinesWhereTheyBelong(t *testing.T) {
-	type options struct {
-		Prompt string `json:"prompt" printable:"text"`
-		Line   string `json:"line"`
-	}
-	defer func(was func(string, []byte) (any, error)) { ReadOptions = was }(ReadOptions)
-	ReadOptions = func(_ string, load []byte) (any, error) {
-		var o options
-		err := json.Unmarshal(load, &o)
-		return o, err
-	}
 	f := full(t)
 	f.Visits[0].Output = &Output{Server: "one\ntwo\tthree\n", Client: "a\x1b\n"}
 	f.Visits[0].Failure = "it failed\nbridge 1.00 better"
-	f.Header.Plan.Loads[0].Options = options{"a\nb\a", "a\nb\a"}
+	f.Header.Plan.Loads[0] = Load{Kind: "chat", Options: ChatOptions{Prompt: "a\nb\a"}}
 	got, err := Read(strings.NewReader(written(t, f)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	v, o := got.Visits[0], got.Header.Plan.Loads[0].Options
-	if v.Output.Server != "one\ntwo\tthree\n" || v.Output.Client != "a\\x1b\n" || o != any(options{"a\nb\\a", `a\nb\a`}) {
+	if v.Output.Server != "one\ntwo\tthree\n" || v.Output.Client != "a\\x1b\n" || o != any(ChatOptions{Prompt: "a\nb\\a"}) {
 		t.Errorf("%+v, %+v", v.Output, o)
 	}
 	if v.Failure != `it failed\nbridge 1.00 better` {

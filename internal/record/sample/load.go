@@ -6,8 +6,7 @@ import "encoding/json"
 type Load struct {
 	Kind    string // its name in the catalogue, internal/record/workload
 	Streams int    // connections, sessions (stream, chat, sql) or flows (udp); 0: one
-	// Options are its own options: a comparable struct with JSON tags, such as a
-	// workload.BulkOptions, never a pointer to one. Nil: none given.
+	// Options are its own options, such as a BulkOptions, never a pointer to one; nil: none given.
 	Options any
 	Nodelay string  // TCP_NODELAY "on" or "off"; "": the kind's default
 	Warmup  float64 // seconds, discarded
@@ -18,11 +17,6 @@ type Load struct {
 	// Point is the name of one of Sweep.Points; "": not a sweep.
 	Point string
 }
-
-// ReadOptions reads the options of a load of the given kind from the load's JSON object. The
-// catalogue, internal/record/workload, sets it, because it knows their types and this package
-// cannot import it. A program without the catalogue reads none.
-var ReadOptions = func(kind string, load []byte) (any, error) { return nil, nil }
 
 // In JSON a load is one object: the fields before its options, the options, the fields after them.
 type (
@@ -74,14 +68,14 @@ func (l *Load) UnmarshalJSON(b []byte) (err error) {
 		return err
 	}
 	*l = Load{h.Kind, h.Streams, nil, t.Nodelay, t.Warmup, t.Window, t.Slice, h.Point}
-	l.Options, err = ReadOptions(l.Kind, b)
+	l.Options, err = readOptions(l.Kind, b)
 	return err
 }
 
 // check returns an error for options out of the reader's bounds.
 func (l Load) check() error {
-	if o, ok := l.Options.(interface{ Check() error }); ok {
-		return o.Check()
+	if o, ok := l.Options.(ExecOptions); ok {
+		return o.Program.Check()
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ const Batch = "batch"
 
 var batch = Workload{
 	About: "A real server of a language model that sends whole responses, when they are finished: toll stream --batch.",
-	Name:  Batch, Primary: ResponseTime, Noun: "median time to a whole response", Rate: WordRate, Trips: true, Foreign: true, none: ChatOptions{},
+	Name:  Batch, Primary: ResponseTime, Noun: "median time to a whole response", Rate: WordRate, Trips: true, Foreign: true,
 	Metrics: suspectMetrics,
 	Ratio:   "response ratio", columns: always(batchColumns...), More: moreBatchColumns, words: batchWords, outline: batchOutline,
 	figures: (*Figures).batch, work: roundTrips,

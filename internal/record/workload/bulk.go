@@ -13,20 +13,11 @@ import (
 // Bulk is TCP streams: as many bytes as possible.
 const Bulk = "bulk"
 
-// BulkOptions are the options of bulk alone.
-type BulkOptions struct {
-	Write   int    `json:"write,omitempty"`   // bytes in a write
-	Reverse bool   `json:"reverse,omitempty"` // server to client
-	Bidir   bool   `json:"bidir,omitempty"`   // both directions at once
-	Bytes   int64  `json:"bytes,omitempty"`   // to move on each connection instead of filling the window
-	Send    string `json:"send,omitempty"`    // zerocopy or sendfile; "": by copying
-}
-
 // BulkOf returns the load's options if it is bulk, or the zero value.
-func BulkOf(l sample.Load) BulkOptions { return options[BulkOptions](l) }
+func BulkOf(l sample.Load) sample.BulkOptions { return options[sample.BulkOptions](l) }
 
 func bulkFill(l *sample.Load) {
-	set(l, func(o *BulkOptions) { o.Write = cmp.Or(o.Write, DefaultWrite) })
+	set(l, func(o *sample.BulkOptions) { o.Write = cmp.Or(o.Write, DefaultWrite) })
 }
 
 // Names of the metrics that only options of bulk have.
@@ -46,7 +37,7 @@ const (
 var bulk = Workload{
 	About: "A TCP stream: as many bytes as get through, from the client to the server, on one connection or several (--streams). " +
 		"It shows the throughput of a mode and what a byte costs in CPU time: backups, downloads, replication.",
-	Name: Bulk, Gist: "TCP stream", Crowds: true, Flags: bulkFlags, none: BulkOptions{}, fill: bulkFill,
+	Name: Bulk, Gist: "TCP stream", Crowds: true, Flags: bulkFlags, fill: bulkFill,
 	time: bulkTime, check: bulkCheck, notSliced: bulkNotSliced, threads: bulkThreads,
 	Primary: Throughput, Noun: "throughput", Rate: Throughput,
 	Metrics: []Metric{
@@ -72,11 +63,11 @@ func reversed(w Workload) Workload {
 	w.Flags = without(bulkFlags, "reverse", "bidir", "bytes")
 	w.time = func(l *sample.Load, wire sample.Wire) {
 		bulkTime(l, wire)
-		set(l, func(o *BulkOptions) { o.Reverse = true })
+		set(l, func(o *sample.BulkOptions) { o.Reverse = true })
 	}
 	w.fill = func(l *sample.Load) {
 		bulkFill(l)
-		set(l, func(o *BulkOptions) { o.Reverse = true })
+		set(l, func(o *sample.BulkOptions) { o.Reverse = true })
 	}
 	return w
 }
@@ -150,18 +141,18 @@ var senders = []string{sendCopy, SendZerocopy, SendFile}
 
 var bulkFlags = []Flag{
 	{Name: "streams", Help: "connections", Value: Whole{1, 1, maxStreams, func(l *sample.Load, n int) { l.Streams = n }}},
-	{Name: "reverse", Help: "from the server to the client", Value: Toggle{func(l *sample.Load, on bool) { set(l, func(o *BulkOptions) { o.Reverse = on }) }}},
-	writeFlag(func(o *BulkOptions, n int) { o.Write = n }),
+	{Name: "reverse", Help: "from the server to the client", Value: Toggle{func(l *sample.Load, on bool) { set(l, func(o *sample.BulkOptions) { o.Reverse = on }) }}},
+	writeFlag(func(o *sample.BulkOptions, n int) { o.Write = n }),
 	{Name: "bidir", Help: "both ways at once on every stream", NotOfCrowds: true,
-		Value: Toggle{func(l *sample.Load, on bool) { set(l, func(o *BulkOptions) { o.Bidir = on }) }}},
+		Value: Toggle{func(l *sample.Load, on bool) { set(l, func(o *sample.BulkOptions) { o.Bidir = on }) }}},
 	{Name: "bytes", Help: "move so many bytes on each stream, such as 100M, instead of filling the window", NotOfCrowds: true,
-		Value: Size{0, 1, maxTransfer, func(l *sample.Load, n int64) { set(l, func(o *BulkOptions) { o.Bytes = n }) }}},
+		Value: Size{0, 1, maxTransfer, func(l *sample.Load, n int64) { set(l, func(o *sample.BulkOptions) { o.Bytes = n }) }}},
 	{Name: "send", Help: "how to send: " + strings.Join(senders, ", "),
 		Value: Choice{What: "sender", Preset: sendCopy, Words: senders, Put: func(l *sample.Load, word string) {
 			if word == sendCopy {
 				word = ""
 			}
-			set(l, func(o *BulkOptions) { o.Send = word })
+			set(l, func(o *sample.BulkOptions) { o.Send = word })
 		}}},
 	nodelayFlag,
 }

@@ -12,16 +12,8 @@ import (
 // Chat is responses of an external LLM server.
 const Chat = "chat"
 
-// ChatOptions are the options of chat alone.
-type ChatOptions struct {
-	Tokens   int     `json:"tokens,omitempty"`   // of a response, at most
-	Requests int     `json:"requests,omitempty"` // of a session, one after another
-	Prompt   string  `json:"prompt,omitempty" printable:"text"`
-	Stall    float64 `json:"stall_s,omitempty"` // a gap that is longer is a stall
-}
-
 // ChatOf returns the load's options if it is chat, or the zero value.
-func ChatOf(l sample.Load) ChatOptions { return options[ChatOptions](l) }
+func ChatOf(l sample.Load) sample.ChatOptions { return options[sample.ChatOptions](l) }
 
 // Names of the metrics of chat that it does not share with stream.
 const (
@@ -33,7 +25,7 @@ const (
 
 var chat = Workload{
 	About: "A real server of a language model, over several routes to it: toll stream.",
-	Name:  Chat, Primary: ResponseTime, Noun: "median response time", Rate: WordRate, Trips: true, Foreign: true, none: ChatOptions{},
+	Name:  Chat, Primary: ResponseTime, Noun: "median response time", Rate: WordRate, Trips: true, Foreign: true,
 	Metrics: append([]Metric{
 		{Name: GapSlow, Unit: "s"}, {Name: Stalls, Unit: "stalls"}, {Name: Words, Unit: "tokens"}, {Name: WordRate, Unit: "1/s", Higher: true},
 		{Name: ResponseTime, Unit: "s"}, {Name: Glued, Unit: "1"}, {Name: ConnectTime, Unit: "s"},

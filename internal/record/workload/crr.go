@@ -27,7 +27,7 @@ var crr = Workload{
 	Name: CRR, Gist: "connect, request, response, close",
 	Flags: []Flag{requestFlag(1, ownMessages), replyFlag(1, ownMessages),
 		connectionsFlag(func(l *sample.Load, n int) { l.Streams = n }), nodelayFlag},
-	none: Messages{}, fill: fillMessages,
+	fill: fillMessages,
 	time: crrTime, notSliced: because("the remains of its connections outlast a slice"),
 	Primary: Connections, Noun: "connections per second", Rate: Connections, Trips: true, Brief: true,
 	Metrics: []Metric{

@@ -10,16 +10,8 @@ import (
 // Exec is a pair of foreign programs.
 const Exec = "exec"
 
-// ExecOptions are the options of exec alone.
-type ExecOptions struct {
-	Program *sample.Program `json:"program,omitempty"`
-}
-
 // ExecOf returns the load's options if it is exec, or the zero value.
-func ExecOf(l sample.Load) ExecOptions { return options[ExecOptions](l) }
-
-// Check returns an error for a program with too many metrics.
-func (o ExecOptions) Check() error { return o.Program.Check() }
+func ExecOf(l sample.Load) sample.ExecOptions { return options[sample.ExecOptions](l) }
 
 // gauges returns the load's gauges; a program without any has how long its client took.
 func gauges(l sample.Load) []sample.Gauge {
@@ -59,7 +51,7 @@ const (
 
 var exec = Workload{
 	About: "A server and a client of yours, or of a recipe: toll run. What the client prints is compared.",
-	Name:  Exec, Trips: true, Foreign: true, none: ExecOptions{},
+	Name:  Exec, Trips: true, Foreign: true,
 	Apart:   "programs are only run on this machine: agents have none", // its program's first metric decides
 	Metrics: append([]Metric{{Name: Elapsed, Unit: "s"}, {Name: BusyCPUs, Unit: "CPUs"}, {Name: Dialled, Unit: "connections"}}, suspectMetrics...),
 	Ratio:   "ratio", columns: programColumns, More: moreProgramColumns, words: programWords, outline: programOutline,

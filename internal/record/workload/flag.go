@@ -87,12 +87,12 @@ const (
 )
 
 // requestFlag and replyFlag are for loads with Messages, in their options of type T.
-func requestFlag[T any](preset int64, in func(*T) *Messages) Flag {
+func requestFlag[T any](preset int64, in func(*T) *sample.Messages) Flag {
 	return Flag{Name: "request", Help: "bytes of a request", Value: Size{preset, 1, MaxMessage,
 		func(l *sample.Load, n int64) { set(l, func(o *T) { in(o).Request = int(n) }) }}}
 }
 
-func replyFlag[T any](preset int64, in func(*T) *Messages) Flag {
+func replyFlag[T any](preset int64, in func(*T) *sample.Messages) Flag {
 	return Flag{Name: "reply", Help: "bytes of a reply", Value: Size{preset, 1, MaxMessage,
 		func(l *sample.Load, n int64) { set(l, func(o *T) { in(o).Reply = int(n) }) }}}
 }
@@ -109,7 +109,7 @@ var nodelayFlag = Flag{Name: "nodelay", Help: "TCP_NODELAY on both ends: on or o
 
 // New returns the load with its default options.
 func (w Workload) New() sample.Load {
-	l := sample.Load{Kind: w.Name, Options: w.none}
+	l := sample.Load{Kind: w.Name}
 	for _, f := range w.Flags {
 		f.Value.preset(&l)
 	}

@@ -56,7 +56,7 @@ func TestOptionsOfAnotherLoad(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"kind":"rr","reverse":true,"tokens":3}`), &l); err != nil {
 		t.Fatal(err)
 	}
-	if BulkOf(l) != (BulkOptions{}) || StreamOf(l) != (StreamOptions{}) {
+	if BulkOf(l) != (sample.BulkOptions{}) || StreamOf(l) != (sample.StreamOptions{}) {
 		t.Errorf("%+v", l)
 	}
 }

@@ -10,19 +10,13 @@ import (
 // Query is a chatty application: pages of small queries, one after another.
 const Query = "query"
 
-// QueryOptions are the options of query alone.
-type QueryOptions struct {
-	Messages
-	Queries int `json:"queries,omitempty"` // of a page
-}
-
 // QueryOf returns the load's options if it is query, or the zero value.
-func QueryOf(l sample.Load) QueryOptions { return options[QueryOptions](l) }
+func QueryOf(l sample.Load) sample.QueryOptions { return options[sample.QueryOptions](l) }
 
-func queryMessages(o *QueryOptions) *Messages { return &o.Messages }
+func queryMessages(o *sample.QueryOptions) *sample.Messages { return &o.Messages }
 
 func queryFill(l *sample.Load) {
-	set(l, func(o *QueryOptions) { o.Messages, o.Queries = o.filled(), cmp.Or(o.Queries, 1) })
+	set(l, func(o *sample.QueryOptions) { o.Messages, o.Queries = filled(o.Messages), cmp.Or(o.Queries, 1) })
 }
 
 // Metrics of query besides those of round trips; here a round trip is a page.
@@ -33,7 +27,7 @@ const (
 
 var query = Workload{
 	About: "A chatty application: a page is 20 small queries to a database, one after another on one connection. It shows how a mode's latency adds up.",
-	Name:  Query, Gist: "a chatty application", Flags: queryFlags, none: QueryOptions{}, fill: queryFill,
+	Name:  Query, Gist: "a chatty application", Flags: queryFlags, fill: queryFill,
 	time: queryTime, notSliced: sliced,
 	Primary: LatencyP50, Noun: "median page time", Rate: Transactions, Trips: true,
 	Metrics: []Metric{{Name: QueryP50, Unit: "s"}, {Name: QueryP99, Unit: "s"}},
@@ -59,7 +53,7 @@ const MaxQueries = 10_000
 // queryFlags have the sizes of small SQL queries and their answers.
 var queryFlags = []Flag{
 	requestFlag(100, queryMessages), replyFlag(1024, queryMessages),
-	{Name: "queries", Help: "queries of a page", Value: Whole{20, 1, MaxQueries, func(l *sample.Load, n int) { set(l, func(o *QueryOptions) { o.Queries = n }) }}},
+	{Name: "queries", Help: "queries of a page", Value: Whole{20, 1, MaxQueries, func(l *sample.Load, n int) { set(l, func(o *sample.QueryOptions) { o.Queries = n }) }}},
 	nodelayFlag,
 }
 

@@ -13,22 +13,14 @@ import (
 // RR is request and response, one after another on each connection.
 const RR = "rr"
 
-// RROptions are the options of rr alone.
-type RROptions struct {
-	Write int `json:"write,omitempty"` // bytes in a write of the stream beside it
-	Messages
-	Rate   float64 `json:"rate,omitempty"`   // requests per second of all connections together; 0: as fast as they are answered
-	Beside bool    `json:"beside,omitempty"` // a bulk stream runs at the same time
-}
-
 // RROf returns the load's options if it is rr, or the zero value.
-func RROf(l sample.Load) RROptions { return options[RROptions](l) }
+func RROf(l sample.Load) sample.RROptions { return options[sample.RROptions](l) }
 
 func rrFill(l *sample.Load) {
-	set(l, func(o *RROptions) { o.Write, o.Messages = cmp.Or(o.Write, DefaultWrite), o.filled() })
+	set(l, func(o *sample.RROptions) { o.Write, o.Messages = cmp.Or(o.Write, DefaultWrite), filled(o.Messages) })
 }
 
-func rrMessages(o *RROptions) *Messages { return &o.Messages }
+func rrMessages(o *sample.RROptions) *sample.Messages { return &o.Messages }
 
 // Names of the metrics that only options of rr have.
 const (
@@ -45,7 +37,7 @@ const (
 var rr = Workload{
 	About: "Request and response over TCP, one after another on a connection that stays open. It shows the latency that a mode adds to every " +
 		"round trip, and what one costs in CPU time: databases, caches, RPC.",
-	Name: RR, Gist: "request/response", Crowds: true, Flags: rrFlags, none: RROptions{}, fill: rrFill,
+	Name: RR, Gist: "request/response", Crowds: true, Flags: rrFlags, fill: rrFill,
 	time: rrTime, check: rrCheck, notSliced: rrNotSliced, threads: rrThreads, times: rrTimes, Nodelay: true,
 	Primary: LatencyP50, Noun: "median latency", Rate: Transactions, Trips: true,
 	Metrics: []Metric{
@@ -106,15 +98,15 @@ var rrFlags = []Flag{
 		}
 	}),
 	{Name: "rate", Help: "requests per second of all connections together, due whether or not earlier ones were answered (default as fast as they are answered)",
-		Value: Number{0, 0, maxRate, func(l *sample.Load, x float64) { set(l, func(o *RROptions) { o.Rate = x }) }}, NotOfCrowds: true},
+		Value: Number{0, 0, maxRate, func(l *sample.Load, x float64) { set(l, func(o *sample.RROptions) { o.Rate = x }) }}, NotOfCrowds: true},
 	{Name: "under-load", Help: "beside a bulk stream to the server", NotOfCrowds: true,
-		Value: Toggle{func(l *sample.Load, on bool) { set(l, func(o *RROptions) { o.Beside = on }) }}},
+		Value: Toggle{func(l *sample.Load, on bool) { set(l, func(o *sample.RROptions) { o.Beside = on }) }}},
 	besideWriteFlag(),
 	nodelayFlag,
 }
 
 func besideWriteFlag() Flag {
-	f := writeFlag(func(o *RROptions, n int) { o.Write = n })
+	f := writeFlag(func(o *sample.RROptions, n int) { o.Write = n })
 	f.Help, f.With = "", "under-load"
 	return f
 }

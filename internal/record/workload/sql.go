@@ -10,21 +10,15 @@ import (
 // SQL is query against an external database.
 const SQL = "sql"
 
-// SQLOptions are the options of sql alone.
-type SQLOptions struct {
-	Queries int    `json:"queries,omitempty"`              // of a page
-	SQL     string `json:"sql,omitempty" printable:"text"` // the query; "": the database's default of about 1 KiB
-}
-
 // SQLOf returns the load's options if it is sql, or the zero value.
-func SQLOf(l sample.Load) SQLOptions { return options[SQLOptions](l) }
+func SQLOf(l sample.Load) sample.SQLOptions { return options[sample.SQLOptions](l) }
 
 // ConnectTime is the time to open a connection to an endpoint, login included.
 const ConnectTime = "connect_time"
 
 var sql = Workload{
 	About: "A real database, over several routes to it: toll sql.",
-	Name:  SQL, Primary: LatencyP50, Noun: "median page time", Rate: Transactions, Trips: true, Foreign: true, none: SQLOptions{},
+	Name:  SQL, Primary: LatencyP50, Noun: "median page time", Rate: Transactions, Trips: true, Foreign: true,
 	Metrics: append([]Metric{{Name: QueryP50, Unit: "s"}, {Name: QueryP99, Unit: "s"}, {Name: ConnectTime, Unit: "s"}}, suspectMetrics...),
 	Ratio:   "page ratio", columns: always(pageColumns...), More: moreSQLColumns, words: sqlWords,
 	figures: (*Figures).sql, work: pages,

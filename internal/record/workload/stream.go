@@ -11,17 +11,11 @@ import (
 // Stream is sessions with a server that sends tokens at a pace, as an LLM's does.
 const Stream = "stream"
 
-// StreamOptions are the options of stream alone.
-type StreamOptions struct {
-	Tokens int     `json:"tokens,omitempty"` // of a response
-	Pace   float64 `json:"pace,omitempty"`   // tokens per second of a session
-}
-
 // StreamOf returns the load's options if it is stream, or the zero value.
-func StreamOf(l sample.Load) StreamOptions { return options[StreamOptions](l) }
+func StreamOf(l sample.Load) sample.StreamOptions { return options[sample.StreamOptions](l) }
 
 func streamFill(l *sample.Load) {
-	set(l, func(o *StreamOptions) {
+	set(l, func(o *sample.StreamOptions) {
 		o.Tokens, o.Pace = cmp.Or(o.Tokens, defaultTokens), cmp.Or(o.Pace, defaultPace)
 	})
 }
@@ -64,9 +58,9 @@ const (
 var streamFlags = []Flag{
 	{Name: "sessions", Help: "sessions, each with a connection and one response after another",
 		Value: Whole{1, 1, maxSessions, func(l *sample.Load, n int) { l.Streams = n }}},
-	{Name: "tokens", Help: "tokens of a response", Value: Whole{defaultTokens, 1, MaxTokens, func(l *sample.Load, n int) { set(l, func(o *StreamOptions) { o.Tokens = n }) }}},
+	{Name: "tokens", Help: "tokens of a response", Value: Whole{defaultTokens, 1, MaxTokens, func(l *sample.Load, n int) { set(l, func(o *sample.StreamOptions) { o.Tokens = n }) }}},
 	{Name: "tokens-per-second", Help: "pace of each session",
-		Value: Number{defaultPace, minPace, maxPace, func(l *sample.Load, x float64) { set(l, func(o *StreamOptions) { o.Pace = x }) }}},
+		Value: Number{defaultPace, minPace, maxPace, func(l *sample.Load, x float64) { set(l, func(o *sample.StreamOptions) { o.Pace = x }) }}},
 	nodelayFlag,
 }
 
@@ -124,7 +118,7 @@ var tokenTimes = []Metric{
 var stream = Workload{
 	About: "Sessions with a server that sends tokens at a pace, as that of a language model does. It shows how late tokens arrive, " +
 		"and whether a reader would notice.",
-	Name: Stream, Gist: "LLM token streaming", Flags: streamFlags, none: StreamOptions{}, fill: streamFill, FilesFor: "sessions",
+	Name: Stream, Gist: "LLM token streaming", Flags: streamFlags, fill: streamFill, FilesFor: "sessions",
 	time: streamTime, check: streamCheck, notSliced: because("its tokens come at a pace"), threads: streamThreads,
 	Primary: LatencyP50, Noun: "median token delay", Rate: TokenRate, Trips: true,
 	Metrics: append([]Metric{

@@ -14,19 +14,11 @@ import (
 // repeated until it is answered.
 const UDP = "udp"
 
-// UDPOptions are the options of udp alone.
-type UDPOptions struct {
-	Rate  float64 `json:"rate,omitempty"`  // bit/s of all flows together; 0: the highest that loses few
-	Size  int     `json:"size,omitempty"`  // bytes of a datagram
-	Batch int     `json:"batch,omitempty"` // datagrams in a system call
-	GSO   bool    `json:"gso,omitempty"`   // the kernel cuts datagrams out of larger buffers
-}
-
 // UDPOf returns the load's options if it is udp, or the zero value.
-func UDPOf(l sample.Load) UDPOptions { return options[UDPOptions](l) }
+func UDPOf(l sample.Load) sample.UDPOptions { return options[sample.UDPOptions](l) }
 
 func udpFill(l *sample.Load) {
-	set(l, func(o *UDPOptions) { o.Size, o.Batch = cmp.Or(o.Size, defaultDatagram), cmp.Or(o.Batch, 1) })
+	set(l, func(o *sample.UDPOptions) { o.Size, o.Batch = cmp.Or(o.Size, defaultDatagram), cmp.Or(o.Batch, 1) })
 }
 
 // Names of the metrics of the loads over UDP. Shares are of the datagrams sent in the window, or of
@@ -44,7 +36,7 @@ const (
 var udp = Workload{
 	About: "Datagrams at the highest rate that loses at most 0.1 %, or at --bitrate. It shows the rate, the loss and what a packet costs: " +
 		"media, telemetry, QUIC.",
-	Name: UDP, Gist: "datagrams", UDP: true, Flags: udpFlags, none: UDPOptions{}, fill: udpFill,
+	Name: UDP, Gist: "datagrams", UDP: true, Flags: udpFlags, fill: udpFill,
 	time: udpTime, notSliced: because("the highest rate is searched for, or a rate is kept"),
 	Primary: Throughput, Noun: "throughput", Rate: Throughput,
 	Metrics: []Metric{
@@ -102,11 +94,11 @@ const (
 var udpFlags = []Flag{
 	{Name: "streams", Help: "flows", Value: Whole{1, 1, maxStreams, func(l *sample.Load, n int) { l.Streams = n }}},
 	{Name: "bitrate", Help: "rate of all flows together, such as 500mbit (default the highest that loses at most 0.1 %)",
-		Value: Rate{minBitrate, maxBitrate, func(l *sample.Load, x float64) { set(l, func(o *UDPOptions) { o.Rate = x }) }}},
+		Value: Rate{minBitrate, maxBitrate, func(l *sample.Load, x float64) { set(l, func(o *sample.UDPOptions) { o.Rate = x }) }}},
 	{Name: "datagram", Help: "bytes of a datagram's payload",
-		Value: Size{defaultDatagram, MinDatagram, MaxDatagram, func(l *sample.Load, n int64) { set(l, func(o *UDPOptions) { o.Size = int(n) }) }}},
-	{Name: "batch", Help: "datagrams per system call (sendmmsg, recvmmsg)", Value: Whole{1, 1, MaxBatch, func(l *sample.Load, n int) { set(l, func(o *UDPOptions) { o.Batch = n }) }}},
-	{Name: "gso", Help: "let the kernel cut and join datagrams (UDP_SEGMENT, UDP_GRO)", Value: Toggle{func(l *sample.Load, on bool) { set(l, func(o *UDPOptions) { o.GSO = on }) }}},
+		Value: Size{defaultDatagram, MinDatagram, MaxDatagram, func(l *sample.Load, n int64) { set(l, func(o *sample.UDPOptions) { o.Size = int(n) }) }}},
+	{Name: "batch", Help: "datagrams per system call (sendmmsg, recvmmsg)", Value: Whole{1, 1, MaxBatch, func(l *sample.Load, n int) { set(l, func(o *sample.UDPOptions) { o.Batch = n }) }}},
+	{Name: "gso", Help: "let the kernel cut and join datagrams (UDP_SEGMENT, UDP_GRO)", Value: Toggle{func(l *sample.Load, on bool) { set(l, func(o *sample.UDPOptions) { o.GSO = on }) }}},
 }
 
 // What udp needs of a warm-up, in seconds and round trips.

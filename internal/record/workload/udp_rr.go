@@ -12,7 +12,7 @@ const UDPRR = "udp-rr"
 var udpRR = Workload{
 	About: "Request and response in datagrams, one after another: DNS.",
 	Name:  UDPRR, Gist: "request/response in datagrams", UDP: true, Flags: []Flag{requestFlag(1, ownMessages), replyFlag(1, ownMessages)},
-	none: Messages{}, fill: fillMessages,
+	fill: fillMessages,
 	time: udpRRTime, check: udpRRCheck, notSliced: sliced,
 	Primary: LatencyP50, Noun: "median latency", Rate: Transactions, Trips: true,
 	Metrics: []Metric{{Name: Loss, Unit: "1"}},

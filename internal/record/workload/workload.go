@@ -20,8 +20,6 @@ type Workload struct {
 	About string
 	// Flags are its options.
 	Flags []Flag
-	// none is a zero value of its own options' type; nil: it has none.
-	none any
 	// fill sets the loops' defaults in options that are not given.
 	fill func(l *sample.Load)
 	// Crowds means that it can be the load of a crowd.

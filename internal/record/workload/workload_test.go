@@ -81,9 +81,9 @@ func TestFiguresAreListed(t *testing.T) {
 	for _, w := range all {
 		got := map[string]bool{}
 		for _, l := range []sample.Load{
-			{}, {Options: BulkOptions{Bidir: true}}, {Options: BulkOptions{Bytes: 100}}, {Options: BulkOptions{Send: "zerocopy"}}, {Options: RROptions{Rate: 10}}, {Options: RROptions{Beside: true}},
-			{Options: UDPOptions{Rate: 1, Size: 100}}, {Options: StreamOptions{Tokens: 10, Pace: 10}},
-			{Options: ExecOptions{Program: &sample.Program{Client: "x {addr}"}}},
+			{}, {Options: sample.BulkOptions{Bidir: true}}, {Options: sample.BulkOptions{Bytes: 100}}, {Options: sample.BulkOptions{Send: "zerocopy"}}, {Options: sample.RROptions{Rate: 10}}, {Options: sample.RROptions{Beside: true}},
+			{Options: sample.UDPOptions{Rate: 1, Size: 100}}, {Options: sample.StreamOptions{Tokens: 10, Pace: 10}},
+			{Options: sample.ExecOptions{Program: &sample.Program{Client: "x {addr}"}}},
 		} {
 			l.Kind = w.Name
 			for _, shape := range []sample.Shape{{}, {Servers: 1, Clients: 2, Procs: 2}} {

@@ -131,9 +131,9 @@ func columnsOf(w workload.Workload) []workload.Column {
 	var out []workload.Column
 	for _, l := range []sample.Load{
 		w.New(),
-		{Kind: workload.Bulk, Options: workload.BulkOptions{Bidir: true, Bytes: 1}},
-		{Kind: workload.RR, Options: workload.RROptions{Rate: 1}},
-		{Kind: workload.RR, Streams: 2, Options: workload.RROptions{Beside: true}},
+		{Kind: workload.Bulk, Options: sample.BulkOptions{Bidir: true, Bytes: 1}},
+		{Kind: workload.RR, Options: sample.RROptions{Rate: 1}},
+		{Kind: workload.RR, Streams: 2, Options: sample.RROptions{Beside: true}},
 	} {
 		if l.Kind == w.Name {
 			out = append(out, w.Columns(l)...)

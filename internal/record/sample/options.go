@@ -1,0 +1,100 @@
+package sample
+
+import "encoding/json"
+
+// BulkOptions are the options of bulk.
+type BulkOptions struct {
+	Write   int    `json:"write,omitempty"`   // bytes in a write
+	Reverse bool   `json:"reverse,omitempty"` // server to client
+	Bidir   bool   `json:"bidir,omitempty"`   // both directions at once
+	Bytes   int64  `json:"bytes,omitempty"`   // to move on each connection instead of filling the window
+	Send    string `json:"send,omitempty"`    // zerocopy or sendfile; "": by copying
+}
+
+// Messages are the sizes of requests and replies, in bytes: all options of crr and udp-rr, and some
+// of rr and query.
+type Messages struct {
+	Request int `json:"request,omitempty"`
+	Reply   int `json:"reply,omitempty"`
+}
+
+// Sizes returns m. Options with Messages are recognized by it.
+func (m Messages) Sizes() Messages { return m }
+
+// RROptions are the options of rr.
+type RROptions struct {
+	Write int `json:"write,omitempty"` // bytes in a write of the stream beside it
+	Messages
+	// Rate is in requests per second of all connections together; 0: as fast as they are answered.
+	Rate   float64 `json:"rate,omitempty"`
+	Beside bool    `json:"beside,omitempty"` // a bulk stream runs at the same time
+}
+
+// UDPOptions are the options of udp.
+type UDPOptions struct {
+	Rate  float64 `json:"rate,omitempty"`  // bit/s of all flows together; 0: the highest that loses few
+	Size  int     `json:"size,omitempty"`  // bytes of a datagram
+	Batch int     `json:"batch,omitempty"` // datagrams in a system call
+	GSO   bool    `json:"gso,omitempty"`   // the kernel cuts datagrams out of larger buffers
+}
+
+// StreamOptions are the options of stream.
+type StreamOptions struct {
+	Tokens int     `json:"tokens,omitempty"` // of a response
+	Pace   float64 `json:"pace,omitempty"`   // tokens per second of a session
+}
+
+// QueryOptions are the options of query.
+type QueryOptions struct {
+	Messages
+	Queries int `json:"queries,omitempty"` // of a page
+}
+
+// ChatOptions are the options of chat and batch.
+type ChatOptions struct {
+	Tokens   int     `json:"tokens,omitempty"`   // of a response, at most
+	Requests int     `json:"requests,omitempty"` // of a session, one after another
+	Prompt   string  `json:"prompt,omitempty" printable:"text"`
+	Stall    float64 `json:"stall_s,omitempty"` // a gap that is longer is a stall
+}
+
+// SQLOptions are the options of sql.
+type SQLOptions struct {
+	Queries int    `json:"queries,omitempty"`              // of a page
+	SQL     string `json:"sql,omitempty" printable:"text"` // "": the database's default of about 1 KiB
+}
+
+// ExecOptions are the options of exec.
+type ExecOptions struct {
+	Program *Program `json:"program,omitempty"`
+}
+
+// readOptions reads the options of a load of the given kind from the load's JSON object. A load of
+// a later version is read as bulk.
+func readOptions(kind string, load []byte) (any, error) {
+	switch kind {
+	case "rr":
+		return read[RROptions](load)
+	case "crr", "udp-rr":
+		return read[Messages](load)
+	case "udp":
+		return read[UDPOptions](load)
+	case "stream":
+		return read[StreamOptions](load)
+	case "query":
+		return read[QueryOptions](load)
+	case "exec":
+		return read[ExecOptions](load)
+	case "chat", "batch":
+		return read[ChatOptions](load)
+	case "sql":
+		return read[SQLOptions](load)
+	}
+	return read[BulkOptions](load)
+}
+
+func read[T any](b []byte) (any, error) {
+	var o T
+	err := json.Unmarshal(b, &o)
+	return o, err
+}
