@@ -3,6 +3,7 @@ package judgetest
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -135,6 +136,17 @@ func Find(t *testing.T, r *analysis.Report, m mode.Name, load string) analysis.C
 	}
 	t.Fatalf("no cell %s %s among %d", m, load, len(r.Cells))
 	return analysis.Cell{}
+}
+
+// WantFinding fails the test if no finding contains want.
+func WantFinding(t *testing.T, r *analysis.Report, want string) {
+	t.Helper()
+	for _, f := range r.Findings {
+		if strings.Contains(f, want) {
+			return
+		}
+	}
+	t.Errorf("findings:\n%s\nwant %q", strings.Join(r.Findings, "\n"), want)
 }
 
 // Near reports whether a and b differ by no more than a thousandth, as histograms with three digits

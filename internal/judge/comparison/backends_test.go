@@ -1,4 +1,4 @@
-package judge
+package comparison
 
 import (
 	"slices"
@@ -29,7 +29,7 @@ func TestDockerIsHeldAgainstTheLab(t *testing.T) {
 			f.Visits = append(f.Visits, v)
 		}
 	}
-	got := Judge(f).Base().Findings
+	got := Judge(f).Findings
 	for _, want := range []string{"host on docker, from the machine itself: 1.2", "bridge on docker, from the machine itself: 1.00"} {
 		if !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, want) }) {
 			t.Errorf("no %q in\n%s", want, strings.Join(got, "\n"))

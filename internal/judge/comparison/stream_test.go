@@ -1,4 +1,4 @@
-package judge
+package comparison
 
 import (
 	"errors"
@@ -59,7 +59,7 @@ func streamed(t *testing.T, rounds int, delay, response []float64, change ...fun
 }
 
 func TestTokens(t *testing.T) {
-	got := Judge(streamed(t, 6, []float64{100, 100, 150}, []float64{120, 120, 120}).File).Base()
+	got := Judge(streamed(t, 6, []float64{100, 100, 150}, []float64{120, 120, 120}).File)
 	c := judgetest.Find(t, got, mode.Bridge, "stream")
 	for name, want := range map[string]float64{
 		workload.LatencyP50: 150e-6, workload.LatencyMax: 1500e-6, workload.FirstTokenP50: 90e-6, workload.FirstTokenP99: 90e-6, workload.GapP50: 20e-3, workload.GapP99: 40e-3, workload.GapMax: 40e-3,
@@ -113,7 +113,7 @@ func TestStreamFinding(t *testing.T) {
 				}
 				v.Times["gap"] = e
 			}
-			got := Judge(streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, tt.response}, stall).File).Base()
+			got := Judge(streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, tt.response}, stall).File)
 			i := slices.IndexFunc(got.Findings, func(s string) bool { return strings.HasPrefix(s, "What the path adds") })
 			if i < 0 {
 				t.Fatalf("findings %q", got.Findings)
@@ -125,7 +125,7 @@ func TestStreamFinding(t *testing.T) {
 			}
 		})
 	}
-	if got := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "rr")...).Rounds(6, judgetest.Steady(60, 60, 60)).File).Base(); strings.Contains(strings.Join(got.Findings, ""), "response of") {
+	if got := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "rr")...).Rounds(6, judgetest.Steady(60, 60, 60)).File); strings.Contains(strings.Join(got.Findings, ""), "response of") {
 		t.Errorf("without streams: %q", got.Findings)
 	}
 }
@@ -153,7 +153,7 @@ func TestStreamWarnings(t *testing.T) {
 		{"blocked", func(v *sample.Visit) { v.Server.Counts = map[string]int64{"blocked": 3} }, "blocked", "18 times"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := Judge(streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120}, tt.change).File).Base()
+			got := Judge(streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120}, tt.change).File)
 			ws := judgetest.Find(t, got, mode.Bridge, "stream").Warnings
 			i := slices.IndexFunc(ws, func(w analysis.Warning) bool { return w.Code == tt.code })
 			if i < 0 || !strings.Contains(ws[i].Text, tt.text) {
@@ -161,7 +161,7 @@ func TestStreamWarnings(t *testing.T) {
 			}
 		})
 	}
-	quiet := judgetest.Find(t, Judge(streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120}).File).Base(), mode.Bridge, "stream").Warnings
+	quiet := judgetest.Find(t, Judge(streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120}).File), mode.Bridge, "stream").Warnings
 	if got := judgetest.Codes(quiet); !slices.Equal(got, []string{"thin-tail"}) || !strings.Contains(quiet[0].Text, "too few samples") {
 		t.Errorf("warnings of a load that keeps up: %+v", quiet)
 	}
@@ -172,7 +172,7 @@ func TestTokensOfABadRecord(t *testing.T) {
 	bad := sample.EncodedHisto("bad")
 	got := Judge(streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120}, func(v *sample.Visit) {
 		v.Times = map[string]*sample.EncodedHisto{"gap": &bad, "late": nil}
-	}).File).Base()
+	}).File)
 	c := judgetest.Find(t, got, mode.Bridge, "stream")
 	if _, ok := c.Metrics[workload.GapMax]; ok || c.Metrics[workload.TokenRate].Median != 1000 {
 		t.Errorf("metrics %+v", c.Metrics)

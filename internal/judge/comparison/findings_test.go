@@ -1,25 +1,14 @@
-package judge
+package comparison
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
-
-func wantFinding(t *testing.T, r *analysis.Report, want string) {
-	t.Helper()
-	for _, f := range r.Findings {
-		if strings.Contains(f, want) {
-			return
-		}
-	}
-	t.Errorf("findings:\n%s\nwant %q", strings.Join(r.Findings, "\n"), want)
-}
 
 // both makes a group for each load, with all modes that keep port isolation.
 func both() []sample.Cell {
@@ -33,8 +22,8 @@ func both() []sample.Cell {
 }
 
 func TestFindings(t *testing.T) {
-	r := Judge(judgetest.New(t, both()...).Rounds(6, judgetest.Steady(8, 8, 6, 4, 5, 2, 1, 50, 50, 60, 75, 80, 150, 200)).File).Base()
-	wantFinding(t, r, "Every row was witnessed: its bytes were counted on each hop of its path.")
+	r := Judge(judgetest.New(t, both()...).Rounds(6, judgetest.Steady(8, 8, 6, 4, 5, 2, 1, 50, 50, 60, 75, 80, 150, 200)).File)
+	judgetest.WantFinding(t, r, "Every row was witnessed: its bytes were counted on each hop of its path.")
 	if len(r.Findings) != 1 { // the answer says what modes cost
 		t.Errorf("findings %q", r.Findings)
 	}
@@ -53,7 +42,7 @@ func TestFindingsOfUnreadHops(t *testing.T) {
 			p.Facts = map[string]string{sample.FactNotWitnessed: "all between the pods (--unprivileged)"}
 		}
 	}
-	wantFinding(t, Judge(f).Base(), "Every row was witnessed: its bytes were counted wherever toll could read counters."+
+	judgetest.WantFinding(t, Judge(f), "Every row was witnessed: its bytes were counted wherever toll could read counters."+
 		" Not witnessed: of publish-nat :addr and publish-nat :lo, all between the pods (--unprivileged).")
 }
 
@@ -65,7 +54,7 @@ func TestAnswersAreByPlacement(t *testing.T) {
 		base := judgetest.Cell(mode.Host, from, to, "rr")
 		cells = append(cells, base, judgetest.Control(base), judgetest.Cell(mode.PublishNAT, from, mode.ToAddress, "rr"), judgetest.Cell(mode.PublishProxy, from, mode.ToAddress, "rr"))
 	}
-	r := Judge(judgetest.New(t, cells...).Rounds(6, judgetest.Steady(50, 50, 60, 150, 40, 40, 80, 50)).File).Base()
+	r := Judge(judgetest.New(t, cells...).Rounds(6, judgetest.Steady(50, 50, 60, 150, 40, 40, 80, 50)).File)
 	want := []string{"From another container: keep publish-nat: +20 % median latency. Avoid publish-proxy: 3×: dial the container's address.",
 		"From another machine: keep publish-proxy: +25 % median latency. Avoid publish-nat: 2×."}
 	if !slices.Equal(r.Answer.Text, want) {
@@ -76,14 +65,14 @@ func TestAnswersAreByPlacement(t *testing.T) {
 // A mode without a result under one load is in no answer about all loads.
 func TestAnswerTakesAllLoads(t *testing.T) {
 	cells := append(append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.Trio(mode.Bridge, "rr")...), judgetest.HostCell(mode.PublishNAT, "bulk"), judgetest.HostCell(mode.PublishNAT, "rr"))
-	r := Judge(judgetest.New(t, cells...).Rounds(6, judgetest.Steady(8, 8, 8, 50, 50, 50, 7, 60), func(v *sample.Visit) { v.Witness.OK = v.Cell != 5 }).File).Base()
+	r := Judge(judgetest.New(t, cells...).Rounds(6, judgetest.Steady(8, 8, 8, 50, 50, 50, 7, 60), func(v *sample.Visit) { v.Witness.OK = v.Cell != 5 }).File)
 	if len(r.Answer.Text) != 1 || !strings.HasPrefix(r.Answer.Text[0], "Keep publish-nat :lo: -12 % throughput") || strings.Contains(r.Answer.Text[0], "bridge") {
 		t.Errorf("answer %q", r.Answer.Text)
 	}
 }
 
 func TestNothingWasMeasured(t *testing.T) {
-	r := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).File).Base()
+	r := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).File)
 	if len(r.Findings) != 1 || r.Findings[0] != "Nothing was measured." {
 		t.Errorf("findings %q", r.Findings)
 	}

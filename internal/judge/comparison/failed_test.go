@@ -1,4 +1,4 @@
-package judge
+package comparison
 
 import (
 	"fmt"
@@ -34,7 +34,7 @@ func TestFailed(t *testing.T) {
 					r.Visit(round, 2, 4, tt.change)
 				}
 			}
-			got := Judge(r.File).Base()
+			got := Judge(r.File)
 			if len(got.Cells) != 1 || got.Cells[0].Mode != "host" {
 				t.Errorf("a cell without a good visit is listed: %+v", got.Cells)
 			}

@@ -1,4 +1,4 @@
-package judge
+package mesh
 
 import (
 	"encoding/json"
@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
-	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -128,13 +127,13 @@ func ofNode(node int, x float64) func(a, b int) float64 {
 func TestMeshSlowNode(t *testing.T) {
 	m := newMesh(t, 3)
 	m.trip, m.rate = ofNode(2, 3), ofNode(2, 0.2)
-	r := mesh.Judge(m.sweeps(6))
+	r := Judge(m.sweeps(6))
 	if len(r.Mesh.Faults) != 2 || r.Mesh.Sweeps != 6 {
 		t.Fatalf("%d sweeps, faults %+v", r.Mesh.Sweeps, r.Mesh.Faults)
 	}
-	for i, want := range []mesh.Fault{{Metric: workload.LatencyP50, Ratio: 3, Slow: 2, Of: 2}, {Metric: workload.Throughput, Ratio: 0.2, Slow: 2, Of: 2}} {
+	for i, want := range []Fault{{Metric: workload.LatencyP50, Ratio: 3, Slow: 2, Of: 2}, {Metric: workload.Throughput, Ratio: 0.2, Slow: 2, Of: 2}} {
 		got := r.Mesh.Faults[i]
-		if got.Kind != mesh.FaultNode || !slices.Equal(got.Nodes, []string{"c"}) || got.Way != mesh.WayBoth || got.Metric != want.Metric ||
+		if got.Kind != FaultNode || !slices.Equal(got.Nodes, []string{"c"}) || got.Way != WayBoth || got.Metric != want.Metric ||
 			math.Abs(math.Log(got.Ratio/want.Ratio)) > 0.1 || !(*got.Low < want.Ratio && *got.High > want.Ratio) || got.Slow != 2 || got.Of != 2 {
 			t.Errorf("fault %+v, want %+v of c", got, want)
 		}
@@ -243,7 +242,7 @@ func TestMeshFindings(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newMesh(t, tt.nodes)
 			tt.change(m)
-			r := mesh.Judge(m.sweeps(tt.sweeps))
+			r := Judge(m.sweeps(tt.sweeps))
 			if len(r.Mesh.Faults) != tt.faults {
 				t.Errorf("faults %+v, want %d", r.Mesh.Faults, tt.faults)
 			}
@@ -292,7 +291,7 @@ func TestMeshFailed(t *testing.T) {
 				f.Pairs = append(f.Pairs, f.Pairs[:18]...) // it came back
 			}
 			var got []string
-			for _, x := range mesh.Judge(f).Mesh.Failed {
+			for _, x := range Judge(f).Mesh.Failed {
 				got = append(got, fmt.Sprint(x.Nodes, " ", x.Load, " ", x.Visits, " ", x.Left))
 			}
 			if !slices.Equal(got, tt.want) {
@@ -313,7 +312,7 @@ func count01(is bool) int {
 func TestMeshFailedPairOfTwo(t *testing.T) {
 	m := newMesh(t, 2)
 	m.fail = func(int, sample.Pair, string) string { return "no route" }
-	got := mesh.Judge(m.sweeps(2)).Mesh.Failed
+	got := Judge(m.sweeps(2)).Mesh.Failed
 	if len(got) != 2 || !slices.Equal(got[0].Nodes, []string{"a", "b"}) || got[0].Load != "bulk" || got[1].Load != "rr" {
 		t.Errorf("%+v", got)
 	}
@@ -327,16 +326,16 @@ func TestMeshLeft(t *testing.T) {
 		nodes int
 		left  string
 		fails func(sweep int, p sample.Pair, load string) bool
-		want  []mesh.Failed
+		want  []Failed
 		says  string
 	}{
 		{"in-the-last-round-of-two", 2, "b", func(s int, _ sample.Pair, load string) bool { return s == 2 && load == "bulk" },
-			[]mesh.Failed{{Nodes: []string{"b"}, Visits: 2, Left: true, Reason: "x"}}, "b left in the middle of the run: the last 2 visits failed"},
+			[]Failed{{Nodes: []string{"b"}, Visits: 2, Left: true, Reason: "x"}}, "b left in the middle of the run: the last 2 visits failed"},
 		{"in-the-last-sweep-of-three", 3, "c", func(s int, p sample.Pair, _ string) bool { return s == 2 && p[0]+p[1] == 3 },
-			[]mesh.Failed{{Nodes: []string{"c"}, Visits: 3, Left: true, Reason: "x"}}, "c left in the middle of the run: the last 3 visits failed"},
-		{"nobody-knows-who", 3, "", func(s int, p sample.Pair, _ string) bool { return s == 2 && p[0]+p[1] == 3 }, []mesh.Failed{}, ""},
+			[]Failed{{Nodes: []string{"c"}, Visits: 3, Left: true, Reason: "x"}}, "c left in the middle of the run: the last 3 visits failed"},
+		{"nobody-knows-who", 3, "", func(s int, p sample.Pair, _ string) bool { return s == 2 && p[0]+p[1] == 3 }, []Failed{}, ""},
 		{"a-link", 4, "", func(s int, p sample.Pair, load string) bool { return s > 0 && p[0]+p[1] == 1 && load == "rr" },
-			[]mesh.Failed{{Nodes: []string{"a", "b"}, Load: "rr", Visits: 2, Left: true, Reason: "x"}}, "a and b no longer reach each other: the last 2 visits of rr failed."},
+			[]Failed{{Nodes: []string{"a", "b"}, Load: "rr", Visits: 2, Left: true, Reason: "x"}}, "a and b no longer reach each other: the last 2 visits of rr failed."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newMesh(t, tt.nodes)
@@ -348,7 +347,7 @@ func TestMeshLeft(t *testing.T) {
 			if tt.name == "in-the-last-sweep-of-three" { // the pair met last
 				slices.SortStableFunc(f.Pairs, func(a, b sample.PairVisit) int { return count01(a.Failure != "") - count01(b.Failure != "") })
 			}
-			r := mesh.Judge(f)
+			r := Judge(f)
 			if !reflect.DeepEqual(r.Mesh.Failed, tt.want) {
 				t.Errorf("%+v, want %+v", r.Mesh.Failed, tt.want)
 			}
@@ -365,7 +364,7 @@ func TestMeshOneStory(t *testing.T) {
 	for sweeps, named := range map[int]int{1: 0, 6: 1} { // one visit proves nothing
 		m := newMesh(t, 8)
 		m.trip = slow
-		r := mesh.Judge(m.sweeps(sweeps)).Mesh
+		r := Judge(m.sweeps(sweeps)).Mesh
 		for i, n := range r.Nodes {
 			if got, want := n.Effects[workload.LatencyP50].Slow, named*count01(i == 1 || i == 4); got != want {
 				t.Errorf("%d sweeps: the table counts %d slow links of %s, %d are named", sweeps, got, n.Name, want)
@@ -378,7 +377,7 @@ func TestMeshOneStory(t *testing.T) {
 	// The link between two slow nodes is slow because of both.
 	m := newMesh(t, 9)
 	m.rate = func(a, b int) float64 { return min(ofNode(0, 0.5)(a, b), ofNode(4, 0.2)(a, b)) }
-	r := mesh.Judge(m.sweeps(5)).Mesh
+	r := Judge(m.sweeps(5)).Mesh
 	marked := r.Metrics[workload.Throughput].Slow
 	for _, i := range []int{0, 4} {
 		n := 0
@@ -400,12 +399,12 @@ func TestMeshOneStory(t *testing.T) {
 func TestMeshLoss(t *testing.T) {
 	m := newMesh(t, 5)
 	m.lose = func(a, b int) float64 { return 0.02 * float64(count01(a == 1 && b == 3)) }
-	r := mesh.Judge(m.sweeps(6)).Mesh
+	r := Judge(m.sweeps(6)).Mesh
 	if len(r.Faults) != 1 {
 		t.Fatalf("%+v", r.Faults)
 	}
 	x, all := r.Faults[0], r.Metrics[workload.RetransmissionRate]
-	if x.Kind != mesh.FaultLink || x.Metric != workload.RetransmissionRate || x.Way != mesh.WayOut || !slices.Equal(x.Nodes, []string{"b", "d"}) ||
+	if x.Kind != FaultLink || x.Metric != workload.RetransmissionRate || x.Way != WayOut || !slices.Equal(x.Nodes, []string{"b", "d"}) ||
 		math.Abs(*x.RateOut-0.0196) > 1e-4 || *x.RateIn != 0 || x.Ratio != 0 || !(*x.Low <= *x.RateOut && *x.High >= *x.RateOut) {
 		t.Errorf("%+v", x)
 	}
@@ -424,7 +423,7 @@ func TestMeshConverged(t *testing.T) {
 		f := newMesh(t, tt.nodes).sweeps(tt.sweeps)
 		p := f.Header.Plan
 		p.Precision = tt.precision
-		if got := mesh.Converged(p, f.Pairs); got != tt.want {
+		if got := Converged(p, f.Pairs); got != tt.want {
 			t.Errorf("%+v: %t", tt, got)
 		}
 	}
@@ -434,7 +433,7 @@ func TestList(t *testing.T) {
 	for want, names := range map[string]string{
 		"a": "a", "a and b": "a b", "a, b and c": "a b c", "a, b, c, d, e, f, g and 3 others": "a b c d e f g h i j",
 	} {
-		if got := mesh.List(strings.Fields(names)); got != want {
+		if got := List(strings.Fields(names)); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package judge
+package analysis_test
 
 import (
 	"slices"
@@ -6,13 +6,16 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
+	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // live returns a Live that has seen the visits of a run.
-func live(r *judgetest.Run) *analysis.Live {
-	l := Live(r.File.Header.Plan)
+func live(r *judgetest.Run) *analysis.Live { return liveTo(r, analysis.ToBaseline) }
+
+func liveTo(r *judgetest.Run, to analysis.Partners) *analysis.Live {
+	l := analysis.NewLive(r.File.Header.Plan, to)
 	for _, v := range r.File.Visits {
 		l.Add(v)
 	}
@@ -27,7 +30,7 @@ func TestStandingsAreTheReports(t *testing.T) {
 	cells = append(cells, four("crr")...)
 	r := newSlicedRun(t, cells...)
 	r.File.Header.Plan.Loads = append(r.File.Header.Plan.Loads, sample.Load{Kind: "crr", Window: 0.1})
-	l := Live(r.File.Header.Plan)
+	l := analysis.NewLive(r.File.Header.Plan, analysis.ToBaseline)
 	for n := range 8 {
 		before := len(r.File.Visits)
 		r.epochs(1, 30, 30, 26, 30, 20, 20, 25, 20)
@@ -45,7 +48,7 @@ func TestStandingsAreTheReports(t *testing.T) {
 				l.Known()
 			}
 		}
-		got, want := l.Standings(), Judge(r.File).Base()
+		got, want := l.Standings(), analysis.Judge(r.File)
 		if len(got) != 6 {
 			t.Fatalf("after %d rounds %d cells have a ratio", n+1, len(got))
 		}
@@ -146,7 +149,7 @@ func TestLiveLadder(t *testing.T) {
 		}
 		return "nothing"
 	}
-	l := live(r.Run)
+	l := liveTo(r.Run, ladder.Partners)
 	if got := of(l); got != "bridge same" {
 		t.Errorf("over %s", got)
 	}

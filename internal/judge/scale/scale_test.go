@@ -1,4 +1,4 @@
-package judge
+package scale
 
 import (
 	"slices"
@@ -43,7 +43,7 @@ func scaled(t *testing.T, load string) *analysis.Report {
 		}
 		v.Setup, v.Client.Late, v.Client.RSS, v.Server.RSS = 0.25, 0.004, 30e6, 10e6
 	})
-	return Judge(r.File).Base()
+	return Judge(r.File)
 }
 
 func TestScale(t *testing.T) {

@@ -1,4 +1,4 @@
-package judge
+package analysis_test
 
 import (
 	"strings"
@@ -33,7 +33,7 @@ func TestStates(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newSlicedRun(t, four(tt.load)...)
 			r.epochs(tt.usual, 36, 36, 21.6, 36).epochs(tt.in, tt.then...)
-			got := Judge(r.File).Base()
+			got := analysis.Judge(r.File)
 			x := ratioIn(t, got, mode.Bridge, tt.load, analysis.PrimaryOf(r.File.Header.Plan.LoadOf(tt.load), got.Cells[0].Shape))
 			if x.Median < tt.low || x.Median > tt.high || x.HalfWidth() > tt.widest {
 				t.Errorf("ratio %+v", x)
@@ -71,7 +71,7 @@ func TestStarvedEpochsAreSaidOnce(t *testing.T) {
 		}
 	}
 	texts := map[string]int{}
-	for _, c := range Judge(r.File).Base().Cells {
+	for _, c := range analysis.Judge(r.File).Cells {
 		for _, w := range c.Warnings {
 			if w.Code == "failed-visits" {
 				texts[w.Text]++

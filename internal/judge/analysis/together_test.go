@@ -1,9 +1,10 @@
-package judge
+package analysis_test
 
 import (
 	"slices"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -30,7 +31,7 @@ func TestTogether(t *testing.T) {
 					v.Together = &x
 				}
 			})
-			r := Judge(run.File).Base()
+			r := analysis.Judge(run.File)
 			if got := r.Together(); got != tt.says {
 				t.Errorf("it says %q", got)
 			}

@@ -1,4 +1,4 @@
-package judge
+package predict
 
 import (
 	"errors"
@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
-	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -31,7 +30,7 @@ func costs(t *testing.T, loads ...string) *sample.File {
 }
 
 func TestPredict(t *testing.T) {
-	p, err := predict.Judge(costs(t, "rr", "bulk"), predict.Workload{Queries: 20, Bytes: 4001, QPS: 500})
+	p, err := Judge(costs(t, "rr", "bulk"), Workload{Queries: 20, Bytes: 4001, QPS: 500})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +43,7 @@ func TestPredict(t *testing.T) {
 	if !judgetest.Near(host.Page.Median, hostPage) || !judgetest.Near(bridge.Page.Median, bridgePage) || bridge.Page.N != 6 || bridge.Page.Unit != "s" {
 		t.Errorf("pages %+v, %+v", host.Page, bridge.Page)
 	}
-	over := bridge.Over[predict.Page]
+	over := bridge.Over[Page]
 	if !judgetest.Near(over.Median, bridgePage-hostPage) || over.Verdict != stats.Costs || len(host.Over) != 0 {
 		t.Errorf("over %+v", over)
 	}
@@ -66,19 +65,19 @@ func TestPredict(t *testing.T) {
 
 // What a file lacks is reported, and nothing is invented.
 func TestPredictFromLess(t *testing.T) {
-	small := predict.Workload{Queries: 3, Bytes: 1}
-	p, err := predict.Judge(costs(t, "rr"), small)
+	small := Workload{Queries: 3, Bytes: 1}
+	p, err := Judge(costs(t, "rr"), small)
 	if err != nil || len(p.Notes) != 0 || !judgetest.Near(p.Rows[0].Page.Median, 300e-6) || p.Rows[0].CPU != nil {
 		t.Errorf("%+v, %v", p, err)
 	}
-	p, err = predict.Judge(costs(t, "rr"), predict.Workload{Queries: 3, Bytes: 2000})
+	p, err = Judge(costs(t, "rr"), Workload{Queries: 3, Bytes: 2000})
 	if err != nil || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "no bulk") || !judgetest.Near(p.Rows[0].Page.Median, 300e-6) {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if _, err := predict.Judge(costs(t, "bulk"), small); !errors.Is(err, predict.ErrNothingToPredict) {
+	if _, err := Judge(costs(t, "bulk"), small); !errors.Is(err, ErrNothingToPredict) {
 		t.Errorf("a file without rr: %v", err)
 	}
-	if _, err := predict.Judge(&sample.File{}, small); !errors.Is(err, predict.ErrNothingToPredict) {
+	if _, err := Judge(&sample.File{}, small); !errors.Is(err, ErrNothingToPredict) {
 		t.Errorf("an empty file: %v", err)
 	}
 }
@@ -91,8 +90,8 @@ func TestPredictPairsLoadsByRound(t *testing.T) {
 			v.Failure = "client: reset"
 		}
 	}
-	p, err := predict.Judge(f, predict.Workload{Queries: 1, Bytes: 100_000})
-	if err != nil || p.Rows[0].Page.N != 6 || p.Rows[1].Page.N != 5 || p.Rows[1].Over[predict.Page].N != 5 {
+	p, err := Judge(f, Workload{Queries: 1, Bytes: 100_000})
+	if err != nil || p.Rows[0].Page.N != 6 || p.Rows[1].Page.N != 5 || p.Rows[1].Over[Page].N != 5 {
 		t.Errorf("%+v, %v", p, err)
 	}
 }

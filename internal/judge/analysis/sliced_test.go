@@ -1,4 +1,4 @@
-package judge
+package analysis_test
 
 import (
 	"encoding/json"
@@ -118,7 +118,7 @@ func ratioIn(t *testing.T, r *analysis.Report, m mode.Name, load, metric string)
 // window, does not hide a difference of a few per cent.
 func TestSlicesFindSmallDifferences(t *testing.T) {
 	cells := append(four("bulk"), four("rr")...)
-	got := Judge(newSlicedRun(t, cells...).epochs(13, 30, 30, 28, 30, 20, 20, 22, 20).File).Base()
+	got := analysis.Judge(newSlicedRun(t, cells...).epochs(13, 30, 30, 28, 30, 20, 20, 22, 20).File)
 	for _, tt := range []struct {
 		mode         mode.Name
 		load, metric string
@@ -164,12 +164,12 @@ func TestRowsLearnFromEachOther(t *testing.T) {
 	r := newSlicedRun(t, cells...)
 	r.session = 0.001
 	r.epochs(5, 30, 30, 28, 30, 28, 28, 28, 28)
-	many := ratioIn(t, Judge(r.File).Base(), mode.Native, "bulk", workload.Throughput)
+	many := ratioIn(t, analysis.Judge(r.File), mode.Native, "bulk", workload.Throughput)
 	if now := live(r.Run).Standings()[1].Ratio; now != many {
 		t.Errorf("during the run %+v, in the report %+v", now, many)
 	}
 	r.File.Visits = slices.DeleteFunc(r.File.Visits, func(v sample.Visit) bool { return v.Cell != 0 && v.Cell != 3 })
-	alone := ratioIn(t, Judge(r.File).Base(), mode.Native, "bulk", workload.Throughput)
+	alone := ratioIn(t, analysis.Judge(r.File), mode.Native, "bulk", workload.Throughput)
 	if many.HalfWidth() > 0.9*alone.HalfWidth() {
 		t.Errorf("with other rows ±%.4f, alone ±%.4f", many.HalfWidth(), alone.HalfWidth())
 	}
@@ -179,11 +179,11 @@ func TestRowsLearnFromEachOther(t *testing.T) {
 // one after the other, but not of those that take turns.
 func TestUnpaired(t *testing.T) {
 	r := newSlicedRun(t, four("bulk")...).epochs(4, 30, 30, 27, 30).epochs(4, 24, 24, 21.6, 24)
-	got := Judge(r.File).Base().Unpaired
+	got := analysis.Judge(r.File).Unpaired
 	if len(got) != 1 || got[0].Load != "bulk" || got[0].Rows != 2 || got[0].Off < 0.1 || got[0].Off > 0.4 || got[0].Most < got[0].Off || got[0].Width > 0.03 || got[0].Row == "" {
 		t.Errorf("%+v", got)
 	}
-	if short := Judge(newSlicedRun(t, four("bulk")...).epochs(3, 30, 30, 27, 30).File).Base().Unpaired; short != nil {
+	if short := analysis.Judge(newSlicedRun(t, four("bulk")...).epochs(3, 30, 30, 27, 30).File).Unpaired; short != nil {
 		t.Errorf("of three epochs: %+v", short)
 	}
 }
@@ -199,7 +199,7 @@ func TestSlicesAbsolute(t *testing.T) {
 			v.Slices.Rates, v.Slices.Medians = []float64{1e4, 3e4, 2e4}, []float64{1e-4, 3e-5, 5e-5}
 		}
 	}
-	bulk, rr := judgetest.Find(t, Judge(r.File).Base(), mode.Bridge, "bulk"), judgetest.Find(t, Judge(r.File).Base(), mode.Bridge, "rr")
+	bulk, rr := judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, "bulk"), judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, "rr")
 	for _, tt := range []struct {
 		cell analysis.Cell
 		name string
@@ -216,7 +216,7 @@ func TestSlicesAbsolute(t *testing.T) {
 	for i := range r.File.Visits {
 		r.File.Visits[i].Slices = &sample.Slices{Lost: 5}
 	}
-	if c := judgetest.Find(t, Judge(r.File).Base(), mode.Bridge, "bulk"); len(c.Metrics[workload.Throughput].Rounds) != 0 || len(c.Metrics[workload.WindowThroughput].Rounds) != 1 {
+	if c := judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, "bulk"); len(c.Metrics[workload.Throughput].Rounds) != 0 || len(c.Metrics[workload.WindowThroughput].Rounds) != 1 {
 		t.Errorf("without slices: %+v", c.Metrics)
 	}
 }
@@ -225,7 +225,7 @@ func TestSlicesAbsolute(t *testing.T) {
 // the round.
 func TestRepeatedVisitsArePairedWithNobody(t *testing.T) {
 	r := newSlicedRun(t, four("bulk")...).epochs(4, 30, 30, 28, 30)
-	want := ratioIn(t, Judge(r.File).Base(), mode.Bridge, "bulk", workload.Throughput)
+	want := ratioIn(t, analysis.Judge(r.File), mode.Bridge, "bulk", workload.Throughput)
 	r.epochs(1, 30, 30, 28, 30)
 	failed := &r.File.Visits[len(r.File.Visits)-2]
 	again := *failed
@@ -234,7 +234,7 @@ func TestRepeatedVisitsArePairedWithNobody(t *testing.T) {
 		again.Slices.Rates[k] *= 3 // the machine has changed
 	}
 	r.File.Visits = append(r.File.Visits, again)
-	got := Judge(r.File).Base()
+	got := analysis.Judge(r.File)
 	// The other rows' fifth epoch says more about how much epochs differ.
 	x := ratioIn(t, got, mode.Bridge, "bulk", workload.Throughput)
 	if x.Median != want.Median || x.N != want.N || x.Epochs != want.Epochs {
@@ -285,7 +285,7 @@ func TestLadderPricesLatencyBySlices(t *testing.T) {
 func TestPredictBySlices(t *testing.T) {
 	cells := append(four("bulk"), four("rr")...)
 	r := newSlicedRun(t, cells...).epochs(8, 8, 8, 4, 8, 20, 20, 26, 20)
-	judged := Judge(r.File).Base()
+	judged := analysis.Judge(r.File)
 	trip := judgetest.Find(t, judged, mode.Host, "rr").Metrics[workload.LatencyP50].Median
 	perByte := 8 / judgetest.Find(t, judged, mode.Host, "bulk").Metrics[workload.Throughput].Median
 	for _, tt := range []struct {
@@ -310,7 +310,7 @@ func TestPredictBySlices(t *testing.T) {
 
 // Two rounds of slices are judged; two of windows are too few.
 func TestFewEpochsAreJudged(t *testing.T) {
-	got := Judge(newSlicedRun(t, four("bulk")...).epochs(2, 30, 30, 20, 30).File).Base()
+	got := analysis.Judge(newSlicedRun(t, four("bulk")...).epochs(2, 30, 30, 20, 30).File)
 	if x := ratioIn(t, got, mode.Bridge, "bulk", workload.Throughput); x.Verdict != stats.Worse || x.N < 2*stats.MinJudged {
 		t.Errorf("%+v", x)
 	}
@@ -321,7 +321,7 @@ func TestFewEpochsAreJudged(t *testing.T) {
 
 func TestSliceWarnings(t *testing.T) {
 	codes := func(r *slicedRun) (out []string) {
-		for _, w := range judgetest.Find(t, Judge(r.File).Base(), mode.Bridge, "bulk").Warnings {
+		for _, w := range judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, "bulk").Warnings {
 			out = append(out, w.Code)
 			if w.Code == "burst-differs" && (!strings.Contains(w.Text, "slices of 4 ms") || !strings.Contains(w.Text, "windows of 100 ms") || !strings.Contains(w.Text, "host's throughput")) {
 				t.Errorf("text %q", w.Text)
@@ -357,7 +357,7 @@ func TestNoRatioToABaselineWithoutSlices(t *testing.T) {
 			v.Failure, v.Slices, v.Starved = "the machine was too busy", nil, true
 		}
 	}
-	rep := Judge(r.File).Base()
+	rep := analysis.Judge(r.File)
 	for _, m := range judgetest.Find(t, rep, mode.Bridge, "rr").Metrics {
 		if m.Ratio != nil {
 			t.Errorf("%+v", m.Ratio)
@@ -377,7 +377,7 @@ func TestPlaceboShowsSlotBias(t *testing.T) {
 		want bool
 	}{{20, false}, {20.04, false}, {20.6, true}} {
 		r := newSlicedRun(t, append(judgetest.Trio(mode.PublishProxy, "rr"), placebo)...).epochs(8, 20, 20, 45, tt.us)
-		got := Judge(r.File).Base()
+		got := analysis.Judge(r.File)
 		floor := got.Control.Groups[0]
 		if len(got.Control.Groups) != 1 || floor.Placebo == nil || math.Abs(floor.Placebo.Median-tt.us/20) > 0.01 {
 			t.Fatalf("%g µs: groups %+v", tt.us, got.Control.Groups)

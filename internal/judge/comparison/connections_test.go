@@ -1,4 +1,4 @@
-package judge
+package comparison
 
 import (
 	"strings"
@@ -39,7 +39,7 @@ func TestConnectionMetrics(t *testing.T) {
 		v.Client.Counts = map[string]int64{"connect_timeout": 1, "exchange_failed": 2, "failed_in_visit": 9}
 		v.Client.TCP = sample.TCPInfo{Retransmits: 3, RTT: 1} // of no connection of the load
 	}
-	r := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "crr")...).Rounds(6, judgetest.Steady(1, 1, 1), connecting(t, 80, failures)...).File).Base()
+	r := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "crr")...).Rounds(6, judgetest.Steady(1, 1, 1), connecting(t, 80, failures)...).File)
 	c := judgetest.Find(t, r, mode.Bridge, "crr")
 	const busy = 0.8 // CPUs
 	want := map[string]analysis.Metric{
@@ -75,7 +75,7 @@ func TestConnectionsAreJudged(t *testing.T) {
 			v.Client.Trips /= 2
 		}
 	}
-	r := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "crr")...).Rounds(6, judgetest.Steady(1, 1, 1), connecting(t, 80, half)...).File).Base()
+	r := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "crr")...).Rounds(6, judgetest.Steady(1, 1, 1), connecting(t, 80, half)...).File)
 	x := judgetest.Find(t, r, mode.Bridge, "crr").Metrics[workload.Connections].Ratio
 	if x == nil || !judgetest.Near(x.Median, 0.5) || x.Verdict != "worse" {
 		t.Errorf("ratio %+v", x)
@@ -105,7 +105,7 @@ func TestConnectionWarnings(t *testing.T) {
 		}, "failed-connections", []string{"18 of 12018", "12 refused", "6 without a port"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "crr")...).Rounds(6, judgetest.Steady(1, 1, 1), connecting(t, 80, tt.change)...).File).Base()
+			r := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "crr")...).Rounds(6, judgetest.Steady(1, 1, 1), connecting(t, 80, tt.change)...).File)
 			var got []analysis.Warning
 			for _, w := range judgetest.Find(t, r, mode.Bridge, "crr").Warnings {
 				if w.Code != "thin-tail" {

@@ -1,4 +1,4 @@
-package judge
+package comparison
 
 import (
 	"slices"
@@ -23,7 +23,7 @@ func TestVariants(t *testing.T) {
 		base, bridge := judgetest.HostCell(mode.Host, load), judgetest.HostCell(mode.Bridge, load)
 		cells = append(cells, base, judgetest.Control(base), tuned(base, "mtu=9000"), bridge, tuned(bridge, "mtu=9000"))
 	}
-	r := Judge(judgetest.New(t, cells...).Rounds(6, judgetest.Steady(8, 8, 8, 4, 6, 50, 50, 50, 60, 60)).File).Base()
+	r := Judge(judgetest.New(t, cells...).Rounds(6, judgetest.Steady(8, 8, 8, 4, 6, 50, 50, 50, 60, 60)).File)
 	if len(r.Cells) != 8 || len(r.Control.Groups) != 2 {
 		t.Fatalf("%d cells, %d groups", len(r.Cells), len(r.Control.Groups))
 	}
@@ -45,8 +45,8 @@ func TestVariants(t *testing.T) {
 	if !found {
 		t.Error("the variant is missing")
 	}
-	wantFinding(t, r, "bridge+mtu=9000 from the machine itself: 1.50 ±0.00 of bridge's throughput (better) and 1.00 ±0.00 times bridge's median latency (same).")
-	wantFinding(t, r, "host+mtu=9000 from the machine itself: 1.00 ±0.00 of host's throughput (same)")
+	judgetest.WantFinding(t, r, "bridge+mtu=9000 from the machine itself: 1.50 ±0.00 of bridge's throughput (better) and 1.00 ±0.00 times bridge's median latency (same).")
+	judgetest.WantFinding(t, r, "host+mtu=9000 from the machine itself: 1.00 ±0.00 of host's throughput (same)")
 }
 
 // A path over a wire with a rate is limited by the wire once it is full.
@@ -55,7 +55,7 @@ func TestLimitedByTheWire(t *testing.T) {
 	nat := judgetest.Cell(mode.PublishNAT, mode.FromRemote, mode.ToAddress, "bulk")
 	r := judgetest.New(t, base, judgetest.Control(base), nat)
 	r.File.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
-	report := Judge(r.Rounds(6, judgetest.Steady(9.4, 9.4, 5)).File).Base()
+	report := Judge(r.Rounds(6, judgetest.Steady(9.4, 9.4, 5)).File)
 	if got := judgetest.Find(t, report, mode.Host, "bulk").LimitedBy; got != "wire" {
 		t.Errorf("at the wire's rate it is limited by %q", got)
 	}
@@ -74,7 +74,7 @@ func TestLimitedByTheWire(t *testing.T) {
 			v.Machine[1].SoftIRQ, v.Machine[1].Idle = 0.8, 0
 		}
 	})
-	fr := Judge(full.File).Base()
+	fr := Judge(full.File)
 	if fr.Cells[1].Mode != string(mode.Routed) || fr.Cells[2].Mode != string(mode.PublishNAT) {
 		t.Errorf("the order is %s, %s", fr.Cells[1].Mode, fr.Cells[2].Mode)
 	}
@@ -85,13 +85,13 @@ func TestLimitedByTheWire(t *testing.T) {
 	}
 	over := judgetest.New(t, base, judgetest.Control(base), nat)
 	over.File.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
-	c := judgetest.Find(t, Judge(over.Rounds(6, judgetest.Steady(9.4, 9.4, 15)).File).Base(), mode.PublishNAT, "bulk")
+	c := judgetest.Find(t, Judge(over.Rounds(6, judgetest.Steady(9.4, 9.4, 15)).File), mode.PublishNAT, "bulk")
 	if c.LimitedBy != "" || !slices.Contains(judgetest.Codes(c.Warnings), "over-wire") {
 		t.Errorf("above the wire's rate it is limited by %q, warnings %v", c.LimitedBy, c.Warnings)
 	}
 	local := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...)
 	local.File.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
-	if got := judgetest.Find(t, Judge(local.Rounds(6, judgetest.Steady(60, 60, 50)).File).Base(), mode.Bridge, "bulk").LimitedBy; got == "wire" {
+	if got := judgetest.Find(t, Judge(local.Rounds(6, judgetest.Steady(60, 60, 50)).File), mode.Bridge, "bulk").LimitedBy; got == "wire" {
 		t.Error("a path without the wire is limited by it")
 	}
 }
@@ -110,7 +110,7 @@ func TestPacingIsInTheAnswer(t *testing.T) {
 		for i := range r.File.Header.Paths {
 			r.File.Header.Paths[i].Sysctls = map[string]string{"net.ipv4.tcp_congestion_control": "bbr"}
 		}
-		return strings.Join(Judge(r.Rounds(6, judgetest.Steady(rates...)).File).Base().Answer.Text, "\n")
+		return strings.Join(Judge(r.Rounds(6, judgetest.Steady(rates...)).File).Answer.Text, "\n")
 	}
 	const want = "BBR, this machine's congestion control, paces bulk and so decides: with reno bridge has -5 % instead of -23 %."
 	if got := answer(20, 20, 15.4, 50, 47.5); !strings.Contains(got, want) || strings.Contains(got, "of bridge's throughput") {
@@ -126,7 +126,7 @@ func TestIPv6AgainstIPv4(t *testing.T) {
 	base := judgetest.HostCell(mode.Host, "bulk")
 	r := judgetest.New(t, base, judgetest.Control(base), judgetest.HostCell(mode.Bridge, "bulk"),
 		judgetest.Cell(mode.Bridge, mode.FromHost, mode.ToContainer6, "bulk"), judgetest.Cell(mode.PublishProxy, mode.FromHost, mode.ToAddress6, "bulk"))
-	a := Judge(r.Rounds(12, judgetest.Steady(10, 10, 8, 6, 4)).File).Base().Answer
+	a := Judge(r.Rounds(12, judgetest.Steady(10, 10, 8, 6, 4)).File).Answer
 	const want = "bridge over IPv6, from the machine itself: 0.75 ±0.00 of IPv4's throughput (worse)."
 	if a.Question != "What does IPv6 cost against IPv4?" || len(a.Text) < 2 || a.Text[0] != want || strings.Contains(strings.Join(a.Text, "\n"), "publish-proxy over IPv6") {
 		t.Errorf("%+v, want %q first, and nothing of a path without its like over IPv4", a, want)

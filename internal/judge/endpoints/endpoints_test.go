@@ -1,4 +1,4 @@
-package judge
+package endpoints
 
 import (
 	"slices"
@@ -129,7 +129,7 @@ func TestNetworkOrModel(t *testing.T) {
 					r.chatted(round, cell, 50*ms, tt.late(round, cell))
 				}
 			}
-			got := Judge(r.File).Base()
+			got := Judge(r.File)
 			finding(t, got, tt.want)
 			finding(t, got, "Over near, far adds ")
 			if f := finding(t, got, "Is it the network or the model? "); !strings.Contains(f, "Over "+tt.best+" ") || !strings.Contains(f, " is "+tt.server) {
@@ -159,7 +159,7 @@ func TestGatewayThatHoldsBack(t *testing.T) {
 			v.Times["gap"] = r.histogram(map[time.Duration]int64{0: 100})
 		}
 	}
-	got := Judge(r.File).Base()
+	got := Judge(r.File)
 	if f := finding(t, got, "Is it the network or the model? "); !strings.Contains(f, "Over near ") || !strings.Contains(f, "that does not hold tokens back") {
 		t.Errorf("%q", f)
 	}
@@ -184,7 +184,7 @@ func TestLateFirstToken(t *testing.T) {
 			r.chatted(round, cell, []time.Duration{100, 100, 400}[cell]*ms, 2*ms)
 		}
 	}
-	got := Judge(r.File).Base()
+	got := Judge(r.File)
 	if said := strings.Join(got.Answer.Text, "\n"); !strings.Contains(said, "The network, over far.") || !strings.Contains(said, "its first token comes 300") {
 		t.Error(said)
 	}
@@ -199,7 +199,7 @@ func TestOneRoute(t *testing.T) {
 	for round := range 6 {
 		r.chatted(round, 0, time.Millisecond, time.Millisecond)
 	}
-	got := Judge(r.File).Base()
+	got := Judge(r.File)
 	if f := finding(t, got, "Is it the network or the model? "); !strings.Contains(f, "With one route, ") || len(got.Findings) != 2 {
 		t.Errorf("findings %q", got.Findings)
 	}
@@ -223,7 +223,7 @@ func TestChatMetrics(t *testing.T) {
 	for i := range r.File.Visits {
 		r.File.Visits[i].Machine[0] = sample.CPU{User: 1}
 	}
-	got := Judge(r.File).Base()
+	got := Judge(r.File)
 	c := route(t, got, "far")
 	for name, want := range map[string]float64{workload.FirstTokenP50: 0.08, workload.GapP50: 0.02, workload.GapP99: 0.062, workload.GapMax: 0.062, workload.GapSlow: 0.062, workload.ResponseTime: 2.5,
 		workload.WordRate: 50, workload.Words: 101, workload.Glued: 0, workload.Stalls: 0, workload.ConnectTime: 1e-3, workload.RTT: 50e-6} {
@@ -273,7 +273,7 @@ func TestFailedRoute(t *testing.T) {
 		r.File.Visits = append(r.File.Visits, sample.Visit{Turn: sample.Turn{Round: round, Cell: 3}, Outcome: sample.Outcome{Failure: "connection refused"}})
 	}
 	r.File.Visits[2].Failure = "reset" // visit of far in the first round
-	got := Judge(r.File).Base()
+	got := Judge(r.File)
 	if len(got.Failed) != 1 || got.Failed[0].Mode != "dead" || got.Failed[0].Evidence != "connection refused" {
 		t.Errorf("failed %+v", got.Failed)
 	}
@@ -282,7 +282,7 @@ func TestFailedRoute(t *testing.T) {
 		t.Errorf("warnings %+v, ratio %+v", c.Warnings, c.Metrics[workload.ResponseTime].Ratio)
 	}
 	r = newRoutes(t, "chat", "near", "far")
-	if got := Judge(r.File).Base(); len(got.Findings) != 1 || got.Findings[0] != "Nothing was measured." {
+	if got := Judge(r.File); len(got.Findings) != 1 || got.Findings[0] != "Nothing was measured." {
 		t.Errorf("findings %q", got.Findings)
 	}
 }
@@ -303,7 +303,7 @@ func TestGluedTokens(t *testing.T) {
 					}
 				}
 			}
-			got := Judge(r.File).Base()
+			got := Judge(r.File)
 			if has := slices.Contains(judgetest.Codes(route(t, got, "far").Warnings), "glued"); has != tt.warns {
 				t.Errorf("warnings %+v", route(t, got, "far").Warnings)
 			}
@@ -335,7 +335,7 @@ func TestDoubtfulRoutes(t *testing.T) {
 			r := newRoutes(t, "chat", "a", "b", "c")
 			tt.with(r.File.Header.Paths)
 			var got []string
-			for _, w := range Judge(r.File).Base().Warnings {
+			for _, w := range Judge(r.File).Warnings {
 				if w.Code != "ways" {
 					t.Errorf("warning %+v", w)
 				}
@@ -370,7 +370,7 @@ func TestSQL(t *testing.T) {
 			r.browsed(round, cell, page)
 		}
 	}
-	got := Judge(r.File).Base()
+	got := Judge(r.File)
 	c := route(t, got, "far")
 	for name, want := range map[string]float64{workload.LatencyP50: 10e-3, workload.Transactions: 100, workload.QueryP50: 0.5e-3, workload.ConnectTime: 3e-3} {
 		if m := c.Metrics[name]; !judgetest.Near(m.Median, want) {

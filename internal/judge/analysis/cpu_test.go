@@ -1,9 +1,10 @@
-package judge
+package analysis_test
 
 import (
 	"math"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
@@ -51,7 +52,7 @@ func TestCPUBySlices(t *testing.T) {
 		{"the-ends-do-half-and-a-proxy-the-rest", []float64{1, 1, 0.5, 1}, []float64{1, 1, 2, 1}, 1, 1, stats.Same, stats.Same, 0.05},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := Judge(cpuRun(t, 20, tt.less, tt.factors).File).Base()
+			got := analysis.Judge(cpuRun(t, 20, tt.less, tt.factors).File)
 			for load, metric := range map[string]string{"bulk": workload.CPUPerByte, "rr": workload.CPUPerTrip} {
 				x, y := ratioIn(t, got, mode.Bridge, load, metric), ratioIn(t, got, mode.Native, load, metric)
 				if x.Low > tt.bridge || x.High < tt.bridge || x.HalfWidth() > tt.width*tt.bridge || x.Verdict != tt.bridgeSays || x.Epochs != 20 {
@@ -76,12 +77,12 @@ func TestCPUBySlices(t *testing.T) {
 // The interval includes the error of the windows' clocks.
 func TestCPUIntervalHasTheFactorsError(t *testing.T) {
 	one := []float64{1, 1, 1, 1}
-	quiet := ratioIn(t, Judge(cpuRun(t, 8, one, one).File).Base(), mode.Bridge, "rr", workload.CPUPerTrip)
+	quiet := ratioIn(t, analysis.Judge(cpuRun(t, 8, one, one).File), mode.Bridge, "rr", workload.CPUPerTrip)
 	r := cpuRun(t, 8, one, one)
 	for i := range r.File.Visits {
 		r.File.Visits[i].Machine[0].Idle += 0.015 * r.rng.NormFloat64()
 	}
-	if noisy := ratioIn(t, Judge(r.File).Base(), mode.Bridge, "rr", workload.CPUPerTrip); noisy.HalfWidth() < 3*quiet.HalfWidth() {
+	if noisy := ratioIn(t, analysis.Judge(r.File), mode.Bridge, "rr", workload.CPUPerTrip); noisy.HalfWidth() < 3*quiet.HalfWidth() {
 		t.Errorf("±%.3f with clocks that are off by a quarter, ±%.3f with good ones", noisy.HalfWidth(), quiet.HalfWidth())
 	}
 }
@@ -104,7 +105,7 @@ func TestCPUWithoutWindows(t *testing.T) {
 			for i := range r.File.Visits {
 				change(&r.File.Visits[i])
 			}
-			m, ok := judgetest.Find(t, Judge(r.File).Base(), mode.Bridge, "rr").Metrics[workload.CPUPerTrip]
+			m, ok := judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, "rr").Metrics[workload.CPUPerTrip]
 			if ok && m.Ratio != nil && m.Ratio.Epochs != 0 {
 				t.Errorf("%+v", m.Ratio)
 			}
@@ -138,7 +139,7 @@ func TestCPUByRoundsIsOfWindows(t *testing.T) {
 			v.Elapsed = 0
 		}
 	}
-	if x := judgetest.Find(t, Judge(r.File).Base(), mode.Bridge, "rr").Metrics[workload.CPUPerTrip].Ratio; x == nil || x.N != 2 || x.Low == x.High {
+	if x := judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, "rr").Metrics[workload.CPUPerTrip].Ratio; x == nil || x.N != 2 || x.Low == x.High {
 		t.Errorf("%+v", x)
 	}
 }

@@ -1,4 +1,4 @@
-package judge
+package ladder
 
 import (
 	"math"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
-	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -35,7 +34,7 @@ func newLadderRun(t *testing.T, cells ...sample.Cell) *judgetest.Run {
 	return r
 }
 
-func step(t *testing.T, r *ladder.Report, m mode.Name) ladder.Step {
+func step(t *testing.T, r *Report, m mode.Name) Step {
 	t.Helper()
 	for _, s := range r.Steps {
 		if s.Mode == string(m) {
@@ -43,13 +42,13 @@ func step(t *testing.T, r *ladder.Report, m mode.Name) ladder.Step {
 		}
 	}
 	t.Fatalf("no step %s among %+v", m, r.Steps)
-	return ladder.Step{}
+	return Step{}
 }
 
 func TestSteps(t *testing.T) {
 	cells := chain(mode.FromHost, mode.PublishProxy, "rr", "bulk")
 	// native, its control, host, bridge-default, bridge, publish-nat, publish-proxy
-	r := ladder.Judge(newLadderRun(t, cells...).Rounds(8, judgetest.Steady(20, 20, 20, 30, 30, 33, 60, 8, 8, 8, 8, 8, 4, 4), func(v *sample.Visit) {
+	r := Judge(newLadderRun(t, cells...).Rounds(8, judgetest.Steady(20, 20, 20, 30, 30, 33, 60, 8, 8, 8, 8, 8, 4, 4), func(v *sample.Visit) {
 		if v.Cell == 6 { // needs half a CPU more
 			v.Machine[1].User = 0.5
 		}
@@ -89,13 +88,13 @@ func TestSteps(t *testing.T) {
 			}
 		})
 	}
-	wantFinding(t, r.Base(), "Of publish-proxy :lo's +40.0 ±0.0 µs of median latency over native, "+
+	judgetest.WantFinding(t, r.Base(), "Of publish-proxy :lo's +40.0 ±0.0 µs of median latency over native, "+
 		"a network namespace of its own, with a veth pair on a bridge is +10.")
-	wantFinding(t, r.Base(), "docker-proxy instead of NAT is +27.")
-	wantFinding(t, r.Base(), "Of publish-proxy :lo's +0.800 ±0.000 s of CPU time per gigabyte over native, NAT of a published port instead of the container's address is +0.800 ±0.000 s.")
-	wantFinding(t, r.Base(), "What costs nothing measurable in median latency: Docker's rules on the machine (at most 0.000 µs); connection tracking in each container "+
+	judgetest.WantFinding(t, r.Base(), "docker-proxy instead of NAT is +27.")
+	judgetest.WantFinding(t, r.Base(), "Of publish-proxy :lo's +0.800 ±0.000 s of CPU time per gigabyte over native, NAT of a published port instead of the container's address is +0.800 ±0.000 s.")
+	judgetest.WantFinding(t, r.Base(), "What costs nothing measurable in median latency: Docker's rules on the machine (at most 0.000 µs); connection tracking in each container "+
 		"for the rules of Docker's DNS server (at most 0.000 µs).")
-	wantFinding(t, r.Base(), "What costs nothing measurable in throughput: Docker's rules on the machine (at most 0 %); a network namespace")
+	judgetest.WantFinding(t, r.Base(), "What costs nothing measurable in throughput: Docker's rules on the machine (at most 0 %); a network namespace")
 	for _, f := range r.Findings {
 		if strings.Contains(f, "Cheapest") {
 			t.Errorf("a ladder is no comparison: %q", f)
@@ -107,7 +106,7 @@ func TestSteps(t *testing.T) {
 func TestStepsPairByRound(t *testing.T) {
 	r := newLadderRun(t, chain(mode.FromHost, mode.Host, "bulk")...)
 	r.Rounds(8, func(round, cell int) float64 { return float64(1+round) * []float64{8, 8, 6}[cell] })
-	if p := step(t, ladder.Judge(r.File), mode.Host).Prices[workload.Throughput]; !judgetest.Near(p.Low, 0.75) || !judgetest.Near(p.High, 0.75) || p.Verdict != stats.Costs {
+	if p := step(t, Judge(r.File), mode.Host).Prices[workload.Throughput]; !judgetest.Near(p.Low, 0.75) || !judgetest.Near(p.High, 0.75) || p.Verdict != stats.Costs {
 		t.Errorf("price %+v", p)
 	}
 }
@@ -127,7 +126,7 @@ func TestStepsOverGaps(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newLadderRun(t, chain(mode.FromHost, mode.PublishProxy, "rr", "bulk")...)
 			r.Rounds(6, judgetest.Steady(20, 20, 20, 30, 30, 33, 60, 8, 8, 8, 8, 8, 4, 4), func(v *sample.Visit) { v.Witness.OK = !tt.cell(v.Cell) })
-			s := step(t, ladder.Judge(r.File), mode.PublishNAT)
+			s := step(t, Judge(r.File), mode.PublishNAT)
 			if s.Below != "host" || s.Part != both || len(s.Prices) != 4 || !judgetest.Near(s.Prices[workload.LatencyP50].Median, 13e-6) {
 				t.Errorf("step %+v", s)
 			}
@@ -135,7 +134,7 @@ func TestStepsOverGaps(t *testing.T) {
 	}
 	t.Run("not-built", func(t *testing.T) { // the plan lacks its cells
 		cells := chain(mode.FromRemote, mode.IPvlanL2, "rr")
-		s := step(t, ladder.Judge(newLadderRun(t, append(cells[:3], cells[4:]...)...).Rounds(6, judgetest.Steady(20, 20, 20, 30)).File), mode.IPvlanL2)
+		s := step(t, Judge(newLadderRun(t, append(cells[:3], cells[4:]...)...).Rounds(6, judgetest.Steady(20, 20, 20, 30)).File), mode.IPvlanL2)
 		if s.Below != "host" || !strings.HasPrefix(s.Part, "a network namespace of its own, on a macvlan sub-interface") ||
 			!strings.HasSuffix(s.Part, ", and ipvlan instead of macvlan: the card's own MAC address") {
 			t.Errorf("step %+v", s)
@@ -144,7 +143,7 @@ func TestStepsOverGaps(t *testing.T) {
 	t.Run("no-bottom", func(t *testing.T) {
 		r := newLadderRun(t, chain(mode.FromHost, mode.Host, "rr")...)
 		r.Rounds(6, judgetest.Steady(20, 20, 20), func(v *sample.Visit) { v.Witness.OK = v.Cell > 1 })
-		if s := ladder.Judge(r.File).Steps; len(s) != 1 || s[0].Below != "" || len(s[0].Prices) > 0 {
+		if s := Judge(r.File).Steps; len(s) != 1 || s[0].Below != "" || len(s[0].Prices) > 0 {
 			t.Errorf("steps %+v", s)
 		}
 	})
@@ -156,7 +155,7 @@ func TestStepsOverAFullWire(t *testing.T) {
 	cells := chain(mode.FromRemote, mode.PublishNAT, "bulk") // native, control, host, routed, publish-nat
 	r := newLadderRun(t, cells...)
 	r.File.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
-	got := ladder.Judge(r.Rounds(6, judgetest.Steady(9.4, 9.4, 9.4, 9.4, 5)).File)
+	got := Judge(r.Rounds(6, judgetest.Steady(9.4, 9.4, 9.4, 9.4, 5)).File)
 	if p := step(t, got, mode.Routed).Prices[workload.Throughput]; p.LimitedBy != "wire" || p.Verdict != stats.Unclear || p.String() != "wire full" {
 		t.Errorf("price %+v", p)
 	}
@@ -166,7 +165,7 @@ func TestStepsOverAFullWire(t *testing.T) {
 	if p := step(t, got, mode.PublishNAT).Prices[workload.Throughput]; p.LimitedBy != "" || p.Verdict != stats.Costs {
 		t.Errorf("price %+v", p)
 	}
-	wantFinding(t, got.Base(), "The wire is full with and without them, so its rate hides what these cost in throughput: Docker's rules on the machine; a network")
+	judgetest.WantFinding(t, got.Base(), "The wire is full with and without them, so its rate hides what these cost in throughput: Docker's rules on the machine; a network")
 }
 
 func TestPriceString(t *testing.T) {
