@@ -1,0 +1,188 @@
+package numbers
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
+	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
+	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// ran returns a run of host and bridge, with a third and a fourth mode that failed.
+func ran(t *testing.T) *judgetest.Run {
+	t.Helper()
+	cells := slices.Concat(judgetest.Trio(mode.Bridge, "bulk"), judgetest.Trio(mode.Bridge, "rr"))
+	r := judgetest.New(t, append(cells, judgetest.HostCell(mode.PublishNAT, "bulk"))...)
+	return r.Rounds(6, judgetest.Steady(8, 8, 4, 50, 50, 75, 1), func(v *sample.Visit) {
+		if v.Cell == 6 {
+			v.Failure = "client: refused"
+		}
+	})
+}
+
+// pick returns the figures of a mode under a load with a statistic of a metric.
+func pick(value any, m mode.Name, load, metric string, s Statistic) (out []Figure) {
+	for f := range Of(value) {
+		if f.Mode == string(m) && f.Load == load && f.Metric == metric && f.Statistic == s {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// one returns the only one of them.
+func one(t *testing.T, value any, m mode.Name, load, metric string, s Statistic) Figure {
+	t.Helper()
+	all := pick(value, m, load, metric, s)
+	if len(all) != 1 {
+		t.Fatalf("%d figures %s of %s's %s under %s", len(all), s, m, metric, load)
+	}
+	return all[0]
+}
+
+func TestComparison(t *testing.T) {
+	r := judge.Judge(ran(t).File)
+	rounds := pick(r, mode.Bridge, "bulk", workload.Throughput, Round)
+	if len(rounds) != 6 || rounds[5].Round != 5 || rounds[5].Value != 4e9 || rounds[5].Unit != "bit/s" || !rounds[5].Higher {
+		t.Errorf("rounds %+v", rounds)
+	}
+	f := one(t, r, mode.Bridge, "bulk", workload.Throughput, Median)
+	want := Cell{Study: "compare", Mode: "bridge", Label: "bridge", From: "host", To: "container", On: "lab", Load: "bulk",
+		Servers: 1, Clients: 1, ClientProcs: 1}
+	if f.Cell != want || f.Value != 4e9 || *f.Low != 4e9 || *f.High != 4e9 || f.N != 6 {
+		t.Errorf("median %+v", f)
+	}
+	f = one(t, r, mode.Bridge, "bulk", workload.Throughput, Ratio)
+	if f.Value != 0.5 || *f.Low != 0.5 || f.Unit != RatioUnit || f.Against != "host" || f.Verdict != "worse" {
+		t.Errorf("ratio %+v", f)
+	}
+	f = one(t, r, mode.Bridge, "rr", workload.LatencyP50, Added)
+	if !judgetest.Near(f.Value, 25e-6) || f.Unit != "s" || f.Against != "host" || f.Verdict != "costs" {
+		t.Errorf("added %+v", f)
+	}
+	if f := one(t, r, mode.Host, "bulk", workload.Throughput, Median); !f.Baseline {
+		t.Errorf("baseline %+v", f)
+	}
+	if got := pick(r, mode.Host, "bulk", workload.Throughput, Ratio); len(got) > 0 {
+		t.Errorf("the baseline has the ratio %+v", got)
+	}
+	if f := one(t, r, mode.PublishNAT, "bulk", "", Failed); f.Note != "the visit failed: client: refused" {
+		t.Errorf("failed %+v", f)
+	}
+	if f := one(t, r, mode.Bridge, "rr", "cpu_rest", Merged); f.Unit != "s" || f.Value <= 0 {
+		t.Errorf("CPU time %+v", f)
+	}
+}
+
+// A cell's primary metric comes first.
+func TestPrimaryIsFirst(t *testing.T) {
+	seen := map[string]bool{}
+	for f := range Of(judge.Judge(ran(t).File)) {
+		if key := f.Mode + " " + f.Load; !seen[key] && f.Statistic != Failed {
+			seen[key] = true
+			if want := map[string]string{"bulk": workload.Throughput, "rr": workload.LatencyP50}[f.Load]; f.Metric != want {
+				t.Errorf("%s: %s is first", key, f.Metric)
+			}
+		}
+	}
+	if len(seen) != 4 {
+		t.Errorf("figures of %v", seen)
+	}
+}
+
+// The consumer may stop at any figure.
+func TestStop(t *testing.T) {
+	r := judge.Judge(ran(t).File)
+	for n := range 20 {
+		seen := 0
+		for range Of(r) {
+			if seen++; seen > n {
+				break
+			}
+		}
+		if seen != n+1 {
+			t.Errorf("%d figures of %d", seen, n+1)
+		}
+	}
+	for f := range Of("a value of another kind") {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestCrowd(t *testing.T) {
+	cells := judgetest.Trio(mode.Bridge, "bulk")
+	for i := range cells {
+		cells[i].Shape = sample.Shape{Servers: 1, Clients: 2, Procs: 3}
+	}
+	r := judgetest.New(t, cells...)
+	r.File.Header.Plan.Study = sample.StudyScale
+	r.Rounds(6, judgetest.Steady(8, 8, 4), func(v *sample.Visit) { v.Rates = [][]float64{{1e8, 1e8}, {1e8, 1e8}} })
+	f := one(t, judge.Judge(r.File), mode.Bridge, "bulk", workload.Throughput, Median)
+	if f.Study != sample.StudyScale || f.Servers != 1 || f.Clients != 2 || f.ClientProcs != 3 {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestLadder(t *testing.T) {
+	var cells []sample.Cell
+	for i, rung := range mode.Climb(mode.FromHost, []mode.Name{mode.Bridge}) {
+		c := judgetest.Cell(rung.Mode, mode.FromHost, rung.To, "rr")
+		if cells = append(cells, c); i == 0 {
+			cells = append(cells, judgetest.Control(c))
+		}
+	}
+	r := judgetest.New(t, cells...)
+	r.File.Header.Plan.Study, r.File.Header.Plan.Baseline = sample.StudyLadder, string(mode.Native)
+	r.Rounds(6, func(_, cell int) float64 { return float64(20 + 10*cell) })
+	f := one(t, judge.Judge(r.File), mode.Bridge, "", workload.LatencyP50, Part)
+	if f.Study != sample.StudyLadder || f.Against == "" || f.Note == "" || f.Verdict != "costs" || !judgetest.Near(f.Value, 10e-6) {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestPrediction(t *testing.T) {
+	p, err := predict.Judge(ran(t).File, predict.Workload{Queries: 20, Bytes: 1, QPS: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := one(t, p, mode.Bridge, "", predict.Page, Median); f.Study != "predict" || f.Unit != "s" || !judgetest.Near(f.Value, 20*75e-6) {
+		t.Errorf("%+v", f)
+	}
+	if f := one(t, p, mode.Bridge, "", predict.Page, Added); f.Against != "host" || !judgetest.Near(f.Value, 20*25e-6) {
+		t.Errorf("%+v", f)
+	}
+	if got := pick(p, mode.Host, "", predict.Page, Added); len(got) > 0 {
+		t.Errorf("the baseline costs %+v", got)
+	}
+}
+
+// Of a mesh each link is listed, both ways if the load is measured both ways, and each node.
+func TestMesh(t *testing.T) {
+	x := func(v float64) *float64 { return &v }
+	m := &mesh.Mesh{Mode: "host", On: sample.Swarm, Nodes: []mesh.Node{{Node: sample.Node{Name: "a"}}, {Node: sample.Node{Name: "b"}}}, Metrics: map[string]mesh.Metric{
+		workload.LatencyP50: {Load: "rr", Unit: "s", Typical: 5, Links: 1, Matrix: [][]*float64{{nil, x(4)}, {x(4), nil}}},
+		workload.Throughput: {Load: "bulk", Unit: "bit/s", Higher: true, Typical: 8, Links: 2, Matrix: [][]*float64{{nil, x(7)}, {x(9), nil}}},
+	}, Failed: []mesh.Failed{{Nodes: []string{"a", "b"}, Load: "rr", Reason: "refused"}}}
+	m.Nodes[1].Effects = map[string]mesh.Effect{workload.LatencyP50: {Ratio: 3, Of: 1}}
+	r := &mesh.Report{Mesh: m}
+	if got := pick(r, "host", "rr", workload.LatencyP50, Median); len(got) != 2 || got[0].From != "a" || got[0].To != "b" || got[0].Value != 4 {
+		t.Errorf("links of rr and their median: %+v", got)
+	}
+	if got := pick(r, "host", "bulk", workload.Throughput, Median); len(got) != 3 || got[1].From != "b" || got[1].Value != 9 {
+		t.Errorf("links of bulk and their median: %+v", got)
+	}
+	if f := one(t, r, "host", "bulk", workload.Throughput, Typical); f.Value != 8 || f.N != 2 || !f.Higher || f.Study != sample.StudyMesh {
+		t.Errorf("typical: %+v", f)
+	}
+	if f := one(t, r, "host", "", workload.LatencyP50, Effect); f.From != "b" || f.Value != 3 || f.Unit != RatioUnit {
+		t.Errorf("effect: %+v", f)
+	}
+	if f := one(t, r, "host", "rr", "", Failed); f.From != "a" || f.To != "b" || f.Note != "refused" {
+		t.Errorf("failed: %+v", f)
+	}
+}
