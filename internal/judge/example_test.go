@@ -1,0 +1,32 @@
+package judge_test
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// A results file is judged by the rules of its study.
+func ExampleJudge() {
+	in, err := os.Open("../record/sample/testdata/run.jsonl")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer in.Close()
+	f, err := sample.Read(in)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	r := judge.Judge(f).Base()
+	fmt.Println(r.Answer.Question)
+	for _, c := range r.Cells {
+		if x := c.Metrics[c.Primary].Ratio; x != nil {
+			fmt.Printf("%s %s: %.2f of %s's %s (%s)\n", c.Load, c.Label(), x.Median, x.To, c.Primary, x.Verdict)
+		}
+	}
+	// Output:
+}

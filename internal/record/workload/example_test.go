@@ -1,0 +1,20 @@
+package workload_test
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// The catalogue gives a load its default options, its times and its words.
+func ExampleWorkload_New() {
+	w, _ := workload.Find(workload.RR)
+	l := w.New()
+	w.Time(&l, sample.Wire{})
+	b, err := json.Marshal(l)
+	fmt.Println(w.Words(l), string(b), err)
+	fmt.Println(w.Primary, "in", workload.MetricOf(w.Primary, l).Unit)
+	// Output:
+}
