@@ -85,7 +85,7 @@ test-faults: # of the longest, a third that waits for the kernel
 # Their results depend on their input only. The detector sees nothing where nothing starts a goroutine, and takes five times the CPU: it
 # runs with those whose code does. What others share between goroutines, kept resamplings, has a test that runs with it, TestKept.
 PURE = internal internal/text/... internal/record/... internal/plan internal/judge/... internal/ports internal/show/...
-STARTING = $(shell grep -rlE --include='*.go' --exclude='*_test.go' '^[[:space:]]*go[[:space:]]|\.Go\b' cmd internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+STARTING = $(shell grep -rlE --include='*.go' --exclude='*_test.go' '^[[:space:]]*go[[:space:]]|\.Go\b' cmd internal test | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 OTHERS = $(filter-out $(QUIET:%=./%) $(PLACES:%=./internal/%) $(call packages,$(PURE)),$(call packages,...))
 .PHONY: race race-starting race-others
@@ -177,17 +177,18 @@ vulnerabilities: ## look for known vulnerabilities in what toll calls (govulnche
 FUZZTIME ?= 1m
 .PHONY: fuzz
 fuzz: ## fuzz every parser for FUZZTIME each: a time, or 500x for so many tries
-	@grep -rHo --include='*_test.go' '^func Fuzz[[:alnum:]]*' cmd internal | sed -E 's|(.*)/[^/]*:func (.*)|./\1 \2|' | sort | \
+	@grep -rHo --include='*_test.go' '^func Fuzz[[:alnum:]]*' cmd internal test | sed -E 's|(.*)/[^/]*:func (.*)|./\1 \2|' | sort | \
 		xargs -P 2 -L 1 sh -c '$(GO) test -run "^$$" -fuzz "^$$1$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -parallel 1 "$$0"'
 
+BENCH ?=
 .PHONY: bench
-bench: bench-deps build ## compare with iperf3, qperf and sockperf in one interleaved run
-	$(GO) run ./cmd/toll-bench -toll ./toll -toll-compare ./toll
+bench: bench-deps build ## compare with iperf3, qperf and sockperf in one interleaved run; BENCH='-rounds 12'
+	$(GO) run ./test/measure bench $(BENCH)
 
 TRUTH ?=
 .PHONY: truth
 truth: truth-deps build ## show that what toll says is true: 50 minutes on a quiet machine; TRUTH=-full for all, TRUTH=-quick to try
-	$(GO) run ./cmd/toll-truth -toll ./toll $(TRUTH)
+	$(GO) run ./test/measure truth $(TRUTH)
 
 .PHONY: dist dist-check
 dist: ## make the release's files in dist: tar.gz, .deb, .rpm, SBOM, checksums; of the commit, not of changes to it

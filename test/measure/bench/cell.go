@@ -1,0 +1,211 @@
+package bench
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/test/measure/peer"
+)
+
+// The CPUs to which the two ends are pinned.
+const (
+	clientCPU = 0
+	serverCPU = 1
+)
+
+// The tools, by the names of their programs.
+const (
+	toll      = "toll"
+	iperf3    = peer.IPerf3
+	qperf     = peer.QPerf
+	sockperf  = peer.SockPerf
+	netperf   = peer.NetPerf
+	netserver = peer.NetServer
+	taskset   = peer.TaskSet
+)
+
+const (
+	bulk  = "bulk"
+	rr    = "rr"
+	udp   = "udp"
+	crr   = "crr"
+	start = "start" // no load: the time until toll's first visit
+)
+
+// cell is one combination of tool and load, visited once per round.
+type cell struct {
+	tool    string
+	load    string
+	size    int    // of request and response (rr, crr), a write (bulk) or a datagram (udp)
+	batch   int    // datagrams that toll sends at once (udp); 0: each at its own time
+	sameCPU bool   // both ends on serverCPU
+	like    string // the peer whose phases toll follows
+	anew    bool   // the same cell a second time, for the noise floor
+}
+
+func (c cell) String() string {
+	words := []string{c.tool, c.what()}
+	if c.load != start {
+		words = append(words, c.where())
+	}
+	if c.anew {
+		words = append(words, "again")
+	}
+	return strings.Join(words, " ")
+}
+
+// what names the load with its sizes.
+func (c cell) what() string {
+	if c.load == bulk || c.load == start {
+		return c.load
+	}
+	text := fmt.Sprintf("%s %d B", c.load, c.size)
+	if c.batch > 0 {
+		text += fmt.Sprintf(" in bursts of %d", c.batch)
+	}
+	return text
+}
+
+func (c cell) where() string {
+	client, server := c.cpus()
+	if client == server {
+		return fmt.Sprintf("CPU %d only", client)
+	}
+	return fmt.Sprintf("CPU %d to %d", client, server)
+}
+
+func (c cell) cpus() (client, server int) {
+	if c.sameCPU {
+		return serverCPU, serverCPU
+	}
+	return clientCPU, serverCPU
+}
+
+// Sizes of messages: qperf's smallest, sockperf's smallest, netperf's usual one, and what fits into
+// the usual MTU.
+const (
+	qperfSize    = 1
+	sockperfSize = 14
+	netperfSize  = 1
+	datagram     = 1400
+)
+
+// bitrate is the rate of udp, in bit/s. At this rate the peer loses few datagrams in its receive
+// buffer.
+const bitrate = 500_000_000
+
+// burst is the number of datagrams that the peer sends at once, every millisecond.
+const burst = bitrate / 1000 / (8 * datagram)
+
+// The phases of the peers, which toll follows. iperf3 is told to leave out its first second,
+// including slow start. qperf has no warm-up. sockperf leaves out its first 400 ms and its last 50
+// ms.
+const (
+	iperf3Omit   = time.Second
+	sockperfSkip = 400 * time.Millisecond
+	sockperfTail = 50 * time.Millisecond
+)
+
+// phases returns the durations of a cell's warm-up and of its measured part, if the peers are asked
+// for a time of window.
+func (c cell) phases(window time.Duration) (warmup, measured time.Duration) {
+	peer := c.like
+	if peer == "" {
+		peer = c.tool
+	}
+	switch peer {
+	case iperf3:
+		return iperf3Omit, window
+	case sockperf:
+		return sockperfSkip, window - sockperfSkip - sockperfTail
+	}
+	return 0, window
+}
+
+// pair is a cell of toll, the same cell a second time, and the peer's.
+type pair struct{ own, again, peer cell }
+
+func makePair(peer, load string, size int, sameCPU bool) pair {
+	own := cell{tool: toll, load: load, size: size, sameCPU: sameCPU, like: peer}
+	p := pair{own: own, again: own, peer: cell{tool: peer, load: load, size: size, sameCPU: sameCPU}}
+	p.again.anew = true
+	return p
+}
+
+// inBursts returns the pair with toll sending its datagrams at the peer's times.
+func (p pair) inBursts() pair {
+	p.own.batch, p.again.batch, p.peer.batch = burst, burst, burst
+	return p
+}
+
+// comparable reports whether toll must be as good as the peer. Datagrams that are sent one by one
+// wake both ends more often than the peer's bursts.
+func (p pair) comparable() bool { return p.own.load != udp || p.own.batch > 0 }
+
+// pairs lists all comparisons.
+var pairs = []pair{
+	makePair(iperf3, bulk, workload.DefaultWrite, false),
+	makePair(qperf, rr, qperfSize, false),
+	makePair(sockperf, rr, sockperfSize, false),
+	makePair(qperf, rr, qperfSize, true),
+	makePair(sockperf, rr, sockperfSize, true),
+	makePair(iperf3, udp, datagram, false).inBursts(),
+	makePair(iperf3, udp, datagram, false),
+	makePair(netperf, crr, netperfSize, false),
+	makePair(netperf, crr, netperfSize, true),
+}
+
+// startCell measures toll's start. It has no peer.
+var startCell = cell{tool: toll, load: start}
+
+// groupsFor returns the cells of a run, grouped by what is compared, without the missing peers.
+func groupsFor(missing []missing) [][]cell {
+	gone := map[string]bool{}
+	for _, m := range missing {
+		gone[m.program] = true
+	}
+	var out [][]cell
+	for _, p := range pairs {
+		group := []cell{p.own, p.again}
+		if !gone[p.peer.tool] && !gone[peerOf[p.peer.kind()].program] && !gone[taskset] {
+			group = append(group, p.peer)
+		}
+		out = append(out, group)
+	}
+	return append(out, []cell{startCell})
+}
+
+// missing is a program that is not installed.
+type missing struct{ program, pkg string }
+
+func (m missing) text() string {
+	return fmt.Sprintf("%s is missing, its rows are skipped: apt-get install %s", m.program, m.pkg)
+}
+
+// peers returns the versions of the installed peers, and the programs that are missing.
+func peers() (versions []string, out []missing) {
+	for _, p := range []missing{{taskset, "util-linux"}, {iperf3, iperf3}, {qperf, qperf}, {sockperf, sockperf},
+		{netperf, "netperf, which Debian has from 13 (trixie) on"}, {netserver, netperf}} {
+		if _, err := exec.LookPath(p.program); err != nil {
+			out = append(out, p)
+			continue
+		}
+		if p.program == netserver {
+			continue
+		}
+		flag := "--version"
+		if p.program == netperf {
+			flag = "-V"
+		}
+		text, err := exec.Command(p.program, flag).Output()
+		first, _, _ := strings.Cut(string(text), "\n")
+		first, _, _ = strings.Cut(first, " (")
+		if err == nil && p.program != taskset {
+			versions = append(versions, strings.ReplaceAll(first, ", version", ""))
+		}
+	}
+	return versions, out
+}

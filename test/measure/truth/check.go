@@ -1,0 +1,82 @@
+package truth
+
+import (
+	"context"
+	"time"
+)
+
+// check is one claim about toll, and the function that tests it.
+type check struct {
+	name string
+	make func(*trial, context.Context) ([]table, error)
+}
+
+// checks lists all checks in the order in which they run.
+var checks = []check{
+	{"aa", (*trial).identical},
+	{"planted", (*trial).planted},
+	{"length", (*trial).length},
+	{"order", (*trial).order},
+	{"company", (*trial).company},
+	{"sustained", (*trial).sustained},
+	{"peers", (*trial).peers},
+	{"unpinned", (*trial).unpinned},
+	{"precision", (*trial).precision},
+}
+
+func names() (out []string) {
+	for _, c := range checks {
+		out = append(out, c.name)
+	}
+	return out
+}
+
+// scale sets the number of runs and their length.
+type scale struct {
+	name string
+	aa   runs // in each situation
+	// For each planted difference: the runs that must find it, one to choose its size, and the long
+	// one that measures it.
+	plant            runs
+	pilot, reference time.Duration
+	// Turns through the settings whose ratios must agree.
+	length, order, company, sustained runs
+	peers                             runs // blocks, also of unpinned
+	long, short                       runs // of precision
+	loaded                            int  // how many of each of these run beside other work
+}
+
+type runs struct {
+	n    int
+	each time.Duration
+}
+
+const (
+	second = time.Second
+	minute = time.Minute
+)
+
+// scaleOf returns the usual scale, some 50 minutes, or the quick or full one. runsOf, if not 0, is
+// the number of runs of aa and of each planted difference.
+func scaleOf(quick, full bool, runsOf int) scale {
+	s := scale{name: "usual",
+		aa: runs{20, 10 * second}, plant: runs{3, 30 * second}, pilot: 10 * second, reference: 90 * second,
+		length: runs{2, 10 * second}, order: runs{1, 20 * second}, company: runs{2, 20 * second}, sustained: runs{2, 40 * second},
+		peers: runs{6, 8 * second}, long: runs{2, minute}, short: runs{3, 10 * second}, loaded: 1}
+	switch {
+	case quick:
+		s = scale{name: "quick",
+			aa: runs{1, 8 * second}, plant: runs{1, 8 * second}, pilot: 6 * second, reference: 10 * second,
+			length: runs{1, 5 * second}, order: runs{1, 5 * second}, company: runs{1, 5 * second}, sustained: runs{1, 8 * second},
+			peers: runs{2, 8 * second}, long: runs{1, 20 * second}, short: runs{1, 10 * second}, loaded: 1}
+	case full:
+		s = scale{name: "full",
+			aa: runs{50, 20 * second}, plant: runs{20, 30 * second}, pilot: 20 * second, reference: 10 * minute,
+			length: runs{4, 20 * second}, order: runs{4, 20 * second}, company: runs{4, 30 * second}, sustained: runs{10, minute},
+			peers: runs{20, 8 * second}, long: runs{5, minute}, short: runs{5, 10 * second}, loaded: 2}
+	}
+	if runsOf > 0 {
+		s.aa.n, s.plant.n = runsOf, runsOf
+	}
+	return s
+}

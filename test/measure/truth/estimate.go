@@ -1,0 +1,103 @@
+package truth
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+)
+
+// estimate is the logarithm of a ratio, with half the width of its 95 % interval. An uneven
+// interval is represented by its larger half on both sides.
+type estimate struct{ log, half float64 }
+
+// ofRatio returns a report's ratio as an estimate.
+func ofRatio(r *analysis.Ratio) (estimate, error) {
+	switch {
+	case r == nil:
+		return estimate{}, fmt.Errorf("there is no ratio")
+	case !(r.Low > 0) || math.IsInf(r.High, 0) || !(r.Low <= r.Median && r.Median <= r.High):
+		return estimate{}, fmt.Errorf("the ratio %g has no interval: %g to %g", r.Median, r.Low, r.High)
+	case r.Low == r.High:
+		return estimate{}, fmt.Errorf("the ratio %g has an interval of no width", r.Median)
+	}
+	return estimate{math.Log(r.Median), max(math.Log(r.High/r.Median), math.Log(r.Median/r.Low))}, nil
+}
+
+// ofLogs estimates a logarithm from repeated measurements, with an interval from their own spread.
+func ofLogs(logs []float64) (estimate, error) {
+	s := stats.Summarize(logs)
+	if s.N < stats.MinValues {
+		return estimate{}, fmt.Errorf("%d measurements are too few for an interval", s.N)
+	}
+	return estimate{s.Median, s.HalfWidth()}, nil
+}
+
+// pool returns the mean of independent estimates of one ratio.
+func pool(all []estimate) (out estimate) {
+	n := float64(len(all))
+	for _, e := range all {
+		out.log += e.log / n
+		out.half = math.Hypot(out.half, e.half/n)
+	}
+	return out
+}
+
+// over returns the ratio of two independent ratios.
+func (e estimate) over(o estimate) estimate {
+	return estimate{e.log - o.log, math.Hypot(e.half, o.half)}
+}
+
+// wider widens the interval so that n such intervals hold jointly (Bonferroni).
+func (e estimate) wider(n int) estimate {
+	const miss = 1 - stats.Confidence
+	return estimate{e.log, e.half * quantile(1-miss/2/float64(n)) / quantile(1-miss/2)}
+}
+
+func (e estimate) one() bool { return math.Abs(e.log) <= e.half }
+
+const percent = 100
+
+// String formats an estimate as "0.953 ±0.8 %". The half width is a share of the ratio.
+func (e estimate) String() string {
+	return fmt.Sprintf("%.3f ±%.1f %%", math.Exp(e.log), percent*math.Expm1(e.half))
+}
+
+// agreement reports whether a ratio of ratios is 1, as one of n that are tested jointly. limit is
+// the largest half width of its interval that can still show agreement.
+func agreement(ratio estimate, n int, limit float64) (wide estimate, v verdict) {
+	wide = ratio.wider(n)
+	switch {
+	case !wide.one():
+		return wide, no
+	case math.Expm1(wide.half) > limit:
+		return wide, tooWide
+	}
+	return wide, yes
+}
+
+// quantile returns the standard normal distribution's quantile.
+func quantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
+
+// least returns a lower bound for the number of successes in n trials of probability p: fewer
+// successes have a probability of at most risk.
+func least(n int, p, risk float64) int {
+	below := 0.0
+	for k := range n {
+		below += binomial(n, k, p)
+		if below > risk {
+			return k
+		}
+	}
+	return n
+}
+
+// binomial returns the probability of k successes in n trials.
+func binomial(n, k int, p float64) float64 {
+	lgamma := func(x int) float64 { y, _ := math.Lgamma(float64(x) + 1); return y }
+	return math.Exp(lgamma(n) - lgamma(k) - lgamma(n-k) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
+}
+
+// halfWidth formats half of an interval of a logarithm, as a share of the ratio.
+func halfWidth(half float64) string { return fmt.Sprintf("±%.1f %%", percent*math.Expm1(half)) }

@@ -1,0 +1,77 @@
+package truth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/test/measure/peer"
+)
+
+// plants are changes to paths, by the path's tunes.
+type plants map[mode.Tunes]plant
+
+type plant func(context.Context, *path.Path) error
+
+// planting is a builder that changes paths right after they are built, before their settings are
+// read.
+type planting struct {
+	path.Builder
+	plants plants
+}
+
+func (b planting) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
+	p, err := b.Builder.Build(ctx, s)
+	change := b.plants[s.Tune]
+	if err != nil || change == nil {
+		return p, err
+	}
+	if err := change(ctx, p); err != nil {
+		return nil, errors.Join(fmt.Errorf("plant in %s: %w", s, err), p.Close())
+	}
+	return p, nil
+}
+
+// within runs a command in a place and returns its output.
+func within(ctx context.Context, at path.Place, input string, command ...string) (string, error) {
+	p, err := peer.Start(ctx, at, command...)
+	if err != nil {
+		return "", err
+	}
+	_, writeErr := io.WriteString(p.In, input)
+	p.In.Close()
+	out, err := p.Wait()
+	if err != nil { // it says more than a broken pipe
+		return "", err
+	}
+	return string(out), writeErr
+}
+
+// chain returns a plant that adds n rules to the server's input, which each packet walks.
+func chain(n int) plant {
+	rules := strings.Repeat("tcp dport 1 counter drop\n", n)
+	text := "table inet planted {\nchain walk {\ntype filter hook input priority 0; policy accept;\n" + rules + "}\n}\n"
+	return func(ctx context.Context, p *path.Path) error {
+		_, err := within(ctx, p.Servers[0], text, "nft", "-f", "-")
+		return err
+	}
+}
+
+// limit returns a plant that limits what the bridge's port sends to the server, in bit/s.
+func limit(bits float64) plant {
+	return func(ctx context.Context, p *path.Path) error {
+		i := slices.IndexFunc(p.Hops, func(h path.Hop) bool { return h.Kind == mode.HopVeth })
+		if i < 0 {
+			return errors.New("the path has no veth pair")
+		}
+		port, _, _ := strings.Cut(p.Hops[i].Name, "⇄")
+		_, err := within(ctx, p.Clients[0], "", "tc", "qdisc", "add", "dev", port, "root", "tbf",
+			"rate", fmt.Sprintf("%.0fbit", bits), "burst", "256kb", "limit", "512kb")
+		return err
+	}
+}

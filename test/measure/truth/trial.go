@@ -1,0 +1,177 @@
+package truth
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
+	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
+	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// trial holds what the checks share: the toll binary, a lab and facts about this machine.
+type trial struct {
+	options
+	stderr      io.Writer
+	dir         string // temporary
+	lab         *lab.Lab
+	meter       *meter.Meter
+	environment sample.Environment
+}
+
+// newTrial returns a trial, which the caller closes.
+func newTrial(stderr io.Writer, o options) (_ *trial, err error) {
+	t := &trial{options: o, stderr: stderr, lab: &lab.Lab{Congestion: o.congestion}}
+	t.environment, _ = machine.Machine{}.Read() // facts that could not be read are not shown
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.close())
+		}
+	}()
+	if os.Geteuid() != 0 {
+		return nil, errors.New("it needs root")
+	}
+	for _, program := range programs(o.only) {
+		if _, err := exec.LookPath(program); err != nil {
+			return nil, fmt.Errorf("%w: make truth-deps installs it", err)
+		}
+	}
+	if t.meter, err = meter.New(); err != nil {
+		return nil, err
+	}
+	t.dir, err = os.MkdirTemp("", "truth")
+	return t, err
+}
+func (t *trial) close() error {
+	err := t.lab.Close()
+	if t.dir == "" {
+		return err
+	}
+	return errors.Join(err, os.RemoveAll(t.dir))
+}
+
+func (t *trial) say(format string, args ...any) {
+	fmt.Fprintf(t.stderr, "truth: "+format+"\n", args...)
+}
+
+// head describes the conditions of all tables.
+func (t *trial) head() string {
+	e := t.environment
+	return fmt.Sprintf("%s; %s, %d CPUs; Linux %s; load average before %.2f; scale %s, seed %d.",
+		time.Now().UTC().Format("2006-01-02 15:04 UTC"), e.CPUModel, e.CPUs, e.Kernel, e.LoadAverage, t.scale.name, t.seed)
+}
+
+const exitTimeout = 10 * time.Second
+
+// run runs toll as a user does and returns its output.
+func (t *trial) run(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, t.toll, args...)
+	cmd.Env = append(os.Environ(), "TOLL_HISTORY=off")
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it has to clean up
+	cmd.WaitDelay = exitTimeout
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's Ctrl-C reaches it once
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if err != nil {
+		err = fmt.Errorf("toll %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return stdout.Bytes(), err
+}
+
+// exitCells is toll's exit status if some cells have a result and others none.
+const exitCells = 4
+
+// compare runs toll compare and judges the results file again. The report includes cells without a
+// result.
+func (t *trial) compare(ctx context.Context, args ...string) (*analysis.Report, error) {
+	file := filepath.Join(t.dir, "run.jsonl")
+	_, err := t.run(ctx, append([]string{"compare", "--quiet", "--force", "--save", file}, args...)...)
+	var exit *exec.ExitError
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != exitCells) {
+		return nil, err
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return judge(b)
+}
+
+func judge(records []byte) (*analysis.Report, error) {
+	f, err := sample.Read(bytes.NewReader(records))
+	if err != nil {
+		return nil, err
+	}
+	return analysis.Judge(f), nil
+}
+
+// plan returns the plan of toll compare with these arguments, and its defaults otherwise.
+func (t *trial) plan(ctx context.Context, args ...string) (p sample.Plan, err error) {
+	out, err := t.run(ctx, append([]string{"compare", "--dry-run", "--format", "json"}, args...)...)
+	if err != nil {
+		return p, err
+	}
+	if err := json.Unmarshal(out, &p); err != nil {
+		return p, fmt.Errorf("read the plan: %w", err)
+	}
+	return p, nil
+}
+
+// measure makes the run of p in this process, with each as its budget, on paths of b.
+func (t *trial) measure(ctx context.Context, p sample.Plan, each time.Duration, b path.Builder) (*analysis.Report, error) {
+	p.Rounds, p.Budget = 0, each.Seconds()
+	var records bytes.Buffer
+	_, err := engine.Run(ctx, engine.Config{Plan: p, Environment: t.environment, Builders: []path.Builder{b},
+		Meter: t.meter, Clock: engine.Monotonic{}, Out: sample.NewWriter(&records), Throttled: machine.Machine{}.Throttler()})
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return judge(records.Bytes())
+}
+
+// cell returns the judged cell of a mode and a variant under a load.
+func cell(r *analysis.Report, mode, tune, load string) (analysis.Cell, error) {
+	for _, c := range r.Cells {
+		if c.Mode == mode && c.Tune == tune && c.Load == load {
+			return c, nil
+		}
+	}
+	for _, f := range r.Failed {
+		if f.Mode == mode && f.Tune == tune && f.Load == load {
+			return analysis.Cell{}, fmt.Errorf("%s, %s: %s", mode, load, f.Reason)
+		}
+	}
+	return analysis.Cell{}, fmt.Errorf("%s, %s: not measured", mode, load)
+}
+
+// ratioOf returns the ratio of a cell's primary metric.
+func ratioOf(r *analysis.Report, mode, tune, load string) (estimate, *analysis.Ratio, error) {
+	c, err := cell(r, mode, tune, load)
+	if err != nil {
+		return estimate{}, nil, err
+	}
+	ratio := c.Metrics[c.Primary].Ratio
+	e, err := ofRatio(ratio)
+	if err != nil {
+		return e, nil, fmt.Errorf("%s, %s: %w", mode, load, err)
+	}
+	return e, ratio, nil
+}
