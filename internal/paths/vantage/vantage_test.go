@@ -2,7 +2,6 @@ package vantage
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/netip"
 	"os"

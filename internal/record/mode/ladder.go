@@ -50,7 +50,7 @@ var ladders = growLadders()
 
 func growLadders() map[Placement][]Rung {
 	out := map[Placement][]Rung{}
-	for _, p := range placements {
+	for _, p := range OfModes.Placements() {
 		out[p] = climb(p, "", 0)
 	}
 	return out

@@ -14,7 +14,7 @@ var hopWords = map[HopKind]string{
 }
 
 func TestLaddersFollowTheCatalogue(t *testing.T) {
-	for _, p := range placements {
+	for _, p := range OfModes.Placements() {
 		t.Run(string(p), func(t *testing.T) {
 			ladder := Ladder(p)
 			at := map[Name]int{}
