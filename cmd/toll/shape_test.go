@@ -1,11 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // The parts of an example's output that depend on the machine.
@@ -24,29 +27,40 @@ var judging = []string{"port isolation", "Publishing", "delivers", "largest crow
 	"A price is what", "measurable", "From host the machine", "times bridge's median", "Median latency: ", "Throughput, of that", "Total throughput at", " unclear; ", " are unclear, ", " verdict is unclear", "as many as asked for", " verdicts is unclear", "container: ", "  Keep ", "  Avoid ", "  Not certain yet", "  The machine was too busy", "  The scheduler had",
 	"  What costs nothing", "  The proxy takes", "  machine A:", "  Of "}
 
-// shape reduces output to what does not depend on the machine: the words of sentences, and the
-// title, columns, units and rows of each table. A line "…" marks a cut of the manual.
+// cut is the line of an example that stands for lines left out.
+const cut = "…"
+
+// shape reduces output to what does not depend on the machine: the words of sentences, and each
+// table, in one element with a line for its title, each head and each row.
 func shape(out string) []string {
-	var lines []string
-	rest := strings.Split(out, "\n")
+	var parts []string
+	rest := strings.Split(strings.TrimRight(out, "\n"), "\n")
 	for len(rest) > 0 {
 		l := rest[0]
 		rest = rest[1:]
-		switch {
-		case strings.HasPrefix(l, "Warnings"):
-			return lines
-		case tableHead.MatchString(l):
+		if strings.HasPrefix(l, "Warnings") {
+			break
+		}
+		if tableHead.MatchString(l) {
 			end := slices.Index(append(rest, ""), "")
-			lines = append(lines, "title: "+took.ReplaceAllString(l, "# ms"))
-			lines = append(lines, tableShape(rest[:end])...)
+			parts = append(parts, strings.Join(append([]string{took.ReplaceAllString(l, "# ms")}, tableShape(rest[:end])...), "\n"))
 			rest = rest[end:]
-		case l == "", l == "…", machineLine.MatchString(l), strings.HasPrefix(l, "    "), // line breaks in a sentence depend on its width
-			slices.ContainsFunc(judging, func(s string) bool { return strings.Contains(l, s) }):
-		default:
-			lines = append(lines, words(verdicts.ReplaceAllString(alike.Replace(figure.ReplaceAllString(l, "#")), "VERDICT")))
+			continue
+		}
+		for l != cut && len(rest) > 0 && strings.HasPrefix(rest[0], "    ") { // where a sentence is broken depends on its width
+			l += " " + rest[0]
+			rest = rest[1:]
+		}
+		if l != "" && !machineLine.MatchString(l) && !slices.ContainsFunc(judging, func(s string) bool { return strings.Contains(l, s) }) {
+			parts = append(parts, masked(l))
 		}
 	}
-	return lines
+	return parts
+}
+
+// masked returns the words of a line without its figures and verdicts.
+func masked(l string) string {
+	return words(verdicts.ReplaceAllString(alike.Replace(figure.ReplaceAllString(l, "#")), "VERDICT"))
 }
 
 func words(l string) string { return strings.Join(strings.Fields(l), " ") }
@@ -66,9 +80,9 @@ func tableShape(table []string) []string {
 			rows = append(rows, l)
 		}
 	}
-	lines := []string{"heads: " + headShape(table[0]), "heads: " + headShape(table[1])}
+	lines := []string{headShape(table[0]), headShape(table[1])}
 	for _, r := range rows {
-		lines = append(lines, "row: "+rowShape(r, retr, limited))
+		lines = append(lines, rowShape(r, retr, limited))
 	}
 	return lines
 }
@@ -126,38 +140,104 @@ func rowShape(l string, retr, limited bool) string {
 	return words(strings.Join(names, " ") + " | " + strings.Join(figures, " "))
 }
 
-// missing returns the lines of the manual's shape that the output lacks. A line that occurs twice
-// must occur twice there, too. The order of lines does not matter, because figures decide the order
-// of rows.
-func missing(want, got string) []string {
-	left := shape(got)
-	var out []string
-	for _, l := range shape(want) {
-		at := slices.IndexFunc(left, func(g string) bool { return g == l || covers(g, l) || covers(l, g) || begins(g, l) || begins(l, g) })
-		if at < 0 {
-			out = append(out, l)
-			continue
-		}
-		left = slices.Delete(left, at, at+1)
+// differs returns how the shape of got differs from that of the example want, or "".
+func differs(want, got string) string {
+	w, g := shape(want), shape(got)
+	if fits(w, g) {
+		return ""
 	}
-	return out
+	return cmp.Diff(strings.Split(strings.Join(w, "\n"), "\n"), strings.Split(strings.Join(g, "\n"), "\n"))
 }
 
-// begins reports whether a sentence's first line, broken, is the beginning of another sentence.
-// Figures decide where a sentence is broken.
-func begins(broken, sentence string) bool {
-	const enough = 40 // characters, of a line's 80 to 100
-	part := slices.ContainsFunc([]string{"title: ", "heads: ", "row: "}, func(of string) bool { return strings.HasPrefix(sentence, of) })
-	return !part && len(broken) >= enough && strings.HasPrefix(sentence, broken)
+// fits reports whether an example's parts are those of an output. A cut stands for any number of
+// them, and for the rest of the one before it.
+func fits(want, got []string) bool {
+	for i, w := range want {
+		if w == cut {
+			return fitsAfter(want[i+1:], got[i:])
+		}
+		if i == len(got) {
+			return false
+		}
+		begun := slices.Contains(want[i+1:min(i+2, len(want))], cut) && strings.HasPrefix(got[i], w)
+		if w != got[i] && !begun && !sameTable(strings.Split(w, "\n"), strings.Split(got[i], "\n")) {
+			return false
+		}
+	}
+	return len(want) == len(got)
+}
+
+// fitsAfter reports whether an example's parts are the last ones of an output.
+func fitsAfter(want, got []string) bool {
+	for from := range len(got) + 1 {
+		if fits(want, got[from:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// heads is the number of a table's lines above its rows.
+const heads = 3
+
+// sameTable reports whether two tables have the same heads and rows, in any order: figures decide
+// it. Rows may be missing where the first has a cut.
+func sameTable(want, got []string) bool {
+	if len(want) < heads || len(got) < heads || !slices.Equal(want[:heads], got[:heads]) {
+		return false
+	}
+	left := slices.Clone(got[heads:])
+	for _, w := range want[heads:] {
+		at := slices.IndexFunc(left, func(g string) bool { return g == w || covers(g, w) || covers(w, g) })
+		switch {
+		case at >= 0:
+			left = slices.Delete(left, at, at+1)
+		case w != cut:
+			return false
+		}
+	}
+	return len(left) == 0 || slices.Contains(want, cut)
 }
 
 // covers reports whether two rows are alike except that the first lacks figures that the second may
 // have, with or without an interval.
 func covers(lacks, row string) bool {
-	if !strings.HasPrefix(lacks, "row: ") || !strings.Contains(lacks, "none") {
+	if !strings.Contains(lacks, "none") {
 		return false
 	}
 	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(lacks), "none", "(none|#)( ±( VERDICT)?)?") + "$").MatchString(row)
+}
+
+// recut leaves out of an output what an example leaves out: lines follow each other as in the
+// example, by their words before the first figure.
+func recut(example, out string) string {
+	rest := strings.SplitAfter(out, "\n")
+	key := func(l string) string {
+		before, _, figure := strings.Cut(masked(l), "#")
+		return fmt.Sprint(before, figure)
+	}
+	var kept strings.Builder
+	skip := false
+	for line := range strings.Lines(example) {
+		if strings.TrimSpace(line) == cut {
+			kept.WriteString(line)
+			skip = true
+			continue
+		}
+		at := slices.IndexFunc(rest, func(l string) bool { return key(l) == key(line) })
+		if at < 0 {
+			continue
+		}
+		if skip {
+			rest, at, skip = rest[at:], 0, false
+		}
+		kept.WriteString(strings.Join(rest[:at+1], ""))
+		rest = rest[at+1:]
+	}
+	if !skip {
+		kept.WriteString(strings.Join(rest, ""))
+	}
+	return kept.String()
 }
 
 // TestShape damages an example of the manual as a table could go wrong. Damage must be found; other
@@ -193,15 +273,48 @@ func TestShape(t *testing.T) {
 		{"other-title", "bulk, 1 stream", "bulk, 2 streams", true},
 		{"baseline", "to host", "to native", true},
 		{"sentence", "Every row was witnessed", "Most rows were witnessed", true},
+		{"removed-sentence", "  The proxy is docker-proxy.\n", "", true},
+		{"removed-question", "Which network mode, by throughput and median latency?\n", "", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			changed := strings.Replace(example, tt.old, tt.new, 1)
 			if tt.old != tt.new && changed == example {
 				t.Fatalf("the example has no %q", tt.old)
 			}
-			if got := missing(example, changed); len(got) > 0 != tt.found {
-				t.Errorf("missing: %q", got)
+			if got := differs(example, changed); got != "" != tt.found {
+				t.Errorf("-want +got:\n%s", got)
+			}
+			if got := differs(changed, example); got != "" != tt.found && !strings.Contains(changed, cut) {
+				t.Errorf("the other way: -want +got:\n%s", got)
 			}
 		})
+	}
+}
+
+// A cut stands for any number of lines between those of an example.
+func TestShapeOfCut(t *testing.T) {
+	text, err := os.ReadFile("testdata/manual/compare.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := string(text)
+	lines := strings.Split(whole, "\n")
+	at := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "  bridge ") })
+	row := strings.Join(slices.Replace(slices.Clone(lines), at, at+1, cut), "\n")
+	table := strings.Join(slices.Replace(slices.Clone(lines), at-4, at+4, cut), "\n")
+	end := strings.Join(append(slices.Clone(lines[:at-5]), cut), "\n")
+	for name, example := range map[string]string{"whole": whole, "row": row, "table": table, "end": end} {
+		if got := differs(example, whole); got != "" {
+			t.Errorf("%s: -want +got:\n%s", name, got)
+		}
+		if got := recut(example, whole); got != example {
+			t.Errorf("%s: cut anew: -want +got:\n%s", name, cmp.Diff(example, got))
+		}
+		if got := differs(strings.Replace(example, cut, "", 1), whole); got == "" && name != "whole" {
+			t.Errorf("%s: without the cut it is no different", name)
+		}
+		if got := differs(example, strings.Replace(whole, "The proxy is docker-proxy", "It is new", 1)); got == "" && name != "end" {
+			t.Errorf("%s: a cut hides what is after it", name)
+		}
 	}
 }
