@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -221,3 +222,28 @@ func sayWaiting(w io.Writer) (done func()) {
 
 // sayNothing suppresses messages about what toll waits for, until done is called.
 func sayNothing() (done func()) { return exchange.Tell(func(string) {}) }
+
+// silentStop is how long a stopped run may take to end before it prints a message.
+const silentStop = 300 * time.Millisecond
+
+// sayStopping prints what a run is waiting for if it does not end soon after a signal: an engine
+// needs time to remove containers. The caller calls done when the run has ended.
+func (p *progress) sayStopping(ctx context.Context) (done func()) {
+	if p.w == nil {
+		return func() {}
+	}
+	ended := make(chan struct{})
+	go func() {
+		select {
+		case <-ended:
+			return
+		case <-ctx.Done():
+		}
+		select {
+		case <-ended:
+		case <-time.After(silentStop):
+			fmt.Fprintf(p.w, "%sstopping: removing what was built\n", clearLine)
+		}
+	}()
+	return func() { close(ended) }
+}
