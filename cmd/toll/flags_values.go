@@ -4,11 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
@@ -133,4 +140,140 @@ func plainly(err error, want string) error {
 		return err
 	}
 	return errors.New(want)
+}
+
+// parseOne parses a word of a closed list. The error names the list.
+func parseOne[T any](word string, parse func(string) (T, error)) (T, error) {
+	v, err := parse(word)
+	if err != nil {
+		return v, usage(err, "") // the error has its hint
+	}
+	return v, nil
+}
+
+// parseAll parses words of a closed list. Repeated words count once. The error names all unknown
+// words.
+func parseAll[T comparable](words []string, parse func(string) (T, error)) ([]T, error) {
+	var out []T
+	var unknown *suggest.UnknownError
+	for _, w := range words {
+		v, err := parse(w)
+		var u *suggest.UnknownError
+		switch {
+		case errors.As(err, &u) && unknown == nil:
+			unknown = u
+		case errors.As(err, &u):
+			if !slices.Contains(unknown.Words, w) {
+				unknown.Words = append(unknown.Words, u.Words...)
+			}
+		case err != nil:
+			return nil, usage(err, "") // the error has its hint
+		case !slices.Contains(out, v):
+			out = append(out, v)
+		}
+	}
+	if unknown != nil {
+		return nil, usage(unknown, "")
+	}
+	return out, nil
+}
+
+// allModes is the word for every mode.
+const allModes = "all"
+
+// parseModes parses modes. "all" means those of the backends called on.
+func parseModes(words, on []string) ([]mode.Name, error) {
+	if slices.Contains(words, allModes) {
+		return modesOn(on), nil
+	}
+	return parseAll(words, mode.ParseName)
+}
+
+// tuneWords lists the tunes for help texts.
+var tuneWords = strings.Join(mode.Forms(), ", ")
+
+func parseWire(s string) (sample.Wire, error) { return parseOne(s, lab.ParseWire) }
+
+// closed returns a parser for a closed list of words.
+func closed(what string, known ...string) func(string) (string, error) {
+	return func(s string) (string, error) { return suggest.Parse(what, s, known) }
+}
+
+var parseLoad = closed("load", loadNames...)
+
+// loadFlag is a flag of one or several loads.
+type loadFlag struct {
+	value pflag.Value
+	// put sets the flag's value on a load, through the load's own flag.
+	put func(of workload.Value, l *sample.Load) error
+}
+
+// newLoadFlag returns a flag that takes the same values as of.
+func newLoadFlag(of workload.Value) loadFlag {
+	switch v := of.(type) {
+	case workload.Whole:
+		to := new(int)
+		return loadFlag{wholeFlag(to, v.Preset, v.Least, v.Most), func(of workload.Value, l *sample.Load) error {
+			of.(workload.Whole).Put(l, *to)
+			return nil
+		}}
+	case workload.Number:
+		to := new(float64)
+		return loadFlag{numberFlag(to, v.Preset, v.Least, v.Most), func(of workload.Value, l *sample.Load) error {
+			of.(workload.Number).Put(l, *to)
+			return nil
+		}}
+	case workload.Size:
+		to := new(int64)
+		return loadFlag{sizeFlag(to, v.Preset, v.Least, v.Most), func(of workload.Value, l *sample.Load) error {
+			of.(workload.Size).Put(l, *to)
+			return nil
+		}}
+	case workload.Rate:
+		to := new(float64)
+		return loadFlag{rateFlag(to, 0, v.Least, v.Most), func(of workload.Value, l *sample.Load) error {
+			of.(workload.Rate).Put(l, *to)
+			return nil
+		}}
+	case workload.Choice:
+		to := wordFlag(v.Preset)
+		return loadFlag{&to, func(of workload.Value, l *sample.Load) error {
+			v := of.(workload.Choice)
+			if to != "" {
+				if _, err := parseOne(string(to), closed(v.What, v.Words...)); err != nil {
+					return err
+				}
+			}
+			v.Put(l, string(to))
+			return nil
+		}}
+	}
+	to := toggleFlag(false)
+	return loadFlag{&to, func(of workload.Value, l *sample.Load) error {
+		of.(workload.Toggle).Put(l, bool(to))
+		return nil
+	}}
+}
+
+// wordFlag is a flag that takes a word of a closed list.
+type wordFlag string
+
+func (f *wordFlag) String() string { return string(*f) }
+func (f *wordFlag) Type() string   { return "string" }
+
+// Set accepts any word. The load checks it later.
+func (f *wordFlag) Set(s string) error {
+	*f = wordFlag(s)
+	return nil
+}
+
+type toggleFlag bool
+
+func (f *toggleFlag) String() string { return strconv.FormatBool(bool(*f)) }
+func (f *toggleFlag) Type() string   { return "bool" }
+
+func (f *toggleFlag) Set(s string) error {
+	on, err := strconv.ParseBool(s)
+	*f = toggleFlag(on)
+	return err
 }
