@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 
-	"github.com/spf13/cobra"
-
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -63,15 +61,4 @@ func tooLittle(what string, err error) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", what, err)
-}
-
-// prepare runs the checks that all commands share.
-func prepare(c *cobra.Command, _ []string) error {
-	if askedForAll(c) {
-		return &failure{code: exitOK}
-	}
-	if err := fullLists(c); err != nil {
-		return err
-	}
-	return ownHeadroom()
 }

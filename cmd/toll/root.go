@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
@@ -126,4 +128,108 @@ func inLab(ctx context.Context, l *lab.Lab, f func() error) (err error) {
 		return &failure{code: code}
 	}
 	return nil
+}
+
+// flagError rewords pflag's error about a command line.
+func flagError(c *cobra.Command, err error) error {
+	var (
+		unknown *pflag.NotExistError
+		bare    *pflag.ValueRequiredError
+		bad     *pflag.InvalidValueError
+	)
+	switch {
+	case errors.As(err, &unknown):
+		return unknownFlag(c, unknown)
+	case errors.As(err, &bare):
+		f := bare.GetFlag()
+		hint := seeHelp(c)
+		if preset := strings.Trim(f.DefValue, "[]"); preset != "" {
+			hint = "such as --" + f.Name + " " + preset
+		}
+		return usage(fmt.Errorf("--%s needs a value", f.Name), hint)
+	case errors.As(err, &bad):
+		return badValue(c, bad)
+	}
+	return usage(err, seeHelp(c))
+}
+
+func seeHelp(c *cobra.Command) string {
+	if shortened(c) {
+		return "see " + c.CommandPath() + " --" + helpAllFlag
+	}
+	return "see " + c.CommandPath() + " --help"
+}
+
+// badValue describes what is wrong with a flag's value.
+func badValue(c *cobra.Command, bad *pflag.InvalidValueError) error {
+	flag, cause, hint := bad.GetFlag(), bad.Unwrap(), seeHelp(c)
+	var (
+		outside boundsError
+		hinting interface{ Hint() string }
+		quotes  *csv.ParseError
+	)
+	switch {
+	case errors.As(cause, &outside):
+		return usage(fmt.Errorf("--%s %s: %w", flag.Name, bad.GetValue(), cause), "")
+	case errors.As(cause, &hinting) && hinting.Hint() != "":
+		hint = hinting.Hint()
+	case errors.As(cause, &quotes): // from pflag's lists
+		cause = errors.New("must be words with commas between them, without quotation marks")
+	case flag.Value.Type() == "bool":
+		cause = errors.New("must be true or false")
+	}
+	return usage(fmt.Errorf("--%s %q: %w", flag.Name, bad.GetValue(), cause), hint)
+}
+
+// unknownFlag suggests the flag that was probably meant, or the commands that have it.
+func unknownFlag(c *cobra.Command, err *pflag.NotExistError) error {
+	name, text := err.GetSpecifiedName(), error(err)
+	if short := err.GetSpecifiedShortnames(); short != "" {
+		name, text = short, fmt.Errorf("unknown flag: -%s", short)
+	}
+	if near := suggest.Words(name, flagNames(c)); len(near) > 0 {
+		return usage(text, "did you mean --"+strings.Join(near, " or --")+"?")
+	}
+	var have []string
+	for _, other := range c.Root().Commands() {
+		if !other.Hidden && other.Flags().Lookup(name) != nil {
+			have = append(have, other.CommandPath())
+		}
+	}
+	if len(have) > 0 {
+		return usage(text, fmt.Sprintf("--%s is a flag of %s", name, strings.Join(have, ", ")))
+	}
+	return usage(text, seeHelp(c))
+}
+
+func flagNames(c *cobra.Command) (names []string) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
+
+// fullLists refuses empty lists, such as --from=. A given list replaces the default, so an empty
+// one is a mistake.
+func fullLists(c *cobra.Command) (err error) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		list, is := f.Value.(pflag.SliceValue)
+		if is && err == nil && len(list.GetSlice()) == 0 {
+			err = usage(fmt.Errorf("--%s is empty", f.Name), "leave it out for the default, or see "+c.CommandPath()+" --help")
+		}
+	})
+	return err
+}
+
+// prepare runs the checks that all commands share.
+func prepare(c *cobra.Command, _ []string) error {
+	if askedForAll(c) {
+		return &failure{code: exitOK}
+	}
+	if err := fullLists(c); err != nil {
+		return err
+	}
+	return ownHeadroom()
 }
