@@ -27,8 +27,8 @@ var judging = []string{"port isolation", "Publishing", "delivers", "largest crow
 	"A price is what", "measurable", "From host the machine", "times bridge's median", "Median latency: ", "Throughput, of that", "Total throughput at", " unclear; ", " are unclear, ", " verdict is unclear", "as many as asked for", " verdicts is unclear", "container: ", "  Keep ", "  Avoid ", "  Not certain yet", "  The machine was too busy", "  The scheduler had",
 	"  What costs nothing", "  The proxy takes", "  machine A:", "  Of "}
 
-// cut is the line of an example that stands for lines left out.
-const cut = "…"
+// leftOut is the line of an example that stands for lines left out.
+const leftOut = "…"
 
 // shape reduces output to what does not depend on the machine: the words of sentences, and each
 // table, in one element with a line for its title, each head and each row.
@@ -47,7 +47,11 @@ func shape(out string) []string {
 			rest = rest[end:]
 			continue
 		}
-		for l != cut && len(rest) > 0 && strings.HasPrefix(rest[0], "    ") { // where a sentence is broken depends on its width
+		if words(l) == leftOut {
+			parts = append(parts, leftOut)
+			continue
+		}
+		for len(rest) > 0 && strings.HasPrefix(rest[0], "    ") { // where a sentence is broken depends on its width
 			l += " " + rest[0]
 			rest = rest[1:]
 		}
@@ -82,7 +86,10 @@ func tableShape(table []string) []string {
 	}
 	lines := []string{headShape(table[0]), headShape(table[1])}
 	for _, r := range rows {
-		lines = append(lines, rowShape(r, retr, limited))
+		if words(r) != leftOut {
+			r = rowShape(r, retr, limited)
+		}
+		lines = append(lines, words(r))
 	}
 	return lines
 }
@@ -143,23 +150,23 @@ func rowShape(l string, retr, limited bool) string {
 // differs returns how the shape of got differs from that of the example want, or "".
 func differs(want, got string) string {
 	w, g := shape(want), shape(got)
-	if fits(w, g) {
+	if sameParts(w, g) {
 		return ""
 	}
 	return cmp.Diff(strings.Split(strings.Join(w, "\n"), "\n"), strings.Split(strings.Join(g, "\n"), "\n"))
 }
 
-// fits reports whether an example's parts are those of an output. A cut stands for any number of
+// sameParts reports whether an example's parts are those of an output. A cut stands for any number of
 // them, and for the rest of the one before it.
-func fits(want, got []string) bool {
+func sameParts(want, got []string) bool {
 	for i, w := range want {
-		if w == cut {
-			return fitsAfter(want[i+1:], got[i:])
+		if w == leftOut {
+			return endsWith(want[i+1:], got[i:])
 		}
 		if i == len(got) {
 			return false
 		}
-		begun := slices.Contains(want[i+1:min(i+2, len(want))], cut) && strings.HasPrefix(got[i], w)
+		begun := slices.Contains(want[i+1:min(i+2, len(want))], leftOut) && strings.HasPrefix(got[i], w)
 		if w != got[i] && !begun && !sameTable(strings.Split(w, "\n"), strings.Split(got[i], "\n")) {
 			return false
 		}
@@ -167,10 +174,10 @@ func fits(want, got []string) bool {
 	return len(want) == len(got)
 }
 
-// fitsAfter reports whether an example's parts are the last ones of an output.
-func fitsAfter(want, got []string) bool {
+// endsWith reports whether an example's parts are the last ones of an output.
+func endsWith(want, got []string) bool {
 	for from := range len(got) + 1 {
-		if fits(want, got[from:]) {
+		if sameParts(want, got[from:]) {
 			return true
 		}
 	}
@@ -192,11 +199,11 @@ func sameTable(want, got []string) bool {
 		switch {
 		case at >= 0:
 			left = slices.Delete(left, at, at+1)
-		case w != cut:
+		case w != leftOut:
 			return false
 		}
 	}
-	return len(left) == 0 || slices.Contains(want, cut)
+	return len(left) == 0 || slices.Contains(want, leftOut)
 }
 
 // covers reports whether two rows are alike except that the first lacks figures that the second may
@@ -209,17 +216,21 @@ func covers(lacks, row string) bool {
 }
 
 // recut leaves out of an output what an example leaves out: lines follow each other as in the
-// example, by their words before the first figure.
+// example, by their words, those of indented lines before the first figure.
 func recut(example, out string) string {
 	rest := strings.SplitAfter(out, "\n")
 	key := func(l string) string {
-		before, _, figure := strings.Cut(masked(l), "#")
+		all := masked(l)
+		if !strings.HasPrefix(l, " ") {
+			return all
+		}
+		before, _, figure := strings.Cut(all, "#")
 		return fmt.Sprint(before, figure)
 	}
 	var kept strings.Builder
 	skip := false
 	for line := range strings.Lines(example) {
-		if strings.TrimSpace(line) == cut {
+		if words(line) == leftOut {
 			kept.WriteString(line)
 			skip = true
 			continue
@@ -284,7 +295,7 @@ func TestShape(t *testing.T) {
 			if got := differs(example, changed); got != "" != tt.found {
 				t.Errorf("-want +got:\n%s", got)
 			}
-			if got := differs(changed, example); got != "" != tt.found && !strings.Contains(changed, cut) {
+			if got := differs(changed, example); got != "" != tt.found && !strings.Contains(changed, leftOut) {
 				t.Errorf("the other way: -want +got:\n%s", got)
 			}
 		})
@@ -300,9 +311,9 @@ func TestShapeOfCut(t *testing.T) {
 	whole := string(text)
 	lines := strings.Split(whole, "\n")
 	at := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "  bridge ") })
-	row := strings.Join(slices.Replace(slices.Clone(lines), at, at+1, cut), "\n")
-	table := strings.Join(slices.Replace(slices.Clone(lines), at-4, at+4, cut), "\n")
-	end := strings.Join(append(slices.Clone(lines[:at-5]), cut), "\n")
+	row := strings.Join(slices.Replace(slices.Clone(lines), at, at+1, leftOut), "\n")
+	table := strings.Join(slices.Replace(slices.Clone(lines), at-4, at+4, leftOut), "\n")
+	end := strings.Join(append(slices.Clone(lines[:at-5]), leftOut), "\n")
 	for name, example := range map[string]string{"whole": whole, "row": row, "table": table, "end": end} {
 		if got := differs(example, whole); got != "" {
 			t.Errorf("%s: -want +got:\n%s", name, got)
@@ -310,7 +321,7 @@ func TestShapeOfCut(t *testing.T) {
 		if got := recut(example, whole); got != example {
 			t.Errorf("%s: cut anew: -want +got:\n%s", name, cmp.Diff(example, got))
 		}
-		if got := differs(strings.Replace(example, cut, "", 1), whole); got == "" && name != "whole" {
+		if got := differs(strings.Replace(example, leftOut, "", 1), whole); got == "" && name != "whole" {
 			t.Errorf("%s: without the cut it is no different", name)
 		}
 		if got := differs(example, strings.Replace(whole, "The proxy is docker-proxy", "It is new", 1)); got == "" && name != "end" {
