@@ -29,4 +29,11 @@ func ExampleJudge() {
 		}
 	}
 	// Output:
+	// Which network mode, by throughput and median latency?
+	// bulk bridge: 0.89 of host's throughput (unclear)
+	// bulk publish-proxy :lo6: 0.68 of host's throughput (unclear)
+	// bulk publish-proxy :lo: 0.61 of host's throughput (unclear)
+	// rr bridge: 1.06 of host's latency_p50 (unclear)
+	// rr publish-proxy :lo6: 1.44 of host's latency_p50 (unclear)
+	// rr publish-proxy :lo: 1.55 of host's latency_p50 (unclear)
 }

@@ -24,11 +24,11 @@ func ExampleWitness() {
 		rule = rule.Add(sample.Counters{Hits: hits})
 		after, _ := path.ReadAll(hops)
 		w := path.Witness(hops, before, after, path.Moved{Forward: 1_000_000, Connections: 1})
-		fmt.Println(w.OK, w.Evidence)
+		fmt.Printf("%t %q\n", w.OK, w.Evidence)
 	}
 	visit(1)
 	visit(0)
 	// Output:
-	// true
-	// false DNAT tcp 8080 (machine A): hit 0 times by 1 connections
+	// true ""
+	// false "DNAT tcp 8080 (machine A): hit 0 times by 1 connections"
 }

@@ -37,7 +37,7 @@ func meshVisit(t testing.TB, sweep, round int, p Pair, load string) Visit {
 
 func meshFile(t testing.TB) *File {
 	f := &File{Header: Header{Schema: Schema, Plan: Plan{Study: StudyMesh, Seed: 1, Budget: 60, Precision: 0.02, Cells: []Cell{},
-		Loads: []Load{{Kind: "rr"}, {Kind: "bulk"}}, Mesh: &Mesh{Mode: "host", On: "swarm", AtOnce: 1, Sweeps: 2,
+		Loads: []Load{{Kind: "rr", Options: RROptions{}}, {Kind: "bulk", Options: BulkOptions{}}}, Mesh: &Mesh{Mode: "host", On: "swarm", AtOnce: 1, Sweeps: 2,
 			Nodes: []Node{{Name: "a", ID: "x1", Address: "10.0.0.1", Kernel: "6.1", CPUModel: "Xeon", CPUs: 4, MTU: 1500, Boot: "b-1"}, {Name: "b"}, {Name: "c"}}}}},
 		End: End{Reason: EndedByRounds, Rounds: 6, Sweeps: 2, Elapsed: 9}}
 	for s := range 2 {

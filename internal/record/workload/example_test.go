@@ -17,4 +17,6 @@ func ExampleWorkload_New() {
 	fmt.Println(w.Words(l), string(b), err)
 	fmt.Println(w.Primary, "in", workload.MetricOf(w.Primary, l).Unit)
 	// Output:
+	// rr, 1 byte each way {"kind":"rr","request":1,"reply":1,"warmup_s":0.05,"window_s":0} <nil>
+	// latency_p50 in s
 }
