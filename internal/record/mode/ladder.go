@@ -50,7 +50,7 @@ var ladders = growLadders()
 
 func growLadders() map[Placement][]Rung {
 	out := map[Placement][]Rung{}
-	for _, p := range OfModes.Placements() {
+	for _, p := range Placements() {
 		out[p] = climb(p, "", 0)
 	}
 	return out

@@ -14,7 +14,7 @@ var hopWords = map[HopKind]string{
 }
 
 func TestLaddersFollowTheCatalogue(t *testing.T) {
-	for _, p := range OfModes.Placements() {
+	for _, p := range Placements() {
 		t.Run(string(p), func(t *testing.T) {
 			ladder := Ladder(p)
 			at := map[Name]int{}

@@ -48,7 +48,7 @@ func TestCatalogueIsComplete(t *testing.T) {
 				t.Errorf("port isolation %t, but it gives up %q", m.PortIsolation, m.GivesUp)
 			}
 			for _, a := range m.Apart {
-				if a.Why == "" || a.Around == "" || !slices.Contains(OfModes.Placements(), a.From) {
+				if a.Why == "" || a.Around == "" || !slices.Contains(Placements(), a.From) {
 					t.Errorf("apart: %+v", a)
 				}
 				if len(m.RoutesFrom(a.From)) > 0 {
@@ -76,7 +76,7 @@ func TestRoutesAreConsistent(t *testing.T) {
 				} else {
 					seen[w] = true
 				}
-				if !slices.Contains(OfModes.Placements(), r.From) || !slices.Contains(targets, r.To) {
+				if !slices.Contains(Placements(), r.From) || !slices.Contains(targets, r.To) {
 					t.Errorf("unknown placement or target: %s, %s", r.From, r.To)
 				}
 				if len(r.Hops) == 0 {
@@ -238,7 +238,7 @@ func TestLabel(t *testing.T) {
 
 // Rows of one table must not have the same name.
 func TestLabelsAreUnique(t *testing.T) {
-	for _, from := range OfModes.Placements() {
+	for _, from := range Placements() {
 		seen := map[string]bool{}
 		for _, m := range catalogue {
 			for _, r := range m.RoutesFrom(from) {
