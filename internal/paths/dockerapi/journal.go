@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/journal"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
@@ -74,7 +75,7 @@ func NewJournal(dir, id, mark, host string) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Journal{file: filepath.Join(StatePath(dir), id+journalSuffix), open: map[Entry]bool{},
+	return &Journal{file: filepath.Join(journal.StatePath(dir), id+journalSuffix), open: map[Entry]bool{},
 		head: line(ofOwner, mark) + line(ofDaemon, host) + line(ofNamespace, where)}, nil
 }
 
@@ -144,24 +145,17 @@ func (j *Journal) Add(kind Kind, name string) error {
 // create creates the file, locks it and returns its first lines. Until these are written the file
 // is empty, and clean leaves it alone.
 func (j *Journal) create() (head string, err error) {
-	if err := os.MkdirAll(filepath.Dir(j.file), 0o700); err != nil {
-		return "", err
-	}
-	dir, err := openStateDir(filepath.Dir(j.file))
+	dir, err := journal.Make(filepath.Dir(j.file))
 	if err != nil {
 		return "", err
 	}
 	defer dir.Close()
-	f, err := dir.create(filepath.Base(j.file))
+	f, locked, err := dir.Create(filepath.Base(j.file))
 	if err != nil {
 		return "", err
 	}
-	can, err := lockOwn(f)
-	if err != nil {
-		return "", errors.Join(fmt.Errorf("lock %s: %w", j.file, err), f.Close())
-	}
 	j.f = f
-	if can {
+	if locked {
 		return j.head + line(ofLock, "held"), nil
 	}
 	return j.head, nil

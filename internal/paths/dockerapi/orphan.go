@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/journal"
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
@@ -90,9 +91,9 @@ func readJournal(f io.Reader) (j Orphan, err error) {
 
 // journals are the journals of a state directory.
 type journals struct {
-	dir  stateDir
-	left []Orphan // of runs that are over; they are open and locked
-	dark []Left   // of runs that may be alive
+	dir  *journal.Dir // nil: there is none
+	left []Orphan     // of runs that are over; they are open and locked
+	dark []Left       // of runs that may be alive
 	judge
 }
 
@@ -123,23 +124,20 @@ func (j judge) dead(mark string) bool { return mark != "" && j.of(mark) == owner
 // which the others are returned. The caller closes them.
 func openJournals(dir string, others bool) (js *journals, err error) {
 	js = &journals{judge: judge{gone: map[string]bool{}, alive: map[string]bool{}, others: others}}
-	js.dir, err = openStateDir(StatePath(dir))
+	js.dir, err = journal.Open(journal.StatePath(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return js, nil
 	}
 	if err != nil {
 		return js, fmt.Errorf("look for journals: %w", err)
 	}
-	files, err := js.dir.ReadDir(-1)
+	names, err := js.dir.Names(journalSuffix)
 	if err != nil {
 		return js, fmt.Errorf("look for journals: %w", err)
 	}
 	var errs []error
-	for _, f := range files {
-		if !strings.HasSuffix(f.Name(), journalSuffix) {
-			continue
-		}
-		if err := js.read(f.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) { // removed meanwhile by its owner
+	for _, name := range names {
+		if err := js.read(name); err != nil && !errors.Is(err, fs.ErrNotExist) { // removed meanwhile by its owner
 			errs = append(errs, fmt.Errorf("read journal: %w", err))
 		}
 	}
@@ -155,7 +153,7 @@ func openJournals(dir string, others bool) (js *journals, err error) {
 
 // read reads a journal and keeps it if its run is over.
 func (js *journals) read(name string) error {
-	f, st, err := js.dir.open(name)
+	f, st, err := js.dir.Open(name)
 	if err != nil {
 		return err
 	}
@@ -166,9 +164,9 @@ func (js *journals) read(name string) error {
 		}
 	}()
 	if st.Size > maxJournal {
-		return &notOurs{f.Name(), fmt.Sprintf("it is longer than %d MiB", maxJournal>>20)}
+		return &journal.ForeignError{Path: f.Name(), Why: fmt.Sprintf("it is longer than %d MiB", maxJournal>>20)}
 	}
-	can, held := lock(f)
+	can, held := journal.Lock(f)
 	j, err := readJournal(f)
 	j.File, j.f = f.Name(), f
 	// Its owner, or another clean, may have removed it before the lock was taken.
@@ -185,7 +183,7 @@ func (js *journals) read(name string) error {
 		err = errors.New("it does not say whose it is")
 	}
 	if err != nil {
-		return &notOurs{f.Name(), err.Error()}
+		return &journal.ForeignError{Path: f.Name(), Why: err.Error()}
 	}
 	if owner.Elsewhere(j.mark) { // in a home that machines share
 		return nil
@@ -207,22 +205,22 @@ func (js *journals) removeStale(name string, st *unix.Stat_t) error {
 	if time.Since(time.Unix(st.Mtim.Unix())) < about {
 		return nil
 	}
-	return js.dir.remove(name)
+	return js.dir.Remove(name)
 }
 
 // remove removes a journal after its things.
 func (js *journals) remove(j Orphan) error {
 	if j.odd > 0 {
-		return &notOurs{j.File, fmt.Sprintf("%d of its lines are not understood, so another version of toll may have made more", j.odd)}
+		return &journal.ForeignError{Path: j.File, Why: fmt.Sprintf("%d of its lines are not understood, so another version of toll may have made more", j.odd)}
 	}
-	return js.dir.remove(filepath.Base(j.File))
+	return js.dir.Remove(filepath.Base(j.File))
 }
 
 func (js *journals) close() {
 	for _, j := range js.left {
 		j.f.Close()
 	}
-	if js.dir.File != nil {
+	if js.dir != nil {
 		js.dir.Close()
 	}
 }

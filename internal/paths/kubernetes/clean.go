@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/journal"
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
@@ -61,22 +59,23 @@ func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
 
 // journals returns the namespaces in journals of dead runs, each once, and the given one.
 func (c *Clean) journals() (places []*found, err error) {
-	dir := dockerapi.StatePath(c.StateDir)
-	files, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	path := journal.StatePath(c.StateDir)
+	var names []string
+	dir, err := journal.Open(path)
+	if err == nil {
+		defer dir.Close()
+		names, err = dir.Names(journalSuffix)
+	} else if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 	errs := []error{err}
-	for _, f := range files {
-		if !strings.HasSuffix(f.Name(), journalSuffix) {
-			continue
-		}
-		j, done, err := readJournal(filepath.Join(dir, f.Name()))
+	for _, name := range names {
+		j, done, err := readJournal(dir, name)
 		switch {
-		case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist): // its run lives, or has just ended
+		case errors.Is(err, journal.ErrLocked), errors.Is(err, fs.ErrNotExist): // its run lives, or has just ended
 			continue
 		case err != nil:
-			errs = append(errs, &oddJournal{err})
+			errs = append(errs, fmt.Errorf("read journal: %w", err))
 			continue
 		}
 		switch state := c.judge(j.Owner); {
@@ -85,7 +84,7 @@ func (c *Clean) journals() (places []*found, err error) {
 			continue
 		case state != owner.Gone:
 			if state == owner.Unclear {
-				c.Left = append(c.Left, Left{fmt.Sprintf("journal %q", filepath.Join(dir, f.Name())), why(j.Owner)})
+				c.Left = append(c.Left, Left{fmt.Sprintf("journal %q", filepath.Join(path, name)), why(j.Owner)})
 			}
 			errs = append(errs, done(false))
 			continue
@@ -172,12 +171,3 @@ func (e *otherCluster) Error() string {
 func (e *otherCluster) Hint() string {
 	return "point that context at the cluster again and repeat toll clean; or there: kubectl delete pods,services --selector " + RunLabel
 }
-
-// oddJournal reports a file that is not a journal.
-type oddJournal struct{ err error }
-
-func (e *oddJournal) Error() string { return e.err.Error() }
-func (e *oddJournal) Unwrap() error { return e.err }
-
-// Hint returns the remedy.
-func (e *oddJournal) Hint() string { return "look at it; remove it if toll did not make it" }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/journal"
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
@@ -231,12 +232,17 @@ func FuzzReadJournal(f *testing.F) {
 	f.Add(text)
 	f.Add([]byte("{}"))
 	f.Add([]byte(`{"run": "a/b", "namespace": "../x"}`))
-	file := filepath.Join(f.TempDir(), "x"+journalSuffix)
+	dir := f.TempDir()
+	d, err := journal.Open(dir)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer d.Close()
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if err := os.WriteFile(file, text, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "x"), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		j, done, err := readJournal(file)
+		j, done, err := readJournal(d, "x")
 		if err != nil {
 			return
 		}

@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/journal"
 )
 
 // Journal says where a run makes objects. It is written before the first one, and removed after the
@@ -38,17 +34,17 @@ type journalFile struct{ f *os.File }
 
 // write writes a run's journal and locks it.
 func (j Journal) write(dir string) (*journalFile, error) {
-	dir = dockerapi.StatePath(dir)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	d, err := journal.Make(journal.StatePath(dir))
+	if err != nil {
 		return nil, fmt.Errorf("write journal: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, j.Run+journalSuffix), os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	defer d.Close()
+	f, _, err := d.Create(j.Run + journalSuffix) // on a file system without locks the mark has to suffice
 	if err != nil {
 		return nil, fmt.Errorf("write journal: %w", err)
 	}
 	text, err := json.Marshal(j)
 	if err == nil {
-		_ = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) // on a file system without locks the mark has to suffice
 		_, err = f.Write(append(text, '\n'))
 	}
 	if err == nil {
@@ -70,31 +66,28 @@ func (j *journalFile) close(gone bool) error {
 }
 
 // readJournal reads a journal that no living run has locked. done closes it, and removes it if told
-// to; until then it is locked. The error is fs.ErrExist if it is locked already.
-func readJournal(file string) (j Journal, done func(remove bool) error, err error) {
-	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+// to; until then it is locked. The error is journal.ErrLocked if it is locked already.
+func readJournal(d *journal.Dir, name string) (j Journal, done func(remove bool) error, err error) {
+	f, _, err := d.Open(name)
 	if err != nil {
 		return j, nil, err
 	}
-	fail := func(err error) (Journal, func(bool) error, error) {
-		return j, nil, errors.Join(fmt.Errorf("read journal %s: %w", file, err), f.Close())
+	if _, err = journal.Lock(f); err == nil {
+		err = j.read(f)
 	}
-	var st unix.Stat_t
-	switch err := unix.Fstat(int(f.Fd()), &st); {
-	case err != nil:
-		return fail(err)
-	case st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0:
-		return fail(errors.New("it is not a file of this user's alone"))
+	if err != nil {
+		return j, nil, errors.Join(err, f.Close())
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
-		return fail(fs.ErrExist)
-	}
+	return j, (&journalFile{f}).close, nil
+}
+
+func (j *Journal) read(f *os.File) error {
 	text, err := io.ReadAll(io.LimitReader(f, maxJournal))
 	if err != nil {
-		return fail(err)
+		return err
 	}
-	if err := json.Unmarshal(text, &j); err != nil || j.Run == "" || j.Namespace == "" || strings.ContainsAny(j.Run+j.Namespace, "/,= ") {
-		return fail(errors.New("it is not a journal"))
+	if json.Unmarshal(text, j) != nil || j.Run == "" || j.Namespace == "" || strings.ContainsAny(j.Run+j.Namespace, "/,= ") {
+		return &journal.ForeignError{Path: f.Name(), Why: "it is not a journal"}
 	}
-	return j, func(remove bool) error { return (&journalFile{f}).close(remove) }, nil
+	return nil
 }
