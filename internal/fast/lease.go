@@ -9,10 +9,8 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/bridgetoll/bridgetoll/internal/paths/journal"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bigtcp"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/shortcut"
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
@@ -27,12 +25,12 @@ const (
 )
 
 // lockSoon waits for the lock that serializes changes by several tolls.
-func lockSoon() (l io.Closer, err error) {
-	for end := time.Now().Add(lockWait); ; time.Sleep(20 * time.Millisecond) {
-		if l, err = shortcut.Lock(); err == nil || !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(end) {
-			return l, err
-		}
+func lockSoon() (*journal.Hold, error) {
+	l, err := journal.LockDir(journal.Machine, lockWait)
+	if err != nil {
+		return nil, fmt.Errorf("another toll is turning fast on or off just now: %w", err)
 	}
+	return l, nil
 }
 
 // keepLease renews the lease of links and, unless one runs, starts a process that takes the links

@@ -211,7 +211,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	})
 }
 
-// A note that cannot be trusted is not followed, and one of an earlier boot is none.
+// A note that cannot be read is not followed, and one of an earlier boot is none.
 func TestNotes(t *testing.T) {
 	dir := t.TempDir()
 	s := Store(filepath.Join(dir, "run"))
@@ -228,20 +228,11 @@ func TestNotes(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	file := filepath.Join(string(s), stateFile)
-	for what, change := range map[string]func() error{
-		"writable by others": func() error { return os.Chmod(file, 0o666) },
-		"cut short":          func() error { return os.WriteFile(file, []byte(`{"boot":`), 0o600) },
-		"a symbolic link": func() error {
-			return errors.Join(os.Rename(file, file+".elsewhere"), os.Symlink(file+".elsewhere", file))
-		},
-	} {
-		if err := errors.Join(s.Drop(), s.Save(st), change()); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := s.Load(); err == nil || errors.Is(err, ErrNone) {
-			t.Errorf("%s: %+v, %v", what, got, err)
-		}
-		_ = os.Remove(file + ".elsewhere")
+	if err := os.WriteFile(file, []byte(`{"boot":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Load(); err == nil || errors.Is(err, ErrNone) {
+		t.Errorf("one that was cut short: %+v, %v", got, err)
 	}
 	if err := errors.Join(s.Drop(), os.WriteFile(file, []byte(`{"boot":"another","links":[{}]}`), 0o600)); err != nil {
 		t.Fatal(err)

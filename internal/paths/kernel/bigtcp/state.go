@@ -5,21 +5,19 @@
 // the next Apply without this link restores it and drops the note. A value that somebody else
 // changed meanwhile is left alone.
 //
-// Be aware: a Store has no lock of its own. Callers that change it hold shortcut.Lock, in the
+// Be aware: a Store has no lock of its own. Callers that change it hold journal.LockDir, in the
 // network namespace of the links.
 package bigtcp
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/journal"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
@@ -28,7 +26,7 @@ import (
 type Store string
 
 // Default is the machine's store.
-const Default Store = "/run/bridgetoll"
+const Default Store = journal.Machine
 
 // ErrNone means that there is no note.
 var ErrNone = errors.New("no links are noted")
@@ -55,30 +53,17 @@ type Link struct {
 	Done bool `json:"done"`
 }
 
-const (
-	stateFile = "links.json"
-	onlyRoot  = 0o700
-)
+const stateFile = "links.json"
 
 // Load reads the note. It returns ErrNone if there is none of this boot.
 func (s Store) Load() (*State, error) {
-	file := filepath.Join(string(s), stateFile)
-	b, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
+	st := &State{}
+	err := journal.Load(string(s), stateFile, st)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && st.Boot != boot() { // the links disappeared with that boot
 		return nil, ErrNone
 	}
 	if err != nil {
 		return nil, err
-	}
-	if err := trusted(file); err != nil {
-		return nil, err
-	}
-	st := &State{}
-	if err := json.Unmarshal(b, st); err != nil {
-		return nil, fmt.Errorf("read %s: %w", file, err)
-	}
-	if st.Boot != boot() {
-		return nil, ErrNone // the links disappeared with that boot
 	}
 	return st, nil
 }
@@ -86,53 +71,14 @@ func (s Store) Load() (*State, error) {
 // Save writes the note, whole or not at all.
 func (s Store) Save(st *State) error {
 	st.Boot = boot()
-	b, err := json.Marshal(st)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(string(s), onlyRoot); err != nil {
+	if err := journal.Save(string(s), stateFile, st, true); err != nil {
 		return fmt.Errorf("note links: %w", err)
-	}
-	if err := trusted(string(s)); err != nil {
-		return err
-	}
-	file := filepath.Join(string(s), stateFile)
-	f, err := os.OpenFile(file+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fmt.Errorf("note links: %w", err)
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("note links: %w", err), os.Remove(f.Name()))
 	}
 	return nil
 }
 
-// Drop removes the note, and temporary files of a killed process. It does not change the links.
-func (s Store) Drop() error {
-	var errs []error
-	for _, name := range []string{stateFile, stateFile + ".new"} {
-		if err := os.Remove(filepath.Join(string(s), name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// trusted returns an error for a file that somebody else could have written.
-func trusted(name string) error {
-	var st unix.Stat_t
-	if err := unix.Lstat(name, &st); err != nil {
-		return &os.PathError{Op: "stat", Path: name, Err: err}
-	}
-	if kind := st.Mode & unix.S_IFMT; kind != unix.S_IFDIR && kind != unix.S_IFREG || int(st.Uid) != os.Geteuid() || st.Mode&0o022 != 0 {
-		return fmt.Errorf("%s is not root's alone, and left alone", name)
-	}
-	return nil
-}
+// Drop removes the note. It does not change the links.
+func (s Store) Drop() error { return journal.Drop(string(s), stateFile) }
 
 func boot() string {
 	id, _ := owner.BootID()

@@ -3,7 +3,6 @@ package shortcut
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/journal"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
@@ -20,7 +20,7 @@ import (
 const (
 	machinesFS = "/sys/fs/bpf"
 	pinName    = "bridgetoll-fast"
-	ownRun     = "/run/bridgetoll"
+	ownRun     = journal.Machine
 	ownFS      = ownRun + "/fast"
 )
 
@@ -82,25 +82,12 @@ func mountOwn() error {
 	if err := os.MkdirAll(ownFS, onlyRoot); err != nil {
 		return fmt.Errorf("make directory for BPF pins: %w", err)
 	}
-	if err := errors.Join(trusted(ownRun), trusted(ownFS)); err != nil {
+	if err := errors.Join(journal.Trusted(ownRun), journal.Trusted(ownFS)); err != nil {
 		return err
 	}
 	if err := unix.Mount("bpf", ownFS, "bpf", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700"); err != nil {
 		return errors.Join(&path.UnsupportedError{Missing: "no BPF file system is mounted on " + machinesFS + ", and toll cannot mount its own",
-			Remedy: "sudo mount -t bpf bpf " + machinesFS, Err: err}, removeEmpty(ownFS), removeEmpty(ownRun))
-	}
-	return nil
-}
-
-// trusted returns an error for a directory that does not belong to root alone: everybody may make
-// one in the machine's BPF file system.
-func trusted(dir string) error {
-	var st unix.Stat_t
-	if err := unix.Lstat(dir, &st); err != nil {
-		return &os.PathError{Op: "stat", Path: dir, Err: err}
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Uid != 0 || st.Mode&0o022 != 0 {
-		return fmt.Errorf("%s is not root's alone, and left alone", dir)
+			Remedy: "sudo mount -t bpf bpf " + machinesFS, Err: err}, removeEmpty(ownFS), journal.RemoveDir(ownRun))
 	}
 	return nil
 }
@@ -112,7 +99,7 @@ func Open() (*Table, error) {
 	if _, err := os.Stat(filepath.Join(dir, complete)); errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNone
 	}
-	if err := trusted(dir); err != nil {
+	if err := journal.Trusted(dir); err != nil {
 		return nil, err
 	}
 	t := &Table{}
@@ -149,37 +136,6 @@ func inode(dir string) (uint64, error) {
 	return st.Ino, err
 }
 
-// Lock keeps other tolls from pinning and unpinning until the returned Closer is closed. Only root
-// can hold it: it locks a directory of root's, which Close removes if it is empty.
-func Lock() (io.Closer, error) {
-	if err := os.MkdirAll(ownRun, onlyRoot); err != nil {
-		return nil, fmt.Errorf("lock: %w", err)
-	}
-	if err := trusted(ownRun); err != nil {
-		return nil, err
-	}
-	f, err := os.Open(ownRun)
-	if err != nil {
-		return nil, fmt.Errorf("lock: %w", err)
-	}
-	if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
-		var st unix.Stat_t
-		ino, errNow := inode(ownRun)
-		if err = errors.Join(unix.Fstat(int(f.Fd()), &st), errNow); err == nil && ino != st.Ino {
-			err = unix.EWOULDBLOCK // another toll removed the directory with its lock
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("another toll is turning fast on or off just now: %w", err), f.Close())
-	}
-	return lock{f}, nil
-}
-
-type lock struct{ *os.File }
-
-// Close removes the directory while it is still locked.
-func (l lock) Close() error { return errors.Join(removeIfEmpty(ownRun), l.File.Close()) }
-
 // Unpin removes the pinned table, even an incomplete one, and its file system if that was toll's.
 // It continues after an error.
 func Unpin() error {
@@ -190,7 +146,7 @@ func Unpin() error {
 	dir := pins()
 	all, err := os.ReadDir(dir)
 	if err == nil {
-		err = trusted(dir)
+		err = journal.Trusted(dir)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(append(errs, err)...)
@@ -204,7 +160,7 @@ func Unpin() error {
 			errs = append(errs, fmt.Errorf("unmount %s: %w", ownFS, err))
 		}
 	}
-	return errors.Join(append(errs, removeEmpty(ownFS), removeIfEmpty(ownRun))...)
+	return errors.Join(append(errs, removeEmpty(ownFS), journal.RemoveDir(ownRun))...)
 }
 
 // Pinned reports whether there are pins, complete or not.
@@ -215,14 +171,6 @@ func Pinned() bool {
 
 func removeEmpty(file string) error {
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-// removeIfEmpty removes a directory unless it holds something.
-func removeIfEmpty(dir string) error {
-	if err := removeEmpty(dir); !errors.Is(err, unix.ENOTEMPTY) {
 		return err
 	}
 	return nil

@@ -160,25 +160,3 @@ func TestPinnedByOthers(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// One at a time, and no file is left.
-func TestPinnedLock(t *testing.T) {
-	if os.Getenv(pinEnv) == "" {
-		t.Skip("TestPins runs it")
-	}
-	for range 2 {
-		l, err := Lock()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Lock(); err == nil {
-			t.Error("two have it")
-		}
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	if _, err := os.Stat(ownRun); !os.IsNotExist(err) {
-		t.Error(err)
-	}
-}

@@ -6,18 +6,15 @@
 package sockmem
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/bridgetoll/bridgetoll/internal/paths/journal"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -33,7 +30,7 @@ const (
 type Store string
 
 // Default is the machine's.
-const Default Store = "/run/bridgetoll"
+const Default Store = journal.Machine
 
 // note is what is in the file.
 type note struct {
@@ -47,10 +44,7 @@ type limit struct {
 	Set    string `json:"set"`
 }
 
-const (
-	noteFile = "sockmem.json"
-	onlyRoot = 0o700
-)
+const noteFile = "sockmem.json"
 
 // Settable returns an *path.UnsupportedError if this process cannot set the limits, and nil if it can.
 // It writes nothing: another toll's limits could become permanent.
@@ -154,63 +148,24 @@ func (s Store) restore(n *note) (restored []string, err error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("restore the limits of socket buffers noted in %s: %w", s.file(), err)
 	}
-	return restored, errors.Join(os.Remove(s.file()), s.removeDir())
-}
-
-// removeDir removes the directory if it is empty. If it is locked, whoever locked it does that:
-// see shortcut.Lock.
-func (s Store) removeDir() error {
-	f, err := os.Open(string(s))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil //nolint:nilerr // locked, or on a file system without locks
-	}
-	locked, err := f.Stat()
-	now, errNow := os.Stat(string(s))
-	if err != nil || errNow != nil || !os.SameFile(locked, now) { // another toll removed it
-		return nil //nolint:nilerr // it is not this directory any more
-	}
-	if err := os.Remove(string(s)); !errors.Is(err, unix.ENOTEMPTY) {
-		return err
-	}
-	return nil
+	return restored, errors.Join(journal.Drop(string(s), noteFile), journal.RemoveDir(string(s)))
 }
 
 func (s Store) file() string { return filepath.Join(string(s), noteFile) }
 
-// load reads the note; nil if there is none.
+// load reads the note; nil if there is none, or this user cannot read it: only root makes one.
 func (s Store) load() (*note, error) {
-	info, err := os.Lstat(s.file())
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	const others = 0o022
-	if !info.Mode().IsRegular() || info.Mode()&others != 0 {
-		return nil, fmt.Errorf("%s can be written by others, and is left alone", s.file())
-	}
-	b, err := os.ReadFile(s.file())
-	if errors.Is(err, fs.ErrPermission) { // only root makes one
-		return nil, nil
-	}
 	n := &note{}
-	if err == nil {
-		err = json.Unmarshal(b, n)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", s.file(), err)
+	err := journal.Load(string(s), noteFile, n)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+		return nil, nil
+	case err != nil:
+		return nil, err
 	}
 	for _, l := range n.Limits {
 		if l.Key != Receive && l.Key != Send {
-			return nil, fmt.Errorf("%s names %q, which toll does not set, and is left alone", s.file(), l.Key)
+			return nil, &journal.ForeignError{Path: s.file(), Why: fmt.Sprintf("it names %q, which toll does not set", l.Key)}
 		}
 	}
 	return n, nil
@@ -218,31 +173,12 @@ func (s Store) load() (*note, error) {
 
 // save writes the note, whole or not at all, unless there is one.
 func (s Store) save(n *note) error {
-	b, err := json.Marshal(n)
-	if err != nil {
-		return err
-	}
-	f, err := s.temporary()
-	if errors.Is(err, fs.ErrNotExist) { // another toll removed the directory, which was empty
-		f, err = s.temporary()
-	}
-	if err != nil {
+	err := journal.Save(string(s), noteFile, n, false)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return &busyError{file: s.file()}
+	case err != nil:
 		return fmt.Errorf("note the limits of socket buffers: %w", err)
 	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Link(f.Name(), s.file()) // fails if there is one
-	}
-	if errors.Is(err, fs.ErrExist) {
-		err = &busyError{file: s.file()}
-	}
-	return errors.Join(err, os.Remove(f.Name()))
-}
-
-// temporary makes a file in the directory, and that if need be.
-func (s Store) temporary() (*os.File, error) {
-	if err := os.MkdirAll(string(s), onlyRoot); err != nil {
-		return nil, err
-	}
-	return os.CreateTemp(string(s), noteFile+".*")
+	return nil
 }
