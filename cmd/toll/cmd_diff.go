@@ -9,8 +9,8 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
-	"github.com/bridgetoll/bridgetoll/internal/show"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
 func newDiff(e env) *cobra.Command {
@@ -62,7 +62,7 @@ of its own.`,
 			if judged {
 				r.FailAbove(failAbove)
 			}
-			if err := out.print(e, show.Difference(r)); err != nil || !judged {
+			if err := out.print(e, view.Difference(r)); err != nil || !judged {
 				return err
 			}
 			return worseThan(r, failAbove)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/fast"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/show"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
@@ -159,7 +159,7 @@ func turnOn(c *cobra.Command, e env, out *outputFlags, want fast.Choice, lease t
 	if err != nil {
 		return err
 	}
-	if err := out.print(e, show.Fast(s)); err != nil {
+	if err := out.print(e, view.Fast(s)); err != nil {
 		return err
 	}
 	for _, p := range want.Ports {
@@ -203,7 +203,7 @@ func runTrial(c *cobra.Command, e env, out *outputFlags, t *fast.Trial) error {
 	if err != nil {
 		return err
 	}
-	if err := out.print(e, show.FastTrial(tried, s)); err != nil {
+	if err := out.print(e, view.FastTrial(tried, s)); err != nil {
 		return err
 	}
 	if !tried.Kept {
@@ -355,7 +355,7 @@ func newFastStatus(e env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return out.print(e, show.Fast(s))
+			return out.print(e, view.Fast(s))
 		}),
 	}
 	out.add(c.Flags(), document.FastState)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/gate"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/show"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
 type gateFlags struct {
@@ -86,7 +86,7 @@ func (f *gateFlags) run(e env, c *cobra.Command, args []string) error {
 	if err := f.confirmed(e, c, file, r, sentences); err != nil {
 		return err
 	}
-	if err := f.out.print(e, show.Gate(r)); err != nil {
+	if err := f.out.print(e, view.Gate(r)); err != nil {
 		return err
 	}
 	if code := gateCodes[r.Outcome]; code != exitOK && (r.Outcome != gate.Unclear || f.unclear == "fail") {

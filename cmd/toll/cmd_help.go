@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
 // helpWidth is the maximum width of help, in columns.
@@ -103,7 +103,7 @@ func helpOf(c *cobra.Command, columns int, all bool) string {
 	var b strings.Builder
 	b.WriteString(paragraphs(cmp.Or(c.Long, c.Short+"."), columns))
 	if c.Runnable() || c.HasAvailableSubCommands() {
-		section(&b, "Usage", "  "+strings.Join(show.Wrap(usageLine(c), columns-2), "\n  ")+"\n")
+		section(&b, "Usage", "  "+strings.Join(format.Wrap(usageLine(c), columns-2), "\n  ")+"\n")
 	}
 	if c.HasExample() {
 		section(&b, "Examples", examples(c.Example, columns))

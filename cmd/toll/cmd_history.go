@@ -15,8 +15,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
 	"github.com/bridgetoll/bridgetoll/internal/record/history"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/show"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
 func newHistory(e env) *cobra.Command {
@@ -44,7 +44,7 @@ last %d, of at most %d MiB together. --no-history keeps a run out of it, and
 			if err != nil {
 				return err
 			}
-			return out.print(e, show.History(l))
+			return out.print(e, view.History(l))
 		}),
 	}
 	c.Flags().Var(wholeFlag(&last, 20, 0, unlimited[int]()), "last", "list this many; 0: all")
@@ -109,7 +109,7 @@ variant such as bridge+gro=on, or an endpoint's name.`,
 			if err := knownModes(l, args); err != nil {
 				return err
 			}
-			return out.print(e, show.Trends(trend.Of(l, args), out.details))
+			return out.print(e, view.Trends(trend.Of(l, args), out.details))
 		}),
 	}
 	c.Flags().Var(wholeFlag(&last, 20, 0, unlimited[int]()), "last", "of so many runs; 0: all")

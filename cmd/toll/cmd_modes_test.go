@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/show"
 	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
 // Paths of a mode that cannot be built are grouped by reason, each printed once.
@@ -19,7 +19,7 @@ func TestModesByReason(t *testing.T) {
 		{Mode: "netkit", Paths: []routeInfo{{From: "host", To: "container", Missing: "no netkit"}, {From: "remote", To: "container", Missing: "no netkit"}},
 			Apart: []apartInfo{{"container", "there is none", "veth"}, {"remote-container", "there is none", "veth"}}},
 	})
-	if err := show.Formats()[0].Write(&out, d, show.Options{}); err != nil {
+	if err := format.All()[0].Write(&out, d, format.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if missing := documenttest.Missing(d, out.String()); len(missing) > 0 {

@@ -17,8 +17,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
-	"github.com/bridgetoll/bridgetoll/internal/show"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
 // probe is the small load that `toll path` sends: enough to tell the load's packets from an ARP
@@ -109,7 +109,7 @@ func (f *pathFlags) draw(ctx context.Context, e env, name string) error {
 		if err != nil {
 			return err
 		}
-		err = f.out.print(e, show.Path(trace))
+		err = f.out.print(e, view.Path(trace))
 		if err == nil && !trace.Visit.Witness.OK {
 			err = &failure{code: exitCells}
 		}
@@ -177,7 +177,7 @@ func chooseRoute(name, from, to string, six bool) (path.Spec, error) {
 const tries = 3
 
 // walk builds the path, visits it once and returns what it saw.
-func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*show.Trace, error) {
+func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*view.Trace, error) {
 	probe := probe
 	probe.Warmup += workload.Settled * w.RoundTrip()
 	probe.Window += workload.Measured * w.RoundTrip()
@@ -205,7 +205,7 @@ func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*sho
 		v := f.Visits[len(f.Visits)-1] // a failed visit was repeated
 		switch {
 		case v.Failure == "":
-			return &show.Trace{Path: f.Header.Paths[0], Visit: v, Cards: f.Header.Environment.Cards}, nil
+			return &view.Trace{Path: f.Header.Paths[0], Visit: v, Cards: f.Header.Environment.Cards}, nil
 		case i == tries || !v.Starved:
 			return nil, fmt.Errorf("no traffic came through %s: %s", s, v.Failure)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 	"github.com/bridgetoll/bridgetoll/internal/ports/collect"
-	"github.com/bridgetoll/bridgetoll/internal/show"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
 func newPorts(e env) *cobra.Command {
@@ -52,7 +52,7 @@ It changes nothing. Without root it says what it could not see.`,
 			if err != nil {
 				return err
 			}
-			err = out.print(e, show.Ports(r))
+			err = out.print(e, view.Ports(r))
 			if err == nil && port != 0 && !r.Served() {
 				err = &failure{code: exitCells}
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
-	"github.com/bridgetoll/bridgetoll/internal/show"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
 // mostPredicted is the largest number of times that an application does something.
@@ -63,7 +63,7 @@ and the share of a core that N queries per second take. It shows its arithmetic.
 				}
 				return &failure{exitBadFile, fmt.Errorf("%s: %w", results, err), "toll compare --load rr,bulk --save " + to + " measures what is needed"}
 			}
-			return out.print(e, show.Prediction(p))
+			return out.print(e, view.Prediction(p))
 		}),
 	}
 	fl := c.Flags()

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
-	"github.com/bridgetoll/bridgetoll/internal/show"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
 func newPublished(e env) *cobra.Command {
@@ -47,10 +47,10 @@ Studies: ` + strings.Join(published.Names(), ", ") + ".",
 			if err != nil {
 				return err
 			}
-			if out.details {
-				return out.print(e, show.PublishedDetails(r))
+			if out.whole() {
+				return out.print(e, view.PublishedDetails(r))
 			}
-			return out.print(e, show.Published(r))
+			return out.print(e, view.Published(r))
 		}),
 	}
 	c.Flags().StringSliceVar(&against, "against", nil, "results files to compare the published ratios with (toll compare --save)")

@@ -35,11 +35,11 @@ input. A file that is still being written is followed until its run ends.`,
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error { return view(c.Context(), e, args[0], c.InOrStdin()) },
+		RunE: func(c *cobra.Command, args []string) error { return viewFile(c.Context(), e, args[0], c.InOrStdin()) },
 	}
 }
 
-func view(ctx context.Context, e env, name string, stdin io.Reader) error {
+func viewFile(ctx context.Context, e env, name string, stdin io.Reader) error {
 	instead := "toll report " + name + " prints it"
 	out, is := e.stdout.(*os.File)
 	if !is || !isTerminal(out) || os.Getenv("TERM") == "dumb" {

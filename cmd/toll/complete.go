@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
-	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
 // resultsFile is the extension of results files.
@@ -68,8 +68,8 @@ func argumentsOf(command string) cobra.CompletionFunc {
 
 // completionOf returns the completion of a flag's values, or nil if it has none.
 func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
-	if format, is := f.Value.(*formatFlag); is {
-		return oneOf(func() []string { return show.FormatsOf(format.kind) }, many)
+	if value, is := f.Value.(*formatFlag); is {
+		return oneOf(func() []string { return format.Names(value.kind) }, many)
 	}
 	list := oneOf
 	if _, is := f.Value.(pflag.SliceValue); is {

@@ -10,8 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
-	"github.com/bridgetoll/bridgetoll/internal/show"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
@@ -55,7 +55,7 @@ func planSections(p sample.Plan, whole map[string]string) []document.Section {
 	out := []document.Section{head, first}
 	if len(p.Skipped) > 0 {
 		out = append(out, document.Section{Title: document.Plainly("Not measured here:"),
-			Blocks: []document.Block{document.List{Topic: document.Skipped, Items: show.NotMeasured(p.Skipped, nil), Level: 1}}})
+			Blocks: []document.Block{document.List{Topic: document.Skipped, Items: view.NotMeasured(p.Skipped, nil), Level: 1}}})
 	}
 	return out
 }

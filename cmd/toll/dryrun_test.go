@@ -7,8 +7,8 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/show"
 	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
 // The document of a plan of epochs and visits is complete: its text abbreviates the cells.
@@ -26,7 +26,7 @@ func TestPlanDocument(t *testing.T) {
 	p.Skipped = append(p.Skipped, sample.Skip{Mode: "bridge", From: "host", Reason: "no bridge", Remedy: "modprobe bridge"})
 	d := planDocument(p, nil)
 	var b strings.Builder
-	if err := show.Formats()[0].Write(&b, d, show.Options{}); err != nil {
+	if err := format.All()[0].Write(&b, d, format.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"  an epoch of rr\n        native  ", " slices\n", "from host       crr\n", "\nNot measured here:\n", "no bridge; try modprobe bridge\n"} {

@@ -13,9 +13,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
-	"github.com/bridgetoll/bridgetoll/internal/show"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
 // fakeEnv replaces the lab of this binary by one without a kernel, for scripts that check words,
@@ -65,10 +65,10 @@ func mustFit(d document.Document) {
 	if said := documenttest.Contradictions(d); len(said) > 0 {
 		panic(strings.Join(said, "\n"))
 	}
-	table, _ := show.FindFormat("table")
+	table, _ := format.Find("table")
 	for _, columns := range documenttest.Widths {
 		var b strings.Builder
-		if err := table.Write(&b, d, show.Options{Width: columns}); err != nil {
+		if err := table.Write(&b, d, format.Options{Width: columns}); err != nil {
 			panic(err)
 		}
 		if misfits := documenttest.Misfits(d, b.String(), columns); len(misfits) > 0 {

@@ -12,8 +12,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
-	"github.com/bridgetoll/bridgetoll/internal/show"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
@@ -29,8 +30,8 @@ type outputFlags struct {
 }
 
 func (o *outputFlags) add(fl *pflag.FlagSet, kind document.Kind) {
-	o.format = formatFlag{show.Formats()[0].Name, kind}
-	fl.Var(&o.format, formatName, either(show.FormatsOf(kind)))
+	o.format = formatFlag{format.All()[0].Name, kind}
+	fl.Var(&o.format, formatName, either(format.Names(kind)))
 	fl.StringVar(&o.file, outputFlag, "", "write to this file instead of the standard output")
 	fl.BoolVar(&o.force, forceFlag, false, "overwrite files that exist")
 }
@@ -42,10 +43,17 @@ func (o *outputFlags) addDetails(fl *pflag.FlagSet) {
 
 // printReport prints a judged run: its summary, or the whole report with details.
 func (o *outputFlags) printReport(e env, r judge.Report) error {
-	if o.details {
-		return o.print(e, show.Report(r))
+	if o.whole() {
+		return o.print(e, view.Report(r))
 	}
-	return o.print(e, show.Summary(r))
+	return o.print(e, view.Summary(r))
+}
+
+// whole reports whether the document should have all details, because they were asked for or
+// because the format has space for them.
+func (o *outputFlags) whole() bool {
+	f, _ := format.Find(o.format.name)
+	return o.details || f.Whole
 }
 
 // check checks the flags. others are the command's other files.
@@ -105,10 +113,10 @@ func (o *outputFlags) print(e env, d document.Document) error {
 	if err := o.format.check(d.Kind); err != nil {
 		return err
 	}
-	f, _ := show.FindFormat(o.format.name)
-	opts := show.Options{Color: o.file == "" && colored(e.stdout)}
+	f, _ := format.Find(o.format.name)
+	opts := format.Options{Color: o.file == "" && colored(e.stdout)}
 	if o.file == "" && isTerminal(e.stdout) {
-		opts.Width = min(show.DefaultWidth, terminalWidth(e.stdout))
+		opts.Width = min(format.DefaultWidth, terminalWidth(e.stdout))
 	}
 	printing(d)
 	return o.write(e, func(w io.Writer) error { return f.Write(w, d, opts) })
@@ -140,11 +148,11 @@ func (f *formatFlag) Type() string       { return "string" }
 
 // check refuses a format that does not exist or cannot write such documents.
 func (f *formatFlag) check(k document.Kind) error {
-	names := show.FormatsOf(k)
-	switch format, ok := show.FindFormat(f.name); {
+	names := format.Names(k)
+	switch found, ok := format.Find(f.name); {
 	case !ok:
 		return usage(&suggest.UnknownError{What: formatName, Words: []string{f.name}, Known: names}, "")
-	case !format.Writes(k):
+	case !found.Writes(k):
 		return usage(fmt.Errorf("--format %s does not write %s", f.name, k), "formats are: "+strings.Join(names, ", "))
 	}
 	return nil

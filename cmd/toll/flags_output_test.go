@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
 // Every command with a --format offers the registered formats in its help and to the shell, and
 // names them when it refuses others.
 func TestFormatsAreTheRegistered(t *testing.T) {
-	all := make([]string, len(show.Formats()))
-	for i, f := range show.Formats() {
+	all := make([]string, len(format.All()))
+	for i, f := range format.All() {
 		all[i] = f.Name
 	}
 	with := 0

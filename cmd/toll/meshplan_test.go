@@ -7,8 +7,8 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/show"
 	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
 func TestPrintMesh(t *testing.T) {
@@ -28,7 +28,7 @@ func TestPrintMesh(t *testing.T) {
 		}
 		var b strings.Builder
 		d := planDocument(p, nil)
-		if err := show.Formats()[0].Write(&b, d, show.Options{}); err != nil {
+		if err := format.All()[0].Write(&b, d, format.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		if missing := documenttest.Missing(d, b.String()); len(missing) > 0 {

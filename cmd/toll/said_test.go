@@ -7,7 +7,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
-	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
@@ -23,7 +23,7 @@ func TestSaidWords(t *testing.T) {
 		"recipe":    func(w string) error { _, err := program.FindRecipe(w); return err },
 		"tune":      func(w string) error { _, err := mode.ParseTunes(w); return unlessForm(err) },
 		"format": func(w string) error {
-			if _, ok := show.FindFormat(w); !ok {
+			if _, ok := format.Find(w); !ok {
 				return &suggest.UnknownError{What: "format", Words: []string{w}, Known: formatNames()}
 			}
 			return nil
@@ -63,7 +63,7 @@ func unlessForm(err error) error {
 }
 
 func formatNames() (names []string) {
-	for _, f := range show.Formats() {
+	for _, f := range format.All() {
 		names = append(names, f.Name)
 	}
 	slices.Sort(names)

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
 // say prints a line for people. On a terminal it is broken between words if it is too long. Files
@@ -14,7 +14,7 @@ func say(w io.Writer, text string) { sayAfter(w, "", text) }
 
 func sayAfter(w io.Writer, before, text string) {
 	if isTerminal(w) {
-		text = strings.Join(show.Wrap(text, terminalWidth(w)), "\n")
+		text = strings.Join(format.Wrap(text, terminalWidth(w)), "\n")
 	}
 	fmt.Fprintln(w, before+text)
 }

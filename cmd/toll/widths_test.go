@@ -8,7 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
-	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
 // Help fits 60 columns, except for commands, which users copy.
@@ -41,7 +41,7 @@ func TestSay(t *testing.T) {
 	if say(&b, text); b.String() != text+"\n" {
 		t.Errorf("%q", b.String())
 	}
-	lines := show.Wrap(text, 60)
+	lines := format.Wrap(text, 60)
 	for _, l := range lines {
 		if ansi.StringWidth(l) > 60 {
 			t.Errorf("%d columns: %q", ansi.StringWidth(l), l)

@@ -135,7 +135,7 @@ func TestWordsOfTheOutputAreExplained(t *testing.T) {
 // goldens returns the printed outputs of all studies.
 func goldens(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob("../testdata/*.txt")
+	files, err := filepath.Glob("../view/testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}

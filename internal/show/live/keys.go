@@ -3,7 +3,7 @@ package live
 import (
 	"slices"
 
-	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
 func (m *Model) press(k string) {
@@ -82,19 +82,19 @@ func (m *Model) pressTables(k string) {
 			m.turn(details)
 		}
 	case "s":
-		all := show.Sortings()
+		all := view.Sortings()
 		m.sort(all[(slices.Index(all, m.sorting)+1)%len(all)], false)
 	case "r":
 		m.sort(m.sorting, !m.reversed)
 	}
-	for n, s := range show.Sortings() {
+	for n, s := range view.Sortings() {
 		if k == string(rune('1'+n)) {
 			m.sort(s, false)
 		}
 	}
 }
 
-func (m *Model) sort(by show.Sorting, reversed bool) {
+func (m *Model) sort(by view.Sorting, reversed bool) {
 	m.sorting, m.reversed, m.follow, m.stale = by, reversed, true, true
 	m.arrange()
 }

@@ -9,7 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
-	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
 // State is a message: what is known, and how far a run has come.
@@ -59,12 +59,12 @@ type Model struct {
 	report judge.Report // nil: nothing is known yet
 	step   *Step
 	note   string
-	parts  []show.Part // in the report's order
+	parts  []view.Part // in the report's order
 	stale  bool        // laid is out of date
 
-	sorting  show.Sorting
+	sorting  view.Sorting
 	reversed bool
-	sorted   []show.Part // in the order shown
+	sorted   []view.Part // in the order shown
 	keys     []key       // of all rows, from top to bottom
 	at       key         // the picked row
 	moved    bool        // the user picked a row; if not, the first one is picked
@@ -91,7 +91,7 @@ type key struct {
 // New returns the screen of a run in progress or of a file. Its size is in columns and lines.
 func New(name string, running, color bool, width, height int) Model {
 	m := Model{name: name, running: running, color: color, width: width, height: height,
-		sorting: show.AsReported, follow: true, seen: map[string]bool{}}
+		sorting: view.AsReported, follow: true, seen: map[string]bool{}}
 	m.settle()
 	return m
 }
@@ -138,11 +138,11 @@ func (m *Model) take(s State) {
 	if s.Report == nil {
 		return
 	}
-	m.report, m.parts, m.stale = s.Report, show.Parts(s.Report), true
+	m.report, m.parts, m.stale = s.Report, view.Parts(s.Report), true
 	m.arrange()
 	m.seen = cloned(m.seen)
-	all := show.Doubts(s.Report)
-	m.doubts, m.facts = all, show.RunFacts(s.Report)
+	all := view.Doubts(s.Report)
+	m.doubts, m.facts = all, view.RunFacts(s.Report)
 	if !slices.Contains(all, m.newest) {
 		m.newest = ""
 	}
@@ -173,8 +173,8 @@ func cloned(seen map[string]bool) map[string]bool {
 // arrange sorts the parts and makes the keys of their rows.
 func (m *Model) arrange() {
 	m.sorted = m.parts
-	if m.sorting != show.AsReported || m.reversed {
-		m.sorted = make([]show.Part, len(m.parts))
+	if m.sorting != view.AsReported || m.reversed {
+		m.sorted = make([]view.Part, len(m.parts))
 		for i, p := range m.parts {
 			m.sorted[i] = p.Sorted(m.sorting, m.reversed)
 		}
@@ -191,7 +191,7 @@ func (m *Model) arrange() {
 }
 
 // rowName returns a name that tells a row from those of other placements, backends and loads.
-func rowName(r show.PartRow) string {
+func rowName(r view.PartRow) string {
 	if len(r.Cells) == 0 {
 		return r.Name
 	}
@@ -200,7 +200,7 @@ func rowName(r show.PartRow) string {
 }
 
 // row returns the picked row, or nil if there is none.
-func (m Model) row() *show.PartRow {
+func (m Model) row() *view.PartRow {
 	i := slices.Index(m.keys, m.at)
 	for _, p := range m.sorted {
 		if i >= 0 && i < len(p.Rows) {

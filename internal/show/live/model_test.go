@@ -17,7 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/show"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
 var update = flag.Bool("update", false, "write golden files")
@@ -214,8 +214,8 @@ func TestSort(t *testing.T) {
 	if !strings.Contains(want, "publish-nat") && !strings.Contains(want, "-p ") {
 		t.Fatalf("picked %q", want)
 	}
-	orders := map[show.Sorting]string{}
-	for range show.Sortings() {
+	orders := map[view.Sorting]string{}
+	for range view.Sortings() {
 		m = m.keysPressed("s")
 		if got := pickedLine(t, m); got != want {
 			t.Errorf("sorted by %s the row is %q, not %q", m.sorting, got, want)
@@ -226,11 +226,11 @@ func TestSort(t *testing.T) {
 		}
 		orders[m.sorting] = strings.Join(names, " ")
 	}
-	for by, order := range map[show.Sorting]string{
-		show.ByMode:    "bridge host publish-nat publish-proxy",
-		show.ByValue:   "host bridge publish-nat publish-proxy",
-		show.ByVerdict: "host bridge publish-nat publish-proxy",
-		show.ByPrice:   "host bridge publish-nat publish-proxy",
+	for by, order := range map[view.Sorting]string{
+		view.ByMode:    "bridge host publish-nat publish-proxy",
+		view.ByValue:   "host bridge publish-nat publish-proxy",
+		view.ByVerdict: "host bridge publish-nat publish-proxy",
+		view.ByPrice:   "host bridge publish-nat publish-proxy",
 	} {
 		if orders[by] != order {
 			t.Errorf("by %s: %s, want %s", by, orders[by], order)

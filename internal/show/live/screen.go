@@ -8,8 +8,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/bridgetoll/bridgetoll/internal/show"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
 // View returns the screen in bubbletea's form.
@@ -148,13 +149,13 @@ func (m Model) layOut() laid {
 	if m.report == nil {
 		return laid{lines: []string{"", "  Nothing is measured yet."}}
 	}
-	opts := show.Options{Color: m.color, Width: max(1, m.width)}
+	opts := format.Options{Color: m.color, Width: max(1, m.width)}
 	if len(m.parts) == 0 { // a mesh, or a run without results
-		lines, _ := show.Lines(show.Report(m.report), opts)
+		lines, _ := format.Lines(view.Report(m.report), opts)
 		return laid{lines: lines}
 	}
 	d := document.Document{Kind: document.AReport, Value: m.report}
-	before, behind := show.Beside(m.report)
+	before, behind := view.Beside(m.report)
 	if !m.running { // while a run goes on, its answer would keep changing
 		d.Sections = append(d.Sections, before...)
 	}
@@ -165,7 +166,7 @@ func (m Model) layOut() laid {
 		firsts = append(firsts, firsts[len(firsts)-1]+len(p.Rows))
 	}
 	d.Sections = append(d.Sections, behind...)
-	lines, marks := show.Lines(d, opts)
+	lines, marks := format.Lines(d, opts)
 	out := laid{lines: lines, rows: map[int]int{}, places: make([][2]int, len(m.keys))}
 	for i := range out.places {
 		out.places[i] = [2]int{-1, -1}
@@ -204,7 +205,7 @@ func (m Model) picked(line string) string {
 
 // text returns the lines of a text page.
 func (m Model) text(p page) []string {
-	opts := show.Options{Color: m.color, Width: max(1, m.width)}
+	opts := format.Options{Color: m.color, Width: max(1, m.width)}
 	var d document.Document
 	switch p {
 	case details:
@@ -212,13 +213,13 @@ func (m Model) text(p page) []string {
 		if row == nil {
 			return []string{"  This row has no result any more."}
 		}
-		d = show.Details(m.report, *row)
+		d = view.Details(m.report, *row)
 	case doubts:
 		d = m.doubtsPage()
 	case help:
 		d = m.helpPage()
 	}
-	lines, _ := show.Lines(d, opts)
+	lines, _ := format.Lines(d, opts)
 	return lines
 }
 
@@ -229,7 +230,7 @@ func (m Model) doubtsPage() document.Document {
 	if m.report == nil {
 		return none
 	}
-	_, behind := show.Beside(m.report)
+	_, behind := view.Beside(m.report)
 	if len(behind) == 0 {
 		return none
 	}

@@ -1,0 +1,167 @@
+package format
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"golang.org/x/perf/benchfmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
+)
+
+// benchFormat writes the format of Go's benchmarks, which benchstat reads: a line for each cell
+// and round (https://golang.org/design/14313-benchmark-format).
+var benchFormat = Format{Name: "benchfmt", Kinds: []document.Kind{document.AReport}, write: writeBench}
+
+func writeBench(w io.Writer, d document.Document, _ Options) error {
+	r, err := reportIn(d)
+	if err != nil {
+		return err
+	}
+	b := bench{w: benchfmt.NewWriter(w), config: benchConfig(r.Base())}
+	b.units(r)
+	for f := range numbers.Of(r) {
+		one := f.Statistic == numbers.Round || f.Statistic == numbers.Median && f.Study == sample.StudyMesh && f.From != ""
+		if !one {
+			continue
+		}
+		if f.Cell != b.cell {
+			b.flush()
+			b.cell = f.Cell
+		}
+		if b.rounds == nil {
+			b.rounds = map[int][]benchfmt.Value{}
+		}
+		if v := benchValue(f); !math.IsNaN(v.Value) && !math.IsInf(v.Value, 0) {
+			b.rounds[f.Round] = append(b.rounds[f.Round], v)
+		}
+	}
+	b.flush()
+	return b.err
+}
+
+// bench collects the lines of one cell at a time.
+type bench struct {
+	w      *benchfmt.Writer
+	config []benchfmt.Config
+	cell   numbers.Cell
+	rounds map[int][]benchfmt.Value
+	err    error
+}
+
+func (b *bench) write(r benchfmt.Record) { b.err = cmp.Or(b.err, b.w.Write(r)) }
+
+func (b *bench) flush() {
+	for _, round := range slices.Sorted(maps.Keys(b.rounds)) {
+		b.write(&benchfmt.Result{Config: b.config, Name: benchName(b.cell), Iters: 1, Values: b.rounds[round]})
+	}
+	b.rounds = nil
+}
+
+// units declares which direction is better, for units where that is known but not to benchstat.
+func (b *bench) units(r judge.Report) {
+	better := map[string]string{}
+	for f := range numbers.Of(r) {
+		if f.Higher && (f.Statistic == numbers.Round || f.Statistic == numbers.Median) {
+			better[benchValue(f).Unit] = "higher"
+		}
+	}
+	delete(better, "B/s")
+	for _, unit := range slices.Sorted(maps.Keys(better)) {
+		b.write(&benchfmt.UnitMetadata{UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: unit, Key: "better"}, OrigUnit: unit, Value: better[unit]})
+	}
+}
+
+// benchConfig describes the machine. It leaves out what differs from run to run, because benchstat
+// does not compare results whose configurations differ.
+func benchConfig(r *analysis.Report) []benchfmt.Config {
+	e := r.Environment
+	var out []benchfmt.Config
+	for _, c := range []struct{ key, value string }{
+		{"toll", e.Tool}, {"kernel", e.Kernel}, {"cpu", e.CPUModel}, {"cpus", fmt.Sprint(e.CPUs)}, {"virtualization", e.Virtualization},
+	} {
+		if c.value != "" && c.value != "0" {
+			out = append(out, benchfmt.Config{Key: c.key, Value: []byte(c.value), File: true})
+		}
+	}
+	if r.Plan.Wire != nil {
+		out = append(out, benchfmt.Config{Key: "wire", Value: []byte(r.Plan.Wire.String()), File: true})
+	}
+	return out
+}
+
+// benchName returns a cell as a benchmark name, whose parts benchstat can project on.
+func benchName(c numbers.Cell) benchfmt.Name {
+	study := []rune(c.Study)
+	var b strings.Builder
+	b.WriteString(strings.ToUpper(string(study[:1])) + string(study[1:]))
+	crowd := ""
+	if c.Servers != 1 || c.Clients != 1 || c.ClientProcs != 1 {
+		crowd = fmt.Sprintf("%dx%dx%d", c.Servers, c.Clients, c.ClientProcs)
+	}
+	for _, p := range []struct{ key, value string }{
+		{"mode", c.Mode}, {"from", c.From}, {"to", c.To}, {"tune", c.Tune}, {"shape", crowd}, {"on", c.On}, {"load", c.Load}, {"point", c.Point}, {"pin", c.Pin},
+	} {
+		if p.value != "" {
+			b.WriteString("/" + p.key + "=" + benchPart(p.value))
+		}
+	}
+	return benchfmt.Name(b.String())
+}
+
+// benchPart escapes foreign text in a name: characters that end a part or the name are written as
+// in a URL.
+func benchPart(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r == '/' || r == '%' || r <= ' ' || r == 0x85 || r == 0xa0 || r > 0x2000 && strings.TrimSpace(string(r)) == "" {
+			for _, c := range []byte(string(r)) {
+				fmt.Fprintf(&b, "%%%02X", c)
+			}
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// benchUnits maps metrics, with their own unit, to the units that Go's benchmarks use for them.
+var benchUnits = map[[2]string]string{
+	{workload.Throughput, "bit/s"}: "B/s", {workload.CPUPerByte, "s/B"}: "cpu-sec/B",
+	{workload.CPUPerTrip, "s"}: "cpu-sec/op", {workload.Transactions, "1/s"}: "op/s",
+	{workload.LatencyP50, "s"}: "sec/op", {workload.LatencyP90, "s"}: "p90-sec/op", {workload.LatencyP99, "s"}: "p99-sec/op",
+	{workload.LatencyP999, "s"}: "p99.9-sec/op", {workload.LatencyMax, "s"}: "max-sec/op",
+}
+
+// benchValue returns a figure in the units that benchstat scales, bytes and seconds. The units of
+// other metrics begin with the metric's name.
+func benchValue(f numbers.Figure) benchfmt.Value {
+	const bitsPerByte = 8
+	v := benchfmt.Value{Value: f.Value}
+	name := benchPart(strings.ReplaceAll(f.Metric, "_", "-"))
+	end, known := map[string]string{"s": "-sec", "bit/s": "-B/s", "1/s": "/s", "1": "", "s/B": "-sec/B"}[f.Unit]
+	if !known && f.Unit != "" && !strings.HasSuffix(f.Metric, f.Unit) {
+		end = "-" + benchPart(f.Unit)
+	}
+	v.Unit = name + end
+	if special, ok := benchUnits[[2]string{f.Metric, f.Unit}]; ok {
+		v.Unit = special
+	}
+	if v.Unit == "" {
+		v.Unit = "value"
+	}
+	if f.Unit == "bit/s" {
+		v.Value /= bitsPerByte
+	}
+	return v
+}

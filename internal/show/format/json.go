@@ -1,0 +1,17 @@
+package format
+
+import (
+	"encoding/json"
+	"io"
+
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// jsonFormat writes a document's value as one JSON document.
+var jsonFormat = Format{Name: "json", write: writeJSON}
+
+func writeJSON(w io.Writer, d document.Document, _ Options) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(d.Value)
+}

@@ -1,0 +1,311 @@
+package format
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// table prints a table in the first of its layouts that fits. If none fits, the table is split in
+// its own way, or fitted makes it narrower.
+func (p *printer) table(t document.Table) {
+	if l, ok := p.shared[t.Fit]; ok {
+		p.fitted(t, l)
+		return
+	}
+	switch t.Split {
+	case document.SplitEven:
+		p.splitEven(t)
+		return
+	case document.SplitFull:
+		p.splitFull(t)
+		return
+	}
+	l, ok := p.fit([]document.Table{t}, t.Layouts)
+	switch {
+	case ok:
+	case t.Instead != "":
+		p.wrapped(spaces(t.Level), t.Instead, document.Words)
+		return
+	case t.Split == document.SplitInTwo:
+		p.parts([]document.Table{part(t, 1, t.At), part(t, t.At, len(t.Columns))}, document.Layout{})
+		return
+	}
+	p.fitted(t, l)
+}
+
+// fitted prints a table in a layout. If it is too wide, fitted cuts the texts that may be cut, or
+// else breaks texts into lines within their cells. If that is not enough, it splits the table into
+// equal parts of at least three columns, or prints each row as a block.
+func (p *printer) fitted(t document.Table, l document.Layout) {
+	if g, ok := p.squeezed(t, l); ok {
+		p.grid(g)
+		return
+	}
+	l.Bare = true
+	spacious := l
+	spacious.Tight = false
+	const least = 2 // columns next to the first
+	for n := 2; ; n++ {
+		parts, each := equalParts(t, l, n)
+		if each < least {
+			p.blocks(lay(t, l))
+			return
+		}
+		for _, l := range []document.Layout{spacious, l} {
+			if !slices.ContainsFunc(parts, func(t document.Table) bool { _, ok := p.squeezed(t, l); return !ok }) {
+				p.parts(parts, l)
+				return
+			}
+		}
+	}
+}
+
+// equalParts splits the columns that a layout keeps into n tables, each with the first column. each
+// is the largest number of other columns in a part.
+func equalParts(t document.Table, l document.Layout, n int) (parts []document.Table, each int) {
+	kept := lay(t, l).kept
+	if len(kept) < 2 {
+		return nil, 0
+	}
+	others := kept[1:]
+	each = (len(others) + n - 1) / n
+	from := 1
+	for i := each; i < len(others); i += each {
+		parts = append(parts, part(t, from, others[i]))
+		from = others[i]
+	}
+	return append(parts, part(t, from, len(t.Columns))), each
+}
+
+// squeezed lays a table out and, if it is too wide, cuts or breaks texts. ok is false if it is
+// still too wide.
+func (p *printer) squeezed(t document.Table, l document.Layout) (g grid, ok bool) {
+	g = lay(t, l)
+	if g.width() <= p.width {
+		return g, true
+	}
+	g.cut(p.width)
+	if g.width() <= p.width {
+		return g, true
+	}
+	l.Bare = true
+	t.Columns = slices.Clone(t.Columns)
+	for i := range t.Columns {
+		t.Columns[i].Width = 0
+	}
+	g = lay(t, l)
+	return g, g.wrap(p.width)
+}
+
+// parts prints the parts of a table, separated by empty lines.
+func (p *printer) parts(parts []document.Table, l document.Layout) {
+	for i, t := range parts {
+		if i > 0 {
+			p.line("")
+		}
+		p.fitted(t, l)
+	}
+}
+
+// part returns a table of the first column and the columns in [from, to). A head above several
+// columns keeps to those that the part has. Only the first part has the rows' notes.
+func part(t document.Table, from, to int) document.Table {
+	columns := append(t.Columns[:1:1], t.Columns[from:to]...)
+	for i, c := range t.Columns {
+		end := min(i+c.Span, to)
+		if c.Span < 2 || end <= from {
+			continue
+		}
+		at := max(i, from)
+		if at < end {
+			columns[1+at-from].Head[0], columns[1+at-from].Span = c.Head[0], end-at
+		}
+	}
+	rows := slices.Clone(t.Rows)
+	for i, r := range rows {
+		rows[i].Cells = append(r.Cells[:1:1], r.Cells[from:to]...)
+		if from > 1 {
+			rows[i].Note = ""
+		}
+	}
+	t.Columns, t.Rows, t.Plot = columns, rows, nil
+	return t
+}
+
+// splitEven prints the smallest number of equal tables that are not too wide.
+func (p *printer) splitEven(t document.Table) {
+	for n := len(t.Columns) - 1; ; n = (n + 1) / 2 {
+		var parts []document.Table
+		for from := 1; from < len(t.Columns); from += n {
+			parts = append(parts, part(t, from, min(from+n, len(t.Columns))))
+		}
+		l, ok := p.fit(parts, t.Layouts)
+		if !ok && n > 1 {
+			continue
+		}
+		p.parts(parts, l)
+		return
+	}
+}
+
+// splitFull puts as many columns as fit into each table.
+func (p *printer) splitFull(t document.Table) {
+	for from := 1; from < len(t.Columns); {
+		to := from + 1
+		for to < len(t.Columns) {
+			if g := lay(part(t, from, to+1), document.Layout{}); g.width() > p.width {
+				break
+			}
+			to++
+		}
+		p.fitted(part(t, from, to), document.Layout{})
+		from = to
+	}
+}
+
+// leastCut is the width that a cut leaves, for columns that do not set one.
+const leastCut = 12
+
+// cut shortens texts that may be cut until the table has at most the given number of columns.
+func (g *grid) cut(columns int) {
+	for i, c := range g.Columns {
+		over := g.width() - columns
+		if c.Cut == document.NoCut || over <= 0 {
+			continue
+		}
+		least := c.Least
+		if least == 0 {
+			least = leastCut
+		}
+		most := max(least, g.widths[i]-over)
+		for _, row := range g.texts {
+			if c.Cut == document.CutMiddle {
+				row[i] = shortName(row[i], most)
+			} else {
+				row[i] = ansi.Truncate(row[i], most, "…")
+			}
+		}
+		g.measure()
+	}
+}
+
+// mostLines is the largest number of lines in a cell.
+const mostLines = 4
+
+// wrap breaks texts and heads at words, in the widest column first, until the table has at most the
+// given number of columns. It reports whether it succeeded. It does not break figures.
+func (g *grid) wrap(columns int) bool {
+	for over := g.width() - columns; over > 0; over-- {
+		widest := -1
+		for i, w := range g.widths {
+			if w > g.narrowest(i) && (widest < 0 || w > g.widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return false
+		}
+		g.widths[widest]--
+	}
+	for i := range g.Columns {
+		head := &g.Columns[i].Head[1]
+		*head = inCell(*head, g.widths[i])
+		if strings.Count(*head, "\n") >= mostLines {
+			return false
+		}
+		for _, row := range g.texts {
+			row[i] = inCell(row[i], g.widths[i])
+			if strings.Count(row[i], "\n") >= mostLines {
+				return false
+			}
+		}
+	}
+	g.measure()
+	return g.width() <= columns
+}
+
+// narrowest returns the width of a column whose head and texts are broken at words. Figures are not
+// broken.
+func (g *grid) narrowest(column int) int {
+	c, least := g.Columns[column], 0
+	if c.Span < 2 {
+		least = width(c.Head[0])
+	}
+	longest := func(text string) {
+		for _, x := range pieces(text, document.Words) {
+			least = max(least, width(x.text))
+		}
+	}
+	longest(c.Head[1])
+	for n, row := range g.texts {
+		if c.Right || g.Rows[n].Cells[column].Number != nil {
+			least = max(least, width(row[column]))
+		} else {
+			longest(row[column])
+		}
+	}
+	return least
+}
+
+// inCell breaks a text at words into lines of at most the given number of columns.
+func inCell(text string, columns int) string {
+	if width(text) <= columns {
+		return text
+	}
+	var lines []string
+	line := ""
+	for i, x := range pieces(text, document.Words) {
+		switch {
+		case i == 0:
+			line = x.text
+		case width(line+x.before+x.text) <= columns:
+			line += x.before + x.text
+		default:
+			lines, line = append(lines, line), x.text
+		}
+	}
+	return strings.Join(append(lines, line), "\n")
+}
+
+// blocks prints each row as a block: the text of its first column, then a line with head and text
+// for each other column that has a text.
+func (p *printer) blocks(g grid) {
+	heads := g.titles()
+	for n, r := range g.Rows {
+		p.above(g.Table, r)
+		p.marks = append(p.marks, Mark{p.section, n, p.lines})
+		for i, c := range r.Cells {
+			text := strings.TrimSpace(cellText(g.Columns[i], c, false))
+			switch {
+			case text == "":
+			case i == 0:
+				p.wrapped(spaces(g.Level), p.styled(r.Style, text), document.Words)
+			default:
+				if heads[i] != "" {
+					text = heads[i] + ": " + text
+				}
+				p.wrapped(spaces(g.Level+1), p.styled(c.Style, text), document.Words)
+			}
+		}
+		p.underRow(g, n)
+	}
+}
+
+// titles returns each column's head in one line, including a head that covers several columns.
+func (g *grid) titles() []string {
+	out := make([]string, len(g.Columns))
+	over, until := "", 0
+	for i, c := range g.Columns {
+		if c.Span > 1 {
+			over, until = c.Head[0], i+c.Span
+		} else if i < until {
+			c.Head[0] = over
+		}
+		out[i] = c.Title()
+	}
+	return out
+}

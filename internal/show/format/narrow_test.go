@@ -1,0 +1,65 @@
+package format
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
+)
+
+// A table that is too wide is broken within its cells, then split, and at last printed as a block
+// for each row.
+func TestNarrowTables(t *testing.T) {
+	head := func(a, b string, span int) document.Column {
+		return document.Column{Head: [2]string{a, b}, Span: span}
+	}
+	wide := document.Table{Level: 1, Columns: []document.Column{head("", "mode", 0), head("", "path", 0), head("this machine, at", "127.0.0.1", 2), head("", "own", 0)},
+		Rows: []document.Row{
+			{Cells: document.Texts("bridge in Docker's words", "lo·bridge·veth·netfilter", "12.4 µs (12.1–12.6)", "34.5 µs (31.0–38.2)"), Note: "and a note that is longer than a line"},
+			{Cells: document.Texts("host", "lo", "-", "")},
+		}}
+	d := document.Document{Sections: []document.Section{{Blocks: []document.Block{wide}}}}
+	second := part(wide, 3, 4)
+	if head := second.Columns[1].Head[0]; head != "this machine, at" {
+		t.Errorf("above the first column of a part is %q", head)
+	}
+	for columns, want := range map[int]string{
+		60: `                         this machine, at
+  mode       path        127.0.0.1    own
+  bridge in  lo·bridge·  12.4 µs      34.5 µs
+  Docker's   veth·       (12.1–12.6)  (31.0–38.2)
+  words      netfilter
+    and a note that is longer than a line
+`,
+		36: `  bridge in Docker's words
+`,
+	} {
+		var b strings.Builder
+		if err := writeTable(&b, d, Options{Width: columns}); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.String(); !strings.Contains(got, want) || len(documenttest.Misfits(d, got, columns)) > 0 {
+			t.Errorf("%d columns: %q\n%s", columns, documenttest.Misfits(d, got, columns), got)
+		}
+	}
+}
+
+// A number, its unit, its interval and the sign before it stay on one line.
+func TestPieces(t *testing.T) {
+	for text, want := range map[string]string{
+		"took 12 µs, at least":             "took|12 µs,|at|least",
+		"noise ± 1.5 % and 0.86 ±0.02 (x)": "noise|± 1.5 %|and|0.86 ±0.02|(x)",
+		"8 × CPU · a fact":                 "8 × CPU ·|a|fact",
+		"by lo·bridge·veth or lo":          "by|lo·|bridge·|veth|or|lo",
+		"1.24 (1.20–1.28) worse":           "1.24 (1.20–1.28)|worse",
+	} {
+		var got []string
+		for _, x := range pieces(text, document.Words) {
+			got = append(got, x.text)
+		}
+		if strings.Join(got, "|") != want {
+			t.Errorf("%q, want %q", strings.Join(got, "|"), want)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package format
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+const mostPlot = 41 // columns: wider plots do not show more
+
+// draw puts the table's plot into the columns that the other texts leave of a line.
+func (g *grid) draw(line int) {
+	if !g.plotted {
+		return
+	}
+	g.plotted = false
+	p := g.Plot
+	columns := min(mostPlot, line-g.width()-g.gap)
+
+	axis := p.Axis(columns)
+	at := g.shown(p.Before)
+	var texts []string
+	for _, r := range g.rows {
+		texts = append(texts, drawn(*p, axis, r.Cells[p.Column].Number, columns))
+	}
+	g.Columns = slices.Insert(slices.Clone(g.Columns), at, document.Column{Head: [2]string{"", axisText(*p, axis, columns)}, Width: columns})
+	g.widths = slices.Insert(g.widths, at, columns)
+	for n := range g.texts {
+		g.texts[n] = slices.Insert(g.texts[n], at, texts[n])
+		g.Rows[n].Cells = slices.Insert(slices.Clone(g.Rows[n].Cells), at, document.Cell{})
+	}
+}
+
+// drawn draws a number with its interval. "│" marks the baseline, dots the range that counts as the
+// same.
+func drawn(p document.Plot, axis document.Axis, n *document.Number, columns int) string {
+	out := []rune(strings.Repeat(" ", columns))
+	at := func(x float64) int { return axis.At(x, columns) }
+	for i := at(p.Baseline - p.Same); i <= at(p.Baseline+p.Same); i++ {
+		out[i] = '·'
+	}
+	base := at(p.Baseline)
+	out[base] = '│'
+	if n == nil {
+		return string(out)
+	}
+	if n.Low != nil && n.High != nil {
+		for i := at(*n.Low); i <= at(*n.High); i++ {
+			out[i] = '─'
+			if i == base {
+				out[i] = '┼'
+			}
+		}
+	}
+	out[at(n.Value)] = '●'
+	return string(out)
+}
+
+// axisText returns the axis, with each label centred at its value.
+func axisText(p document.Plot, axis document.Axis, columns int) string {
+	out := []rune(strings.Repeat(" ", columns))
+	values, texts := axis.Labels(p.Scale)
+	free := 0
+	for i, x := range values {
+		label := []rune(texts[i])
+		from := min(max(0, axis.At(x, columns)-len(label)/2), columns-len(label))
+		if from < free {
+			continue
+		}
+		copy(out[from:], label)
+		free = from + len(label) + 1
+	}
+	return string(out)
+}

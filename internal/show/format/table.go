@@ -1,0 +1,201 @@
+package format
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// tableFormat writes text for people, in lines of at most Options.Width columns.
+var tableFormat = Format{Name: "table", write: writeTable}
+
+func writeTable(w io.Writer, d document.Document, o Options) error {
+	if o.Width == 0 {
+		o.Width = DefaultWidth
+	}
+	p := newPrinter(o)
+	p.document(d)
+	_, err := io.WriteString(w, p.b.String())
+	return err
+}
+
+// document prints sections, separated by empty lines.
+func (p *printer) document(d document.Document) {
+	p.fitTogether(d)
+	for n, s := range d.Sections {
+		p.section = n
+		if len(s.Title) == 0 && len(s.Blocks) == 0 {
+			continue
+		}
+		if p.b.Len() > 0 && !s.Close {
+			p.line("")
+		}
+		if len(s.Title) > 0 {
+			p.wrapped(spaces(s.Level), p.text(s.Title), document.Words)
+		}
+		afterTable := false
+		for _, b := range s.Blocks {
+			t, isTable := b.(document.Table)
+			if isTable && afterTable && t.Headed() {
+				p.line("")
+			}
+			p.block(b)
+			afterTable = isTable
+		}
+	}
+}
+
+func (p *printer) block(b document.Block) {
+	switch b := b.(type) {
+	case document.Paragraph:
+		p.paragraph(b)
+	case document.List:
+		for _, item := range b.Items {
+			p.wrapped(spaces(b.Level), item, document.Words)
+		}
+	case document.Command:
+		p.command(b.Line)
+	case document.Table:
+		p.table(b)
+	case document.Route:
+		p.route(b)
+	}
+}
+
+// spaces returns the indentation of text at a level.
+func spaces(level int) string { return strings.Repeat(" ", indent*level) }
+
+// indent is the number of columns that each level adds.
+const indent = 2
+
+// text returns a line with its styles.
+func (p *printer) text(t document.Text) string {
+	var b strings.Builder
+	for _, s := range t {
+		b.WriteString(p.styled(s.Style, s.Text))
+	}
+	return b.String()
+}
+
+func (p *printer) paragraph(x document.Paragraph) {
+	for _, l := range p.broken(spaces(x.Level), p.text(x.Text), cmp.Or(x.Break, document.Words)) {
+		words := strings.TrimLeft(l, " ")
+		p.line(l[:len(l)-len(words)] + p.styled(x.Style, words))
+	}
+}
+
+// command prints a command so that it can be pasted. It breaks lines before flags and routes, or at
+// words that are not quoted, and ends each continued line with a backslash.
+func (p *printer) command(c string) {
+	const margin, tail = "    ", " \\"
+	line := margin
+	add := func(part string) {
+		switch {
+		case line == margin:
+			line += part
+		case width(line+" "+part+tail) > p.width:
+			p.line(line + tail)
+			line = margin + "  " + part
+		default:
+			line += " " + part
+		}
+	}
+	for _, part := range commandParts(c) {
+		if width(margin+"  "+part+tail) <= p.width || strings.ContainsAny(part, `"'`) {
+			add(part)
+			continue
+		}
+		for _, word := range strings.Fields(part) {
+			add(word)
+		}
+	}
+	p.line(line)
+}
+
+// routeWord matches the start of a route among a command's words.
+var routeWord = regexp.MustCompile(`^[a-z]+=`)
+
+// commandParts splits a command before its flags and routes. A flag keeps its value.
+func commandParts(c string) (out []string) {
+	last := ""
+	for _, word := range strings.Split(c, " ") {
+		if len(out) == 0 || strings.HasPrefix(word, "--") || routeWord.MatchString(word) && !strings.HasPrefix(last, "--") {
+			out = append(out, word)
+		} else {
+			out[len(out)-1] += " " + word
+		}
+		last = word
+	}
+	return out
+}
+
+// route draws a route from the client down to the server.
+func (p *printer) route(r document.Route) {
+	margin := spaces(r.Level)
+	bar := margin + "  │"
+	kinds := 0
+	for _, s := range r.Steps {
+		kinds = max(kinds, width(s.Kind))
+	}
+	for i, s := range r.Steps {
+		if i > 0 {
+			p.line(bar)
+		}
+		p.paragraph(document.Paragraph{Level: r.Level, Break: r.Break,
+			Text: append(document.Plainly(align(s.Kind, kinds, false)+"  "), s.Text...)})
+		p.counters(bar, s.Counters)
+	}
+	if r.Ends != "" {
+		p.line(margin + "  ╳")
+		p.wrapped(margin, p.styled(document.Bad, r.Ends), document.Words)
+	}
+}
+
+// counters prints what a hop counted after the line of its route, as a column if that fits.
+func (p *printer) counters(bar string, cs []document.Counter) {
+	lines := func(format string) (out []string, fits bool) {
+		fits = true
+		for _, c := range cs {
+			l := bar + fmt.Sprintf(format, align(c.What, whatWidth, false), c.Before, c.After, c.After-c.Before)
+			out, fits = append(out, l), fits && width(l) <= p.width
+		}
+		return out, fits
+	}
+	out, ok := lines("     %s %12d → %-12d +%d")
+	if !ok {
+		out, _ = lines("  %s %d → %d +%d")
+	}
+	for _, l := range out {
+		p.line(l)
+	}
+}
+
+const whatWidth = 12 // columns for the name of a counter
+
+// fitTogether chooses the layout of tables that share one: the first in which the widest of them
+// fits.
+func (p *printer) fitTogether(d document.Document) {
+	together := map[string][]document.Table{}
+	var names []string
+	for _, s := range d.Sections {
+		for _, b := range s.Blocks {
+			t, ok := b.(document.Table)
+			if !ok || t.Fit == "" {
+				continue
+			}
+			if !slices.Contains(names, t.Fit) {
+				names = append(names, t.Fit)
+			}
+			together[t.Fit] = append(together[t.Fit], t)
+		}
+	}
+	p.shared = map[string]document.Layout{}
+	for _, name := range names {
+		p.shared[name], _ = p.fit(together[name], together[name][0].Layouts)
+	}
+}

@@ -1,0 +1,295 @@
+package view
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/advise"
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+var adviseView = view{study: sample.StudyAdvise, hides: "thin-tail"}
+
+// adviseSections returns the sections below the answer: the levers by verdict, and how to make the
+// recommended ones permanent. With details it adds what each lever does from each place.
+func adviseSections(r *advise.Report, base *analysis.Report, details bool) []document.Section {
+	var out []document.Section
+	if details {
+		out = append(out, runHead(base))
+	}
+	several := len(r.Advice) > 1
+	for _, a := range r.Advice {
+		if t := rankedTable(a); len(t.Rows) > 0 {
+			title := document.Strongly("What was tried"+withMode(a, several)).Then(", in % of the value without it; the best first", document.Faint)
+			out = append(out, document.Section{Title: title, Blocks: []document.Block{t}})
+		}
+	}
+	for _, l := range recommended(r.Advice) {
+		out = append(out, permanentSection(l))
+	}
+	for _, a := range r.Advice {
+		if details {
+			out = append(out, effectSections(a, base, withMode(a, several))...)
+		}
+		if s, ok := unavailable(a, withMode(a, several)); ok {
+			out = append(out, s)
+		}
+	}
+	if details {
+		said := document.Section{Blocks: []document.Block{faint(adviseLegend, document.Words)}}
+		for _, text := range elsewhere(r.Advice) {
+			said.Add(faint(text, document.Words))
+		}
+		return append(append(out, said), foot(withoutSkipped(base))...)
+	}
+	if w := warnings(base); len(w) > 0 {
+		out = append(out, fewest(w[0]))
+	}
+	last := document.Section{Blocks: []document.Block{faint(analysis.Witnessed(base), document.Words)}}
+	for _, text := range elsewhere(r.Advice) {
+		last.Add(faint(text, document.Words))
+	}
+	last.Add(faint(adviseLegend, document.Words), faint(provenance(base), document.Facts))
+	return append(out, last)
+}
+
+// adviseLegend says how to read the table of levers.
+const adviseLegend = "A lever is recommended if it was better both times (alone and when measured again) and never worse. " +
+	"+ is always a gain. ?: unclear."
+
+// withMode adds the mode to a title if there are several modes.
+func withMode(a advise.Advice, several bool) string {
+	if !several {
+		return ""
+	}
+	return " with " + a.Mode
+}
+
+// recommended returns the levers recommended for any of the modes, each once.
+func recommended(all []advise.Advice) (out []advise.Lever) {
+	for _, a := range all {
+		for _, l := range a.Levers {
+			if l.Verdict == advise.Recommended && !slices.ContainsFunc(out, func(o advise.Lever) bool { return o.Name == l.Name }) {
+				out = append(out, l)
+			}
+		}
+	}
+	return out
+}
+
+// elsewhere says, for each mode that cannot be reached from every place, over which path its
+// containers were reached there instead.
+func elsewhere(all []advise.Advice) (out []string) {
+	for _, a := range all {
+		if a.Elsewhere != "" {
+			out = append(out, fmt.Sprintf("Where %s is not reached from, its containers were reached over %s, with the same settings.", a.Mode, a.Elsewhere))
+		}
+	}
+	return out
+}
+
+// withoutSkipped returns the report without the skips that are listed by lever.
+func withoutSkipped(r *analysis.Report) *analysis.Report {
+	out := *r
+	out.Skipped = nil
+	return &out
+}
+
+// rankedTable returns a table with a row for each lever that was measured.
+func rankedTable(a advise.Advice) document.Table {
+	where := document.Column{Head: [2]string{"", "where"}, Cut: document.CutEnd, Least: leastWhere}
+	t := document.Table{Level: 1, Fit: "levers", Columns: []document.Column{
+		texts("", "lever"), texts("", "verdict"), texts("most", "gain"), where, texts("most", "loss"), where,
+		{Head: [2]string{"CPU", "%"}, Spare: true},
+	}, Layouts: []document.Layout{{}, {Short: true}, {Short: true, Tight: true}, {Short: true, Tight: true, Lean: true}}}
+	for _, l := range a.Levers {
+		best, ok := l.Best()
+		if !ok {
+			continue
+		}
+		row := document.Row{Cells: []document.Cell{{Text: l.Name}, {Text: string(l.Verdict), Style: leverStyle(l.Verdict)},
+			effectCell(best), whereOf(best), nothing, nothing, nothing}}
+		if worst, _ := l.Worst(); worst != best && worst.Ratio.Verdict != stats.Better {
+			row.Cells[4], row.Cells[5] = effectCell(worst), whereOf(worst)
+		}
+		if best.CPU != nil {
+			row.Cells[6] = document.Cell{Text: fmt.Sprintf("%+.0f", percent*(best.CPU.Median-1)),
+				Number: &document.Number{Value: best.CPU.Median, Unit: analysis.RatioUnit}}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+func leverStyle(v advise.Verdict) document.Style {
+	switch v {
+	case advise.Recommended:
+		return document.Good
+	case advise.AtAPrice, advise.Harmful, advise.Broken:
+		return document.Bad
+	case advise.NotSure, advise.NotAgain:
+		return document.Doubtful
+	}
+	return document.Plain
+}
+
+// effectCell returns a gain in %, or a loss as a negative number.
+func effectCell(e advise.Effect) document.Cell {
+	x := e.Ratio
+	change, half := x.Median-1, x.HalfWidth()
+	if !e.Higher { // less time is a gain
+		change = -change
+	}
+	decimals := 0
+	if half < oneDecimal {
+		decimals = 1
+	}
+	scale := math.Pow10(decimals)
+	change = math.Round(percent*change*scale)/scale + 0 // 0, not -0
+	text := fmt.Sprintf("%+.*f ±%.*f", decimals, change, decimals, percent*half)
+	if x.N < 2 {
+		text = fmt.Sprintf("%+.*f", decimals, change)
+	}
+	switch {
+	case x.Verdict == stats.Unclear && half > hopeless:
+		text = "?"
+	case x.Verdict == stats.Unclear:
+		text += " ?"
+	}
+	return document.Cell{Text: text, Style: styleOf(x.Verdict), Number: ratioCell("", x).Number}
+}
+
+// hopeless is the half width of an interval beyond which an unclear change tells the reader
+// nothing.
+const hopeless = 0.5
+
+// oneDecimal is the half width of an interval below which a change is printed with a decimal.
+const oneDecimal = 0.005
+
+// whereOf returns the load and the place of an effect.
+func whereOf(e advise.Effect) document.Cell {
+	return document.Cell{Text: e.Load + ", " + e.From, Short: strings.TrimPrefix(e.Load, "bulk-") + " " + e.From}
+}
+
+const leastWhere = 8 // columns
+
+// permanentSection says how to make a lever permanent and what that gives up.
+func permanentSection(l advise.Lever) document.Section {
+	s := document.Section{Title: document.Strongly("To keep " + l.Name)}
+	for _, p := range l.Permanent {
+		s.Add(paragraph(1, p.Where+":", document.Words))
+		for _, line := range p.Lines {
+			s.Add(document.Command{Line: line})
+		}
+	}
+	gives := "It gives up nothing that is known."
+	if l.GivesUp != "" {
+		gives = "It gives up: " + l.GivesUp + "."
+	}
+	s.Add(paragraph(1, gives, document.Words))
+	return s
+}
+
+// unavailable lists the levers that could not be tried or that failed, with what they lack.
+func unavailable(a advise.Advice, with string) (document.Section, bool) {
+	var items []string
+	for _, l := range a.Levers {
+		if l.Reason == "" {
+			continue
+		}
+		text := l.Name + ": " + l.Reason
+		if l.Remedy != "" {
+			text += "; try " + l.Remedy
+		}
+		items = append(items, text)
+	}
+	return list(document.Skipped, "Not tried"+with+", or failed", items), len(items) > 0
+}
+
+// effectSections returns what each lever does from each place, measured alone and then again.
+func effectSections(a advise.Advice, base *analysis.Report, with string) []document.Section {
+	var out []document.Section
+	for _, kind := range []struct {
+		title string
+		of    func(advise.Lever) []advise.Effect
+	}{
+		{"Alone, against " + a.Mode + " as it is", func(l advise.Lever) []advise.Effect { return l.Alone }},
+		{"Again" + with + ", on top of what was chosen before", func(l advise.Lever) []advise.Effect { return l.Again }},
+	} {
+		for _, at := range placesOf(a, kind.of) {
+			t := effectTable(a, base, at, kind.of)
+			title := document.Strongly(kind.title).Then(", from "+mode.Placement(at.from).Words()+sayOn(base, at.on)+", gain in %", document.Faint)
+			out = append(out, document.Section{Title: title, Blocks: []document.Block{t}})
+		}
+	}
+	if len(a.Recommended) > 0 && len(a.Together) > 0 {
+		var items []string
+		for _, e := range a.Together {
+			items = append(items, printable.Capital(e.String())+": "+string(e.Ratio.Verdict)+".")
+		}
+		out = append(out, list(document.Findings, "Together, against "+a.Mode+" as it is", items))
+	}
+	return out
+}
+
+type place struct{ from, on string }
+
+func placesOf(a advise.Advice, of func(advise.Lever) []advise.Effect) []place {
+	var out []place
+	for _, l := range a.Levers {
+		for _, e := range of(l) {
+			if p := (place{e.From, e.On}); !slices.Contains(out, p) {
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+// effectTable returns a table with a row for each lever and a column for each load.
+func effectTable(a advise.Advice, base *analysis.Report, at place, of func(advise.Lever) []advise.Effect) document.Table {
+	var loads []string
+	for _, l := range base.Plan.Loads {
+		has := func(l2 advise.Lever) bool {
+			return slices.ContainsFunc(of(l2), func(e advise.Effect) bool { return e.Load == l.Kind && e.From == at.from && e.On == at.on })
+		}
+		if slices.ContainsFunc(a.Levers, has) {
+			loads = append(loads, l.Kind)
+		}
+	}
+	t := document.Table{Level: 1, Fit: "effects", Layouts: onlyGaps, Columns: []document.Column{texts("", "lever")}}
+	for _, l := range loads {
+		t.Columns = append(t.Columns, texts("", l))
+	}
+	t.Columns = append(t.Columns, texts("CPU", "of bulk"))
+	for _, l := range a.Levers {
+		row := document.Row{Cells: []document.Cell{{Text: l.Name}}}
+		cpu, found := nothing, false
+		for _, load := range loads {
+			i := slices.IndexFunc(of(l), func(e advise.Effect) bool { return e.Load == load && e.From == at.from && e.On == at.on })
+			if i < 0 {
+				row.Cells = append(row.Cells, nothing)
+				continue
+			}
+			found = true
+			e := of(l)[i]
+			row.Cells = append(row.Cells, effectCell(e))
+			if load == workload.Bulk && e.CPU != nil {
+				cpu = ratioCell(strings.TrimSuffix(e.CPU.Percent(), " %"), *e.CPU)
+			}
+		}
+		if found {
+			row.Cells = append(row.Cells, cpu)
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	return t
+}

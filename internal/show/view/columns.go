@@ -1,0 +1,196 @@
+package view
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// column is a column of a table of cells.
+type column struct {
+	document.Column
+	cell func(c analysis.Cell) document.Cell
+}
+
+// texts returns a column of texts with a head of two lines.
+func texts(a, b string) document.Column { return document.Column{Head: [2]string{a, b}} }
+
+// figures returns a column of figures with a head of two lines.
+func figures(a, b string) document.Column {
+	return document.Column{Head: [2]string{a, b}, Right: true}
+}
+
+var (
+	modeColumn = column{texts("", "mode"), textOf(analysis.Cell.Label)}
+	pathColumn = column{document.Column{Head: [2]string{"", "path"}, Below: true}, pathCell}
+)
+
+func textOf(of func(analysis.Cell) string) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell { return document.Cell{Text: of(c)} }
+}
+
+func pathText(c analysis.Cell) string { return strings.Join(c.Hops, "·") }
+
+func pathCell(c analysis.Cell) document.Cell {
+	text := pathText(c)
+	return document.Cell{Text: text, Short: strings.ReplaceAll(text, string(mode.HopBridge), "br")}
+}
+
+const (
+	giga  = 1e-9 // bit/s to Gbit/s, s/B to …
+	perGB = 1e9  // s/B to s/GB
+	micro = 1e6  // s to µs
+	milli = 1e3  // s to ms
+)
+
+func columnsOf(r *analysis.Report, load string) []column { return viewOf(r).columns(r, load) }
+
+// columnsWith returns a load's columns, between the given first columns and a ratio. The ratio's
+// head says that it is to the given baseline.
+func columnsWith(r *analysis.Report, load string, first []column, to string) []column {
+	l := loadOf(r, load)
+	w := workload.Of(l)
+	out := append(first, loadColumns(r, load, w.Columns(l))...)
+	return append(out, column{texts(w.Ratio, to), ratio(w.Primary)})
+}
+
+// columnsFor returns the columns of a group's load, with a column of what is added to the baseline
+// if that is known.
+func columnsFor(r *analysis.Report, cells []analysis.Cell) []column {
+	cols := columnsOf(r, cells[0].Load)
+	if more, ok := addedColumn(r, cells); ok {
+		cols = slices.Insert(cols, len(cols)-1, more)
+	}
+	return cols
+}
+
+// tableOf returns a table with a row for each cell.
+func tableOf(cols []column, cells []analysis.Cell, layouts []document.Layout) document.Table {
+	t := document.Table{Level: 1, Layouts: layouts}
+	for _, col := range cols {
+		t.Columns = append(t.Columns, col.Column)
+	}
+	for _, c := range cells {
+		row := document.Row{Style: styleOf(verdictOf(c))}
+		for _, col := range cols {
+			row.Cells = append(row.Cells, col.cell(c))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// nothing is the cell of an unknown figure.
+var nothing = document.Cell{Text: "-"}
+
+func scaled(metric string, by float64) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		m, ok := c.Metrics[metric]
+		if !ok {
+			return nothing
+		}
+		return median(digits(m.Median*by), m)
+	}
+}
+
+// merged prints a percentile over the samples of all rounds.
+func merged(metric string, by float64) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		m, ok := c.Metrics[metric]
+		if !ok || m.Merged == nil {
+			return nothing
+		}
+		return document.Cell{Text: digits(*m.Merged * by), Number: &document.Number{Value: *m.Merged, Unit: m.Unit}}
+	}
+}
+
+// median returns a cell with a metric's median, printed as text, and its interval.
+func median(text string, m analysis.Metric) document.Cell {
+	n := document.Number{Value: m.Median, Unit: m.Unit}
+	if m.Low <= m.Median && m.Median <= m.High {
+		n.Low, n.High = &m.Low, &m.High
+	}
+	return document.Cell{Text: text, Number: &n}
+}
+
+func count(metric string) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		m, ok := c.Metrics[metric]
+		if !ok {
+			return nothing
+		}
+		if const10k := 1e4; m.Median >= const10k {
+			return median(fmt.Sprintf("%.0fk", m.Median/1000), m)
+		}
+		return median(fmt.Sprintf("%.0f", m.Median), m)
+	}
+}
+
+func ratio(metric string) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		r := c.Metrics[metric].Ratio
+		switch {
+		case c.Baseline:
+			return own("1", 1, analysis.RatioUnit)
+		case r == nil:
+			return nothing
+		}
+		return ratioCell(fmt.Sprintf("%s %s", r, r.Verdict), *r)
+	}
+}
+
+// own returns the cell of the baseline in a column where other rows are compared with it.
+func own(text string, x float64, unit string) document.Cell {
+	return document.Cell{Text: text, Number: &document.Number{Value: x, Unit: unit}}
+}
+
+func ratioCell(text string, r analysis.Ratio) document.Cell {
+	return document.Cell{Text: text, Number: &document.Number{Value: r.Median, Low: &r.Low, High: &r.High,
+		Unit: analysis.RatioUnit, Verdict: string(r.Verdict)}}
+}
+
+func priceCell(text string, p analysis.Price) document.Cell {
+	return document.Cell{Text: text, Number: &document.Number{Value: p.Median, Low: &p.Low, High: &p.High,
+		Unit: p.Unit, Verdict: string(p.Verdict)}}
+}
+
+// digits prints x with three significant digits and without an exponent.
+func digits(x float64) string {
+	switch a := math.Abs(x); { // the bounds are where rounding adds a digit
+	case a >= 99.95:
+		return fmt.Sprintf("%.0f", x)
+	case a >= 9.995:
+		return fmt.Sprintf("%.1f", x)
+	case a >= 0.9995:
+		return fmt.Sprintf("%.2f", x)
+	}
+	return fmt.Sprintf("%.3f", x)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// verdictOf returns the verdict that a row's colour shows.
+func verdictOf(c analysis.Cell) stats.Verdict {
+	if r := c.Metrics[c.Primary].Ratio; r != nil {
+		return r.Verdict
+	}
+	return ""
+}
+
+// styleOf returns the style of texts with the given verdict.
+func styleOf(v stats.Verdict) document.Style {
+	return map[stats.Verdict]document.Style{stats.Better: document.Good, stats.Gains: document.Good,
+		stats.Worse: document.Bad, stats.Costs: document.Bad, stats.Unclear: document.Doubtful}[v]
+}

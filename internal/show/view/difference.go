@@ -1,0 +1,311 @@
+package view
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// Difference returns the document that compares two runs.
+func Difference(r *difference.Report) document.Document {
+	d := document.Document{Kind: document.ADifference, Value: r}
+	d.Sections = append(d.Sections, differenceHead(r), otherSettings(r))
+	for _, g := range cellGroups(r.Cells) {
+		if t := ratioChanges(g); len(t.Rows) > 0 {
+			title := fmt.Sprintf("%s: ratio to %s", placeAndLoad(r, g[0]), r.Baseline)
+			d.Sections = append(d.Sections, document.Section{Title: document.Strongly(title), Blocks: []document.Block{t}})
+		}
+	}
+	for k, g := range cellGroups(r.Cells) {
+		t := valueChanges(g)
+		if len(t.Rows) == 0 {
+			continue
+		}
+		s := document.Section{Title: document.Strongly(placeAndLoad(r, g[0]) + ": absolute, not judged"), Blocks: []document.Block{t}}
+		if k == 0 {
+			s.Blocks = []document.Block{paragraph(1, "Absolute figures from different times are not comparable, because they depend on the machine's state.", document.Words), t}
+		}
+		d.Sections = append(d.Sections, s)
+	}
+	d.Sections = append(d.Sections, aloneSections(r)...)
+	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{faint(differenceLegend(r), document.Words)}})
+	return d
+}
+
+func differenceHead(r *difference.Report) document.Section {
+	side := func(what string, s difference.Side) document.Paragraph {
+		facts := []string{what + ": " + s.Name, "toll " + s.Environment.Tool, "Linux " + s.Environment.Kernel}
+		if !s.Started.IsZero() {
+			facts = append(facts, s.Started.UTC().Format(time.DateTime)+" UTC")
+		}
+		facts = append(facts, fmt.Sprintf("%s in %.0f s", plural(s.Rounds, "round"), s.Elapsed))
+		return paragraph(0, strings.Join(facts, document.Facts), document.Facts)
+	}
+	out := document.Section{Blocks: []document.Block{side("old", r.Old), side("new", r.New),
+		document.Paragraph{Text: document.Strongly(verdictTally(r)), Break: document.Words}}}
+	if r.FailAt != nil {
+		out.Add(failing(r))
+	}
+	if len(r.States) > 0 {
+		out.Add(paragraph(0, "The machine was in another state: "+strings.Join(stateTexts(r.States), "; ")+". "+
+			"Ratios depend on it, so that what looks better or worse there is unclear: measure both again, one soon after the other.", document.Words))
+	}
+	return out
+}
+
+// verdictTally returns the number of ratios with each verdict.
+func verdictTally(r *difference.Report) string {
+	count, total := map[stats.Verdict]int{}, 0
+	for _, c := range r.Cells {
+		for _, m := range c.Metrics {
+			if m.Ratio != nil {
+				count[m.Ratio.Verdict]++
+				total++
+			}
+		}
+	}
+	if total == 0 {
+		return "The files have no ratio in common."
+	}
+	var parts []string
+	for _, v := range []stats.Verdict{stats.Worse, stats.Better, stats.Same, stats.Unclear} {
+		if count[v] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count[v], v))
+		}
+	}
+	return fmt.Sprintf("Of %s to %s: %s.", plural(total, "ratio"), r.Baseline, strings.Join(parts, ", "))
+}
+
+// stateTexts compares a baseline's own figure in both runs.
+func stateTexts(states []difference.State) []string {
+	var out []string
+	for _, s := range states {
+		by, unit := legible(s.Unit, s.New)
+		out = append(out, fmt.Sprintf("from %s, %s: %s had %s, now %s %s", placeWords(s.From), strings.TrimSpace(s.Load+" "+s.Pin), s.Baseline,
+			digits(by*s.Old), digits(by*s.New), unit))
+	}
+	return out
+}
+
+func failing(r *difference.Report) document.Paragraph {
+	limit := fmt.Sprintf("%g %%", 100**r.FailAt)
+	if len(r.Failing) == 0 && r.Unjudged(*r.FailAt) {
+		p := paragraph(0, "Nothing could be judged: no ratio of both runs tells whether it is worse by more than "+limit+".", document.Words)
+		p.Style = document.Doubtful
+		return p
+	}
+	if len(r.Failing) == 0 {
+		return paragraph(0, "None is certainly worse by more than "+limit+".", document.Words)
+	}
+	var items []string
+	for _, f := range r.Failing {
+		items = append(items, fmt.Sprintf("%s from %s, %s %s", f.Label, placeWords(f.From), f.Load, metricWord(f.Metric)))
+	}
+	p := paragraph(0, "Certainly worse by more than "+limit+": "+strings.Join(items, "; ")+".", document.Words)
+	p.Style = document.Bad
+	return p
+}
+
+// otherSettings lists the settings that may explain a difference.
+func otherSettings(r *difference.Report) document.Section {
+	items := []string{}
+	labels := map[string]bool{}
+	for _, c := range r.Cells {
+		labels[analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune}.Label()] = true
+	}
+	for _, s := range r.Settings {
+		text := fmt.Sprintf("%s: %s → %s", s.What, orNone(s.Old), orNone(s.New))
+		switch n := len(s.Cells); {
+		case n == 0:
+		case n == len(labels):
+			text += " (on every path)"
+		case n > maxNamed:
+			text += fmt.Sprintf(" (on %d of %d paths)", n, len(labels))
+		default:
+			text += " (" + strings.Join(s.Cells, ", ") + ")"
+		}
+		items = append(items, text)
+	}
+	if len(items) == 0 {
+		items = []string{"nothing recorded in the files: machine, load and paths are unchanged"}
+	}
+	return list(document.Notes, "What else differs", items)
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+// cellGroups groups cells by placement, load and backend, keeping their order.
+func cellGroups(cells []difference.Cell) [][]difference.Cell {
+	var out [][]difference.Cell
+	for _, c := range cells {
+		k := slices.IndexFunc(out, func(g []difference.Cell) bool {
+			return g[0].From == c.From && g[0].Load == c.Load && g[0].On == c.On && g[0].Pin == c.Pin
+		})
+		if k < 0 {
+			out, k = append(out, nil), len(out)
+		}
+		out[k] = append(out[k], c)
+	}
+	return out
+}
+
+// comparedPins lists the CPU placements of all cells of both runs.
+func comparedPins(r *difference.Report) []string {
+	out := pinsOf(r.Cells, func(c difference.Cell) string { return c.Pin })
+	for _, alone := range [][]difference.Lone{r.OnlyOld, r.OnlyNew} {
+		out = append(out, pinsOf(alone, func(c difference.Lone) string { return c.Pin })...)
+	}
+	return out
+}
+
+func placeAndLoad(r *difference.Report, c difference.Cell) string {
+	on := ""
+	if slices.ContainsFunc(r.Cells, func(o difference.Cell) bool { return o.On != c.On }) {
+		on = " on " + c.On
+	}
+	return fmt.Sprintf("%s → container%s, %s%s", printable.Capital(placeWords(c.From)), on, c.Load, pinned(c.Pin, comparedPins(r)))
+}
+
+// ratioChanges returns the table of one group's ratios.
+func ratioChanges(cells []difference.Cell) document.Table {
+	t := changeTable(texts("", "verdict"))
+	eachMetric(cells, func(c difference.Cell, metric string, m difference.Metric) {
+		x := m.Ratio
+		if x == nil {
+			return
+		}
+		row := changeRow(c, metricWord(metric), figureCell(fmt.Sprintf("%.2f", x.Old.Median), x.Old, analysis.RatioUnit),
+			figureCell(fmt.Sprintf("%.2f", x.New.Median), x.New, analysis.RatioUnit), *x)
+		row.Cells = append(row.Cells, document.Cell{Text: string(x.Verdict)})
+		row.Style = styleOf(x.Verdict)
+		t.Rows = append(t.Rows, row)
+	})
+	return t
+}
+
+// valueChanges returns the table of the figures themselves.
+func valueChanges(cells []difference.Cell) document.Table {
+	t := changeTable()
+	eachMetric(cells, func(c difference.Cell, metric string, m difference.Metric) {
+		x := m.Value
+		if x == nil {
+			return
+		}
+		by, unit := legible(m.Unit, math.Max(x.Old.Median, x.New.Median))
+		t.Rows = append(t.Rows, changeRow(c, metricWord(metric)+", "+unit, figureCell(digits(by*x.Old.Median), x.Old, m.Unit),
+			figureCell(digits(by*x.New.Median), x.New, m.Unit), *x))
+	})
+	return t
+}
+
+func changeTable(more ...document.Column) document.Table {
+	mode := texts("", "mode")
+	mode.Once, mode.Cut = true, document.CutMiddle
+	return document.Table{Level: 1, Layouts: []document.Layout{{}, {Tight: true}, {Short: true, Tight: true}},
+		Columns: append([]document.Column{mode, texts("", "figure"), figures("", "old"), figures("", "new"),
+			{Head: [2]string{"", "change, % (95 %)"}, ShortHead: "change, %"}}, more...)}
+}
+
+func eachMetric(cells []difference.Cell, f func(difference.Cell, string, difference.Metric)) {
+	for _, c := range cells {
+		for _, metric := range difference.Metrics(c) {
+			f(c, metric, c.Metrics[metric])
+		}
+	}
+}
+
+func changeRow(c difference.Cell, what string, old, now document.Cell, x difference.Change) document.Row {
+	low, high := x.Low, x.High
+	change := document.Cell{Text: changeText(x), Short: signedPercent(x.Median, 1), Number: &document.Number{Value: x.Median,
+		Low: &low, High: &high, Unit: analysis.RatioUnit, Verdict: string(x.Verdict)}}
+	return document.Row{Cells: []document.Cell{{Text: c.Label}, {Text: what}, old, now, change}}
+}
+
+func figureCell(text string, f difference.Figure, unit string) document.Cell {
+	low, high := f.Low, f.High
+	return document.Cell{Text: text, Number: &document.Number{Value: f.Median, Low: &low, High: &high, Unit: unit}}
+}
+
+// changeText returns by how many per cent the new figure is larger, such as "-2.1 (-3.0 to -1.2)".
+// It leaves out the interval of few rounds, which would be too wide to tell anything.
+func changeText(x difference.Change) string {
+	const wide = 0.1
+	if x.Epochs == 0 && x.N < stats.MinJudged {
+		return signedPercent(x.Median, 0) + " (?)"
+	}
+	decimals := 1
+	if x.High-x.Low > wide {
+		decimals = 0
+	}
+	return fmt.Sprintf("%s (%s to %s)", signedPercent(x.Median, decimals), signedPercent(x.Low, decimals), signedPercent(x.High, decimals))
+}
+
+func signedPercent(ratio float64, decimals int) string {
+	shift := math.Pow10(decimals)
+	x := math.Round(percent*(ratio-1)*shift)/shift + 0 // 0, not -0
+	return fmt.Sprintf("%+.*f", decimals, x)
+}
+
+// metricWord returns the name that tables use for a metric.
+func metricWord(metric string) string {
+	words := map[string]string{workload.LatencyP50: "p50", workload.LatencyP99: "p99", workload.CPUPerByte: "CPU time", workload.CPUPerTrip: "CPU time"}
+	if w, ok := words[metric]; ok {
+		return w
+	}
+	return strings.ReplaceAll(metric, "_", " ")
+}
+
+// legible returns the unit in which people read figures of about x, and the factor that converts to
+// it.
+func legible(unit string, x float64) (by float64, name string) {
+	const fewMilliseconds = 10e-3
+	switch {
+	case unit == "bit/s":
+		return giga, "Gbit/s"
+	case unit == "s" && x >= fewMilliseconds:
+		return milli, "ms"
+	case unit == "s":
+		return micro, "µs"
+	case unit == "s/B":
+		return perGB, "s/GB"
+	}
+	return 1, unit
+}
+
+// aloneSections list the cells that only one run has.
+func aloneSections(r *difference.Report) []document.Section {
+	var out []document.Section
+	for _, side := range []struct {
+		title string
+		cells []difference.Lone
+	}{{"Only in the old run", r.OnlyOld}, {"Only in the new run", r.OnlyNew}} {
+		var items []string
+		for _, c := range side.cells {
+			items = append(items, fmt.Sprintf("%s from %s, %s%s: %s", c.Label, placeWords(c.From), c.Load, pinned(c.Pin, comparedPins(r)), c.Why))
+		}
+		if len(items) > 0 {
+			out = append(out, list(document.Skipped, side.title, items))
+		}
+	}
+	return out
+}
+
+func differenceLegend(r *difference.Report) string {
+	return fmt.Sprintf("change: the new figure over the old one, with the uncertainty of both runs. Ratios to %s are judged, because both "+
+		"sides of a ratio were measured at the same time. worse, better: at 99 %% confidence and beyond the noise of both controls; "+
+		"same: the whole interval within %g %%; unclear: neither; (?): too few rounds for an interval.", r.Baseline, 100*r.Same)
+}

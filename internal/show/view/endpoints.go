@@ -1,0 +1,173 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// routeLegend says how to read routes to endpoints.
+const routeLegend = "Ratios and differences are taken round by round and then summarized: they need not be those of two rows. " +
+	"≤: nothing measurable, and at most so much. ?: unclear."
+
+var (
+	routeColumn   = column{texts("", "route"), textOf(analysis.Cell.Label)}
+	addressColumn = column{document.Column{Head: [2]string{"", "address"}, Below: true},
+		textOf(func(c analysis.Cell) string { return orDash(c.Dial) })}
+)
+
+var endpointsView = view{study: sample.StudyEndpoints, columns: routeColumns, title: routeTitle,
+	legend: func(*analysis.Report) string { return routeLegend },
+	brief:  briefRoutes, briefTitle: briefRouteTitle, detailed: "percentiles, connections"}
+
+// briefRoutes returns the columns of a summary, without ratios if there is only one route.
+func briefRoutes(r *analysis.Report, cells []analysis.Cell) []column {
+	name, address := routeColumn, addressColumn
+	name.Cut, name.Least = document.CutMiddle, leastPhrase
+	address.Below, address.Spare = false, true
+	first := []column{name, address}
+	all := briefFigures(r, cells, first, briefBaseline(r))
+	if cells[0].Load == workload.Chat { // it stands below a table of tokens
+		all[len(all)-1].Head[0] = "response" // the verdict is about the response
+	}
+	if len(cells) > 1 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(c column) bool {
+		return c.Head[0] == percentHead || c.Head[0] == addedHead || c.Head[1] == "verdict"
+	})
+}
+
+// tokenTable shows how the tokens arrived over each route. ok is false for loads without tokens.
+func tokenTable(r *analysis.Report, cells []analysis.Cell) (t document.Table, ok bool) {
+	if cells[0].Load != workload.Chat {
+		return t, false
+	}
+	name := routeColumn
+	name.Cut, name.Least = document.CutMiddle, leastPhrase
+	cols := append([]column{name}, loadColumns(r, workload.Chat, workload.ChatProof)...)
+	t = tableOf(cols, cells, onlyGaps)
+	for i := range t.Rows {
+		t.Rows[i].Style = document.Plain // the verdict is about the response
+	}
+	return t, true
+}
+
+// briefBaseline returns the baseline's name for the line below a head, if it fits there.
+func briefBaseline(r *analysis.Report) string {
+	const longest = 12
+	if ansi.StringWidth(r.Plan.Baseline) > longest {
+		return "baseline"
+	}
+	return r.Plan.Baseline
+}
+
+func briefRouteTitle(r *analysis.Report, cells []analysis.Cell) document.Text {
+	c := cells[0]
+	noun := r.NounOf(c)
+	if c.Load == workload.Chat {
+		noun = "tokens and " + noun
+	}
+	return document.Strongly(printable.Capital(noun)+" from "+clients(cells)+" to "+served(c)).
+		Then(", "+describeLoad(r, c.Load)+", "+direction(workload.MetricOf(c.Primary, loadOf(r, c.Load))), document.Faint)
+}
+
+func routeColumns(r *analysis.Report, load string) []column {
+	return columnsWith(r, load, []column{routeColumn, addressColumn}, toBaseline(r))
+}
+
+func routeTitle(r *analysis.Report, cells []analysis.Cell) string {
+	return fmt.Sprintf("From %s → %s, %s", clients(cells), served(cells[0]), describeLoad(r, cells[0].Load))
+}
+
+// toBaseline returns the head of the column of ratios. It avoids a baseline's name that is wider
+// than any ratio.
+func toBaseline(r *analysis.Report) string {
+	const longest = 20
+	if ansi.StringWidth(r.Plan.Baseline) > longest {
+		return "to the baseline"
+	}
+	return "to " + r.Plan.Baseline
+}
+
+// addsHead begins the heads of the columns that show what a route adds to others.
+const addsHead = "adds "
+
+// worthShowing drops the columns of what a route adds if there is no other route.
+func worthShowing(cols []column, cells []analysis.Cell) []column {
+	if len(cells) > 1 {
+		return cols
+	}
+	return slices.DeleteFunc(slices.Clone(cols), func(c column) bool { return strings.HasPrefix(c.Head[0], addsHead) })
+}
+
+// withoutQuiet drops the columns of rare events that did not happen in any cell.
+func withoutQuiet(cols []column, cells []analysis.Cell) []column {
+	return slices.DeleteFunc(slices.Clone(cols), func(c column) bool {
+		return c.Quiet != "" && !slices.ContainsFunc(cells, func(x analysis.Cell) bool {
+			text := c.cell(x).Text
+			return text != "0" && text != nothing.Text
+		})
+	})
+}
+
+// inAll prints how often something happened in all rounds together.
+func inAll(metric string) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		if m := c.Metrics[metric].Merged; m != nil {
+			return own(fmt.Sprintf("%.0f", *m), *m, c.Metrics[metric].Unit)
+		}
+		return nothing
+	}
+}
+
+func added(metric string) func(analysis.Cell) document.Cell {
+	return adds(metric, analysis.Price.Milliseconds)
+}
+
+// adds prints what a cell adds to the baseline's time, formatted by show.
+func adds(metric string, show func(analysis.Price) string) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		p := c.Metrics[metric].Price
+		switch {
+		case c.Baseline:
+			return own("0", 0, c.Metrics[metric].Unit)
+		case p == nil:
+			return nothing
+		}
+		return priceCell(show(*p), *p)
+	}
+}
+
+// clients names the places where routes begin, in the order of the rows.
+func clients(cells []analysis.Cell) string {
+	var places []string
+	for _, c := range cells {
+		place := cmp.Or(c.Facts["from"], "here")
+		if about := c.Facts["peer"]; about != "" {
+			name, _, _ := strings.Cut(about, ", ")
+			place = "peer " + name
+		}
+		if !slices.Contains(places, place) {
+			places = append(places, place)
+		}
+	}
+	return printable.List(places)
+}
+
+// served names the server at the end of the routes.
+func served(c analysis.Cell) string {
+	if c.Load == workload.Exec {
+		return "the server"
+	}
+	return cmp.Or(c.Facts["model"], c.Facts["server"], "endpoint")
+}

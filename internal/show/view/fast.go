@@ -1,0 +1,140 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/fast"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// Fast returns the document that lists which ports have a shortcut past docker-proxy.
+func Fast(s *fast.Status) document.Document {
+	d := document.Document{Kind: document.FastState, Value: s, Sections: saying(fastState(s))}
+	if s.State == fast.Off {
+		return d
+	}
+	if len(s.Shortcuts) > 0 {
+		num := func(a, b string) document.Column { c := texts(a, b); c.Right = true; return c }
+		t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("clients here", "that dial"), texts("", "reach"), texts("", "container"), num("connections", "that did")}}
+		for _, r := range s.Shortcuts {
+			t.Rows = append(t.Rows, document.Row{Cells: document.Texts(r.Dial.String(), r.Target.String(), orDash(r.Container), fmt.Sprint(r.Taken))})
+		}
+		d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{t}})
+	}
+	if len(s.Links) > 0 {
+		d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{linkTable(s.Links)}})
+	}
+	var left []string
+	for _, l := range s.Left {
+		text := fmt.Sprintf("%s/%s", l.Host, l.Proto)
+		if l.Container != "" {
+			text += " of " + l.Container
+		}
+		text += ": " + l.Why
+		if l.Remedy != "" {
+			text += "; " + l.Remedy
+		}
+		left = append(left, text)
+	}
+	if len(left) > 0 {
+		d.Sections = append(d.Sections, list(document.Skipped, "Ports without a shortcut", left))
+	}
+	left = nil
+	for _, l := range s.LinksLeft {
+		text := l.What + ": " + l.Why
+		if l.Remedy != "" {
+			text += "; " + l.Remedy
+		}
+		left = append(left, text)
+	}
+	if len(left) > 0 {
+		d.Sections = append(d.Sections, list(document.Skipped, "Links that are not raised", left))
+	}
+	var why []string
+	for r, n := range s.Why {
+		why = append(why, fmt.Sprintf("%d: %s", n, r))
+	}
+	slices.SortFunc(why, func(a, b string) int { return strings.Compare(a[strings.Index(a, ":"):], b[strings.Index(b, ":"):]) })
+	if len(why) > 0 {
+		d.Sections = append(d.Sections, list(document.Notes, "Connections to these ports that did not take the shortcut", why))
+	}
+	d.Sections = append(d.Sections, list(document.Notes, "Notes", s.Notes))
+	return d
+}
+
+// FastTrial returns the document of a trial's result and of the shortcuts' status after it.
+func FastTrial(t *fast.Tried, s *fast.Status) document.Document {
+	d := Fast(s)
+	d.Value = struct {
+		Trial  *fast.Tried  `json:"trial"`
+		Status *fast.Status `json:"status"`
+	}{t, s}
+	table := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{figures("", "port"), texts("", "asked"), texts("", "what"),
+		figures("", "before"), figures("", "with fast"), texts("% of", "before"), texts("", "verdict")}}
+	for _, p := range t.Ports {
+		for _, f := range p.Figures {
+			table.Rows = append(table.Rows, document.Row{Cells: document.Texts(fmt.Sprint(p.Dial.Port()), p.Speaks, f.What, fastFigure(f.Before, f.Unit), fastFigure(f.After, f.Unit),
+				fmt.Sprintf("%.0f (%.0f–%.0f)", percent*f.Ratio, percent*f.Low, percent*f.High), string(f.Verdict))})
+		}
+	}
+	verdict := "Fast is kept: " + t.Why + "."
+	if !t.Kept {
+		verdict = "Fast was turned off again: " + t.Why + "."
+	}
+	notes := append(slices.Clone(t.Notes), fmt.Sprintf("%d rounds, medians; ratios are taken round by round, with 95 %% intervals", t.Rounds))
+	for _, p := range t.Ports {
+		if p.Taken != nil {
+			notes = append(notes, fmt.Sprintf("port %d: %d connections took the shortcut, those of other clients included", p.Dial.Port(), *p.Taken))
+		}
+	}
+	head := []document.Section{saying(verdict)[0], {Blocks: []document.Block{table}}, list(document.Notes, "How it was measured", notes)}
+	d.Sections = append(head, d.Sections...)
+	return d
+}
+
+// fastFigure returns a figure in the unit that fits it.
+func fastFigure(v float64, unit string) string {
+	for _, s := range steps[unit] {
+		switch {
+		case v < s.least, unit == "1/s" && s.by != 1:
+			continue
+		case s.by == micro:
+			return fmt.Sprintf("%.1f %s", s.by*v, s.unit)
+		case s.by*v >= 1000:
+			return fmt.Sprintf("%.0f %s", s.by*v, s.unit)
+		}
+		return fmt.Sprintf("%.2f %s", s.by*v, s.unit)
+	}
+	return strings.TrimSpace(fmt.Sprintf("%.4g %s", v, unit))
+}
+
+func linkTable(links []fast.Link) document.Table {
+	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("", "link"), texts("", "bridge"), texts("chosen", "containers"),
+		texts("largest", "packet, B"), texts("", "before"), texts("", "state")}}
+	for _, l := range links {
+		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(l.Name, orDash(l.Bridge), orDash(strings.Join(l.Containers, ", ")), l.Now.String(), l.Before.String(), l.State)})
+	}
+	return t
+}
+
+func fastState(s *fast.Status) string {
+	of := "all published ports"
+	if !s.All {
+		of = "port " + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(s.Ports)), ", "), "[]")
+		if len(s.Ports) > 1 {
+			of = strings.Replace(of, "port", "ports", 1)
+		}
+	}
+	if slices.Contains(s.Parts, fast.Links) {
+		of += map[bool]string{true: ", connect and links", false: ", links only"}[slices.Contains(s.Parts, fast.Connect)]
+	}
+	switch s.State {
+	case fast.On:
+		return fmt.Sprintf("Fast is on, for %s; it ends in %.0f s unless toll fast watch renews it.", of, s.Lease)
+	case fast.Expired:
+		return fmt.Sprintf("Fast is off for %s: its lease expired. toll fast on or toll fast watch renews it.", of)
+	}
+	return "Fast is off."
+}

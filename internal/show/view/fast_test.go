@@ -1,0 +1,103 @@
+package view
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/fast"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/shortcut"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
+)
+
+func TestFastTrial(t *testing.T) {
+	taken := uint64(1234)
+	tried := &fast.Tried{Kept: true, Why: "something was certainly better", Rounds: 60, Notes: []string{"connecting: a new connection"}, Ports: []fast.TriedPort{
+		{Dial: netip.MustParseAddrPort("127.0.0.1:8080"), Speaks: "http /", Taken: &taken, Figures: []fast.Figure{
+			{What: fast.Connecting, Unit: "s", Before: 0.0021, After: 0.0015, Ratio: 0.714, Low: 0.7, High: 0.73, Verdict: "better"},
+			{What: fast.Asking, Unit: "s", Before: 80e-6, After: 79e-6, Ratio: 0.99, Low: 0.98, High: 1.01, Verdict: "same"}}},
+		{Dial: netip.MustParseAddrPort("127.0.0.1:6379"), Speaks: "redis-bulk", Figures: []fast.Figure{
+			{What: fast.Moving, Unit: "bit/s", Before: 9e9, After: 1.2e10, Ratio: 1.33, Low: 1.2, High: 1.5, Verdict: "better"},
+			{What: "tps", Unit: "1/s", Before: 91000, After: 120, Ratio: 1, Low: 0.9, High: 1.1, Verdict: "unclear"},
+			{What: "score", Before: 7.25, After: 1e6, Ratio: 1, Low: 0.9, High: 1.1, Verdict: "unclear"}}}}}
+	want := `Fast is kept: something was certainly better.
+
+                                                           % of
+  port  asked       what             before     with fast  before         verdict
+  8080  http /      connecting      2.10 ms       1.50 ms  71 (70–73)     better
+  8080  http /      request         80.0 µs       79.0 µs  99 (98–101)    same
+  6379  redis-bulk  throughput  9.00 Gbit/s  12.00 Gbit/s  133 (120–150)  better
+  6379  redis-bulk  tps            91000 /s     120.00 /s  100 (90–110)   unclear
+  6379  redis-bulk  score              7.25         1e+06  100 (90–110)   unclear
+
+How it was measured
+  connecting: a new connection
+  60 rounds, medians; ratios are taken round by round, with 95 % intervals
+  port 8080: 1234 connections took the shortcut, those of other clients included
+
+Fast is off.
+`
+	if got := written(t, "table", FastTrial(tried, &fast.Status{State: fast.Off}), format.Options{}); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+func TestFast(t *testing.T) {
+	at := netip.MustParseAddrPort
+	on := &fast.Status{State: fast.On, Lease: 29.6, Ports: []uint16{8080, 9000},
+		Shortcuts: []fast.Route{{Container: "web", Dial: at("127.0.0.1:8080"), Target: at("172.17.0.2:80"), Taken: 12}, {Dial: at("[::1]:8080"), Target: at("172.17.0.2:80")}},
+		Left:      []fast.Refusal{{Container: "dns", Proto: "udp", Host: at("0.0.0.0:9000"), Why: "udp is left alone"}, {Proto: "tcp", Host: at("0.0.0.0:9000"), Why: "nobody publishes it", Remedy: "look"}},
+		Why:       map[shortcut.Reason]uint64{"the client is the kernel": 1, "nothing listens": 22}, Notes: []string{"a note"}}
+	small, large := fast.Sizes{GSO: 65536, GRO: 65536, GSO4: 65536, GRO4: 65536}, fast.Sizes{GSO: 180000, GRO: 180000, GSO4: 180000, GRO4: 180000}
+	links := &fast.Status{State: fast.On, Lease: 10, All: true, Parts: []fast.Part{fast.Links}, Notes: []string{"a note"},
+		Links: []fast.Link{{Name: "br-one", Bridge: "br-one", Containers: []string{"api", "web"}, Before: small, Now: large, State: fast.Raised},
+			{Name: "veth1", Before: small, Now: fast.Sizes{GSO: 65536, GRO: 65536, GSO4: 100000, GRO4: 65536}, State: fast.ChangedBy}},
+		LinksLeft: []fast.LinkRefusal{{What: "br-card", Why: "it has a card"}, {What: "port 80", Why: "nobody publishes it", Remedy: "look"}}}
+	for name, c := range map[string]struct {
+		s    *fast.Status
+		want string
+	}{
+		"off":     {&fast.Status{State: fast.Off}, "Fast is off.\n"},
+		"expired": {&fast.Status{State: fast.Expired, All: true, Notes: []string{"a note"}}, "Fast is off for all published ports: its lease expired. toll fast on or toll fast watch renews it.\n\nNotes\n  a note\n"},
+		"links": {links, `Fast is on, for all published ports, links only; it ends in 10 s unless toll fast watch renews it.
+
+                  chosen      largest
+  link    bridge  containers  packet, B                       before  state
+  br-one  br-one  api, web    180000                          65536   raised
+  veth1   -       -           65536/65536, IPv4 100000/65536  65536   changed by others
+
+Links that are not raised
+  br-card: it has a card
+  port 80: nobody publishes it; look
+
+Notes
+  a note
+`},
+		"on": {on, `Fast is on, for ports 8080, 9000; it ends in 30 s unless toll fast watch renews it.
+
+  clients here                              connections
+  that dial       reach          container     that did
+  127.0.0.1:8080  172.17.0.2:80  web                 12
+  [::1]:8080      172.17.0.2:80  -                    0
+
+Ports without a shortcut
+  0.0.0.0:9000/udp of dns: udp is left alone
+  0.0.0.0:9000/tcp: nobody publishes it; look
+
+Connections to these ports that did not take the shortcut
+  22: nothing listens
+  1: the client is the kernel
+
+Notes
+  a note
+`},
+	} {
+		if got := written(t, "table", Fast(c.s), format.Options{}); got != c.want {
+			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
+		}
+		for _, f := range format.Names(Fast(c.s).Kind) {
+			if written(t, f, Fast(c.s), format.Options{}) == "" {
+				t.Errorf("%s as %s: nothing", name, f)
+			}
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/gate"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// Gate returns the document that says which sentences hold for a results file.
+func Gate(r *gate.Report) document.Document {
+	d := document.Document{Kind: document.AGate, Value: r}
+	facts := append([]string{r.Name}, machineFacts(r.Environment)...)
+	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
+		paragraph(0, strings.Join(append(facts, plural(r.Rounds, "round")), document.Facts), document.Facts),
+		document.Paragraph{Text: document.Text{{Text: ruleTally(r), Style: document.Strong}}, Break: document.Words},
+	}})
+	for _, x := range r.Rules {
+		d.Sections = append(d.Sections, rule(x))
+	}
+	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{faint("A sentence is about every cell that it matches. It holds, or is "+
+		"violated, if that is so for the whole 99 % interval of slices, or the 95 % interval of ratios by rounds, widened by the noise that the "+
+		"control shows; otherwise it is unclear.", document.Words)}})
+	return d
+}
+
+// ruleTally returns the number of sentences with each outcome.
+func ruleTally(r *gate.Report) string {
+	count := map[gate.Outcome]int{}
+	for _, x := range r.Rules {
+		count[x.Outcome]++
+	}
+	var parts []string
+	for _, o := range gate.Outcomes() {
+		if count[o] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count[o], outcomeWord(o, count[o])))
+		}
+	}
+	return fmt.Sprintf("Of %s: %s.", plural(len(r.Rules), "sentence"), strings.Join(parts, ", "))
+}
+
+func outcomeWord(o gate.Outcome, n int) string {
+	if o == gate.Holds && n != 1 {
+		return "hold"
+	}
+	return string(o)
+}
+
+// outcomeStyles maps outcomes to the styles that readers see.
+var outcomeStyles = map[gate.Outcome]document.Style{gate.Holds: document.Good, gate.Violated: document.Bad, gate.Missing: document.Bad,
+	gate.Unclear: document.Doubtful}
+
+// rule returns the section of a sentence, with a row for each cell that it is about.
+func rule(x gate.Rule) document.Section {
+	title := document.Text{{Text: string(x.Outcome), Style: outcomeStyles[x.Outcome]}}
+	out := document.Section{Title: title.Then(": "+x.Sentence, document.Strong)}
+	if len(x.Checks) == 0 {
+		out.Add(paragraph(1, x.Why, document.Words))
+		return out
+	}
+	out.Add(checkTable(x.Checks))
+	var whys []string
+	if x.Why != "" {
+		whys = append(whys, x.Why)
+	}
+	for _, c := range x.Checks {
+		if c.Why != "" && !slices.Contains(whys, c.Why) {
+			whys = append(whys, c.Why)
+		}
+	}
+	if len(whys) > 0 {
+		out.Add(document.List{Topic: document.Notes, Items: whys, Level: 1})
+	}
+	return out
+}
+
+func checkTable(cs []gate.Check) document.Table {
+	mode := texts("", "mode")
+	mode.Cut = document.CutMiddle
+	t := document.Table{Level: 1, Layouts: []document.Layout{{}, {Tight: true}, {Short: true, Tight: true}}, Columns: []document.Column{
+		mode, texts("", "from"), texts("", "load"), texts("", "figure"), {Head: [2]string{"", "certainly in"}}, texts("", "outcome")}}
+	for _, c := range cs {
+		row := document.Row{Cells: append(document.Texts(c.Label, c.From, strings.TrimSpace(c.Load+" "+c.Pin)), nothing, nothing, document.Cell{Text: string(c.Outcome)}),
+			Style: outcomeStyles[c.Outcome]}
+		if c.Median != nil {
+			row.Cells[3] = own(figureText(c, *c.Median), *c.Median, c.Unit)
+		}
+		if c.Low != nil && c.High != nil {
+			row.Cells[4] = document.Cell{Text: figureRange(c), Number: &document.Number{Value: *c.Median, Low: c.Low, High: c.High, Unit: c.Unit, Verdict: string(c.Outcome)}}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+func figureText(c gate.Check, x float64) string {
+	if c.Unit == analysis.RatioUnit {
+		return fmt.Sprintf("%.2f of %s", x, c.Of)
+	}
+	by, unit := legible(c.Unit, x)
+	if unit == "1" {
+		by, unit = percent, "%"
+	}
+	return digits(by*x) + " " + unit
+}
+
+// figureRange returns the bounds between which the figure certainly lies, in the unit of its text.
+func figureRange(c gate.Check) string {
+	if c.Unit == analysis.RatioUnit {
+		return fmt.Sprintf("%.2f–%.2f", *c.Low, *c.High)
+	}
+	by, unit := legible(c.Unit, *c.Median)
+	if unit == "1" {
+		by = percent
+	}
+	return digits(by**c.Low) + "–" + digits(by**c.High)
+}

@@ -1,0 +1,130 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// History returns the document that lists the kept runs.
+func History(l trend.List) document.Document {
+	d := document.Document{Kind: document.AHistory, Value: l}
+	if l.Total == 0 {
+		d.Sections = []document.Section{{Blocks: []document.Block{
+			paragraph(0, "No run is kept in "+l.Dir+" yet: every run that measured something will be.", document.Words)}}}
+		return d
+	}
+	command, what := texts("", "command"), texts("", "ratios")
+	const leastCommand, leastRatios = 26, 12 // columns
+	command.Cut, command.Least = document.CutEnd, leastCommand
+	what.Cut, what.Least = document.CutEnd, leastRatios
+	t := document.Table{Columns: []document.Column{texts("", "run"), texts("", "when (UTC)"), command, what},
+		Layouts: []document.Layout{{Short: true}, {Short: true, Tight: true}}}
+	for _, e := range l.Runs {
+		cells := append(document.Texts(e.Name(), minute(e.Started), pastCommand(e)), pastRows(e))
+		t.Rows = append(t.Rows, document.Row{Cells: cells})
+	}
+	said := fmt.Sprintf("%s in %s", plural(l.Total, "run"), l.Dir)
+	if l.Total > len(l.Runs) {
+		said = fmt.Sprintf("The newest %d of %s in %s", len(l.Runs), plural(l.Total, "run"), l.Dir)
+	}
+	d.Sections = []document.Section{{Blocks: []document.Block{t}}, {Blocks: []document.Block{
+		paragraph(0, said+"; ratios are to its baseline. toll history show 1 reports the newest; toll diff compares it with the last one like it, "+
+			"toll diff @3 @2 any two; toll history trend draws them.", document.Words)}}}
+	return d
+}
+
+func minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
+
+func pastCommand(e trend.Entry) string {
+	if e.Error != "" {
+		return "?"
+	}
+	return e.CommandLine()
+}
+
+// mostRatios is the largest number of columns that a run's ratios take next to its command line.
+const mostRatios = 36
+
+// pastRows returns a run's ratios by load in one line. The short text has only the first of them.
+func pastRows(e trend.Entry) document.Cell {
+	if e.Error != "" {
+		return document.Cell{Text: e.Error}
+	}
+	if e.Swept != "" { // a ratio at each point would say little in a line
+		return document.Cell{Text: e.Swept + ": " + strings.Join(e.Modes, ", ")}
+	}
+	var out []string
+	load := ""
+	for _, r := range e.Rows {
+		if r.Pin != e.Rows[0].Pin { // one CPU placement's ratios are enough
+			continue
+		}
+		text := fmt.Sprintf("%s %.2f", r.Label, r.Median)
+		if r.Load != load && len(e.Loads) > 1 {
+			text = r.Load + ": " + text
+		}
+		load = r.Load
+		out = append(out, text)
+	}
+	if len(out) == 0 {
+		return document.Cell{Text: strings.Join(e.Modes, ", ")}
+	}
+	text := strings.Join(out, ", ")
+	return document.Cell{Text: text, Short: ansi.Truncate(text, mostRatios, "…")}
+}
+
+// mostDrawn is the number of trends up to which each is drawn separately, as a page has space for.
+const mostDrawn = 4
+
+// Trends returns the document of ratios over runs. Up to mostDrawn trends, or all with details, are
+// drawn run by run; otherwise each trend has one row.
+func Trends(t *trend.Trends, details bool) document.Document {
+	d := document.Document{Kind: document.AHistory, Value: t}
+	if len(t.Lines) == 0 {
+		d.Sections = []document.Section{{Blocks: []document.Block{paragraph(0, "No run in "+t.Dir+" has such a ratio.", document.Words)}}}
+		return d
+	}
+	if len(t.Lines) > mostDrawn && !details {
+		d.Sections = trendRows(t.Lines)
+		return d
+	}
+	for _, l := range t.Lines {
+		pins := pinsOf(t.Lines, func(l trend.Trend) string { return l.Pin })
+		title := fmt.Sprintf("%s from %s%s, %s: %s", l.Label, placeWords(l.From), trendOn(l, t.Lines),
+			l.Load+pinned(l.Pin, pins), metricWord(l.Metric))
+		better := "lower is better"
+		if l.Higher {
+			better = "higher is better"
+		}
+		d.Sections = append(d.Sections, document.Section{Title: document.Strongly(title), Blocks: []document.Block{
+			paragraph(1, fmt.Sprintf("ratio to %s, %s; %s", l.Baseline, better, l.Work), document.Words), trendTable(l)}})
+	}
+	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{faint("●: the ratio; ─: its 95 % interval; │: the baseline. "+
+		"Ratios of different runs are comparable as long as kernel, machine and load are the same: toll diff says what differs, and judges it.", document.Words)}})
+	return d
+}
+
+// trendTable returns a table with a row for each run. The intervals are drawn on a scale that all
+// rows share.
+func trendTable(l trend.Trend) document.Table {
+	const ratio = 2 // the column
+	t := document.Table{Level: 1, Columns: []document.Column{texts("", "run"), texts("", "when (UTC)"), texts("", "ratio"), texts("", "verdict")},
+		Layouts: []document.Layout{{}, {Tight: true}, {Bare: true}, {Bare: true, Tight: true}}}
+	for _, p := range l.Points {
+		row := document.Row{Cells: document.Texts(fmt.Sprintf("@%d", p.Run), minute(p.Started)), Style: styleOf(p.Verdict)}
+		row.Cells = append(row.Cells, trendRatio(p), document.Cell{Text: string(p.Verdict)})
+		if len(p.Changed) > 0 {
+			row.Above = document.Text{{Text: strings.Join(p.Changed, ", "), Style: document.Faint}}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	t.Plot = &document.Plot{Column: ratio, Before: ratio, Baseline: 1, Scale: 1, Least: leastPlot}
+	t.Plot.Show(t.Rows)
+	return t
+}

@@ -1,0 +1,108 @@
+package view
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
+)
+
+// past returns a history of four runs. One of them cannot be read.
+func past() trend.List {
+	l := trend.List{Schema: trend.Schema, Dir: "/home/a/.local/state/bridgetoll-history", Total: 9}
+	for k, x := range []float64{0.93, 0.91, 0.97} {
+		s := trend.Summary{Started: time.Date(2026, 11, 23-k, 5, 0, 0, 0, time.UTC), Baseline: "host", Loads: []string{"bulk", "rr"}, Plan: "1", Command: []string{"compare", "bridge", "publish-proxy", "--to", "loopback", "--seed", "7"}, Kernel: "6.12", Tool: "0.2.0"}
+		if k == 2 {
+			s.Kernel = "6.1"
+		}
+		for _, r := range []trend.Row{
+			{Label: "bridge", From: "host", Load: "bulk", Work: "bulk, 1 stream", Metric: workload.Throughput, Higher: true, Median: x, Low: x - 0.02, High: x + 0.01, N: 9, Verdict: stats.Worse},
+			{Label: "publish-proxy :lo", From: "host", Load: "rr", Work: "rr, 1 byte each way", Metric: workload.LatencyP50, Median: 1 / x / x, Low: 1, High: 1.3, N: k, Verdict: stats.Unclear},
+		} {
+			r.Mode = r.Label
+			s.Rows = append(s.Rows, r)
+		}
+		l.Runs = append(l.Runs, trend.Entry{Number: k + 1, Summary: s})
+	}
+	l.Runs = append(l.Runs, trend.Entry{Number: 4, Error: "line 1: no header", Summary: trend.Summary{Started: time.Date(2026, 11, 20, 5, 0, 0, 0, time.UTC)}})
+	return l
+}
+
+// A summary written by hand is drawn, too.
+func TestOddTrend(t *testing.T) {
+	l := past()
+	l.Runs[0].Rows[0].Low, l.Runs[0].Rows[0].High = -math.MaxFloat64, math.MaxFloat64
+	l.Runs[1].Rows[0].Low, l.Runs[1].Rows[0].High = 9, -9
+	written(t, "table", Trends(trend.Of(l, nil), true), format.Options{})
+}
+
+func TestHistory(t *testing.T) {
+	d := History(past())
+	for _, width := range []int{60, 100} {
+		b := written(t, "table", d, format.Options{Width: width})
+		golden(t, fmt.Sprintf("history-%d.txt", width), b)
+	}
+	if got := written(t, "markdown", d, format.Options{}); strings.Contains(got, "…") {
+		t.Errorf("ratios are cut where there is no width:\n%s", got)
+	}
+	d = Trends(trend.Of(past(), nil), false)
+	b := written(t, "table", d, format.Options{Width: 79})
+	golden(t, "trend.txt", b)
+	whole(t, d, b)
+	fits(t, b)
+}
+
+// Each of many trends has one row. A ratio of a single run is not a trend.
+func TestManyTrends(t *testing.T) {
+	l := past()
+	for i := range l.Runs[:3] {
+		for _, load := range []string{workload.Bulk, workload.RR} {
+			for _, label := range []string{"bridge+gro=on", "macvlan-bridge"} {
+				r := l.Runs[i].Rows[0]
+				r.Label, r.Load, r.Work, r.Pin = label, load, load+", 1 stream", "far"
+				l.Runs[i].Rows = append(l.Runs[i].Rows, r)
+			}
+		}
+	}
+	once := l.Runs[0].Rows[0]
+	once.Label = "tried once"
+	l.Runs[0].Rows = append(l.Runs[0].Rows, once)
+	d := Trends(trend.Of(l, nil), false)
+	for _, width := range []int{60, 80} {
+		b := written(t, "table", d, format.Options{Width: width})
+		golden(t, fmt.Sprintf("trends-%d.txt", width), b)
+		if strings.Contains(b, "tried once") || strings.Count(b, "\n") > 30 {
+			t.Error(b)
+		}
+	}
+	if n := len(trend.Of(l, []string{"bridge+gro=on"}).Lines); n != 2 {
+		t.Errorf("a variant has %d trends by its name", n)
+	}
+}
+
+// If there are several backends, each trend names its own.
+func TestTrendsNameTheirBackend(t *testing.T) {
+	l := past()
+	for _, run := range l.Runs {
+		for i := range run.Rows {
+			run.Rows[i].On = []string{"docker", "compose"}[i]
+		}
+	}
+	for _, details := range []bool{true, false} {
+		for _, s := range Trends(trend.Of(l, nil), details).Sections[:2] {
+			if !strings.Contains(s.Title.String(), "the machine itself on ") {
+				t.Errorf("%q", s.Title)
+			}
+		}
+	}
+	s := trendRows(trend.Of(l, nil).Lines)[0]
+	if !strings.Contains(s.Title.String(), "itself on docker, ") {
+		t.Errorf("%q", s.Title)
+	}
+}

@@ -1,0 +1,196 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// ladderView hides thin-tail warnings, because a ladder's tables show no tails.
+var ladderView = view{study: sample.StudyLadder, legend: ladderLegend, hides: "thin-tail", detailed: "CPU, paths"}
+
+// sides groups the steps by placement and backend.
+func sides(steps []ladder.Step) [][]ladder.Step {
+	var out [][]ladder.Step
+	for i, s := range steps {
+		if i == 0 || s.From != steps[i-1].From || s.On != steps[i-1].On {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], s)
+	}
+	return out
+}
+
+func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load) document.Section {
+	w, s := workload.Of(l), steps[0]
+	metric := w.Primary
+	unit, by := fitting(r, l.Kind, metric)
+	adds := w.Adds
+	if m := workload.MetricOf(metric, l); adds == "" && m.Unit == "s" {
+		adds = "µs"
+	}
+	head := texts("adds", adds)
+	if adds == "" {
+		head = texts("% of the", "mode above")
+	}
+	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("", "mode"), figures("", unit), head, texts("", "verdict")}}
+	for _, s := range steps {
+		row := document.Row{Cells: []document.Cell{{Text: s.Label}, nothing, {}, {}}}
+		if c, ok := cellOf(r, s, l.Kind); ok {
+			row.Cells[1] = scaled(metric, by)(c)
+		}
+		if s.Below != "" {
+			row.Note = "+ " + s.Part
+			row.Cells[2], row.Cells[3] = nothing, nothing
+		}
+		if p, ok := s.Prices[ladder.PriceName(l.Kind, metric)]; ok {
+			row.Style = styleOf(p.Verdict)
+			row.Cells[2], row.Cells[3] = pricedCell(p, adds), document.Cell{Text: string(p.Verdict)}
+			if p.LimitedBy != "" {
+				row.Cells[2] = nothing
+				row.Cells[3].Text = p.LimitedBy + " full"
+			}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	title := document.Strongly(printable.Capital(w.Noun)+" from "+placeWords(s.From)+sayOn(r, s.On)).
+		Then(", "+w.Words(l)+", "+direction(workload.MetricOf(metric, l)), document.Faint)
+	return document.Section{Title: title, Blocks: []document.Block{t}}
+}
+
+// pricedCell returns the cell of a price with its interval. The unit is in the head.
+func pricedCell(p analysis.Price, unit string) document.Cell {
+	if p.Unit != analysis.RatioUnit {
+		return priceCell(p.Enclosed(unit), p)
+	}
+	x := analysis.Ratio{Median: p.Median, Low: p.Low, High: p.High, N: p.N, Verdict: p.Verdict}
+	return inPercent(x, true)
+}
+
+// ladderLegend returns the sentences that say how to read a ladder.
+func ladderLegend(r *analysis.Report) string {
+	taken := "taken round by round and then summarized"
+	if words := slicesInWords(r); len(words) > 0 {
+		taken = "of the median and the throughput taken from " + strings.Join(words, ", ") +
+			", each slice against the other mode's beside it; of CPU time the same, with what others spent in the windows"
+	}
+	return "A price is what the part after + costs over the mode before it, " + taken + ": " +
+		"prices need not add up. ≤: nothing measurable, and at most so much. ?: unclear; run longer, or on a quieter machine, " +
+		"to confirm. Without ±: the first row's own."
+}
+
+// stepColumn is a column of a ladder's table. It shows a figure of the mode itself, or a price; the
+// bottom step has no price and shows the figure instead.
+type stepColumn struct {
+	column
+	load  string // the load that it is about
+	price string // the metric; "": no price
+}
+
+// stepColumns returns the columns of the planned loads.
+func stepColumns(r *analysis.Report) []stepColumn {
+	number := func(load, head, unit string, cell func(analysis.Cell) document.Cell) stepColumn {
+		return stepColumn{column{figures(head, unit), cell}, load, ""}
+	}
+	price := func(load, metric, head, unit string, cell func(analysis.Cell) document.Cell) stepColumn {
+		return stepColumn{column{texts(head, unit), cell}, load, metric}
+	}
+	none := func(analysis.Cell) document.Cell { return document.Cell{} }
+	all := []stepColumn{
+		number(workload.RR, "p50", "µs", scaled(workload.LatencyP50, micro)),
+		price(workload.RR, workload.LatencyP50, "p50 price", "µs", none),
+		price(workload.RR, workload.CPUPerTrip, "CPU price", "µs/trip", scaled(workload.CPUPerTrip, micro)),
+		number(workload.Bulk, "", "Gbit/s", scaled(workload.Throughput, giga)),
+		price(workload.Bulk, workload.Throughput, "Gbit/s", "ratio", none),
+		price(workload.Bulk, workload.CPUPerByte, "CPU price", "s/GB", scaled(workload.CPUPerByte, perGB)),
+		number(workload.Stream, "delay", "p50 µs", scaled(workload.LatencyP50, micro)),
+		price(workload.Stream, workload.LatencyP50, "delay price", "µs", none),
+		price(workload.Stream, workload.CPUPerToken, "CPU price", "µs/token", scaled(workload.CPUPerToken, micro)),
+	}
+	return slices.DeleteFunc(all, func(c stepColumn) bool { return loadOf(r, c.load).Window == 0 })
+}
+
+// ladderSections returns a section for each placement and backend.
+func ladderSections(r *analysis.Report, steps []ladder.Step) []document.Section {
+	var out []document.Section
+	for _, side := range sides(steps) {
+		out = append(out, stepSection(r, side))
+	}
+	return out
+}
+
+func stepSection(r *analysis.Report, steps []ladder.Step) document.Section {
+	var loads []string
+	for _, l := range r.Plan.Loads {
+		loads = append(loads, describeLoad(r, l.Kind))
+	}
+	title := fmt.Sprintf("%s → container%s: %s", printable.Capital(placeWords(steps[0].From)), sayOn(r, steps[0].On), strings.Join(loads, "; "))
+	return document.Section{Title: document.Strongly(title), Blocks: []document.Block{stepTable(r, steps)}}
+}
+
+// stepTable returns a table with a row for each step. If the loads are too wide side by side, the
+// second is printed below the first.
+func stepTable(r *analysis.Report, steps []ladder.Step) document.Table {
+	all := stepColumns(r)
+	t := document.Table{Level: 1, Columns: []document.Column{modeColumn.Column}}
+	for _, c := range all {
+		t.Columns = append(t.Columns, c.Column)
+	}
+	if second := slices.IndexFunc(all, func(c stepColumn) bool { return c.load != all[0].load }); second >= 0 {
+		t.Layouts, t.Split, t.At = onlyGaps, document.SplitInTwo, 1+second
+	}
+	for _, s := range steps {
+		row := document.Row{Cells: document.Texts(s.Label), Note: partNote(r, s)}
+		for _, c := range all {
+			row.Cells = append(row.Cells, stepCell(r, s, c))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// stepCell returns the cell of a step in a column.
+func stepCell(r *analysis.Report, s ladder.Step, col stepColumn) document.Cell {
+	if col.price != "" && s.Below != "" {
+		price, ok := s.Prices[ladder.PriceName(col.load, col.price)]
+		if !ok {
+			return nothing
+		}
+		c := priceCell(price.String(), price)
+		c.Style = styleOf(price.Verdict)
+		return c
+	}
+	c, ok := cellOf(r, s, col.load)
+	if !ok {
+		return nothing
+	}
+	return col.cell(c)
+}
+
+// partNote returns the path, and the parts that make up the step.
+func partNote(r *analysis.Report, s ladder.Step) string {
+	text := ""
+	if i := slices.IndexFunc(r.Cells, s.Has); i >= 0 {
+		text = pathText(r.Cells[i])
+	}
+	if s.Below != "" {
+		text += " = " + s.Below + " + " + s.Part
+	}
+	return text
+}
+
+// cellOf returns the step's cell under a load; ok is false if there is none.
+func cellOf(r *analysis.Report, s ladder.Step, load string) (c analysis.Cell, ok bool) {
+	i := slices.IndexFunc(r.Cells, func(c analysis.Cell) bool { return s.Has(c) && c.Load == load })
+	if i < 0 {
+		return c, false
+	}
+	return r.Cells[i], true
+}

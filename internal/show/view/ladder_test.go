@@ -1,0 +1,148 @@
+package view
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
+)
+
+func price(unit string, median, low, high float64, v stats.Verdict) analysis.Price {
+	return analysis.Price{Unit: unit, Median: median, Low: low, High: high, N: 7, Verdict: v}
+}
+
+// climbed returns a ladder on a quiet machine.
+func climbed() *ladder.Report {
+	r := &ladder.Report{Measured: head().Measured, Said: head().Said}
+	r.Study, r.Plan.Baseline, r.Control.Mode = sample.StudyLadder, "native", "native"
+	r.Plan.Loads[0], r.Plan.Loads[1] = r.Plan.Loads[1], r.Plan.Loads[0]
+	below := map[mode.Name]string{}
+	for i, rung := range mode.Climb(mode.FromHost, []mode.Name{mode.PublishProxy}) {
+		x, gbit := 15+5*float64(i*i), 32-4*float64(i)
+		c := trip(rung.Mode, rung.To, x, 1, 0, stats.Worse)
+		r.Cells = append(r.Cells, c, bulk(rung.Mode, rung.To, gbit, 1, 0, stats.Worse))
+		below[rung.Mode] = c.Label()
+		s := ladder.Step{Mode: c.Mode, From: c.From, To: c.To, On: c.On, Label: c.Label(), Below: below[rung.Below], Part: rung.Part,
+			Prices: map[string]analysis.Price{}}
+		if i > 0 {
+			s.Prices = map[string]analysis.Price{
+				workload.LatencyP50: price("s", 5.1e-6, 4.2e-6, 6e-6, stats.Costs),
+				workload.CPUPerTrip: price("s", -3e-6, -4.6e-6, -2.1e-6, stats.Gains),
+				workload.Throughput: price("ratio", 0.88, 0.81, 0.91, stats.Costs),
+				workload.CPUPerByte: price("s/B", 2e-11, -1e-11, 5e-11, stats.Unclear),
+			}
+		}
+		r.Steps = append(r.Steps, s)
+	}
+	r.Steps[1].Prices[workload.LatencyP50] = price("s", 2e-7, -1e-7, 4.4e-7, stats.Nothing)
+	r.Steps[1].Prices[workload.Throughput] = price("ratio", 1, 0.98, 1.01, stats.Nothing)
+	r.Steps[2].Prices[workload.Throughput] = analysis.Price{Unit: "ratio", Median: 1, Low: 1, High: 1, N: 7, Verdict: stats.Unclear, LimitedBy: "wire"}
+	delete(r.Steps[3].Prices, workload.CPUPerByte)
+	for i := range r.Cells {
+		r.Cells[i].Warnings = []analysis.Warning{{Code: "thin-tail", Text: "too few samples in all for p99.9"}}
+	}
+	r.Findings = []string{"Every row was witnessed: its bytes were counted on each hop of its path.",
+		"What costs nothing measurable in median latency: Docker's rules on the machine (at most 0.5 µs)."}
+	r.Skipped = []sample.Skip{{Mode: "netkit", From: "host", To: "container", On: "lab", Reason: "the kernel has no netkit devices"}}
+	return r
+}
+
+// tall returns every ladder, with numbers as wide as on a noisy machine.
+func tall() *ladder.Report {
+	r := climbed()
+	r.Steps, r.Cells = nil, nil
+	for _, from := range mode.Placements() {
+		for _, rung := range mode.Ladder(from) {
+			c := row(rung.Mode, from, rung.To, "rr", 1234e-6, 1, 0, stats.Worse)
+			r.Cells = append(r.Cells, c, row(rung.Mode, from, rung.To, "bulk", 123.4e9, 1, 0, stats.Worse))
+			s := ladder.Step{Mode: c.Mode, From: c.From, To: c.To, On: c.On, Label: c.Label(), Part: rung.Part}
+			if b, ok := mode.FindRung(from, rung.Below); ok {
+				s.Below = row(b.Mode, from, b.To, "rr", 1, 1, 0, "").Label()
+				s.Prices = map[string]analysis.Price{
+					workload.LatencyP50: price("s", 1234e-6, -1234e-6, 12345e-6, stats.Unclear),
+					workload.CPUPerTrip: price("s", 1234e-6, -1234e-6, 12345e-6, stats.Unclear),
+					workload.Throughput: price("ratio", 12.34, 1.23, 123, stats.Unclear),
+					workload.CPUPerByte: price("s/B", 123e-12, -123e-12, 1234e-12, stats.Unclear),
+				}
+			}
+			r.Steps = append(r.Steps, s)
+		}
+	}
+	return r
+}
+
+func TestLadder(t *testing.T) {
+	quiet := climbed()
+	quiet.Plan.Loads = quiet.Plan.Loads[:1]
+	none := climbed()
+	none.Steps, none.Cells, none.Findings = nil, nil, []string{"Nothing was measured."}
+	for _, tt := range []struct {
+		name   string
+		report *ladder.Report
+	}{{"ladder", climbed()}, {"ladder-rr", quiet}, {"ladder-tall", tall()}, {"ladder-empty", none}} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := table(t, tt.report, format.Options{Width: format.DefaultWidth})
+			golden(t, tt.name+".txt", got)
+			fits(t, got)
+			color := table(t, tt.report, format.Options{Width: format.DefaultWidth, Color: true})
+			if uncolored(color) != got {
+				t.Error("colour changes more than colour")
+			}
+		})
+	}
+	t.Run("no-tail", func(t *testing.T) {
+		if strings.Contains(table(t, climbed(), format.Options{}), "Warnings") {
+			t.Error("it warns of percentiles that it does not show")
+		}
+	})
+}
+
+// Numbers that no machine can measure are printed at full width.
+func TestLadderAbsurdNumbers(t *testing.T) {
+	r := tall()
+	r.Plan.Loads = r.Plan.Loads[:1]
+	r.Steps[1].Prices[workload.LatencyP50] = price("s", 1e300, -1e300, 1e300, stats.Unclear)
+	if got := table(t, r, format.Options{}); !strings.Contains(got, "publish-proxy :lo") {
+		t.Errorf("rows are missing:\n%s", got)
+	}
+}
+
+// docs/results.md promises these names.
+func TestLadderJSONFields(t *testing.T) {
+	b := written(t, "json", Report(climbed()), format.Options{})
+	var doc map[string]any
+	if err := json.Unmarshal([]byte(b), &doc); err != nil {
+		t.Fatal(err)
+	}
+	for where, keys := range map[string]string{
+		"":                           "study steps",
+		"steps/0":                    "mode from to on label prices",
+		"steps/1":                    "mode from to on label below part prices",
+		"steps/1/prices":             "latency_p50 cpu_per_transaction throughput cpu_per_byte",
+		"steps/1/prices/latency_p50": "unit median low high n verdict",
+		"steps/2/prices/throughput":  "limited_by",
+	} {
+		o, _ := at(doc, where).(map[string]any)
+		for _, k := range strings.Fields(keys) {
+			if _, ok := o[k]; !ok {
+				t.Errorf("%q has no %q", where, k)
+			}
+		}
+	}
+}
+
+func TestPriceColors(t *testing.T) {
+	got := table(t, climbed(), format.Options{Color: true})
+	for text, attribute := range map[string]string{"0.88 (0.81–0.91)": "31", "-3.0 ±1.6": "32", "+0.02 ±0.03 ?": "33"} {
+		if !strings.Contains(got, "\x1b["+attribute+"m"+text+"\x1b[0m") {
+			t.Errorf("no %s in its colour:\n%s", text, got)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+func loadColumns(r *analysis.Report, load string, cs []workload.Column) []column {
+	var out []column
+	for _, c := range cs {
+		if c.Show == workload.Fitted {
+			c.Head[1], c.Scale = fitting(r, load, c.Metric)
+			c.Show = workload.Median
+		}
+		out = append(out, column{document.Column{Head: c.Head, Right: c.Show != workload.LimitedBy, Quiet: c.Quiet}, figure(c)})
+	}
+	return out
+}
+
+// figure prints what a workload column shows of a cell.
+func figure(c workload.Column) func(analysis.Cell) document.Cell {
+	switch c.Show {
+	case workload.Merged:
+		return merged(c.Metric, c.Scale)
+	case workload.Integer:
+		return count(c.Metric)
+	case workload.Hundredths:
+		return hundredths(c.Metric, c.Scale)
+	case workload.Share:
+		return share(c.Metric)
+	case workload.Rare:
+		return lossShare(c.Metric)
+	case workload.Total:
+		return inAll(c.Metric)
+	case workload.Added:
+		if c.Scale == micro {
+			return adds(c.Metric, analysis.Price.String)
+		}
+		return added(c.Metric)
+	case workload.Much:
+		return much(c.Metric, c.Scale)
+	case workload.LimitedBy:
+		return textOf(limitedBy)
+	}
+	return scaled(c.Metric, c.Scale)
+}
+
+// limitedBy names what kept the load from being faster.
+func limitedBy(c analysis.Cell) string {
+	return strings.TrimSuffix(strings.TrimSuffix(cmp.Or(c.LimitedBy, "-"), " cores"), " core")
+}
+
+func hundredths(metric string, by float64) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		m, ok := c.Metrics[metric]
+		if !ok {
+			return nothing
+		}
+		return median(fmt.Sprintf("%.2f", m.Median*by), m)
+	}
+}
+
+func share(metric string) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		m, ok := c.Metrics[metric]
+		switch {
+		case !ok:
+			return nothing
+		case m.Median == 0:
+			return median("0", m)
+		}
+		return median(fmt.Sprintf("%.1f", m.Median*percent), m)
+	}
+}
+
+// much prints a share in % if it is at least least.
+func much(metric string, least float64) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		if m, ok := c.Metrics[metric]; ok && m.Median >= least {
+			return median(fmt.Sprintf("%.0f %%", m.Median*percent), m)
+		}
+		return nothing
+	}
+}
+
+// lossShare prints a share in % with three significant digits, because small losses matter, or 0
+// for none.
+func lossShare(metric string) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		if m, ok := c.Metrics[metric]; ok && m.Median == 0 {
+			return median("0", m)
+		}
+		return scaled(metric, percent)(c)
+	}
+}
+
+// steps lists the multiples in which a base unit is printed, largest first.
+var steps = map[string][]struct {
+	least float64
+	unit  string
+	by    float64
+}{
+	"s":     {{1, "s", 1}, {1e-3, "ms", milli}, {0, "µs", micro}},
+	"bit/s": {{1e9, "Gbit/s", giga}, {1e6, "Mbit/s", 1e-6}, {0, "kbit/s", kilo}},
+	"B/s":   {{1e9, "GB/s", giga}, {1e6, "MB/s", 1e-6}, {0, "kB/s", kilo}},
+	"1/s":   {{1e4, "1000/s", kilo}, {0, "/s", 1}},
+	"1":     {{0, "%", percent}},
+}
+
+// fitting returns the unit that fits the middle one of a metric's rows, and the factor that
+// converts to it.
+func fitting(r *analysis.Report, load, metric string) (unit string, by float64) {
+	var rows []float64
+	for _, c := range r.Cells {
+		if m, ok := c.Metrics[metric]; ok && c.Load == load {
+			rows, unit = append(rows, m.Median), m.Unit
+		}
+	}
+	usual := 0.0
+	if slices.Sort(rows); len(rows) > 0 {
+		usual = rows[len(rows)/2]
+	}
+	for _, s := range steps[unit] {
+		if usual >= s.least {
+			return s.unit, s.by
+		}
+	}
+	return unit, 1
+}
+
+func describeLoad(r *analysis.Report, kind string) string {
+	l := loadOf(r, kind)
+	return workload.Of(l).Words(l)
+}

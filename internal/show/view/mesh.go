@@ -1,0 +1,272 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// meshLegend says how to read a mesh.
+const meshLegend = "Each value is a link's median over the sweeps, with the drift common to all links removed. *: explained by a reported " +
+	"fault; a node's slow links are those of its own faults, its links' and its group's. A node's ratio is the median over its links, relative to the typical node."
+
+// mostFindings is the number of findings that are printed; all faults are in the JSON.
+const mostFindings = 20
+
+// worstNodes is the number of nodes in the table of a large mesh.
+const worstNodes = 10
+
+func meshSections(r *analysis.Report, m *mesh.Mesh) []document.Section {
+	out := []document.Section{headOf(r, meshFacts(m), meshRun(r, m))}
+	for _, t := range meshMetrics {
+		for _, of := range bothOf(m) {
+			x, ok := of.Metrics[t.metric]
+			switch {
+			case !ok:
+			case t.none != nil && t.none(x.Slowest):
+				out[len(out)-1].Add(faint("Retransmitted"+networkOf(m, of)+": 0.00 % on all links.", document.Words))
+			default:
+				s := linkSection(of, x, t)
+				s.Title = document.Strongly(fmt.Sprintf("%s%s, %s", t.title, networkOf(m, of), t.unit)).Then("  "+describeLoad(r, x.Load), document.Faint)
+				out = append(out, s)
+			}
+		}
+		out = append(out, costSections(m, t)...)
+	}
+	for _, of := range bothOf(m) {
+		out = append(out, nodeSections(of, networkOf(m, of))...)
+	}
+	out = append(out, groupSections(m)...)
+	out = append(out, nodesAre(r, m)...)
+	return append(out, meshFoot(r, m)...)
+}
+
+// meshFacts says what was measured; meshRun says for how long.
+func meshFacts(m *mesh.Mesh) string {
+	if m.Beside != nil {
+		return fmt.Sprintf("%s on %s, modes %s and %s side by side", plural(len(m.Nodes), "node"), m.On, m.Mode, m.Beside.Mode)
+	}
+	return fmt.Sprintf("%s on %s, mode %s", plural(len(m.Nodes), "node"), m.On, m.Mode)
+}
+
+func meshRun(r *analysis.Report, m *mesh.Mesh) string {
+	visits, failed := m.Visits()
+	sweeps := plural(m.Sweeps, "complete sweep")
+	if failed > 0 {
+		sweeps = plural(m.Sweeps, "sweep")
+	}
+	text := fmt.Sprintf("%s of %s in %.0f s, %s", sweeps, plural(len(m.Nodes)*(len(m.Nodes)-1)/2, "pair"), r.Plan.Elapsed, endedBy(r.Plan))
+	if failed > 0 {
+		text += fmt.Sprintf("; %d of %d visits have a result", visits-failed, visits)
+	}
+	return text
+}
+
+// meshMetric says how a metric of a mesh is printed.
+type meshMetric struct {
+	metric, title, unit string
+	text                func(float64) string
+	upper               bool               // the value is the same in both directions
+	best, worst         string             // words for the best and the worst link
+	none                func(float64) bool // whether the worst value needs no table; nil: never
+}
+
+// scaledBy prints values multiplied by a factor.
+func scaledBy(by float64) func(float64) string {
+	return func(x float64) string { return digits(x * by) }
+}
+
+// meshMetrics lists the metrics of a mesh in the order in which they are printed.
+var meshMetrics = []meshMetric{
+	{metric: workload.LatencyP50, title: "Round trips between nodes, median", unit: "µs", text: scaledBy(micro), upper: true, best: "fastest", worst: "slowest"},
+	{metric: workload.Throughput, title: "Throughput, from the row's node to the column's", unit: "Gbit/s", text: scaledBy(giga), best: "fastest", worst: "slowest"},
+	{metric: workload.RetransmissionRate, title: "Retransmitted, of what the row's node sends to the column's", unit: "%",
+		text: func(x float64) string { return fmt.Sprintf("%.2f", 100*x) }, best: "least", worst: "most",
+		none: func(worst float64) bool { return worst < leastShown }},
+}
+
+// leastShown is the smallest retransmission rate that is not printed as none.
+const leastShown = 0.00005
+
+// linkSection shows all links' values of one metric or, if they do not fit, the best and the worst.
+func linkSection(m *mesh.Mesh, x mesh.Metric, t meshMetric) document.Section {
+	var s document.Section
+	instead := fmt.Sprintf("%d links: %s %s, median %s, %s %s (%s)", x.Links, t.best, t.text(x.Fastest), t.text(x.Median),
+		t.worst, t.text(x.Slowest), t.link(x.SlowestLink))
+	if len(x.Matrix) > 0 {
+		s.Add(matrix(m, x, t, instead))
+	} else {
+		s.Add(paragraph(1, instead, document.Words))
+	}
+	var text string
+	noisy := x.NamedFrom != nil && x.Noise != nil
+	switch {
+	case x.OnePair && noisy:
+		text = fmt.Sprintf("A link's noise: %.1f %%; a direction is reported if %.2f times slower than the other.", 100**x.Noise, *x.NamedFrom)
+	case x.OnePair: // there is no typical value
+		return s
+	case noisy:
+		text = fmt.Sprintf("Typical: %s %s. A link's noise: %.1f %%; links are reported if %.2f times slower than their nodes explain.",
+			t.text(x.Typical), t.unit, 100**x.Noise, *x.NamedFrom)
+	default:
+		text = fmt.Sprintf("Typical: %s %s.", t.text(x.Typical), t.unit)
+	}
+	s.Add(faint(text, document.Words))
+	return s
+}
+
+// link names a link in words.
+func (t meshMetric) link(nodes [2]string) string {
+	if t.metric == workload.RetransmissionRate {
+		return nodes[0] + " to " + nodes[1]
+	}
+	return nodes[0] + " and " + nodes[1]
+}
+
+// matrix returns the values by node. In the narrow layout numbers replace the columns' names.
+func matrix(m *mesh.Mesh, x mesh.Metric, t meshMetric, instead string) document.Table {
+	out := document.Table{Level: 1, Instead: instead, Columns: []document.Column{{}},
+		Layouts: []document.Layout{{}, {Tight: true}, {Short: true}, {Short: true, Tight: true}}}
+	rows, first := len(m.Nodes), 0
+	if t.upper { // the last row and the first column are empty
+		rows, first = rows-1, 1
+	}
+	for j, n := range m.Nodes[first:] {
+		out.Columns = append(out.Columns, document.Column{Head: [2]string{"", n.Name}, ShortHead: fmt.Sprint(first + j + 1), Right: true, Marked: true})
+	}
+	for i, n := range m.Nodes[:rows] {
+		row := document.Row{Cells: []document.Cell{{Text: n.Name, Short: fmt.Sprintf("%d %s", i+1, n.Name)}}}
+		for j := first; j < len(m.Nodes); j++ {
+			row.Cells = append(row.Cells, t.cell(x, i, j))
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out
+}
+
+// cell returns a link's value, with a star if a fault explains it.
+func (t meshMetric) cell(x mesh.Metric, i, j int) document.Cell {
+	v := x.Matrix[i][j]
+	switch {
+	case i == j || t.upper && j < i:
+		return document.Cell{}
+	case v == nil:
+		return nothing
+	}
+	c := own(t.text(*v), *v, x.Unit)
+	if x.Slow[i][j] {
+		c.Mark = "*"
+	}
+	return c
+}
+
+// meshEffects lists the effects of nodes on their links, with the heads under which they are
+// printed.
+var meshEffects = []struct{ name, head string }{
+	{workload.LatencyP50, "round trips"}, {workload.ThroughputOut, "sends"}, {mesh.ThroughputIn, "receives"},
+}
+
+// nodeSections shows how each node affects its links. Of a large mesh it shows the worst nodes.
+func nodeSections(m *mesh.Mesh, network string) []document.Section {
+	nodes := slices.Clone(m.Nodes)
+	title := "Nodes" + network + ", ratio to what is typical"
+	if len(nodes) > worstNodes {
+		slices.SortStableFunc(nodes, func(a, b mesh.Node) int { return cmp.Compare(badness(b), badness(a)) })
+		nodes = nodes[:worstNodes]
+		title = fmt.Sprintf("The %d slowest nodes%s, ratio to what is typical", worstNodes, network)
+	}
+	node := texts("", "node")
+	node.Cut, node.Least = document.CutMiddle, leastName
+	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{node}}
+	for _, n := range nodes {
+		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(n.Name)})
+	}
+	for _, e := range meshEffects {
+		if !slices.ContainsFunc(m.Nodes, func(n mesh.Node) bool { return n.Effects[e.name].Of > 0 }) {
+			continue
+		}
+		t.Columns = append(t.Columns, texts("", e.head), figures("slow", "links"))
+		for i, n := range nodes {
+			t.Rows[i].Cells = append(t.Rows[i].Cells, effectCells(n.Effects, e.name)...)
+		}
+	}
+	if len(t.Columns) == 1 {
+		return nil
+	}
+	return []document.Section{{Title: document.Strongly(title), Blocks: []document.Block{t}}}
+}
+
+// effectCells returns a ratio and the number of slow links.
+func effectCells(effects map[string]mesh.Effect, name string) []document.Cell {
+	x, ok := effects[name]
+	if !ok {
+		return []document.Cell{nothing, nothing}
+	}
+	return []document.Cell{
+		{Text: x.String(), Number: &document.Number{Value: x.Ratio, Low: x.Low, High: x.High, Unit: analysis.RatioUnit}},
+		own(fmt.Sprintf("%d/%d", x.Slow, x.Of), float64(x.Slow), "links"),
+	}
+}
+
+// leastName is the least number of characters that shortening leaves of a name.
+const leastName = 8
+
+// badness returns by how much a node is slower than typical in its worst metric.
+func badness(n mesh.Node) float64 {
+	worst := 0.0
+	for name, e := range n.Effects {
+		if name != workload.LatencyP50 {
+			e.Ratio = 1 / e.Ratio
+		}
+		worst = max(worst, math.Log(e.Ratio))
+	}
+	return worst
+}
+
+// meshFoot returns the sections below a mesh's tables.
+func meshFoot(r *analysis.Report, m *mesh.Mesh) []document.Section {
+	var said document.Section
+	if findings := r.Findings; len(findings) > 0 {
+		if n := len(findings) - mostFindings; n > 0 {
+			findings = append(findings[:mostFindings:mostFindings], fmt.Sprintf("And %d more of this kind: --format json has all.", n))
+		}
+		said.Add(document.List{Topic: document.Findings, Items: findings, Level: 1})
+	}
+	if len(m.Metrics) > 0 {
+		said.Add(faint(meshLegend, document.Words))
+	}
+	out := []document.Section{said}
+	if len(m.Failed) > 0 {
+		var items []string
+		for i, f := range m.Failed {
+			if i == mostFindings {
+				items = append(items, fmt.Sprintf("and %d more", len(m.Failed)-i))
+				break
+			}
+			items = append(items, meshFailed(f))
+		}
+		out = append(out, list(document.Failed, "Failed", items))
+	}
+	return append(out, warnings(r)...)
+}
+
+func meshFailed(f mesh.Failed) string {
+	what := "never answered"
+	switch {
+	case len(f.Nodes) > 1:
+		what = "no visit of " + f.Load + " succeeded"
+	case f.Left:
+		what = "left"
+	}
+	if f.Mode != "" {
+		what += " by the " + mesh.Network(f.Mode)
+	}
+	return fmt.Sprintf("%s: %s: %s", strings.Join(f.Nodes, " and "), what, f.Reason)
+}

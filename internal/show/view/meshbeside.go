@@ -1,0 +1,248 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+// bothOf returns a mesh and, if there is one, m.Beside.
+func bothOf(m *mesh.Mesh) []*mesh.Mesh {
+	if m.Beside == nil {
+		return []*mesh.Mesh{m}
+	}
+	return []*mesh.Mesh{m, m.Beside}
+}
+
+// networkOf returns text such as ", pod network" if the mesh has two networks, or "" if it has one.
+func networkOf(m, of *mesh.Mesh) string {
+	if m.Beside == nil {
+		return ""
+	}
+	return ", " + mesh.Network(of.Mode)
+}
+
+// worstLinks is the number of links in the tables of a large mesh.
+const worstLinks = 12
+
+// costSections compares a metric of the links in both modes. Links with a verdict come first, then
+// the most expensive.
+func costSections(m *mesh.Mesh, t meshMetric) []document.Section {
+	c, ok := m.Costs[t.metric]
+	if !ok || len(c.Links) == 0 {
+		return nil
+	}
+	links := slices.Clone(c.Links)
+	dear := func(l mesh.LinkCost) float64 {
+		if t.metric == workload.Throughput {
+			return 1 / l.Ratio
+		}
+		return l.Ratio
+	}
+	slices.SortStableFunc(links, func(a, b mesh.LinkCost) int {
+		rank := func(l mesh.LinkCost) int {
+			if l.Verdict != "" {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(dear(b), dear(a)))
+	})
+	left := max(0, len(links)-worstLinks)
+	links = links[:len(links)-left]
+	arrow := " – "
+	if t.metric == workload.Throughput {
+		arrow = " → "
+	}
+	link := texts("", "link")
+	link.Cut, link.Least = document.CutMiddle, leastName
+	out := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{link, figures("", m.Mode), figures("", m.Beside.Mode), texts("", m.Mode+"/"+m.Beside.Mode), texts("", "verdict")}}
+	for _, l := range links {
+		unit := m.Metrics[t.metric].Unit
+		out.Rows = append(out.Rows, document.Row{Cells: []document.Cell{{Text: l.Nodes[0] + arrow + l.Nodes[1]},
+			own(t.text(l.Value), l.Value, unit), own(t.text(l.Beside), l.Beside, unit),
+			{Text: l.String(), Number: &document.Number{Value: l.Ratio, Low: l.Low, High: l.High, Unit: analysis.RatioUnit}}, {Text: m.Say(l.Verdict)}}})
+	}
+	what := map[string]string{workload.LatencyP50: "round trips", workload.Throughput: "throughput"}[t.metric]
+	s := document.Section{Title: document.Strongly(fmt.Sprintf("What the %s network costs on each link: %s, %s", m.Mode, what, t.unit)), Blocks: []document.Block{out}}
+	text := "Typical: " + c.String() + "."
+	if left > 0 {
+		text = fmt.Sprintf("And %s more: --format csv or json has all. ", plural(left, "link")) + text
+	}
+	s.Add(faint(text, document.Words))
+	return []document.Section{s}
+}
+
+// groupSections shows the links within and across zones, racks and other node labels.
+func groupSections(m *mesh.Mesh) []document.Section {
+	if len(m.Groups) == 0 {
+		return nil
+	}
+	group := texts("", "links")
+	group.Cut, group.Least = document.CutMiddle, leastName
+	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{group}}
+	type column struct {
+		of     *mesh.Mesh
+		metric meshMetric
+	}
+	var columns []column
+	for _, x := range meshMetrics {
+		for _, of := range bothOf(m) {
+			if _, ok := of.Metrics[x.metric]; ok && x.none == nil {
+				columns = append(columns, column{of, x})
+				mode := ""
+				if m.Beside != nil {
+					mode = of.Mode
+				}
+				t.Columns = append(t.Columns, figures(x.unit, mode))
+			}
+		}
+	}
+	t.Columns = append(t.Columns, figures("", "pairs"))
+	last, rows := "", 0
+	for i, g := range m.Groups {
+		if g.Label != last {
+			last, rows = g.Label, 0
+		}
+		if rows++; rows > worstLinks {
+			continue
+		}
+		row := document.Row{Cells: document.Texts(groupName(g))}
+		pairs := 0
+		for _, c := range columns {
+			cell := nothing
+			if at := groupIn(c.of, m.Groups[i]); at != nil {
+				if x, ok := at.Metrics[c.metric.metric]; ok {
+					cell = own(c.metric.text(x.Median), x.Median, c.of.Metrics[c.metric.metric].Unit)
+					n := x.Links
+					if c.metric.metric == workload.Throughput {
+						n = (n + 1) / 2 //nolint:mnd // ways
+					}
+					pairs = max(pairs, n)
+				}
+			}
+			row.Cells = append(row.Cells, cell)
+		}
+		row.Cells = append(row.Cells, own(fmt.Sprint(pairs), float64(pairs), "pairs"))
+		t.Rows = append(t.Rows, row)
+	}
+	s := document.Section{Title: document.Strongly("Links by the nodes' labels, median"), Blocks: []document.Block{t}}
+	if left := len(m.Groups) - len(t.Rows); left > 0 {
+		s.Add(faint(fmt.Sprintf("And %d more: --format csv or json has all.", left), document.Words))
+	}
+	return []document.Section{s}
+}
+
+// groupIn returns the group of the same links in a mesh, or nil if it has none.
+func groupIn(m *mesh.Mesh, g mesh.LabelGroup) *mesh.LabelGroup {
+	i := slices.IndexFunc(m.Groups, func(x mesh.LabelGroup) bool {
+		return x.Label == g.Label && x.Across == g.Across && x.From == g.From && x.To == g.To
+	})
+	if i < 0 {
+		return nil
+	}
+	return &m.Groups[i]
+}
+
+func groupName(g mesh.LabelGroup) string {
+	word := mesh.ShortLabel(g.Label)
+	switch {
+	case g.From == "" && g.Across:
+		return "across " + word + "s"
+	case g.From == "":
+		return "within a " + word
+	case g.Across:
+		return word + " " + g.From + " – " + g.To
+	}
+	return word + " " + g.From
+}
+
+// nodesAre returns where the nodes are and their network cards, or nothing if neither is known.
+func nodesAre(r *analysis.Report, m *mesh.Mesh) []document.Section {
+	var keys []string
+	for _, n := range m.Nodes {
+		for k := range n.Labels {
+			if !slices.Contains(keys, k) {
+				keys = append(keys, k)
+			}
+		}
+	}
+	slices.Sort(keys)
+	slices.SortStableFunc(keys, func(a, b string) int { return cmp.Compare(labelRank(a), labelRank(b)) })
+	cards := map[string][]string{}
+	for _, c := range r.Environment.Cards {
+		where := strings.TrimPrefix(strings.TrimPrefix(c.Where, "node "), "peer ")
+		cards[where] = append(cards[where], cardBrief(c))
+	}
+	if len(keys) == 0 && len(cards) == 0 {
+		return nil
+	}
+	node := texts("", "node")
+	node.Cut, node.Least = document.CutMiddle, leastName
+	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{node}}
+	for _, k := range keys {
+		c := texts("", mesh.ShortLabel(k))
+		c.Cut, c.Least = document.CutMiddle, leastName
+		t.Columns = append(t.Columns, c)
+	}
+	if len(cards) > 0 {
+		c := texts("", "network card")
+		c.Cut, c.Least = document.CutMiddle, leastName
+		t.Columns = append(t.Columns, c)
+	}
+	for i, n := range m.Nodes {
+		if i == mostFindings {
+			break
+		}
+		row := document.Row{Cells: document.Texts(n.Name)}
+		for _, k := range keys {
+			cell := nothing
+			if v := n.Labels[k]; v != "" {
+				cell = document.Cell{Text: v}
+			}
+			row.Cells = append(row.Cells, cell)
+		}
+		if len(cards) > 0 {
+			cell := nothing
+			if all := cards[n.Name]; len(all) > 0 {
+				cell = document.Cell{Text: strings.Join(all, "; ")}
+			}
+			row.Cells = append(row.Cells, cell)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	s := document.Section{Title: document.Strongly("The nodes"), Blocks: []document.Block{t}}
+	if left := len(m.Nodes) - mostFindings; left > 0 {
+		s.Add(faint(fmt.Sprintf("And %d more: --format json has all.", left), document.Words))
+	}
+	return []document.Section{s}
+}
+
+// labelRank returns the sort position of a label; larger places come first.
+func labelRank(key string) int {
+	if i := slices.Index([]string{"region", "zone", "rack"}, mesh.ShortLabel(key)); i >= 0 {
+		return i
+	}
+	return math.MaxInt
+}
+
+// cardBrief returns a short description of a card, such as "eth0, mlx5_core, 25 Gbit/s".
+func cardBrief(c sample.Card) string {
+	parts := []string{c.Name}
+	if c.Driver != "" {
+		parts = append(parts, c.Driver)
+	}
+	if c.Speed > 0 {
+		parts = append(parts, units.Rate(float64(c.Speed)))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,241 @@
+package view
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
+	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// Part is a table of a judged run, whose rows can be sorted and inspected one by one.
+type Part struct {
+	Section document.Section // its tables have one row for each of Rows
+	Rows    []PartRow
+}
+
+// PartRow describes a row of a part.
+type PartRow struct {
+	Name    string
+	Cells   []analysis.Cell // one per CPU placement that the table shows; none: no result
+	Value   float64         // of the cell's primary metric, in base units
+	Higher  bool            // higher values are better
+	Price   float64         // higher is more expensive; -Inf for the baseline
+	Verdict string          // as the table shows it; "": none
+}
+
+// Parts returns the tables of a run's summary, or none for a mesh and for a run without an answer.
+func Parts(r judge.Report) []Part {
+	base := r.Base()
+	switch r := r.(type) {
+	case *mesh.Report:
+		return nil
+	case *ladder.Report:
+		return ladderParts(base, r.Steps)
+	}
+	if base.Answer == nil {
+		return nil
+	}
+	var out []Part
+	for _, g := range tableGroups(base) {
+		p := Part{Section: briefly(base, g)}
+		last := p.Section.Blocks[len(p.Section.Blocks)-1] // a table of tokens comes before it
+		t, _ := last.(document.Table)
+		for n, c := range g {
+			row := rowOf(base, c)
+			row.take(t, n)
+			p.Rows = append(p.Rows, row)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func rowOf(r *analysis.Report, c analysis.Cell) PartRow {
+	m, cells := c.Metrics[c.Primary], []analysis.Cell{c}
+	for _, p := range r.Plan.Pins {
+		if other, ok := r.WithPin(c, p.Name); ok && p.Name != c.Pin && sideBySide(r) {
+			cells = append(cells, other)
+		}
+	}
+	return PartRow{Name: c.Name(), Cells: cells, Value: m.Median, Higher: m.Higher, Price: c.Toll()}
+}
+
+// label returns the row's mode with its target and tunes. It leaves out points and sizes, so that
+// sorting by mode keeps their order.
+func (r *PartRow) label() string {
+	if len(r.Cells) == 0 {
+		return r.Name
+	}
+	return r.Cells[0].Label()
+}
+
+// take reads the row's sort keys from the n-th row of its table, so that rows are sorted by what is
+// shown: the figure, the drawn ratio and the word in the last column.
+func (r *PartRow) take(t document.Table, n int) {
+	cells := t.Rows[n].Cells
+	last := len(cells) - 1
+	r.Verdict, _, _ = strings.Cut(cells[last].Text, ",")
+	unit := r.Cells[0].Metrics[r.Cells[0].Primary].Unit
+	figure := func(c document.Cell) bool { return c.Number != nil && c.Number.Unit == unit && c.Number.Verdict == "" }
+	if at := slices.IndexFunc(cells, figure); at >= 0 {
+		r.Value = cells[at].Number.Value
+	}
+	if t.Plot == nil || r.Cells[0].Baseline || cells[t.Plot.Column].Number == nil {
+		return
+	}
+	r.Price = cells[t.Plot.Column].Number.Value
+	if r.Higher {
+		r.Price = -r.Price
+	}
+}
+
+// ladderParts returns, for each load, a table of each part's cost in the load's primary metric.
+func ladderParts(r *analysis.Report, steps []ladder.Step) []Part {
+	var out []Part
+	if r.Answer == nil {
+		return nil
+	}
+	for _, l := range r.Plan.Loads {
+		for _, side := range sides(steps) {
+			if !slices.ContainsFunc(side, func(s ladder.Step) bool { _, ok := cellOf(r, s, l.Kind); return ok }) {
+				continue
+			}
+			p := Part{Section: briefStep(r, side, l)}
+			for _, s := range side {
+				p.Rows = append(p.Rows, stepRow(r, s, l.Kind))
+			}
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func stepRow(r *analysis.Report, s ladder.Step, load string) PartRow {
+	row := PartRow{Name: s.Label, Price: math.Inf(-1)}
+	c, ok := cellOf(r, s, load)
+	if !ok {
+		return row
+	}
+	m := c.Metrics[c.Primary]
+	row.Cells, row.Value, row.Higher = []analysis.Cell{c}, m.Median, m.Higher
+	if price, ok := s.Prices[ladder.PriceName(load, c.Primary)]; ok {
+		row.Price, row.Verdict = price.Median, string(price.Verdict)
+		if price.Unit == analysis.RatioUnit && row.Higher {
+			row.Price = -price.Median
+		}
+	}
+	return row
+}
+
+// Sorting is an order of a part's rows.
+type Sorting string
+
+// The orders. AsReported keeps the report's order; the others put the best row first.
+const (
+	AsReported Sorting = "report"
+	ByMode     Sorting = "mode"
+	ByValue    Sorting = "value"
+	ByVerdict  Sorting = "verdict"
+	ByPrice    Sorting = "price"
+)
+
+// Sortings returns all orders.
+func Sortings() []Sorting { return []Sorting{AsReported, ByMode, ByValue, ByVerdict, ByPrice} }
+
+// verdictOrder lists verdicts from best to worst, with the inconclusive ones in between.
+var verdictOrder = []string{string(stats.Better), string(stats.Gains), "baseline", "", "-", string(analysis.Within), string(stats.Same), string(stats.Nothing),
+	string(stats.Unclear), string(stats.Costs), string(stats.Worse)}
+
+func (s Sorting) compare(a, b PartRow) int {
+	switch s {
+	case ByMode:
+		return cmp.Compare(a.label(), b.label())
+	case ByValue:
+		if a.Higher {
+			a, b = b, a
+		}
+		return cmp.Compare(a.Value, b.Value)
+	case ByVerdict:
+		return cmp.Or(cmp.Compare(slices.Index(verdictOrder, a.Verdict), slices.Index(verdictOrder, b.Verdict)), cmp.Compare(a.Price, b.Price))
+	case ByPrice:
+		return cmp.Compare(a.Price, b.Price)
+	}
+	return 0
+}
+
+// Sorted returns the part with its rows in the given order, or in the reverse of it.
+func (p Part) Sorted(by Sorting, reversed bool) Part {
+	order := make([]int, len(p.Rows))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, k int) int { return by.compare(p.Rows[i], p.Rows[k]) })
+	if reversed {
+		slices.Reverse(order)
+	}
+	out := Part{Section: p.Section}
+	out.Section.Blocks = slices.Clone(p.Section.Blocks)
+	for _, i := range order {
+		out.Rows = append(out.Rows, p.Rows[i])
+	}
+	for n, b := range out.Section.Blocks {
+		t, is := b.(document.Table)
+		if !is || len(t.Rows) != len(order) {
+			continue
+		}
+		t.Rows = ordered(t.Rows, order)
+		out.Section.Blocks[n] = t
+	}
+	return out
+}
+
+// ordered returns the rows in the given order. Text above a row also applies to the rows that
+// follow, so ordered keeps it with them.
+func ordered(rows []document.Row, order []int) []document.Row {
+	above := make([]document.Text, len(rows))
+	for i, r := range rows {
+		above[i] = r.Above
+		if i > 0 && len(r.Above) == 0 {
+			above[i] = above[i-1]
+		}
+	}
+	out := make([]document.Row, len(order))
+	for at, i := range order {
+		out[at] = rows[i]
+		if out[at].Above = above[i]; at > 0 && above[i].String() == above[order[at-1]].String() {
+			out[at].Above = nil
+		}
+	}
+	return out
+}
+
+// Beside returns what a judged run has besides its tables: the answer goes before them; the
+// findings of a run without an answer, what has no result and the warnings go behind them.
+func Beside(r judge.Report) (before, behind []document.Section) {
+	base := r.Base()
+	if base.Answer != nil {
+		before = append(before, answerSection(base.Answer))
+	}
+	if len(base.Findings) > 0 && base.Answer == nil {
+		behind = append(behind, document.Section{Blocks: []document.Block{document.List{Topic: document.Findings, Items: base.Findings, Level: 1}}})
+	}
+	return before, append(append(behind, absent(base)...), warnings(base)...)
+}
+
+// Doubts returns the run's warnings without duplicates.
+func Doubts(r judge.Report) []string {
+	for _, s := range warnings(r.Base()) {
+		return s.Blocks[0].(document.List).Items
+	}
+	return nil
+}
+
+// RunFacts says how long a run took, how it ended and how noisy it was.
+func RunFacts(r judge.Report) string { return runText(r.Base()) }

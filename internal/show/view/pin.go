@@ -1,0 +1,122 @@
+package view
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// pinned returns text about a CPU placement to append to a row's place and load, such as ", on one
+// CPU", or "" if all rows have the same.
+func pinned(pin string, all []string) string {
+	if pin == "" || !slices.ContainsFunc(all, func(other string) bool { return other != pin }) {
+		return ""
+	}
+	return ", on " + analysis.PinWords(pin)
+}
+
+func pinsOf[T any](rows []T, of func(T) string) []string {
+	out := make([]string, len(rows))
+	for i, r := range rows {
+		out[i] = of(r)
+	}
+	return out
+}
+
+// sideBySide reports whether a run's CPU placements are columns of one table.
+func sideBySide(r *analysis.Report) bool { return r.Plan.ManyPins() && r.Study == "" }
+
+// tableGroups splits cells into the tables of a summary as groups does, but keeps all CPU
+// placements in one table. Each table has the cells of the first placement as rows, then the cells
+// that have a result only in another placement.
+func tableGroups(r *analysis.Report) [][]analysis.Cell {
+	all := groups(r.Cells)
+	if !sideBySide(r) {
+		return all
+	}
+	var out [][]analysis.Cell
+	for _, g := range all {
+		k := slices.IndexFunc(out, func(o []analysis.Cell) bool {
+			first := g[0]
+			first.Pin = o[0].Pin
+			return sameGroup(first, o[0])
+		})
+		if k < 0 {
+			out = append(out, g)
+			continue
+		}
+		for _, c := range g {
+			if _, ok := r.WithPin(c, out[k][0].Pin); !ok {
+				out[k] = append(out[k], c)
+			}
+		}
+	}
+	return out
+}
+
+// onPin applies a column to the row's cell in a CPU placement.
+func onPin(r *analysis.Report, pin string, of func(analysis.Cell) document.Cell) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		if c, ok := r.WithPin(c, pin); ok {
+			return of(c)
+		}
+		return nothing
+	}
+}
+
+// pinColumns returns the columns of a table in which each CPU placement has its own figures: the
+// time added to the baseline's, the ratio, the figure itself. The verdicts come last.
+func pinColumns(r *analysis.Report, cells []analysis.Cell, first []column, baseline string) []column {
+	c := cells[0]
+	unit, scale := fitting(r, c.Load, c.Primary)
+	added, hasAdded := briefAdded(r, cells)
+	out := first
+	for i, p := range r.Plan.Pins {
+		at := len(out)
+		share := percentCell(c.Primary, !hasAdded)
+		if hasAdded {
+			out = append(out, column{texts("", "added "+added.Head[1]), onPin(r, p.Name, withoutInterval(added.cell))})
+		} else if i > 0 {
+			share = orEqual(r, share)
+		}
+		out = append(out, column{document.Column{Head: [2]string{"", percentHead + " " + baseline}, Spare: hasAdded}, onPin(r, p.Name, share)},
+			column{document.Column{Head: [2]string{"", unit}, Right: true}, onPin(r, p.Name, scaled(c.Primary, scale))})
+		out[at].Head[0] = analysis.PinWords(p.Name) // covers the next columns too
+	}
+	return append(out, column{texts("", "verdict"), pinVerdict(r)})
+}
+
+// withoutInterval sets a cell's short text to the median alone.
+func withoutInterval(of func(analysis.Cell) document.Cell) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		cell := of(c)
+		cell.Short, _, _ = strings.Cut(cell.Text, " ")
+		return cell
+	}
+}
+
+// orEqual prints "=" for a ratio that agrees with the ratio in the first CPU placement.
+func orEqual(r *analysis.Report, of func(analysis.Cell) document.Cell) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		cell := of(c)
+		if first, ok := r.WithPin(c, r.Plan.Pins[0].Name); ok && !c.Baseline && r.Agree(first, c) {
+			cell.Text = "="
+		}
+		return cell
+	}
+}
+
+// pinVerdict prints the verdicts in all CPU placements, or one verdict if they agree.
+func pinVerdict(r *analysis.Report) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		var all []string
+		for _, p := range r.Plan.Pins {
+			if c, ok := r.WithPin(c, p.Name); ok {
+				all = append(all, verdictCell(c).Text)
+			}
+		}
+		return document.Cell{Text: strings.Join(slices.Compact(all), ", ")}
+	}
+}

@@ -1,0 +1,162 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// Prediction returns the document of a prediction, with its arithmetic.
+func Prediction(r *predict.Prediction) document.Document {
+	d := document.Document{Kind: document.APrediction, Value: r}
+	if r.Answer != nil {
+		d.Sections = append(d.Sections, answerSection(r.Answer))
+	}
+	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
+		paragraph(0, strings.Join(machineFacts(r.Environment), document.Facts), document.Facts),
+		paragraph(0, workloadWords(r.Workload), document.Words),
+	}})
+	for rows := r.Rows; len(rows) > 0; {
+		n := slices.IndexFunc(rows, func(x predict.Row) bool { return x.From != rows[0].From || x.On != rows[0].On })
+		if n < 0 {
+			n = len(rows)
+		}
+		d.Sections = append(d.Sections, document.Section{Title: document.Strongly(printable.Capital(placeWords(rows[0].From)) + " → container"), Blocks: predicted(r, rows[:n])})
+		rows = rows[n:]
+	}
+	items := formulas(r)
+	for _, x := range r.Rows {
+		if text := arithmetic(r.Workload, x); text != "" {
+			items = append(items, fmt.Sprintf("%s from %s: %s", x.Label, placeWords(x.From), text))
+		}
+	}
+	items = append(items, "Computed per round, differences per slice where the file has slices, and then summarized; medians are shown here. CPU time is that of the whole machine, for both ends of a "+
+		"connection. ≤: no difference that can be measured, and at most so much. ?: unclear; measure longer to know.")
+	d.Sections = append(d.Sections, list(document.Notes, "Arithmetic", append(items, r.Notes...)))
+	return d
+}
+
+func workloadWords(w predict.Workload) string {
+	text := fmt.Sprintf("Predicted for pages of %s, with replies of %s", plural(w.Queries, "query"), plural(int(w.Bytes), "byte"))
+	if w.QPS > 0 {
+		text += fmt.Sprintf(", at %g queries per second", w.QPS)
+	}
+	if w.Tokens > 0 {
+		text += fmt.Sprintf(", and %g streamed tokens per second", w.Tokens)
+	}
+	return text
+}
+
+// forecast is one column of a prediction.
+type forecast struct {
+	document.Column
+	cell func(predict.Row) document.Cell
+}
+
+// predicted returns the tables of one placement: the cost of queries and the behaviour of streamed
+// tokens.
+func predicted(r *predict.Prediction, rows []predict.Row) []document.Block {
+	over := func(name, unit string) forecast {
+		return forecast{texts("over "+r.Baseline, unit), func(x predict.Row) document.Cell {
+			if price, ok := x.Over[name]; ok {
+				return priceCell(price.String(), price)
+			}
+			return document.Cell{}
+		}}
+	}
+	share := func(head string, of func(predict.Row) *predict.Quantity) forecast {
+		return forecast{texts(head, "% of a core"), func(x predict.Row) document.Cell { return quantity(of(x), percent) }}
+	}
+	queries := []forecast{
+		{texts("page", "ms"), func(x predict.Row) document.Cell { return quantity(x.Page, milli) }},
+		over(predict.Page, "µs"),
+	}
+	if r.Workload.QPS > 0 {
+		queries = append(queries, share("CPU", func(x predict.Row) *predict.Quantity { return x.CPU }), over(predict.CPU, "%"))
+	}
+	out := []document.Block{forecasts(queries, rows, predict.Page)}
+	if r.Workload.Tokens > 0 {
+		out = append(out, forecasts([]forecast{share("tokens' CPU", func(x predict.Row) *predict.Quantity { return x.StreamCPU }),
+			over(predict.StreamCPU, "%")}, rows, predict.StreamCPU))
+	}
+	return out
+}
+
+// forecasts returns a table whose rows are styled by the given one of their verdicts.
+func forecasts(cols []forecast, rows []predict.Row, verdict string) document.Table {
+	t := document.Table{Level: 1, Columns: []document.Column{modeColumn.Column}}
+	for _, c := range cols {
+		t.Columns = append(t.Columns, c.Column)
+	}
+	for _, x := range rows {
+		row := document.Row{Cells: document.Texts(x.Label), Style: styleOf(x.Over[verdict].Verdict)}
+		for _, c := range cols {
+			row.Cells = append(row.Cells, c.cell(x))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+const percent = 1e2 // a share to %
+
+// quantity returns the cell of a number with its interval.
+func quantity(q *predict.Quantity, by float64) document.Cell {
+	if q == nil {
+		return nothing
+	}
+	c := own(digits(by*q.Median)+" ±?", q.Median, q.Unit)
+	if q.N >= 2 {
+		c.Text = fmt.Sprintf("%s (%s–%s)", digits(by*q.Median), digits(by*q.Low), digits(by*q.High))
+		c.Number.Low, c.Number.High = &q.Low, &q.High
+	}
+	return c
+}
+
+// formulas returns the arithmetic in words.
+func formulas(r *predict.Prediction) []string {
+	w := r.Workload
+	bytes, perByte := "", ""
+	if len(r.Rows) > 0 && r.Rows[0].Extra > 0 {
+		bytes = fmt.Sprintf(" + %.0f B / throughput of bulk", r.Rows[0].Extra)
+		perByte = fmt.Sprintf(" + %.0f B × CPU time per byte of bulk", r.Rows[0].Extra)
+	}
+	out := []string{fmt.Sprintf("page = %d × (median round trip of rr%s)", w.Queries, bytes)}
+	if w.QPS > 0 {
+		out = append(out, fmt.Sprintf("CPU = %g/s × (CPU time per round trip of rr%s)", w.QPS, perByte))
+	}
+	if w.Tokens > 0 {
+		out = append(out, fmt.Sprintf("tokens' CPU = %g/s × CPU time per token of stream", w.Tokens))
+	}
+	return out
+}
+
+// arithmetic returns the arithmetic of one row, with its medians.
+func arithmetic(w predict.Workload, x predict.Row) string {
+	var parts []string
+	trip, hasTrip := x.Costs[workload.LatencyP50]
+	rate := x.Costs[workload.Throughput]
+	if hasTrip && x.Page != nil {
+		bytes := ""
+		if x.Extra > 0 && rate > 0 {
+			bytes = fmt.Sprintf(" + %.0f B / %s Gbit/s", x.Extra, digits(rate*giga))
+		}
+		parts = append(parts, fmt.Sprintf("page = %d × (%s µs%s) = %s ms", w.Queries, digits(trip*micro), bytes, digits(x.Page.Median*milli)))
+	}
+	if cpu, ok := x.Costs[workload.CPUPerTrip]; ok && x.CPU != nil {
+		bytes := ""
+		if b := x.Costs[workload.CPUPerByte]; x.Extra > 0 && b > 0 {
+			bytes = fmt.Sprintf(" + %.0f B × %s s/GB", x.Extra, digits(b*perGB))
+		}
+		parts = append(parts, fmt.Sprintf("CPU = %g/s × (%s µs%s) = %s %%", w.QPS, digits(cpu*micro), bytes, digits(x.CPU.Median*percent)))
+	}
+	if token, ok := x.Costs["stream_"+workload.CPUPerTrip]; ok && x.StreamCPU != nil {
+		parts = append(parts, fmt.Sprintf("tokens' CPU = %g/s × %s µs = %s %%", w.Tokens, digits(token*micro), digits(x.StreamCPU.Median*percent)))
+	}
+	return strings.Join(parts, "; ")
+}

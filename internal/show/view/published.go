@@ -1,0 +1,167 @@
+package view
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/published"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// Published returns the document that compares published figures with measured ones: which findings
+// hold, and the tables.
+func Published(r *published.Report) document.Document { return publishedDocument(r, false) }
+
+// PublishedDetails returns the document of Published with the ratios of large tables, the CPUs'
+// time and all notes.
+func PublishedDetails(r *published.Report) document.Document { return publishedDocument(r, true) }
+
+func publishedDocument(r *published.Report, details bool) document.Document {
+	d := document.Document{Kind: document.AComparison, Value: r, Sections: []document.Section{answerSection(&r.Answer), measuredFiles(r)}}
+	for _, s := range r.Studies {
+		d.Sections = append(d.Sections, study(s, len(r.Files) > 0, details)...)
+	}
+	d.Sections = append(d.Sections, publishedFoot(r, details)...)
+	return d
+}
+
+func measuredFiles(r *published.Report) (out document.Section) {
+	for _, f := range r.Files {
+		facts := machineFacts(f.Environment)
+		facts[0] = f.Name + ": " + facts[0]
+		if f.Wire != nil {
+			facts = append(facts, "wire "+f.Wire.String())
+		}
+		out.Add(paragraph(0, strings.Join(append(facts, plural(f.Rounds, "round")), document.Facts), document.Facts))
+	}
+	return out
+}
+
+// study returns a study's sections: what it is and found, its tables, and how to measure it.
+func study(s published.Result, measured, details bool) []document.Section {
+	out := []document.Section{{Title: document.Strongly(s.Name).Then(" · "+s.Year, document.Plain),
+		Blocks: []document.Block{paragraph(1, s.Title, document.Words), paragraph(1, s.URL, document.Words), paragraph(1, s.Setup+".", document.Words)}}}
+	var items []string
+	for _, f := range s.Findings {
+		text := f.Text
+		if measured {
+			text += ": " + findingWords(f)
+		}
+		items = append(items, text)
+	}
+	out = append(out, document.Section{Title: document.Plainly("Findings"), Level: 1,
+		Blocks: []document.Block{document.List{Topic: document.Findings, Items: items, Level: 2}}})
+	if s.Rows[0].Table == "" {
+		out = append(out, publishedTables(s, measured)...)
+	} else {
+		out = append(out, crosstabs(s, measured, details)...)
+	}
+	out = append(out, claims(s, measured)...)
+	if details {
+		out = append(out, publishedCPUs(s)...)
+	}
+	out = append(out, notes(s, details)...)
+	return append(out, toMeasure(s, measured)...)
+}
+
+// findingWords says whether a finding holds, how many of its ratios confirm that, and under which
+// conditions.
+func findingWords(f published.Finding) string {
+	words := string(f.Verdict)
+	if tally := f.Tally(); tally != "" {
+		words += " (" + tally + ")"
+	}
+	if len(f.Notes) > 0 {
+		words += "; " + strings.Join(f.Notes, "; ")
+	}
+	return words
+}
+
+// notes lists how this machine differs from the study's conditions. With details it adds the data's
+// own notes, and why rows have no cell or no ratio.
+func notes(s published.Result, details bool) []document.Section {
+	if !details {
+		return notesList(s.Differs)
+	}
+	var own, ours []string
+	for _, r := range s.Rows {
+		if _, words, ok := strings.Cut(r.Unit, asPrinted); ok {
+			own = appendNew(own, shortUnit(r.Unit)+asPrinted+words)
+		}
+		if r.Table == "" { // a table's notes name its columns
+			own = appendNew(own, r.Note)
+		}
+		if r.WhyNot != "" {
+			ours = appendNew(ours, r.WhyNot)
+		}
+		for _, x := range r.Ratios {
+			ours = appendNew(ours, x.Why)
+		}
+	}
+	ours = append(ours, s.Notes...)
+	if len(own) > 0 {
+		ours = append([]string{"its own: " + strings.Join(own, "; ")}, ours...)
+	}
+	return notesList(ours)
+}
+
+func notesList(items []string) []document.Section {
+	if len(items) == 0 {
+		return nil
+	}
+	return []document.Section{{Title: document.Plainly("Notes"), Level: 1,
+		Blocks: []document.Block{document.List{Topic: document.Notes, Items: items, Level: 2}}}}
+}
+
+// appendNew appends text to list, unless an entry already says it.
+func appendNew(list []string, text string) []string {
+	if text == "" || slices.ContainsFunc(list, func(have string) bool { return strings.Contains(have, text) }) {
+		return list
+	}
+	return append(list, text)
+}
+
+// toMeasure returns the commands that measure the study's cells. If measured is true, it returns
+// only those for cells that are still missing.
+func toMeasure(s published.Result, measured bool) []document.Section {
+	out := document.Section{Title: document.Plainly("To measure it here:"), Level: 1}
+	if measured {
+		out.Title = document.Plainly("To measure what is missing:")
+	}
+	for _, c := range s.Commands {
+		if !measured || c.Missing > 0 {
+			out.Add(document.Command{Line: c.Command})
+		}
+	}
+	if len(out.Blocks) == 0 {
+		return nil
+	}
+	return []document.Section{out}
+}
+
+func publishedFoot(r *published.Report, details bool) []document.Section {
+	more := "Doubts about the studies, and each CPU's time: --details."
+	if details {
+		more = ""
+	}
+	if len(r.Files) == 0 {
+		return []document.Section{{Blocks: []document.Block{
+			paragraph(1, strings.TrimSpace("toll published --against FILE puts what such a run measured beside these figures. "+more), document.Words)}}}
+	}
+	out := []document.Section{{Blocks: []document.Block{
+		paragraph(1, "holds: the same direction, or no difference in both; gone: a difference that is none any more; "+
+			"reversed: the other direction; new: a difference where none was published (at most 5 %); unclear: too few rounds "+
+			"or too much noise to tell.", document.Words),
+		faint(strings.TrimSpace("Figures and ratios of this machine have 95 % intervals; ratios are taken round by round. "+more), document.Words),
+	}}}
+	var items []string
+	for _, f := range r.Files {
+		for _, w := range f.Warnings {
+			items = append(items, f.Name+": "+w.Text)
+		}
+	}
+	if len(items) > 0 {
+		out = append(out, list(document.Warnings, "Warnings", items))
+	}
+	return out
+}

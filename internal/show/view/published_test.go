@@ -1,0 +1,172 @@
+package view
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/published"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
+)
+
+// measuredBulk returns a run of every bulk cell of the studies. Its throughput depends only on mode
+// and shape.
+func measuredBulk(t *testing.T) published.Measured {
+	t.Helper()
+	rows, err := published.Rows()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gbit := map[string]float64{"native": 40, "host": 39, "bridge": 39.5, "bridge-default": 39.5, "publish-nat": 36, "publish-default": 22, "publish-proxy": 22, "routed": 30,
+		"pipework": 30.2, "link": 28, "ovs": 9, "overlay": 21}
+	f := &sample.File{End: sample.End{Rounds: 7}, Header: sample.Header{
+		Environment: sample.Environment{Tool: "0.1.0", Kernel: "6.18", CPUs: 2, CPUModel: "Intel Xeon"},
+		Plan:        sample.Plan{Baseline: "host", Precision: 0.02, Loads: []sample.Load{{Kind: "bulk", Streams: 1, Window: 1}}}}}
+	p := &f.Header.Plan
+	add := func(c sample.Cell) {
+		c.On = "lab"
+		for _, have := range p.Cells {
+			if have == c {
+				return
+			}
+		}
+		p.Cells = append(p.Cells, c)
+	}
+	for _, s := range published.Studies() {
+		es, err := s.Entries(rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range es {
+			if e.Cell.Load != "bulk" || e.Cell.Mode == "overlay" {
+				continue
+			}
+			add(e.Cell)
+			base := sample.Cell{Mode: "host", From: e.Cell.From, To: "address", Load: "bulk", Shape: e.Cell.Shape}
+			if base.From == "host" || base.From == "container" {
+				base.To = "loopback"
+			}
+			add(base)
+			base.Control = true
+			add(base)
+		}
+	}
+	p.Skipped = []sample.Skip{{Mode: "overlay", From: "remote-container", Reason: "the kernel has no vxlan devices"}}
+	for _, c := range p.Cells {
+		m, _ := mode.Find(mode.Name(c.Mode))
+		r, _ := m.Route(mode.Placement(c.From), mode.Target(c.To))
+		path := sample.Path{Mode: c.Mode, From: c.From, To: c.To, Servers: c.Shape.Servers, Clients: c.Shape.Clients, On: c.On}
+		for _, h := range r.Hops {
+			path.Hops = append(path.Hops, string(h))
+		}
+		if c.Mode == "ovs" {
+			path.Facts = map[string]string{"datapath": "userspace (datapath_type=netdev)"}
+		}
+		f.Header.Paths = append(f.Header.Paths, path)
+	}
+	for round := range f.End.Rounds {
+		for i, c := range p.Cells {
+			x := gbit[c.Mode] * (1 + 0.01*float64((round+i)%3-1)) // a little noise
+			f.Visits = append(f.Visits, sample.Visit{Turn: sample.Turn{Round: round, Cell: i},
+				Ends:    sample.Ends{Server: sample.Party{Window: 1, Received: int64(x * 1e9 / 8)}},
+				Crowd:   sample.Crowd{Rates: [][]float64{{x * 1e9 / 8}}},
+				Metered: sample.Metered{Elapsed: 1, Machine: []sample.CPU{{System: 0.8, Idle: 0.2}, {System: 0.4, Idle: 0.6}}},
+				Proof:   sample.Proof{Witness: sample.Witness{OK: true}}})
+		}
+	}
+	return published.Measured{Name: "all.jsonl", File: f}
+}
+
+func TestPublished(t *testing.T) {
+	for _, tt := range []struct {
+		golden  string
+		format  string
+		view    func(*published.Report) document.Document
+		studies []published.Study
+		files   []published.Measured
+	}{
+		{"published.txt", "table", Published, published.Studies(), nil},
+		{"published-against.txt", "table", Published, published.Studies(), []published.Measured{measuredBulk(t)}},
+		{"published-details.txt", "table", PublishedDetails, published.Studies()[3:], []published.Measured{measuredBulk(t)}},
+		{"published-against.json", "json", Published, published.Studies()[3:4], []published.Measured{measuredBulk(t)}},
+	} {
+		t.Run(tt.golden, func(t *testing.T) {
+			r, err := published.Compare(tt.studies, tt.files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := written(t, tt.format, tt.view(r), format.Options{})
+			golden(t, tt.golden, b)
+			if tt.format == "json" {
+				if !json.Valid([]byte(b)) {
+					t.Error("not JSON")
+				}
+				return
+			}
+			whole(t, tt.view(r), b)
+			for l := range strings.Lines(b) {
+				if w := ansi.StringWidth(strings.TrimRight(l, "\n")); w > format.DefaultWidth && !strings.Contains(l, "https://") {
+					t.Errorf("%d columns: %s", w, l)
+				}
+			}
+		})
+	}
+}
+
+// On 60 columns the tables fit, and keep the measured figures and their verdicts.
+func TestPublishedIsNarrow(t *testing.T) {
+	r, err := published.Compare(published.Studies(), []published.Measured{measuredBulk(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const columns = 60
+	d := Published(r)
+	for i, s := range d.Sections {
+		d.Sections[i].Title = nil
+		for _, b := range s.Blocks {
+			if table, is := b.(document.Table); is && len(table.Rows) == 0 {
+				t.Errorf("%s: a table without rows", s.Title)
+			}
+		}
+	}
+	b := written(t, "table", d, format.Options{Width: columns})
+	for l := range strings.Lines(b) {
+		if w := ansi.StringWidth(strings.TrimRight(l, "\n")); w > columns && !strings.Contains(l, "http") {
+			t.Errorf("%d columns: %s", w, l)
+		}
+		if l != "\n" && strings.TrimSpace(l) == "" {
+			t.Errorf("a line of %d spaces", len(l))
+		}
+	}
+}
+
+func TestClaimsInCSV(t *testing.T) {
+	r, err := published.Compare(published.Studies(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := written(t, "csv", Published(r), format.Options{})
+	rows, err := csv.NewReader(strings.NewReader(b)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(row []string, column string) string { return row[slices.Index(rows[0], column)] }
+	claimed := slices.IndexFunc(rows, func(row []string) bool {
+		return strings.HasPrefix(at(row, "notes"), "longest pause, port: more")
+	})
+	if claimed < 0 {
+		t.Fatal("no row of the claim")
+	}
+	for column, want := range map[string]string{"shape": "", "value": "0.2", "unit": "s"} {
+		if got := at(rows[claimed], column); got != want {
+			t.Errorf("%s %q, want %q", column, got, want)
+		}
+	}
+}

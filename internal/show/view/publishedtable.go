@@ -1,0 +1,266 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/published"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// publishedLayouts are chosen so that measured figures and verdicts stay visible on 60 columns.
+var publishedLayouts = []document.Layout{{}, {Tight: true}, {Short: true}, {Short: true, Lean: true}, {Short: true, Lean: true, Tight: true},
+	{Short: true, Lean: true, Below: true}, {Short: true, Lean: true, Below: true, Tight: true}}
+
+// publishedTables returns a table for each figure and place of the study. It has the author's
+// figures, this machine's, their ratios, and whether those hold.
+func publishedTables(s published.Result, measured bool) []document.Section {
+	var groups [][2]string
+	for _, r := range s.Rows {
+		if key := [2]string{r.What(), r.Placing()}; r.Metric != published.AsPrinted && !slices.Contains(groups, key) {
+			groups = append(groups, key)
+		}
+	}
+	var out []document.Section
+	for _, key := range groups {
+		var rows []int
+		for i, r := range s.Rows {
+			if r.Metric != published.AsPrinted && r.What() == key[0] && r.Placing() == key[1] {
+				rows = append(rows, i)
+			}
+		}
+		title := printable.Capital(key[0])
+		if len(groups) > 1 && key[1] != "" {
+			title += ", " + key[1]
+		}
+		out = append(out, document.Section{Title: document.Plainly(title), Level: 1,
+			Blocks: []document.Block{publishedTable(s, rows, measured)}})
+	}
+	return out
+}
+
+// publishedTable lays out the given rows of a study, baseline first.
+func publishedTable(s published.Result, rows []int, measured bool) document.Table {
+	unit := s.Rows[rows[0]].In()
+	base := baseOf(s, rows)
+	ratio := document.Column{Head: [2]string{"ratio", ""}, Below: true}
+	if base >= 0 {
+		ratio.Head[1] = "to " + s.Rows[base].Column()
+	}
+	t := document.Table{Level: 1, Layouts: publishedLayouts, Columns: []document.Column{texts("", "mode"), figures(unit.Name, "theirs")}}
+	if measured {
+		t.Columns = append(t.Columns, texts(unit.Name, "here"), ratio, texts("", ""), figures("CPU", "idle"), figures("proxy", "CPU"))
+		t.Columns[5].Spare, t.Columns[6].Spare = true, true
+	} else {
+		t.Columns = append(t.Columns, ratio)
+	}
+	slices.SortStableFunc(rows, func(a, b int) int { return first(a == base) - first(b == base) })
+	for _, i := range rows {
+		r := s.Rows[i]
+		for k, x := range ratioCells(s, i, base, measured) {
+			cells := []document.Cell{{Text: rowName(r), Short: r.Column()}, printedCell(r)}
+			here := hereCell(r.Here, unit.By)
+			if k > 0 { // another ratio of the same row
+				cells, here, r.Here = make([]document.Cell, 2), document.Cell{}, nil
+			}
+			if measured {
+				cells = append(append(append(cells, here), x...), cpuCells(r.Here)...)
+			} else {
+				cells = append(cells, x...)
+			}
+			t.Rows = append(t.Rows, document.Row{Cells: cells})
+		}
+	}
+	return t.WithoutEmpty()
+}
+
+func first(is bool) int {
+	if is {
+		return 0
+	}
+	return 1
+}
+
+// baseOf returns the index of the row that a table compares the others with, or -1 if there is
+// none.
+func baseOf(s published.Result, rows []int) int {
+	for _, i := range rows {
+		for _, x := range s.Rows[i].Ratios {
+			return x.To
+		}
+	}
+	return -1
+}
+
+// ratioCells returns the cells of each of a row's ratios. A row without ratios has empty cells, and
+// the baseline has 1.
+func ratioCells(s published.Result, row, base int, measured bool) [][]document.Cell {
+	var out [][]document.Cell
+	for _, x := range s.Rows[row].Ratios {
+		to := ""
+		if x.To != base {
+			to = " to " + s.Rows[x.To].Column()
+		}
+		out = append(out, comparedCells(x, to, measured))
+	}
+	if len(out) > 0 {
+		return out
+	}
+	blank := make([]document.Cell, 1)
+	if row == base {
+		blank[0] = own("baseline", 1, analysis.RatioUnit)
+	}
+	if measured {
+		blank = append(blank, document.Cell{})
+	}
+	return [][]document.Cell{blank}
+}
+
+// comparedCells returns a cell with the published ratio, then the measured one if measured is true,
+// then what they are ratios to. If measured is true, a second cell has the verdict.
+func comparedCells(x published.Ratio, to string, measured bool) []document.Cell {
+	text := ratioText(x.Published)
+	if !measured {
+		return []document.Cell{own(text+to, x.Published, analysis.RatioUnit)}
+	}
+	cell := own(text+" → -"+to, x.Published, analysis.RatioUnit)
+	if m := x.Measured; m != nil {
+		cell = ratioCell(text+" → "+m.String()+to, *m)
+	}
+	return []document.Cell{cell, {Text: string(x.Verdict), Style: publishedStyle(x.Verdict)}}
+}
+
+func publishedStyle(v published.Verdict) document.Style {
+	switch v {
+	case published.Holds:
+		return document.Good
+	case published.Gone, published.Reversed, published.Emerged:
+		return document.Bad
+	case published.Unclear:
+		return document.Doubtful
+	}
+	return document.Plain
+}
+
+// printedCell returns the published figure. It marks a ratio as one, because its table has another
+// unit.
+func printedCell(r published.Line) document.Cell {
+	if r.IsRatio() {
+		return own(r.Printed+" ×", r.Value, analysis.RatioUnit)
+	}
+	return own(r.Printed, r.Value, shortUnit(r.Unit))
+}
+
+// hereCell returns this machine's figure in the study's unit.
+func hereCell(h *published.Here, by float64) document.Cell {
+	if h == nil {
+		return nothing
+	}
+	return valueCell(h.Value, h.Unit, by)
+}
+
+func valueCell(v published.Value, unit string, by float64) document.Cell {
+	n := document.Number{Value: v.Median, Unit: unit}
+	if v.N > 1 {
+		n.Low, n.High = &v.Low, &v.High
+	}
+	return document.Cell{Text: v.Text(by), Number: &n}
+}
+
+// cpuCells returns, in per cent, the machine's idle share and docker-proxy's share of a core.
+func cpuCells(h *published.Here) []document.Cell {
+	out := make([]document.Cell, 2)
+	if h == nil {
+		return out
+	}
+	for i, v := range []*published.Value{h.Idle, h.Proxy} {
+		if v != nil {
+			out[i] = own(fmt.Sprintf("%.0f %%", percent*v.Median), v.Median, "1")
+		}
+	}
+	return out
+}
+
+// claims returns a table of the claims that the study makes without figures.
+func claims(s published.Result, measured bool) []document.Section {
+	if len(s.Claims) == 0 {
+		return nil
+	}
+	t := document.Table{Level: 1, Layouts: onlyGaps,
+		Columns: []document.Column{{Head: [2]string{"", "what"}, Cut: document.CutEnd, Least: leastPhrase}, texts("", "theirs")}}
+	if measured {
+		t.Columns = append(t.Columns, texts("", "here"), texts("", ""))
+	}
+	for _, c := range s.Claims {
+		theirs := string(c.Want)
+		if c.To == nil {
+			theirs = fmt.Sprintf("≥ %s ms", digits(c.Bound*milli))
+			if c.Want == published.Less {
+				theirs = strings.Replace(theirs, "≥", "<", 1)
+			}
+		}
+		cells := document.Texts(c.Text, theirs)
+		if measured {
+			here := nothing
+			switch {
+			case c.Measured != nil:
+				here = ratioCell(c.Measured.String(), *c.Measured)
+			case c.Extreme != nil:
+				here = own(digits(*c.Extreme*milli)+" ms", *c.Extreme, c.Unit)
+			}
+			cells = append(cells, here, document.Cell{Text: string(c.Verdict), Style: publishedStyle(c.Verdict)})
+		}
+		t.Rows = append(t.Rows, document.Row{Cells: cells})
+	}
+	return []document.Section{{Title: document.Plainly("Stated without figures; response times as ratios to the published port's"), Level: 1, Blocks: []document.Block{t}}}
+}
+
+// publishedCPUs returns a table of the CPUs' time for each measured cell.
+func publishedCPUs(s published.Result) []document.Section {
+	var out []document.Section
+	var seen []string
+	for _, r := range s.Rows {
+		name := rowName(r)
+		if r.Label != "" {
+			name += ", " + r.Label
+		}
+		if r.Here == nil || len(r.Here.CPUs) == 0 {
+			continue
+		}
+		if key := name + r.Load; slices.Contains(seen, key) {
+			continue
+		}
+		seen = append(seen, name+r.Load)
+		out = append(out, document.Section{Title: document.Plainly(name + ", " + r.Load + ": the CPUs' time as mpstat parts it"), Level: 1,
+			Blocks: []document.Block{cpuUses(r.Here.CPUs)}})
+	}
+	return out
+}
+
+// ratioText returns a ratio; small ratios have one digit more.
+func ratioText(x float64) string {
+	if 0 < x && x < 0.0095 {
+		return fmt.Sprintf("%.3f", x)
+	}
+	return fmt.Sprintf("%.2f", x)
+}
+
+// rowName returns our name for the cell that a row corresponds to, or else the row's own words.
+func rowName(r published.Line) string {
+	if r.Cell == nil {
+		return r.Mode + ", " + r.Placement
+	}
+	return r.Cell.Mode + " from " + r.Cell.From
+}
+
+// asPrinted separates a unit from a remark about it in the data.
+const asPrinted = " as printed"
+
+// shortUnit returns a unit without the remark about it.
+func shortUnit(u string) string {
+	u, _, _ = strings.Cut(u, asPrinted)
+	return u
+}

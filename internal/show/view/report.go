@@ -1,0 +1,404 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/advise"
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
+	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// Report returns the document of a judged run with everything that is known.
+func Report(r judge.Report) document.Document {
+	d := document.Document{Kind: document.AReport, Value: r}
+	base := r.Base()
+	if base.Answer != nil {
+		d.Sections = append(d.Sections, answerSection(base.Answer))
+	}
+	switch r := r.(type) {
+	case *mesh.Report:
+		d.Sections = append(d.Sections, meshSections(base, r.Mesh)...)
+	case *advise.Report:
+		d.Sections = append(d.Sections, adviseSections(r, base, true)...)
+	case *ladder.Report:
+		d.Sections = append(append(d.Sections, runHead(base)), ladderSections(base, r.Steps)...)
+		d.Sections = append(d.Sections, foot(base)...)
+	default:
+		d.Sections = append(d.Sections, runHead(base))
+		for _, g := range groups(base.Cells) {
+			d.Sections = append(d.Sections, group(base, g))
+		}
+		d.Sections = append(d.Sections, foot(base)...)
+	}
+	return d
+}
+
+// groups splits sorted cells wherever placement, load or backend change.
+func groups(cells []analysis.Cell) [][]analysis.Cell {
+	var out [][]analysis.Cell
+	for i, c := range cells {
+		if i == 0 || !sameGroup(c, cells[i-1]) {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], c)
+	}
+	return out
+}
+
+func sameGroup(a, b analysis.Cell) bool {
+	return a.From == b.From && a.Load == b.Load && a.On == b.On && a.Pin == b.Pin
+}
+
+// backends maps backends to what a reader must know about them.
+var backends = map[string]string{
+	sample.Lab: "lab: private namespaces, nothing on this machine is touched",
+	"endpoint": "endpoints: external, not started by toll",
+}
+
+// backend returns what a reader must know about the backend that built the cells called on.
+func backend(r *analysis.Report, on string) string {
+	for _, c := range r.Cells {
+		if e := c.Facts["engine"]; c.On == on && e != "" {
+			return on + ": " + e + " on this machine, with containers of toll's own"
+		}
+		if s := c.Facts["server node"]; c.On == on && s != "" {
+			return on + ": server on " + s + ", client on " + c.Facts["client node"]
+		}
+	}
+	if on == sample.Lab && slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return mode.Tunes(c.Tune).OfMachine() }) {
+		return "lab: private namespaces; of this machine only its limits of socket buffers were set, during visits, and restored"
+	}
+	if text, ok := backends[on]; ok {
+		return text
+	}
+	return on
+}
+
+// sayOn names the backend if the run has several.
+func sayOn(r *analysis.Report, on string) string {
+	if len(analysis.Backends(r.Cells)) < 2 {
+		return ""
+	}
+	return " on " + on
+}
+
+func runHead(r *analysis.Report) document.Section {
+	return headOf(r, "", runText(r))
+}
+
+// runText says how long a run took, how it ended and how noisy it was.
+func runText(r *analysis.Report) string {
+	return fmt.Sprintf("%s in %.0f s, %s", plural(r.Plan.Rounds, "round"), r.Plan.Elapsed, endedBy(r.Plan)) + noise(r)
+}
+
+// headOf says what was measured where, and what was done.
+func headOf(r *analysis.Report, what, run string) document.Section {
+	facts := placeFacts(r)
+	if what != "" {
+		facts = append(facts, what)
+	}
+	facts = append(facts, fmt.Sprintf("seed %d", r.Plan.Seed))
+	return document.Section{Blocks: []document.Block{
+		paragraph(0, strings.Join(facts, document.Facts), document.Facts),
+		paragraph(0, run, document.Facts),
+	}}
+}
+
+// placeFacts lists what a reader must know about where a run was made.
+func placeFacts(r *analysis.Report) []string {
+	facts := machineFacts(r.Environment)
+	for _, on := range slices.Sorted(slices.Values(analysis.Backends(r.Cells))) {
+		facts = append(facts, backend(r, on))
+	}
+	if r.Plan.Wire != nil {
+		facts = append(facts, "wire "+r.Plan.Wire.String())
+	}
+	return facts
+}
+
+func paragraph(level int, text, breaks string) document.Paragraph {
+	return document.Paragraph{Level: level, Text: document.Plainly(text), Break: breaks}
+}
+
+// faint returns a paragraph of less weight.
+func faint(text, breaks string) document.Paragraph {
+	return document.Paragraph{Level: 1, Text: document.Plainly(text), Break: breaks, Style: document.Faint}
+}
+
+// list returns a section with a list of points.
+func list(topic document.Topic, title string, items []string) document.Section {
+	return document.Section{Title: document.Strongly(title), Blocks: []document.Block{document.List{Topic: topic, Items: items, Level: 1}}}
+}
+
+// machineFacts lists what a reader must know about the machine.
+func machineFacts(e sample.Environment) []string {
+	facts := []string{"toll " + e.Tool, "Linux " + e.Kernel, fmt.Sprintf("%d × %s", e.CPUs, e.CPUModel)}
+	if e.Virtualization != "" {
+		facts = append(facts, e.Virtualization)
+	}
+	return facts
+}
+
+func endedBy(p analysis.Plan) string {
+	switch p.EndedBy {
+	case sample.EndedByPrecision:
+		return fmt.Sprintf("ended by precision (%g %%)", 100*p.Precision)
+	case sample.EndedByBudget:
+		const late = 1.25
+		if p.Elapsed > late*p.Budget {
+			return fmt.Sprintf("past the budget of %g s, to complete what had begun", p.Budget)
+		}
+		return fmt.Sprintf("ended by the budget of %g s", p.Budget)
+	case sample.EndedByRounds:
+		return "as many as asked for"
+	case sample.EndedByBusy:
+		return "ended early because the machine was too busy"
+	case sample.EndedBySize:
+		return "ended because a results file holds no more sweeps"
+	case sample.EndedCutShort:
+		return "cut short"
+	case sample.EndedByFailure:
+		return "cut short by failures"
+	case sample.EndedByInterrupt:
+		return "interrupted"
+	}
+	return "ended by " + p.EndedBy
+}
+
+// noise returns the control's noise floor by load, taking the widest over all placements.
+func noise(r *analysis.Report) string {
+	widest := map[string]float64{}
+	var loads []string
+	for _, g := range r.Control.Groups {
+		f, ok := g.Floor[analysis.PrimaryOf(loadOf(r, g.Load), g.Shape)]
+		if !ok {
+			continue
+		}
+		if _, seen := widest[g.Load]; !seen {
+			loads = append(loads, g.Load)
+		}
+		widest[g.Load] = max(widest[g.Load], f)
+	}
+	if len(loads) == 0 {
+		return ""
+	}
+	parts := make([]string, len(loads))
+	for i, l := range loads {
+		parts[i] = fmt.Sprintf("%s ± %.1f %%", l, 100*widest[l])
+	}
+	upTo := ""
+	if len(r.Control.Groups) > len(loads) { // each group has its own noise floor
+		upTo = "up to "
+	}
+	return fmt.Sprintf(" · noise floor %s%s (control: %s against itself)", upTo, strings.Join(parts, ", "), r.Control.Mode)
+}
+
+// group returns the section of cells of one placement, load and backend.
+func group(r *analysis.Report, cells []analysis.Cell) document.Section {
+	c, v := cells[0], viewOf(r)
+	t := tableOf(columnsFor(r, cells), cells, v.layouts)
+	t.Fit = "cells"
+	for i := range t.Rows {
+		if v.above != nil {
+			t.Rows[i].Above = v.above(cells, i)
+		}
+	}
+	s := document.Section{Title: document.Strongly(v.title(r, cells)), Blocks: []document.Block{t}}
+	if more := workload.Of(loadOf(r, c.Load)).More; len(more) > 0 && !v.single {
+		cols := withoutQuiet(worthShowing(loadColumns(r, c.Load, more), cells), cells)
+		if len(cols) == 0 {
+			return s
+		}
+		t := tableOf(append([]column{columnsOf(r, c.Load)[0]}, cols...), cells, onlyGaps)
+		t.Split = document.SplitEven
+		s.Add(t)
+	}
+	return s
+}
+
+func loadOf(r *analysis.Report, kind string) sample.Load {
+	return sample.Plan{Loads: r.Plan.Loads}.LoadOf(kind)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	if stem, ok := strings.CutSuffix(what, "y"); ok {
+		what = stem + "ie"
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// foot returns the sections below the tables.
+func foot(r *analysis.Report) []document.Section {
+	var said document.Section
+	if len(r.Findings) > 0 {
+		said.Add(document.List{Topic: document.Findings, Items: r.Findings, Level: 1})
+	}
+	for _, f := range []struct {
+		key, format string
+		long        bool
+	}{
+		{"proxy", "The proxy is %s.", false},
+		{"datapath", "Open vSwitch's datapath: %s.", false},
+		{"offloads", "Offloads: %s.", true},
+		{"rules", "Rules: %s.", false},
+	} {
+		for _, fact := range analysis.Distinct(r.Cells, func(c analysis.Cell) string { return c.Facts[f.key] }) {
+			switch text := fmt.Sprintf(f.format, fact); {
+			case fact == "":
+			case f.long:
+				said.Add(paragraph(1, text, document.Words))
+			default:
+				said.Add(faint(text, document.Words))
+			}
+		}
+	}
+	said.Add(proxyMemory(r.Cells)...)
+	if text := r.Together(); text != "" {
+		said.Add(faint(text, document.Words))
+	}
+	if v := viewOf(r); len(r.Cells) > 0 {
+		if v.notes != "" {
+			said.Add(paragraph(1, v.notes, document.Words))
+		}
+		said.Add(faint(v.legend(r), document.Words))
+	}
+	out := []document.Section{said}
+	if cards := cardSection(r.Environment.Cards); len(cards.Blocks) > 0 {
+		out = append(out, cards)
+	}
+	return append(append(out, absent(r)...), warnings(r)...)
+}
+
+// proxyMemory says how much memory the proxy takes per port and for connections. It uses the cell
+// with the most connections.
+func proxyMemory(cells []analysis.Cell) []document.Block {
+	var most *analysis.ProxyMemory
+	for _, c := range cells {
+		if m := c.Memory; m != nil && (most == nil || m.Connections > most.Connections) {
+			most = m
+		}
+	}
+	if most == nil {
+		return nil
+	}
+	text := fmt.Sprintf("The proxy takes %s of memory for its port, and %s with %s", mebibytes(most.Port), mebibytes(most.Loaded), plural(most.Connections, "connection"))
+	if most.Per1000 > 0 {
+		text += fmt.Sprintf(": %s per 1,000", mebibytes(most.Per1000))
+	}
+	return []document.Block{faint(text+".", document.Words)}
+}
+
+func mebibytes(n int64) string { return digits(float64(n)/(1<<20)) + " MiB" }
+
+// absent lists the cells without a result.
+func absent(r *analysis.Report) []document.Section {
+	var out []document.Section
+	if len(r.Failed) > 0 {
+		var items []string
+		for _, f := range r.Failed {
+			c := analysis.Cell{Mode: f.Mode, From: f.From, To: f.To, Tune: f.Tune, Shape: f.Shape, Point: f.Point}
+			text := fmt.Sprintf("%s%s from %s, %s%s: %s", c.Name(), sayOn(r, f.On), placeWords(f.From), f.Load, r.Plan.SayPin(f.Pin), f.Reason)
+			if f.Evidence != "" {
+				text += ": " + f.Evidence
+			}
+			items = append(items, text)
+		}
+		out = append(out, list(document.Failed, "Failed", items))
+	}
+	if len(r.Skipped) > 0 {
+		items := NotMeasured(r.Skipped, func(on string) string { return strings.TrimPrefix(sayOn(r, on), " ") })
+		out = append(out, list(document.Skipped, "Not measured here", items))
+	}
+	return out
+}
+
+// warnings lists the warnings of the run and of its cells. Each text appears once, with the rows
+// that it applies to.
+func warnings(r *analysis.Report) []document.Section { return warningsBut(r, viewOf(r).hides) }
+
+// warningsBut returns the same lists as warnings, without cell warnings of the given codes.
+func warningsBut(r *analysis.Report, hidden ...string) []document.Section {
+	var texts []string
+	rows, shares := map[string][]string{}, map[string]span{}
+	from := func(analysis.Cell) string { return "" }
+	if len(analysis.Placements(r.Cells)) > 1 {
+		from = func(c analysis.Cell) string { return " from " + placeWords(c.From) }
+	}
+	for _, w := range r.Warnings {
+		texts = append(texts, w.Text)
+	}
+	for _, c := range r.Cells {
+		for _, w := range c.Warnings {
+			if slices.Contains(hidden, w.Code) {
+				continue
+			}
+			text, share := withoutShare(w.Text)
+			if _, seen := rows[text]; !seen {
+				texts = append(texts, text)
+				shares[text] = share
+			}
+			shares[text] = shares[text].with(share)
+			rows[text] = append(rows[text], c.Name()+sayOn(r, c.On)+from(c)+" "+c.Load+r.Plan.SayPin(c.Pin))
+		}
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	for i, t := range texts {
+		text := shares[t].text() + t
+		switch n := len(rows[t]); {
+		case n == 0:
+		case n == len(r.Cells):
+			texts[i] = "all rows: " + text
+		case n > maxNamed:
+			texts[i] = fmt.Sprintf("%d rows: %s", n, text)
+		default:
+			texts[i] = strings.Join(rows[t], ", ") + ": " + text
+		}
+	}
+	return []document.Section{list(document.Warnings, "Warnings", texts)}
+}
+
+// span is the range of the shares in % with which several rows have the same warning. The zero
+// value means that there is no share.
+type span struct {
+	low, high int
+	known     bool
+}
+
+// withoutShare cuts off the share in whole % that a warning begins with, because it differs from
+// row to row.
+func withoutShare(text string) (rest string, s span) {
+	number, rest, ok := strings.Cut(text, " % ")
+	if n, err := strconv.Atoi(number); ok && err == nil {
+		return "% " + rest, span{n, n, true}
+	}
+	return text, span{}
+}
+
+func (s span) with(o span) span { return span{min(s.low, o.low), max(s.high, o.high), s.known} }
+
+func (s span) text() string {
+	switch {
+	case !s.known:
+		return ""
+	case s.low == s.high:
+		return fmt.Sprintf("%d ", s.low)
+	}
+	return fmt.Sprintf("%d–%d ", s.low, s.high)
+}
+
+// maxNamed is the largest number of rows that a warning names.
+const maxNamed = 4

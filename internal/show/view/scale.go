@@ -1,0 +1,131 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+var scaleView = view{study: sample.StudyScale, columns: scaleColumns, above: blocks, layouts: onlyGaps, single: true, notes: legend,
+	brief: briefCrowds, briefTitle: crowdTitle, detailed: "least and most of a client, CPU, paths",
+	briefNotes: "S×C×P: servers × client containers × processes in each. fair: Jain's index over the clients; 1 is even shares."}
+
+func scaleColumns(r *analysis.Report, load string) []column {
+	w := workload.Of(loadOf(r, load))
+	rate, by, unit := w.Rate, float64(giga), "Gbit/s"
+	if w.Trips {
+		by, unit = kilo, "1000/s"
+	}
+	crowd := func(head [2]string, metric string, by float64) column {
+		return column{figures(head[0], head[1]), scaled(metric, by)}
+	}
+	out := []column{
+		{texts("", "S×C×P"), textOf(func(c analysis.Cell) string { return c.Shape.String() })},
+		crowd([2]string{"total", unit}, rate, by),
+		crowd([2]string{"each", "client"}, workload.ClientMean, by),
+		crowd([2]string{"", "min"}, workload.ClientMin, by),
+		crowd([2]string{"", "max"}, workload.ClientMax, by),
+		{figures("", "Jain"), index(workload.ClientFairness)},
+	}
+	if slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return c.Shape.Procs > 1 }) {
+		out = append(out, crowd([2]string{"process", "min"}, workload.ProcessMin, by))
+		if !w.Trips { // if space is short
+			out = append(out, column{figures("", "Jain"), index(workload.ProcessFairness)})
+		}
+	}
+	if w.Trips {
+		out = append(out,
+			column{figures("p99", "µs"), merged(workload.LatencyP99, micro)},
+			column{figures("CPU µs", "/trip"), scaled(workload.CPUPerTrip, micro)})
+	} else {
+		out = append(out, column{figures("CPU", "s/GB"), scaled(workload.CPUPerByte, perGB)})
+	}
+	return append(out,
+		column{texts("total", "to "+firstShape(r.Cells)), scaling(rate)},
+		column{texts("total", "to "+r.Plan.Baseline), ratio(rate)})
+}
+
+const kilo = 1e-3 // 1/s to 1000/s
+
+// firstShape returns the shape that others are compared with.
+func firstShape(cells []analysis.Cell) string {
+	if len(cells) == 0 {
+		return ""
+	}
+	return cells[0].Shape.String()
+}
+
+// briefCrowds returns the columns of a scaling study's summary.
+func briefCrowds(r *analysis.Report, cells []analysis.Cell) []column {
+	rate := workload.Of(loadOf(r, cells[0].Load)).Rate
+	unit, by := fitting(r, cells[0].Load, rate)
+	out := []column{
+		{texts("", "S×C×P"), textOf(func(c analysis.Cell) string { return c.Shape.String() })},
+		{figures("total", unit), scaled(rate, by)},
+		{document.Column{Head: [2]string{"each", "client"}, Right: true, Spare: true}, scaled(workload.ClientMean, by)},
+		{figures("", "fair"), index(workload.ClientFairness)},
+		{texts("% of", firstShape(cells)), func(c analysis.Cell) document.Cell {
+			if x := c.Metrics[rate].Scaling; x != nil {
+				return inPercent(*x, true)
+			}
+			return own("100", 1, analysis.RatioUnit)
+		}},
+	}
+	if !slices.ContainsFunc(cells, func(c analysis.Cell) bool { return c.Metrics[rate].Ratio != nil }) {
+		return out
+	}
+	return append(out, column{texts("% of", r.Plan.Baseline), percentCell(rate, true)}, column{texts("", "verdict"), verdictOn(rate)})
+}
+
+// verdictOn prints the verdict of a metric's ratio.
+func verdictOn(metric string) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		if x := c.Metrics[metric].Ratio; x != nil && !c.Baseline {
+			return document.Cell{Text: string(x.Verdict)}
+		}
+		return verdictCell(c)
+	}
+}
+
+func crowdTitle(r *analysis.Report, cells []analysis.Cell) document.Text {
+	c := cells[0]
+	return document.Strongly("Total from "+placeWords(c.From)+sayOn(r, c.On)).
+		Then(", "+describeLoad(r, c.Load)+", more is better", document.Faint)
+}
+
+func index(metric string) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		if m, ok := c.Metrics[metric]; ok {
+			return median(fmt.Sprintf("%.2f", m.Median), m)
+		}
+		return nothing
+	}
+}
+
+// legend explains the columns of a scaling study.
+const legend = "S×C×P: server containers × client containers × client processes in each. Jain's index of fairness is 1 " +
+	"where all get the same and 1/n where one of n gets all; min, max and index are over the client containers, those under " +
+	"process over the processes."
+
+// scaling prints a cell's metric relative to the same mode's first shape.
+func scaling(metric string) func(analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		if x := c.Metrics[metric].Scaling; x != nil {
+			return ratioCell(x.String(), *x)
+		}
+		return own("1", 1, analysis.RatioUnit)
+	}
+}
+
+// blocks names the mode and its path above the first of the mode's shapes.
+func blocks(cells []analysis.Cell, i int) document.Text {
+	c := cells[i]
+	if i > 0 && cells[i-1].Label() == c.Label() {
+		return nil
+	}
+	return document.Strongly(c.Label()).Then("  "+pathText(c), document.Faint)
+}

@@ -1,0 +1,90 @@
+package view
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// unmeasured collects the rows that are not measured for one reason, and the places from which each
+// is not.
+type unmeasured struct {
+	reason, remedy, on string
+	labels             []string
+	from               map[string][]string // by label
+}
+
+// NotMeasured says what is not measured, why, and what to try, in one sentence per reason. on
+// returns a prefix for what a backend cannot build; it may be nil.
+func NotMeasured(skips []sample.Skip, on func(string) string) []string {
+	var all []*unmeasured
+	for _, s := range skips {
+		where := ""
+		if on != nil && s.On != "" {
+			where = on(s.On)
+		}
+		i := slices.IndexFunc(all, func(u *unmeasured) bool {
+			return u.reason == s.Reason && u.remedy == s.Remedy && u.on == where
+		})
+		if i < 0 {
+			i = len(all)
+			all = append(all, &unmeasured{reason: s.Reason, remedy: s.Remedy, on: where, from: map[string][]string{}})
+		}
+		all[i].add(s)
+	}
+	var out []string
+	for _, u := range all {
+		out = append(out, u.String())
+	}
+	return out
+}
+
+func (u *unmeasured) add(s sample.Skip) {
+	label := s.Mode
+	if s.To != "" {
+		label = analysis.Cell{Mode: s.Mode, From: s.From, To: s.To, Tune: s.Tune}.Label()
+	}
+	if !slices.Contains(u.labels, label) {
+		u.labels = append(u.labels, label)
+	}
+	if from := placeWords(s.From); from != "" && !slices.Contains(u.from[label], from) {
+		u.from[label] = append(u.from[label], from)
+	}
+}
+
+func (u *unmeasured) String() string {
+	text := u.who() + ": " + u.reason
+	if u.on != "" {
+		text = u.on + ", " + text
+	}
+	if u.remedy != "" {
+		text += "; try " + u.remedy
+	}
+	return text
+}
+
+// who names the rows. Rows that are not measured from the same places are named together.
+func (u *unmeasured) who() string {
+	var parts []string
+	left := slices.Clone(u.labels)
+	for len(left) > 0 {
+		from := u.from[left[0]]
+		same := func(l string) bool { return slices.Equal(u.from[l], from) }
+		var labels []string
+		for _, l := range left {
+			if same(l) {
+				labels = append(labels, l)
+			}
+		}
+		left = slices.DeleteFunc(left, same)
+		text := printable.List(labels)
+		if len(from) > 0 {
+			text += " from " + printable.List(from)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,104 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// addedColumn shows what a group's modes add to the baseline's median time. ok is false if no mode
+// has that figure, or if another table shows it.
+func addedColumn(r *analysis.Report, cells []analysis.Cell) (col column, ok bool) {
+	w := workload.Of(loadOf(r, cells[0].Load))
+	metric := w.Primary
+	show, ok := map[string]func(analysis.Price) string{"µs": analysis.Price.String, "ms": analysis.Price.Milliseconds}[w.Adds]
+	if !ok {
+		return col, false
+	}
+	known := func(c analysis.Cell) bool { return !c.Shape.Crowd() && c.Metrics[metric].Price != nil }
+	plain := func(p analysis.Price) string { // its verdict is that of the ratio in the next column
+		p.Verdict = stats.Costs
+		return show(p)
+	}
+	return column{texts(addedHead, w.Adds), adds(metric, plain)}, slices.ContainsFunc(cells, known)
+}
+
+// ratioLegend says what the ratios compare.
+func ratioLegend(r *analysis.Report) string {
+	const quotient = "hey need not be a quotient of two rows."
+	sliced := slicesInWords(r)
+	if len(sliced) == 0 {
+		return "Ratios are taken round by round and then summarized: t" + quotient
+	}
+	text := "Ratios are of slices to the baseline's right before and after them: " + strings.Join(sliced, ", ")
+	if whole := visited(r); len(whole) > 0 {
+		text += "; those of " + strings.Join(whole, ", ") + " are taken round by round"
+	}
+	return text + ". T" + quotient + unpairedWords(r)
+}
+
+// unpairedWords says by how much ratios would be off if the modes had not taken turns, or returns
+// "" if that is not known.
+func unpairedWords(r *analysis.Report) string {
+	if len(r.Unpaired) == 0 {
+		return ""
+	}
+	var texts []string
+	for _, u := range r.Unpaired {
+		texts = append(texts, fmt.Sprintf("%s for %s (at most %s, of %s), where taking turns gives ±%s",
+			inPercents(u.Off), u.Load, inPercents(u.Most), u.Row, inPercents(u.Width)))
+	}
+	return " If the modes had been measured one after the other, each in half of the run, ratios of the same slices would be off by " +
+		strings.Join(texts, ", and by ") + "."
+}
+
+func inPercents(x float64) string {
+	const few = 0.0995
+	if x < few {
+		return fmt.Sprintf("%.1f %%", percent*x)
+	}
+	return fmt.Sprintf("%.0f %%", percent*x)
+}
+
+// slicesInWords lists the loads that were measured in slices and their number of epochs, as in
+// "bulk and rr in 12 epochs of slices of 4 ms".
+func slicesInWords(r *analysis.Report) []string {
+	var texts []string
+	loads := map[string][]string{}
+	for _, l := range r.Plan.Loads {
+		n := epochs(r, l.Kind)
+		if l.Slice == 0 || n == 0 {
+			continue
+		}
+		text := fmt.Sprintf(" in %s of slices of %g ms", plural(n, "epoch"), milli*l.Slice)
+		if loads[text] == nil {
+			texts = append(texts, text)
+		}
+		loads[text] = append(loads[text], l.Kind)
+	}
+	for i, text := range texts {
+		texts[i] = strings.Join(loads[text], " and ") + text
+	}
+	return texts
+}
+
+// epochs returns the number of epochs in which a cell of the load was measured.
+func epochs(r *analysis.Report, load string) int {
+	n := 0
+	for _, c := range r.Cells {
+		if c.Load == load {
+			n = max(n, len(c.Metrics[c.Primary].Rounds))
+		}
+	}
+	return n
+}
+
+// visited returns the loads that have cells but no slices.
+func visited(r *analysis.Report) []string {
+	return analysis.Distinct(slices.DeleteFunc(slices.Clone(r.Cells), func(c analysis.Cell) bool { return loadOf(r, c.Load).Slice > 0 }),
+		func(c analysis.Cell) string { return c.Load })
+}

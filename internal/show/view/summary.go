@@ -1,0 +1,235 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/advise"
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
+	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// Summary returns the short document of a judged run: a small table for each load and placement,
+// what changes how to read it, and last the answer, where a terminal shows it. For runs without an
+// answer, and for meshes, it returns the whole report.
+func Summary(r judge.Report) document.Document {
+	base := r.Base()
+	whole, isMesh := r.(*mesh.Report)
+	if base.Answer == nil || isMesh && whole != nil {
+		return Report(r)
+	}
+	d := document.Document{Kind: document.AReport, Value: r}
+	if r, ok := r.(*advise.Report); ok {
+		d.Sections = append(append(d.Sections, answerSection(base.Answer)), adviseSections(r, base, false)...)
+		return d
+	}
+	for _, p := range Parts(r) {
+		d.Sections = append(d.Sections, p.Section)
+	}
+	d.Sections = append(d.Sections, absent(base)...)
+	const thinTail = "thin-tail" // the code about percentiles that only the details show
+	if w := warningsBut(base, viewOf(base).hides, thinTail); len(w) > 0 {
+		d.Sections = append(d.Sections, fewest(w[0]))
+	}
+	if notes := viewOf(base).briefNotes; notes != "" && len(base.Cells) > 0 {
+		d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{faint(notes, document.Words)}})
+	}
+	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
+		faint(proven(base), document.Words), faint(provenance(base), document.Facts),
+	}})
+	if where := analysis.Pinned(base.Plan); where != "" {
+		d.Sections[len(d.Sections)-1].Add(faint(where, document.Words))
+	}
+	if text := base.Together(); text != "" {
+		d.Sections[len(d.Sections)-1].Add(faint(text, document.Words))
+	}
+	d.Sections = append(d.Sections, answerSection(base.Answer))
+	return d
+}
+
+// answerSection returns the question with its answer.
+func answerSection(a *analysis.Answer) document.Section {
+	return document.Section{Title: document.Strongly(a.Question),
+		Blocks: []document.Block{document.List{Topic: document.Answer, Items: a.Text, Level: 1}}}
+}
+
+// briefly returns the small table of a group.
+func briefly(r *analysis.Report, cells []analysis.Cell) document.Section {
+	v := viewOf(r)
+	cols := v.brief(r, cells)
+	t := tableOf(cols, cells, []document.Layout{{}, {Lean: true}, {Lean: true, Bare: true}, {Lean: true, Bare: true, Tight: true},
+		{Lean: true, Bare: true, Tight: true, Short: true}})
+	t.Fit, t.Plot = "brief "+cells[0].Load, plotOf(r, cols, t)
+	if v.above != nil {
+		for i := range t.Rows {
+			t.Rows[i].Above = v.above(cells, i)
+		}
+	}
+	s := document.Section{Title: v.briefTitle(r, cells)}
+	if tokens, ok := tokenTable(r, cells); ok {
+		s.Add(tokens)
+	}
+	s.Add(t)
+	return s
+}
+
+// briefTitle says what a group's figures measure and which direction is good.
+func briefTitle(r *analysis.Report, cells []analysis.Cell) document.Text {
+	c := cells[0]
+	l := loadOf(r, c.Load)
+	w := workload.Of(l)
+	return document.Strongly(printable.Capital(w.Noun)+" from "+placeWords(c.From)+sayOn(r, c.On)).
+		Then(", "+w.Words(l)+", "+direction(workload.MetricOf(c.Primary, l)), document.Faint)
+}
+
+func direction(m workload.Metric) string {
+	if m.Higher {
+		return "more is better"
+	}
+	return "less is better"
+}
+
+// briefColumns returns at most four columns of figures: the ratio, the figure itself, what is
+// added, the verdict.
+func briefColumns(r *analysis.Report, cells []analysis.Cell) []column {
+	first := []column{
+		{document.Column{Head: [2]string{"", "mode"}, Cut: document.CutMiddle, Least: leastPhrase}, textOf(analysis.Cell.Label)},
+		{document.Column{Head: [2]string{"", "in Docker's words"}, Spare: true}, textOf(analysis.Cell.Phrase)},
+	}
+	if sideBySide(r) {
+		return pinColumns(r, cells, first, r.Plan.Baseline)
+	}
+	return briefFigures(r, cells, first, r.Plan.Baseline)
+}
+
+// briefFigures returns the same columns behind the columns of the row's names, with the baseline's
+// figure in the head.
+func briefFigures(r *analysis.Report, cells []analysis.Cell, first []column, baseline string) []column {
+	c := cells[0]
+	unit, scale := fitting(r, c.Load, c.Primary)
+	added, hasAdded := briefAdded(r, cells)
+	if added.Head[1] == "ms" && unit == "s" { // use one unit for both
+		unit, scale = "ms", milli
+	}
+	out := append(first,
+		column{document.Column{Head: [2]string{percentHead, baseline}}, percentCell(c.Primary, !hasAdded)},
+		column{document.Column{Head: [2]string{"", unit}, Right: true}, scaled(c.Primary, scale)})
+	if hasAdded {
+		out = append(out, added)
+	}
+	return append(out, column{texts("", "verdict"), verdictCell})
+}
+
+// percentHead begins the head of the column that is drawn.
+const percentHead = "% of"
+
+// percentCell prints the ratio in %, with its interval if interval is true.
+func percentCell(metric string, interval bool) func(c analysis.Cell) document.Cell {
+	return func(c analysis.Cell) document.Cell {
+		x := c.Metrics[metric].Ratio
+		switch {
+		case c.Baseline:
+			return own("100", 1, analysis.RatioUnit)
+		case x == nil:
+			return nothing
+		}
+		return inPercent(*x, interval)
+	}
+}
+
+// inPercent returns a ratio for a column whose head says %.
+func inPercent(x analysis.Ratio, interval bool) document.Cell {
+	text := x.Percent()
+	if !interval {
+		text, _, _ = strings.Cut(text, " (")
+	}
+	cell := ratioCell(strings.Replace(text, " %", "", 1), x)
+	if x.N < 2 { // a single round has no interval
+		cell.Number.Low, cell.Number.High = nil, nil
+	}
+	return cell
+}
+
+// addedHead begins the head of what a mode adds.
+const addedHead = "added"
+
+// briefAdded shows what a mode adds, with its interval in parentheses. ok is false for loads whose
+// primary metric is not a time.
+func briefAdded(r *analysis.Report, cells []analysis.Cell) (col column, ok bool) {
+	c := cells[0]
+	col, ok = addedColumn(r, cells)
+	unit := col.Head[1]
+	if r.Study == sample.StudyEndpoints {
+		if workload.MetricOf(c.Primary, loadOf(r, c.Load)).Unit != "s" {
+			return col, false
+		}
+		if unit, _ = fitting(r, c.Load, c.Primary); unit == "s" {
+			unit = "ms"
+		}
+		col, ok = column{texts(addedHead, unit), added(c.Primary)}, true
+	}
+	plain := col.cell
+	col.cell = func(c analysis.Cell) document.Cell {
+		cell := plain(c)
+		if p := c.Metrics[c.Primary].Price; p != nil && !c.Baseline {
+			cell.Text = p.Enclosed(unit)
+		}
+		return cell
+	}
+	return col, ok
+}
+
+func verdictCell(c analysis.Cell) document.Cell {
+	if c.Baseline {
+		return document.Cell{Text: "baseline"}
+	}
+	return document.Cell{Text: orDash(string(verdictOf(c)))}
+}
+
+// plotOf draws a table's ratios on one scale, with the range that counts as the same.
+func plotOf(r *analysis.Report, cols []column, t document.Table) *document.Plot {
+	at := slices.IndexFunc(cols, func(c column) bool { return c.Head[0] == percentHead || strings.HasPrefix(c.Head[1], percentHead+" ") })
+	if at < 0 {
+		return nil
+	}
+	p := document.Plot{Column: at, Before: at, Baseline: 1, Same: r.Plan.Same, Scale: percent, Least: leastPlot}
+	p.Show(t.Rows)
+	return &p
+}
+
+const (
+	leastPlot   = 12 // columns: with fewer, no plot is drawn
+	leastPhrase = 12 // columns
+)
+
+// fewest shortens a list to its first points and says how many more there are.
+func fewest(s document.Section) document.Section {
+	const most = 3
+	l := s.Blocks[0].(document.List)
+	if n := len(l.Items) - most; n > 0 {
+		l.Items = append(slices.Clone(l.Items[:most]), fmt.Sprintf("and %d more: --details", n))
+	}
+	s.Blocks = []document.Block{l}
+	return s
+}
+
+// proven says how far the bytes of the shown results were counted.
+func proven(r *analysis.Report) string {
+	if r.Study == sample.StudyEndpoints {
+		return endpoints.Uncounted
+	}
+	return analysis.Witnessed(r)
+}
+
+// provenance says where the shown results are from.
+func provenance(r *analysis.Report) string {
+	facts := append([]string{runText(r)}, placeFacts(r)...)
+	return strings.Join(append(facts, viewOf(r).detailed+": --details"), document.Facts)
+}

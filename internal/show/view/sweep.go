@@ -1,0 +1,81 @@
+package view
+
+import (
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/sweep"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+var sweepView = view{study: sample.StudySweep, columns: sweepColumns, title: sweepTitle, above: curveHeads, layouts: onlyGaps, single: true,
+	brief: briefSweep, briefTitle: briefSweepTitle,
+	briefNotes: "The last column is about a mode's whole curve. costs: the point is beyond the difference that counts as the same; within: it is not. " +
+		"At most one curve in twenty gets a wrong word. Each point has a 95 % interval of its own."}
+
+// curveHeads names the mode above the first of its points.
+func curveHeads(cells []analysis.Cell, i int) document.Text {
+	c := cells[i]
+	if i > 0 && cells[i-1].Label() == c.Label() {
+		return nil
+	}
+	head := document.Strongly(c.Label())
+	if phrase := c.Phrase(); phrase != c.Label() {
+		head = head.Then("  "+phrase, document.Faint)
+	}
+	return head
+}
+
+// pointColumn shows the value at which a row was measured.
+func pointColumn(r *analysis.Report) column {
+	head := figures("", "point")
+	if r.Plan.Sweep != nil {
+		head = figures("", r.Plan.Sweep.Axis)
+	}
+	return column{head, textOf(func(c analysis.Cell) string { return c.Point })}
+}
+
+func sweepColumns(r *analysis.Report, load string) []column {
+	return append(columnsWith(r, load, []column{pointColumn(r)}, "to "+r.Plan.Baseline), bandColumn(r))
+}
+
+// briefSweep returns a summary's columns. They are a comparison's, with a word about the curve in
+// place of the verdict.
+func briefSweep(r *analysis.Report, cells []analysis.Cell) []column {
+	out := briefFigures(r, cells, []column{pointColumn(r)}, r.Plan.Baseline)
+	out[len(out)-1] = bandColumn(r)
+	return out
+}
+
+// bandColumn shows what is certain about a point on its curve.
+func bandColumn(r *analysis.Report) column {
+	const percent = 100
+	head := texts("", "certain")
+	if r.Plan.Same > 0 {
+		head = texts("over", fmt.Sprintf("%.3g %%", percent*r.Plan.Same))
+	}
+	return column{head, func(c analysis.Cell) document.Cell {
+		if c.Baseline {
+			return document.Cell{Text: "baseline"}
+		}
+		return document.Cell{Text: orDash(string(c.Band)), Style: bandStyles[c.Band]}
+	}}
+}
+
+var bandStyles = map[analysis.Band]document.Style{analysis.Beyond: document.Bad, analysis.Within: document.Plain, analysis.Unknown: document.Doubtful}
+
+func sweepTitle(r *analysis.Report, cells []analysis.Cell) string {
+	c := cells[0]
+	l := loadOf(r, c.Load)
+	return fmt.Sprintf("%s %s container%s, %s", printable.Capital(placeWords(c.From)), arrow(l), sayOn(r, c.On), sweep.LoadWords(r.Plan, l))
+}
+
+func briefSweepTitle(r *analysis.Report, cells []analysis.Cell) document.Text {
+	c := cells[0]
+	l := loadOf(r, c.Load)
+	return document.Strongly(printable.Capital(workload.Of(l).Noun)+" from "+placeWords(c.From)+sayOn(r, c.On)).
+		Then(", "+sweep.LoadWords(r.Plan, l)+", "+direction(workload.MetricOf(c.Primary, l)), document.Faint)
+}
