@@ -98,8 +98,14 @@ func Open(f *sample.File) *Run {
 		v := &f.Visits[i]
 		s := j.Series[v.Cell]
 		s.all = append(s.all, v)
-		if f.Header.Plan.Counts(*v) && !j.troubles[v.Cell].fatal() {
+		switch {
+		case j.troubles[v.Cell].fatal():
+		case f.Header.Plan.Counts(*v):
 			s.add(v)
+		case f.Header.Plan.Foreign():
+			for metric, n := range workload.FailedDials(*v) {
+				s.set(metric, v.Round, n)
+			}
 		}
 	}
 	j.memory = memory{map[pairing][]stats.Epoch{}, map[pairing]stats.Prior{}}

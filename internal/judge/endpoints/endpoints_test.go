@@ -272,7 +272,10 @@ func TestFailedRoute(t *testing.T) {
 		}
 		r.File.Visits = append(r.File.Visits, sample.Visit{Turn: sample.Turn{Round: round, Cell: 3}, Outcome: sample.Outcome{Failure: "connection refused"}})
 	}
-	r.File.Visits[2].Failure = "reset" // visit of far in the first round
+	far := &r.File.Visits[2] // in the first round
+	far.Failure = "refused"
+	far.Client.Counts = map[string]int64{workload.CountRefused: 2, workload.CountNoPort: 1}
+	r.File.Visits[6].Client.Counts[workload.CountResent] = 0
 	got := Judge(r.File)
 	if len(got.Failed) != 1 || got.Failed[0].Mode != "dead" || got.Failed[0].Evidence != "connection refused" {
 		t.Errorf("failed %+v", got.Failed)
@@ -280,6 +283,12 @@ func TestFailedRoute(t *testing.T) {
 	c := route(t, got, "far")
 	if !slices.Contains(judgetest.Codes(c.Warnings), "failed-visits") || c.Metrics[workload.ResponseTime].Ratio.N != 5 {
 		t.Errorf("warnings %+v, ratio %+v", c.Warnings, c.Metrics[workload.ResponseTime].Ratio)
+	}
+	said := strings.Join(got.Answer.Text, " ")
+	for _, want := range []string{"far: 2 connections to its host were refused or not answered", "far: 1 connection failed because no local port was left"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no %q in %s", want, said)
+		}
 	}
 	r = newRoutes(t, "chat", "near", "far")
 	if got := Judge(r.File); len(got.Findings) != 1 || got.Findings[0] != "Nothing was measured." {

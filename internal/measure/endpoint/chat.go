@@ -25,6 +25,7 @@ type Chat struct {
 	endpoints map[string]*openai.Endpoint
 	facts     map[string]sample.Path
 	from      map[string]*vantage.Vantage
+	dials     map[string]*dials
 	servers   servers
 	limit     time.Duration // of a response
 }
@@ -35,10 +36,10 @@ const responseTimeouts = openai.WholeTimeouts
 
 // NewChat parses the URLs; it does not connect.
 func NewChat(at []Address, o openai.Options) (*Chat, error) {
-	c := &Chat{endpoints: map[string]*openai.Endpoint{}, facts: map[string]sample.Path{}, from: map[string]*vantage.Vantage{}, servers: servers{}, limit: responseTimeouts * o.Timeout}
+	c := &Chat{endpoints: map[string]*openai.Endpoint{}, facts: map[string]sample.Path{}, from: map[string]*vantage.Vantage{}, dials: map[string]*dials{}, servers: servers{}, limit: responseTimeouts * o.Timeout}
 	for _, w := range at {
-		c.from[w.Name] = w.place()
-		o.Dial = w.dialler()
+		c.from[w.Name], c.dials[w.Name] = w.place(), &dials{}
+		o.Dial = c.dials[w.Name].counted(w.dialler())
 		e, err := openai.New(w.URL, o)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", w.Name, err)
@@ -104,7 +105,11 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 	}
 	began, before := time.Now(), strainsOf(c.from[cell.Mode], c.servers[cell.Mode])
 	together := c.servers.watch(os.Getpid(), cell.Mode)
-	defer func() { v.Together = together() }()
+	c.dials[cell.Mode].begin()
+	defer func() {
+		v.Together = together()
+		c.dials[cell.Mode].note(v)
+	}()
 	sessions, o := max(1, l.Streams), workload.ChatOf(l)
 	err := atOnce(ctx, sessions, func(ctx context.Context, _ int) error {
 		s := c.endpoints[cell.Mode].Open()

@@ -101,8 +101,10 @@ func ByFamily(at []Address, f Families) ([]Address, error) {
 	return out, nil
 }
 
-// dialler connects from the address's place, by its families.
-func (a Address) dialler() func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error) {
+// dialFunc connects from the address's place, by its families.
+type dialFunc func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error)
+
+func (a Address) dialler() dialFunc {
 	from, only := a.place(), a.Families
 	if only == (Families{}) {
 		return from.Dial

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -141,15 +142,12 @@ func (f *far) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sam
 		return err
 	}
 	r, err := f.do(ctx, request{Visit: &visitRequest{cell.Mode, l}})
-	if err != nil {
-		return err
-	}
 	if r.Visit == nil {
-		return errors.New("the peer did not say what came of the visit")
+		return cmp.Or(err, errors.New("the peer did not say what came of the visit"))
 	}
 	r.Visit.Turn = v.Turn
 	*v = *r.Visit
-	return nil
+	return err
 }
 
 // check has an endpoint answer once; each process does so once.
@@ -183,8 +181,8 @@ func (f *far) open(ctx context.Context) (err error) {
 	return err
 }
 
-// do sends a request and waits for the reply. Each kind has its limit there; an interrupt ends the
-// process.
+// do sends a request and waits for the reply, which may hold a failed visit. Each kind has its limit
+// there; an interrupt ends the process.
 func (f *far) do(ctx context.Context, o request) (reply, error) {
 	err := f.line.Send(o)
 	var r reply
@@ -202,7 +200,7 @@ func (f *far) do(ctx context.Context, o request) (reply, error) {
 		return reply{}, fmt.Errorf("%s: %w", f.peer.Name(), err)
 	}
 	if r.Error != nil {
-		return reply{}, r.Error
+		return r, r.Error
 	}
 	return r, nil
 }

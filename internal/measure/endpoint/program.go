@@ -216,19 +216,19 @@ func (p *Program) runIn(ctx context.Context, k *keeper, r *route, lookUp time.Du
 		return err
 	}
 	swept, stopErr := k.Do(ctx, program.Request{Op: program.Stop}) // whatever it left running
+	v.Client = sample.Party{Window: ended.Elapsed.Seconds()}
+	noteConnections(swept.Tally, v)
 	if err := errors.Join(err, stopErr, readErr); err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
 	if v.Values, err = ended.Values(p.client.Gauges); err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
-	v.Client = sample.Party{Window: ended.Elapsed.Seconds()}
 	if ended.Known {
 		v.Client.CPU = ended.CPU.Seconds()
 	}
 	v.Server = sample.Party{Window: v.Client.Window}
 	v.Metered = sample.Metered{Machine: meter.Since(first, last), Elapsed: last.At.Sub(first.At).Seconds()}
-	noteConnections(swept.Tally, v)
 	if lookUp > 0 {
 		v.Client.Counts[workload.CountLookUp] = lookUp.Nanoseconds()
 	}

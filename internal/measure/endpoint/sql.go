@@ -21,15 +21,16 @@ type SQL struct {
 	endpoints map[string]*database.Database
 	facts     map[string]sample.Path
 	from      map[string]*vantage.Vantage
+	dials     map[string]*dials
 	servers   servers
 }
 
 // NewSQL parses the DSNs; it does not connect.
 func NewSQL(at []Address, o database.Options) (*SQL, error) {
-	s := &SQL{endpoints: map[string]*database.Database{}, facts: map[string]sample.Path{}, from: map[string]*vantage.Vantage{}, servers: servers{}}
+	s := &SQL{endpoints: map[string]*database.Database{}, facts: map[string]sample.Path{}, from: map[string]*vantage.Vantage{}, dials: map[string]*dials{}, servers: servers{}}
 	for _, w := range at {
-		s.from[w.Name] = w.place()
-		o.Dial = w.dialler()
+		s.from[w.Name], s.dials[w.Name] = w.place(), &dials{}
+		o.Dial = s.dials[w.Name].counted(w.dialler())
 		d, err := database.New(w.URL, o)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", w.Name, err)
@@ -85,7 +86,11 @@ func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sam
 	b := &browse{page: sample.NewHistogram(), query: sample.NewHistogram()}
 	n, before := max(1, l.Streams), strainsOf(s.from[cell.Mode], s.servers[cell.Mode])
 	together := s.servers.watch(os.Getpid(), cell.Mode)
-	defer func() { v.Together = together() }()
+	s.dials[cell.Mode].begin()
+	defer func() {
+		v.Together = together()
+		s.dials[cell.Mode].note(v)
+	}()
 	sessions := make([]*database.Session, n)
 	defer func() {
 		for _, session := range sessions {

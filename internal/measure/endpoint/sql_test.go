@@ -15,6 +15,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/database"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
@@ -203,6 +204,9 @@ func TestSQLVisit(t *testing.T) {
 	if v.Client.Window < window/10 || v.Client.Connections != sessions || e.conns.Load() != sessions || v.Values["connect"] <= 0 || v.Client.TCP.RTT <= 0 {
 		t.Errorf("%+v, connect %v; the server saw %d connections", v.Client, v.Values, e.conns.Load())
 	}
+	if n, ok := v.Client.Counts[workload.CountRefused]; !ok || n != 0 {
+		t.Errorf("counts %v", v.Client.Counts)
+	}
 	if got := v.Client.Trips * int64(len(result)); v.Client.Received != got || v.Client.Sent <= 0 {
 		t.Errorf("received %d bytes, want %d; sent %d", v.Client.Received, got, v.Client.Sent)
 	}
@@ -267,7 +271,9 @@ func TestSQLFailures(t *testing.T) {
 		}
 	})
 	t.Run("gone", func(t *testing.T) {
-		_, err := browsed(t, t.Context(), sqlEndpoints(t, database.Options{}, "postgres://app@"+testnet.TCP(t).String()), sample.Load{Streams: 2, Options: sample.SQLOptions{Queries: 3}})
-		wants(t, err, "connection refused")
+		v, err := browsed(t, t.Context(), sqlEndpoints(t, database.Options{}, "postgres://app@"+testnet.TCP(t).String()+"/shop?sslmode=disable"), sample.Load{Options: sample.SQLOptions{Queries: 3}})
+		if wants(t, err, "connection refused"); v.Client.Counts[workload.CountRefused] != 1 {
+			t.Errorf("counts %v", v.Client.Counts)
+		}
 	})
 }

@@ -88,9 +88,9 @@ var suspects = []Suspect{
 	{Metric: MemoryHits, Unit: "times", count: CountMemoryHits, Says: "the client's memory limit was reached %[1]s times", One: "the client's memory limit was reached once", None: "the client's memory sufficed",
 		head: [2]string{"memory", "hits"}, quiet: "-", explain: "For an endpoint: how often the client's side needed memory when " + limitReached + "."},
 	{Metric: RefusedDials, Unit: "connections", count: CountRefused, Says: "%[1]s connections to its host were refused or not answered", One: "1 connection to its host was refused or not answered", None: "no connection failed",
-		head: [2]string{"", "refused"}, quiet: "-", explain: "For toll run HOST:PORT: connections to the route's host that were never established, because it refused them or did not answer."},
+		head: [2]string{"", "refused"}, quiet: "-", explain: "For an endpoint: connections to its host that were never established, because it refused them or did not answer, those of failed visits among them."},
 	{Metric: NoPortDials, Unit: "connections", count: CountNoPort, Says: "%[1]s connections" + noPortWords, One: "1 connection" + noPortWords,
-		head: [2]string{"no port", "left"}, quiet: "-", explain: "For toll run HOST:PORT: connections to the route's host that failed because all local ports were used up (EADDRNOTAVAIL)."},
+		head: [2]string{"no port", "left"}, quiet: "-", explain: "For an endpoint: connections to its host that failed because all local ports were used up (EADDRNOTAVAIL), those of failed visits among them."},
 	{Metric: PortUse, Unit: "1", Least: 0.9, Says: "%[1]s of the local ports are used up, most by ended connections in TIME_WAIT", head: [2]string{"ports", "used"}, quiet: "-",
 		share:   portUse,
 		explain: "For toll run HOST:PORT: the share of the client's local ports (net.ipv4.ip_local_port_range) that connections to the route's address had at its end, those in TIME_WAIT among them."},
@@ -161,6 +161,17 @@ func (f *Figures) suspects(v sample.Visit) {
 			f.set(s.Metric, float64(n))
 		}
 	}
+}
+
+// FailedDials returns the connections of a failed visit to an endpoint that failed, by metric.
+func FailedDials(v sample.Visit) map[string]float64 {
+	out := map[string]float64{}
+	for metric, count := range map[string]string{RefusedDials: CountRefused, NoPortDials: CountNoPort} {
+		if n, ok := v.Client.Counts[count]; ok {
+			out[metric] = float64(n)
+		}
+	}
+	return out
 }
 
 // portUse is the share of the local ports that connections to the address had.

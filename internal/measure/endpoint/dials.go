@@ -1,0 +1,54 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// dials counts a visit's connections that failed, by cause, as sock.Tally does.
+type dials struct{ refused, noPort atomic.Int64 }
+
+// counted returns d, whose failures it counts.
+func (f *dials) counted(d dialFunc) dialFunc {
+	return func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error) {
+		c, took, err := d(ctx, network, addr)
+		if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
+			f.add(err)
+		}
+		return c, took, err
+	}
+}
+
+func (f *dials) add(err error) {
+	var name *net.DNSError
+	var dialled net.Error
+	switch {
+	case errors.As(err, &name):
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		f.noPort.Add(1)
+	case errors.As(err, &dialled) && dialled.Timeout(), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		f.refused.Add(1)
+	}
+}
+
+// begin forgets what was counted before a visit.
+func (f *dials) begin() {
+	f.refused.Store(0)
+	f.noPort.Store(0)
+}
+
+// note puts the counts into the visit, which may have failed.
+func (f *dials) note(v *sample.Visit) {
+	if v.Client.Counts == nil {
+		v.Client.Counts = map[string]int64{}
+	}
+	v.Client.Counts[workload.CountRefused], v.Client.Counts[workload.CountNoPort] = f.refused.Load(), f.noPort.Load()
+}

@@ -1,0 +1,62 @@
+package endpoint
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
+	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
+)
+
+func TestFailedDialsByCause(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err             error
+		cancelled       bool
+		refused, noPort int64
+	}{
+		"connected":   {},
+		"refused":     {err: fmt.Errorf("dial: %w", syscall.ECONNREFUSED), refused: 1},
+		"no answer":   {err: &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, refused: 1},
+		"no port":     {err: &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EADDRNOTAVAIL)}, noPort: 1},
+		"no name":     {err: &net.OpError{Op: "dial", Err: &net.DNSError{IsTimeout: true}}},
+		"given up":    {err: syscall.ECONNREFUSED, cancelled: true},
+		"not allowed": {err: syscall.EPERM},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		if tt.cancelled {
+			cancel()
+		}
+		var f dials
+		dial := f.counted(func(context.Context, string, string) (net.Conn, vantage.Took, error) {
+			return nil, vantage.Took{}, tt.err
+		})
+		_, _, err := dial(ctx, "tcp", "")
+		cancel()
+		var v sample.Visit
+		f.note(&v)
+		if n := v.Client.Counts; n[workload.CountRefused] != tt.refused || n[workload.CountNoPort] != tt.noPort || err != tt.err {
+			t.Errorf("%s: %v, %v", name, n, err)
+		}
+		if f.begin(); f.refused.Load()+f.noPort.Load() != 0 {
+			t.Errorf("%s: the next visit begins with %+v", name, &f)
+		}
+	}
+}
+
+func TestChatCountsFailedDials(t *testing.T) {
+	c, err := NewChat([]Address{{Name: "a", URL: "http://" + testnet.TCP(t).String()}}, openai.Options{Model: "m", Timeout: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := visited(t, t.Context(), c, sample.Load{})
+	if wants(t, err, "connection refused"); v.Client.Counts[workload.CountRefused] != 1 {
+		t.Errorf("counts %v", v.Client.Counts)
+	}
+}
