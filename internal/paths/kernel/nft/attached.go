@@ -22,7 +22,7 @@ func ListAttached() ([]Attached, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open nftables: %w", err)
 	}
-	defer func() { _ = c.Close() }() // it was only read
+	defer func() { _ = c.Close() }()
 	l := lister{conn: c, rules: map[string]*ruleList{}}
 	err = l.each(unix.NFT_MSG_GETCHAIN, "chains", l.chain)
 	if Unsupported(err) {

@@ -2,7 +2,6 @@ package nft
 
 import "testing"
 
-// However many rules there are, the kernel's answers fit the socket's buffer.
 func TestManyRules(t *testing.T) {
 	const many = 2000
 	inSpace(t, func() error {

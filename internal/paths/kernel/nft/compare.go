@@ -14,7 +14,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// match handles expressions that compare.
 func (r *reader) match(e any) bool {
 	switch e := e.(type) {
 	case *expr.Cmp:
@@ -30,8 +29,7 @@ func (r *reader) match(e any) bool {
 	return true
 }
 
-// simple puts a comparison into the rule's own field for it, if it is the first of its kind and has
-// that form.
+// simple puts the first comparison of a field into the rule's own field for it, if the form fits.
 func (r *reader) simple(at uint32, op expr.CmpOp, data []byte) (done bool) {
 	f, mask, not := r.regs[at], r.mask[at], op == expr.CmpOpNeq
 	if op != expr.CmpOpEq && !not || r.placed[f] || mask != nil && f != srcAddr && f != dstAddr {
@@ -78,7 +76,6 @@ func (r *reader) simple(at uint32, op expr.CmpOp, data []byte) (done bool) {
 	return done
 }
 
-// compare handles a match of any field of a packet.
 func (r *reader) compare(at uint32, op expr.CmpOp, data []byte) (known bool) {
 	if r.regs[at] == mark { // another program may have set it
 		r.unread("a mark")
@@ -94,7 +91,6 @@ func (r *reader) compare(at uint32, op expr.CmpOp, data []byte) (known bool) {
 	return r.between(at, in[op], op == expr.CmpOpNeq || op == expr.CmpOpLt || op == expr.CmpOpGt)
 }
 
-// between handles a match of a field with a range.
 func (r *reader) between(at uint32, in firewall.Range, not bool) (known bool) {
 	f, width := r.fieldAt(at)
 	mask := r.mask[at]
@@ -122,7 +118,7 @@ func owner(not bool) firewall.Local {
 	return firewall.Own
 }
 
-// deviceName reads a name up to its zero; without one it is a prefix.
+// deviceName returns a name without a zero as a prefix: "veth+".
 func deviceName(b []byte) string {
 	if i := slices.Index(b, 0); i >= 0 {
 		return string(b[:i])
@@ -133,7 +129,6 @@ func deviceName(b []byte) string {
 	return string(b) + "+"
 }
 
-// deviceAt returns the device that has an index now.
 func deviceAt(data []byte, not bool) (firewall.Device, bool) {
 	if len(data) != 4 {
 		return firewall.Device{}, false
@@ -145,7 +140,7 @@ func deviceAt(data []byte, not bool) (firewall.Device, bool) {
 	return firewall.Device{Name: d.Name, Not: not}, true
 }
 
-// netOf reads an address of which only some bytes may have been loaded.
+// netOf also reads an address of which only the first bytes were loaded.
 func netOf(data, mask []byte, six, not bool) (firewall.Net, bool) {
 	size := 4
 	if six || len(data) > size {
@@ -167,7 +162,6 @@ func netOf(data, mask []byte, six, not bool) (firewall.Net, bool) {
 	return firewall.Net{Prefix: netip.PrefixFrom(a, ones), Not: not}, true
 }
 
-// protoName returns a protocol's name, or its number if toll's packets never have it.
 func protoName(data []byte) string {
 	name, ok := map[byte]string{unix.IPPROTO_TCP: "tcp", unix.IPPROTO_UDP: "udp", unix.IPPROTO_SCTP: "sctp",
 		unix.IPPROTO_ICMP: "icmp", unix.IPPROTO_ICMPV6: "icmpv6"}[data[0]]

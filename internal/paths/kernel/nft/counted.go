@@ -12,14 +12,13 @@ import (
 // Counted is a foreign rule with its counter.
 type Counted struct {
 	Chain   string
-	Handle  uint64 // identifies it within the table
+	Handle  uint64 // within the table
 	Rule    firewall.Rule
-	Counts  bool // it has a counter
+	Counts  bool
 	Packets uint64
 }
 
-// ReadTable reads the rules of a table, or none if it does not exist. It needs CAP_NET_ADMIN over
-// the namespace.
+// ReadTable reads the rules of a table, or none if it does not exist. It needs CAP_NET_ADMIN.
 func ReadTable(f Family, name string) ([]Counted, error) {
 	c, err := nftables.New()
 	if err != nil {
@@ -44,7 +43,6 @@ func ReadTable(f Family, name string) ([]Counted, error) {
 	return out, nil
 }
 
-// ReadChain reads the rules of one of a table's chains.
 func ReadChain(f Family, table, name string) ([]Counted, error) {
 	c, err := nftables.New()
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// Rules of a table are read with their handles and counters, and so is one chain.
 func TestReadTable(t *testing.T) {
 	inSpace(t, func() error {
 		err := program("nft", "table ip a {\nchain c {\ntcp dport 80 counter packets 7 bytes 9 accept\nudp dport 53 drop\n}\nchain d {\ncounter\n}\n}\n", "-f", "-")

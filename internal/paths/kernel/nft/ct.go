@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// connection loads what connection tracking knows. Ports that clients choose, and what later
-// packets change, are unknown.
+// connection loads a value of connection tracking. Ports that clients choose and values that later
+// packets change are unknown.
 func (r *reader) connection(e *ct) {
 	if e.sets {
 		if e.key != expr.CtKeyMARK && e.key != expr.CtKeyLABELS && e.key != expr.CtKeySECMARK {
@@ -82,7 +82,6 @@ func (r *reader) conntrack(c *xt.ConntrackMtinfo3) (known bool) {
 	return r.connAddresses(c, has, not) && known
 }
 
-// connAddresses reads the addresses and ports of conntrack's match.
 func (r *reader) connAddresses(c *xt.ConntrackMtinfo3, has, not func(xt.ConntrackFlags) bool) (known bool) {
 	known = true
 	add := func(l firewall.Lookup) { r.rule.Sets = append(r.rule.Sets, l) }
@@ -118,7 +117,6 @@ func (r *reader) connAddresses(c *xt.ConntrackMtinfo3, has, not func(xt.Conntrac
 	return known
 }
 
-// maskedRange returns the range of addresses that begin like ip.
 func maskedRange(ip net.IP, mask net.IPMask) firewall.Range {
 	low, high := make([]byte, len(ip)), make([]byte, len(ip))
 	for i := range ip {

@@ -12,13 +12,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// translatedPacket is a client's, dialled at 198.18.0.1:8080 and on its way to a
-// container.
+// translatedPacket was dialled at 198.18.0.1:8080 and goes to a container.
 var translatedPacket = firewall.Packet{Proto: "tcp", Src: netip.MustParseAddr("203.0.113.1"), Dst: netip.MustParseAddr("172.17.0.2"), Port: 80,
 	In: "eth0", Out: "docker0", Orig: netip.MustParseAddrPort("198.18.0.1:8080")}
 
-// dropping writes a rule set in which each match has a chain of its own that drops,
-// and returns the packet's outcome in each.
+// dropping gives each match a chain of its own that drops, and returns the packet's outcome in
+// each.
 func dropping(t *testing.T, matches []string, write func(chains []string) error) map[string]firewall.Outcome {
 	t.Helper()
 	out := map[string]firewall.Outcome{}
@@ -86,7 +85,6 @@ func checkDropping(t *testing.T, want map[string]firewall.Verdict, write func(*t
 	}
 }
 
-// What connection tracking knows is compared as the kernel does, in nft's words.
 func TestReadConnection(t *testing.T) {
 	const drop, accept = firewall.Drop, firewall.Accept
 	checkDropping(t, map[string]firewall.Verdict{
@@ -112,8 +110,7 @@ func TestReadConnection(t *testing.T) {
 	}, nftDropping)
 }
 
-// The same in iptables' words, which this kernel's iptables writes as its own
-// matches in nf_tables.
+// With this kernel's iptables, which writes the matches in nf_tables' own form.
 func TestReadConntrack(t *testing.T) {
 	const drop, accept = firewall.Drop, firewall.Accept
 	checkDropping(t, map[string]firewall.Verdict{
@@ -129,7 +126,6 @@ func TestReadConntrack(t *testing.T) {
 	}, iptablesDropping)
 }
 
-// What is not understood is a doubt, whoever wrote it.
 func TestReadUnknown(t *testing.T) {
 	for name, c := range map[string]struct {
 		write   func(*testing.T, []string) map[string]firewall.Outcome
@@ -154,7 +150,6 @@ func TestReadUnknown(t *testing.T) {
 	}
 }
 
-// Statements that take the packet elsewhere are doubts, those that pass it on none.
 func TestReadStatements(t *testing.T) {
 	for statement, doubts := range map[string]int{"queue num 1": 1, "notrack": 1, "ip daddr set 10.0.0.1": 1, "ct mark set 5": 0, "meta mark set 5": 0,
 		"counter": 0, "log": 0, "limit rate 5/second": 0, "tproxy to :80": 1, "dup to 10.0.0.1": 1, "fwd to eth0": 1, "ct zone set 5": 1} {

@@ -11,30 +11,25 @@ import (
 )
 
 // The library leaves out expressions that it does not know, and fails at those for one direction of
-// a connection. Here nothing is left out.
+// a connection. The functions here leave out nothing.
 
-// rawRule is a rule's handle and expressions: those of the library, ct,
-// byteorder and opaque.
+// rawRule has the library's expressions, ct, byteorder and opaque.
 type rawRule struct {
 	handle uint64
 	exprs  []any
 }
 
-// ct loads a value of connection tracking.
 type ct struct {
 	key   expr.CtKey
 	reg   uint32
-	reply bool // of the reply's tuple, if there is one for each direction
-	sets  bool // writes instead of loading
+	reply bool // of the reply's tuple
+	sets  bool
 }
 
-// byteorder converts a number from the machine's byte order to the network's.
 type byteorder struct{ from, to uint32 }
 
-// opaque is the name of an expression that is not decoded.
 type opaque string
 
-// listRules reads a chain's rules in the calling thread's network namespace.
 func listRules(ch *nftables.Chain) ([]rawRule, error) {
 	conn, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
@@ -93,7 +88,6 @@ func decodeRule(family byte, data []byte) (rawRule, error) {
 	return r, ad.Err()
 }
 
-// decoded makes the expressions that are read.
 var decoded = map[string]func() expr.Any{
 	"meta": func() expr.Any { return &expr.Meta{} }, "cmp": func() expr.Any { return &expr.Cmp{} },
 	"payload": func() expr.Any { return &expr.Payload{} }, "lookup": func() expr.Any { return &expr.Lookup{} },
@@ -105,7 +99,6 @@ var decoded = map[string]func() expr.Any{
 	"range": func() expr.Any { return &expr.Range{} },
 }
 
-// decodeExpr decodes an expression, or returns it as opaque.
 func decodeExpr(family byte, ad *netlink.AttributeDecoder) any {
 	var name string
 	var data []byte

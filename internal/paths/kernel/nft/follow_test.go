@@ -9,7 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
-// Rules that come are told of.
 func TestFollow(t *testing.T) {
 	ns, err := netns.New()
 	if err != nil {

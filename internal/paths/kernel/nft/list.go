@@ -16,19 +16,19 @@ type Listed struct {
 	Name string // "chain ip nat DOCKER"
 	// Text describes the content without counters: the number of rules and a checksum.
 	Text string
-	// Devices are those whose frames it gets before anything else does; nil: none. A name that ends
-	// in * matches all with that beginning.
+	// Devices are those whose frames it gets before anything else does, or nil. A * at the end of a
+	// name is a wildcard.
 	Devices []string
 }
 
-// List lists all packet filters, whatever program wrote them, including those that Read does not
-// understand. It needs CAP_NET_ADMIN over the namespace.
+// List lists the packet filters of all programs, including those that Read does not understand. It
+// needs CAP_NET_ADMIN.
 func List() ([]Listed, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
 		return nil, fmt.Errorf("open nftables: %w", err)
 	}
-	defer func() { _ = c.Close() }() // it was only read
+	defer func() { _ = c.Close() }()
 	rules := map[string]*ruleList{}
 	l := lister{conn: c, rules: rules}
 	err = l.each(unix.NFT_MSG_GETRULE, "rules", func(family byte, a attributes) {
@@ -38,7 +38,7 @@ func List() ([]Listed, error) {
 		}
 		rules[name].add(a)
 	})
-	if Unsupported(err) { // without nf_tables there are no rules
+	if Unsupported(err) {
 		return nil, nil
 	}
 	if err == nil {
@@ -54,20 +54,19 @@ func List() ([]Listed, error) {
 	return l.out, err
 }
 
-// chainOf returns the name of a rule's chain.
 func chainOf(family byte, a attributes) string {
 	return strings.Join([]string{"chain", familyName(family), a.text(unix.NFTA_RULE_TABLE), a.text(unix.NFTA_RULE_CHAIN)}, " ")
 }
 
 // Generation returns a number that each change of the namespace's packet filters changes, even one
-// that was undone; 0 if the kernel has no nf_tables.
+// that was undone, or 0 without nf_tables.
 func Generation() (uint32, error) {
 	const header, genID = 4, 1 // struct nfgenmsg, NFTA_GEN_ID
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
 		return 0, fmt.Errorf("open nftables: %w", err)
 	}
-	defer func() { _ = c.Close() }() // it was only read
+	defer func() { _ = c.Close() }()
 	msgs, err := c.Execute(netlink.Message{
 		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETGEN), Flags: netlink.Request},
 		Data:   make([]byte, header),
@@ -86,11 +85,10 @@ func Generation() (uint32, error) {
 
 type lister struct {
 	conn  *netlink.Conn
-	rules map[string]*ruleList // by the chain's name
+	rules map[string]*ruleList // by chain
 	out   []Listed
 }
 
-// each calls f for each object of a kind, of all families.
 func (l *lister) each(kind uint16, what string, f func(family byte, a attributes)) error {
 	const header = 4 // struct nfgenmsg
 	msgs, err := l.conn.Execute(netlink.Message{
@@ -136,12 +134,12 @@ func (l *lister) chain(family byte, a attributes) {
 	l.out = append(l.out, out)
 }
 
-// Attributes of a flow table (linux/netfilter/nf_tables.h).
+// linux/netfilter/nf_tables.h
 const (
 	flowtableTable = 1
 	flowtableName  = 2
 	flowtableHook  = 3
-	flowtableDevs  = 3 // in the hook, as is a chain's list of devices at 4
+	flowtableDevs  = 3 // in the hook
 	hookDevs       = 4
 )
 
@@ -156,7 +154,6 @@ func (l *lister) flowtable(family byte, a attributes) {
 	l.out = append(l.out, out)
 }
 
-// devicesOf returns the devices that a chain is attached to: one or a list.
 func devicesOf(hook attributes) []string {
 	out := names(hook.get(hookDevs))
 	if one := hook.text(unix.NFTA_HOOK_DEV); one != "" && !slices.Contains(out, one) {
@@ -165,7 +162,6 @@ func devicesOf(hook attributes) []string {
 	return out
 }
 
-// names reads a list of devices.
 func names(list []byte) (out []string) {
 	const prefix = 2 // NFTA_DEVICE_PREFIX: Linux 6.17
 	all, err := decode(list)
@@ -183,7 +179,7 @@ func names(list []byte) (out []string) {
 	return out
 }
 
-// Hooks reports whether the thing gets the device's frames.
+// Hooks reports whether the chain or flow table gets the device's frames.
 func (l Listed) Hooks(device string) bool {
 	return slices.ContainsFunc(l.Devices, func(d string) bool {
 		before, all := strings.CutSuffix(d, "*")
@@ -201,13 +197,11 @@ func familyName(f byte) string {
 	return fmt.Sprintf("family %d", f)
 }
 
-// ruleList summarizes a chain's rules.
 type ruleList struct {
 	n   int
 	sum uint32
 }
 
-// String returns text such as "4 rules (checksum 5f3a01)".
 func (r *ruleList) String() string {
 	switch {
 	case r == nil || r.n == 0:
@@ -218,7 +212,7 @@ func (r *ruleList) String() string {
 	return fmt.Sprintf("%d rules (checksum %06x)", r.n, r.sum&0xffffff)
 }
 
-// add adds a rule: its expressions without their counters.
+// add leaves out the rule's counters.
 func (r *ruleList) add(a attributes) {
 	r.n++
 	list, err := decode(a.get(unix.NFTA_RULE_EXPRESSIONS))
@@ -238,10 +232,9 @@ func (r *ruleList) add(a attributes) {
 	}
 }
 
-// counting are the expressions whose data change with the traffic.
+// counting lists the expressions whose data change with the traffic.
 var counting = []string{"counter", "quota", "last", "limit", "connlimit", "numgen"}
 
-// attribute is one of a message's attributes.
 type attribute struct {
 	kind uint16
 	data []byte
@@ -278,7 +271,6 @@ func (a attributes) number(kind uint16) uint32 {
 	return 0
 }
 
-// text returns a string up to its zero.
 func text(b []byte) string {
 	s, _, _ := strings.Cut(string(b), "\x00")
 	return s

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Offsets in the headers of IPv4 and IPv6, and in those of TCP, UDP and VXLAN.
+// Offsets in the headers of IPv4 and IPv6, TCP and UDP, and VXLAN.
 const (
 	offsetSrc   = 12
 	offsetDst   = 16
 	offsetSport = 0
 	offsetDport = 2
-	offsetVNI   = 12 // after UDP's eight bytes, flags and three reserved bytes
+	offsetVNI   = 12 // after UDP's header, flags and three reserved bytes
 )
 
 func ifname(key expr.MetaKey, op expr.CmpOp, name string) Match {
@@ -28,19 +28,17 @@ func ifname(key expr.MetaKey, op expr.CmpOp, name string) Match {
 	}}
 }
 
-// In returns iptables' `-i name`.
+// In matches iptables' `-i name`.
 func In(name string) Match { return ifname(expr.MetaKeyIIFNAME, expr.CmpOpEq, name) }
 
-// NotIn returns iptables' `! -i name`.
+// NotIn matches iptables' `! -i name`.
 func NotIn(name string) Match { return ifname(expr.MetaKeyIIFNAME, expr.CmpOpNeq, name) }
 
-// Out returns iptables' `-o name`.
+// Out matches iptables' `-o name`.
 func Out(name string) Match { return ifname(expr.MetaKeyOIFNAME, expr.CmpOpEq, name) }
 
-// NotOut returns iptables' `! -o name`.
+// NotOut matches iptables' `! -o name`.
 func NotOut(name string) Match { return ifname(expr.MetaKeyOIFNAME, expr.CmpOpNeq, name) }
-
-// src and dst return the offsets of the addresses of p's family.
 
 func src(p netip.Prefix) uint32 {
 	if p.Addr().Is6() {
@@ -56,8 +54,7 @@ func dst(p netip.Prefix) uint32 {
 	return offsetDst
 }
 
-// prefix compares an address with p. Like iptables-nft it loads only the bytes of a byte-aligned
-// prefix.
+// prefix loads, like iptables-nft, only the bytes of a byte-aligned prefix.
 func prefix(offset uint32, op expr.CmpOp, p netip.Prefix) Match {
 	addr := p.Masked().Addr().AsSlice()
 	size := uint32(len(addr))
@@ -75,16 +72,16 @@ func prefix(offset uint32, op expr.CmpOp, p netip.Prefix) Match {
 	}}
 }
 
-// Src returns iptables' `-s p`.
+// Src matches iptables' `-s p`.
 func Src(p netip.Prefix) Match { return prefix(src(p), expr.CmpOpEq, p) }
 
-// NotSrc returns iptables' `! -s p`.
+// NotSrc matches iptables' `! -s p`.
 func NotSrc(p netip.Prefix) Match { return prefix(src(p), expr.CmpOpNeq, p) }
 
-// Dst returns iptables' `-d p`.
+// Dst matches iptables' `-d p`.
 func Dst(p netip.Prefix) Match { return prefix(dst(p), expr.CmpOpEq, p) }
 
-// NotDst returns iptables' `! -d p`.
+// NotDst matches iptables' `! -d p`.
 func NotDst(p netip.Prefix) Match { return prefix(dst(p), expr.CmpOpNeq, p) }
 
 func addrType(src, dst bool) Match {
@@ -95,13 +92,13 @@ func addrType(src, dst bool) Match {
 	}}
 }
 
-// DstLocal returns iptables' `-m addrtype --dst-type LOCAL`.
+// DstLocal matches iptables' `-m addrtype --dst-type LOCAL`.
 func DstLocal() Match { return addrType(false, true) }
 
-// SrcLocal returns iptables' `-m addrtype --src-type LOCAL`.
+// SrcLocal matches iptables' `-m addrtype --src-type LOCAL`.
 func SrcLocal() Match { return addrType(true, false) }
 
-// metaSecpath is NFT_META_SECPATH, the next key in linux/netfilter/nf_tables.h.
+// NFT_META_SECPATH
 const metaSecpath = expr.MetaKeyPRANDOM + 1
 
 func protocol(p byte) []expr.Any {
@@ -118,20 +115,20 @@ func port(proto byte, offset uint32, number uint16) Match {
 	)}
 }
 
-// TCPDport returns iptables' `-p tcp --dport number`.
+// TCPDport matches iptables' `-p tcp --dport number`.
 func TCPDport(number uint16) Match { return port(unix.IPPROTO_TCP, offsetDport, number) }
 
-// TCPSport returns iptables' `-p tcp --sport number`.
+// TCPSport matches iptables' `-p tcp --sport number`.
 func TCPSport(number uint16) Match { return port(unix.IPPROTO_TCP, offsetSport, number) }
 
-// UDPDport returns iptables' `-p udp --dport number`.
+// UDPDport matches iptables' `-p udp --dport number`.
 func UDPDport(number uint16) Match { return port(unix.IPPROTO_UDP, offsetDport, number) }
 
-// UDPSport returns iptables' `-p udp --sport number`.
+// UDPSport matches iptables' `-p udp --sport number`.
 func UDPSport(number uint16) Match { return port(unix.IPPROTO_UDP, offsetSport, number) }
 
-// VXLAN matches a VXLAN packet of one network: a UDP packet to port number whose VXLAN header has
-// the identifier vni. (Docker writes the second half as iptables' `-m bpf`.)
+// VXLAN matches UDP packets to port number whose VXLAN header has the identifier vni. (Docker uses
+// iptables' `-m bpf` for the identifier.)
 func VXLAN(number uint16, vni uint32) Match {
 	m := port(unix.IPPROTO_UDP, offsetDport, number)
 	return Match{append(m.exprs,
@@ -140,8 +137,7 @@ func VXLAN(number uint16, vni uint32) Match {
 	)}
 }
 
-// ClearText returns iptables' `-m policy --dir in --pol none`: the packet was not encrypted by
-// IPsec.
+// ClearText matches iptables' `-m policy --dir in --pol none`: packets without IPsec.
 func ClearText() Match {
 	return Match{[]expr.Any{
 		&expr.Meta{Key: metaSecpath, Register: 1},
@@ -149,26 +145,26 @@ func ClearText() Match {
 	}}
 }
 
-// ICMP returns iptables' `-p icmp`.
+// ICMP matches iptables' `-p icmp`.
 func ICMP() Match { return Match{protocol(unix.IPPROTO_ICMP)} }
 
-// ICMPv6 returns iptables' `-p ipv6-icmp`.
+// ICMPv6 matches iptables' `-p ipv6-icmp`.
 func ICMPv6() Match { return Match{protocol(unix.IPPROTO_ICMPV6)} }
 
-// TCP returns iptables' `-p tcp`.
+// TCP matches iptables' `-p tcp`.
 func TCP() Match { return Match{protocol(unix.IPPROTO_TCP)} }
 
-// UDP returns iptables' `-p udp`.
+// UDP matches iptables' `-p udp`.
 func UDP() Match { return Match{protocol(unix.IPPROTO_UDP)} }
 
-// SCTP returns iptables' `-p sctp`.
+// SCTP matches iptables' `-p sctp`.
 func SCTP() Match { return Match{protocol(unix.IPPROTO_SCTP)} }
 
-// IPVS returns iptables' `-m ipvs --ipvs`: IPVS chose the packet's server. nftables has no such
-// match of its own.
+// IPVS matches iptables' `-m ipvs --ipvs`: IPVS chose the packet's server. nftables has no match of
+// its own for that.
 func IPVS() Match {
-	// struct xt_ipvs_mtinfo (linux/netfilter/xt_ipvs.h): its last byte selects the properties that
-	// count; two addresses, ports and others come before it.
+	// struct xt_ipvs_mtinfo (linux/netfilter/xt_ipvs.h); its last byte selects the properties to
+	// match.
 	const (
 		size     = 40
 		property = 1 // XT_IPVS_IPVS_PROPERTY
@@ -178,16 +174,15 @@ func IPVS() Match {
 	return Match{[]expr.Any{&expr.Match{Name: "ipvs", Info: &info}}}
 }
 
-// Established returns iptables' `-m conntrack --ctstate RELATED,ESTABLISHED`.
+// Established matches iptables' `-m conntrack --ctstate RELATED,ESTABLISHED`.
 func Established() Match { return state(expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED) }
 
-// OnlyEstablished returns iptables' `-m conntrack --ctstate ESTABLISHED`.
+// OnlyEstablished matches iptables' `-m conntrack --ctstate ESTABLISHED`.
 func OnlyEstablished() Match { return state(expr.CtStateBitESTABLISHED) }
 
-// NewOrEstablished returns iptables' `-m conntrack --ctstate NEW,ESTABLISHED`.
+// NewOrEstablished matches iptables' `-m conntrack --ctstate NEW,ESTABLISHED`.
 func NewOrEstablished() Match { return state(expr.CtStateBitNEW | expr.CtStateBitESTABLISHED) }
 
-// state matches connections in one of the states.
 func state(bits uint32) Match {
 	mask := binaryutil.NativeEndian.PutUint32(bits)
 	return Match{[]expr.Any{
@@ -224,7 +219,7 @@ func Mark(mark uint32) Verdict {
 // Masquerade replaces the source address by the outgoing device's.
 func Masquerade() Verdict { return Verdict{[]expr.Any{&expr.Masq{}}} }
 
-// DNAT replaces the destination by an address of the table's family.
+// DNAT replaces the destination. The address is of the table's family.
 func DNAT(to netip.AddrPort) Verdict {
 	family := uint32(unix.NFPROTO_IPV4)
 	if to.Addr().Is6() {
@@ -261,7 +256,7 @@ func SNATPort(port uint16) Verdict {
 	}}
 }
 
-// Redirect replaces the destination by the machine itself, at a port.
+// Redirect sends the packet to the given port of the machine itself.
 func Redirect(port uint16) Verdict {
 	return Verdict{[]expr.Any{
 		&expr.Immediate{Register: 1, Data: binaryutil.BigEndian.PutUint16(port)},

@@ -1,9 +1,9 @@
 // Package nft writes nftables rule sets and reads their counters back, in the calling thread's
 // network namespace. Call it inside netns.NS.Do.
 //
-// The rules are what iptables-nft writes for the same iptables commands (`nft list ruleset` shows
-// them alike), so a packet costs the same as under Docker. They are written by netlink, because a
-// new machine need not have the programs.
+// The rules are those that iptables-nft writes for the same iptables commands, so a packet costs
+// the same as under Docker. They are written by netlink because a new machine may lack the
+// programs.
 package nft
 
 import (
@@ -17,10 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Family is the address family of a table's rules.
+// Family is the address family of a table.
 type Family int
 
-// The families ip and ip6.
 const (
 	IPv4 Family = iota
 	IPv6
@@ -33,7 +32,7 @@ func (f Family) table() nftables.TableFamily {
 	return nftables.TableFamilyIPv4
 }
 
-// Chain is a list of rules in one table.
+// Chain is a list of rules of one table.
 type Chain struct {
 	Family
 	Table string // "nat", "filter", "mangle", "raw"
@@ -56,11 +55,11 @@ const (
 	Postrouting
 )
 
-// Rule is a list of matches, a counter and a verdict, in iptables' order.
+// Rule is a list of matches, a counter and a verdict, in this order as iptables has them.
 type Rule struct {
 	Match   []Match
 	Verdict Verdict
-	Tag     string // identifies the rule for Hits; may be empty
+	Tag     string // identifies the rule for Hits; optional
 }
 
 // Match is one condition of a rule.
@@ -69,8 +68,7 @@ type Match struct{ exprs []expr.Any }
 // Verdict is what happens to a packet that a rule matches.
 type Verdict struct{ exprs []expr.Any }
 
-// batch is the number of commands in a transaction: the kernel answers each, and a socket's
-// receive buffer holds the answers to some hundred.
+// A socket's receive buffer holds the kernel's answers to a few hundred commands.
 const batch = 64
 
 // Apply writes the chains. Up to 64 commands are one transaction, all or nothing; with more, an
@@ -178,13 +176,11 @@ func (r Rule) exprs() []expr.Any {
 	return append(out, r.Verdict.exprs...)
 }
 
-// errNoRule is returned by Hits if no rule of the chain has the tag.
 var errNoRule = errors.New("no such rule")
 
-// Count is a rule's counter.
 type Count struct{ Packets, Bytes uint64 }
 
-// Hits reads the counter of the rule that was written with tag.
+// Hits returns the counter of the rule with the tag.
 func Hits(f Family, table, chainName, tag string) (Count, error) {
 	c, err := nftables.New()
 	if err != nil {
@@ -209,7 +205,7 @@ func Hits(f Family, table, chainName, tag string) (Count, error) {
 }
 
 // Supported returns nil if the kernel and the caller's privileges allow every kind of rule that
-// this package writes for the family. It leaves them in the namespace, which the caller discards.
+// this package writes. It writes such rules to the namespace, which the caller discards.
 func Supported(f Family) error {
 	const probe = "toll-probe"
 	lan := netip.MustParsePrefix("192.0.2.0/24")
@@ -231,7 +227,7 @@ func Supported(f Family) error {
 	})
 }
 
-// Unsupported reports whether err means that the kernel has no nf_tables, or not the requested
+// Unsupported reports whether err means that the kernel lacks nf_tables or the requested
 // expression.
 func Unsupported(err error) bool {
 	return errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) ||

@@ -13,7 +13,7 @@ import (
 )
 
 // Read returns the rules that decide where IP packets go and whether they are accepted. It needs
-// CAP_NET_ADMIN over the namespace.
+// CAP_NET_ADMIN.
 func Read() (firewall.Rules, error) {
 	c, err := nftables.New()
 	if err != nil {
@@ -57,7 +57,7 @@ func readChain(ch *nftables.Chain) (firewall.Chain, bool) {
 		out.V6 = true
 	case nftables.TableFamilyINet:
 		out.V4, out.V6 = true, true
-	default: // bridge, arp and netdev do not see packets on their way through IP
+	default: // the other families are outside IP's hooks
 		return out, false
 	}
 	if ch.Type == nftables.ChainTypeNAT {
@@ -73,7 +73,7 @@ func readChain(ch *nftables.Chain) (firewall.Chain, bool) {
 	return out, true
 }
 
-// field is what a register was loaded with.
+// field is the content of a register.
 type field int
 
 const (
@@ -102,14 +102,13 @@ const (
 	ctReplSport
 )
 
-// reader interprets a rule's expressions.
 type reader struct {
 	rule  firewall.Rule
 	table *nftables.Table
 	sets  *sets
-	six   bool // addresses are IPv6
+	six   bool
 	regs  map[uint32]field
-	size  map[uint32]int    // bytes that were loaded
+	size  map[uint32]int    // loaded bytes
 	mask  map[uint32][]byte // of a bitwise and
 	data  map[uint32][]byte // constants
 
@@ -133,18 +132,17 @@ func readRule(exprs []any, table *nftables.Table, sets *sets) firewall.Rule {
 	return r.rule
 }
 
-// unread notes a match that is not understood. It must not have narrowed what the rule matches.
+// unread notes a match that is not understood and that the rule does not contain.
 func (r *reader) unread(what string) {
 	if r.rule.Unread == "" {
 		r.rule.Unread = what
 	}
 }
 
-// other notes an action that is not understood.
 func (r *reader) other(what string) { r.does = what }
 
-// Expressions that are not interpreted: those that do not affect where packets go, and those that
-// only match, or load what is compared. All others are actions.
+// Expressions that are not interpreted: inert ones do not affect where packets go; matches only
+// match, or load what is compared. All others are actions.
 var (
 	inert   = []string{"log", "last", "secmark", "cthelper", "cttimeout", "ctexpect", "flow_offload"}
 	matches = []string{"limit", "quota", "connlimit", "dynset", "rt", "socket", "exthdr", "hash", "numgen", "osf", "xfrm", "tunnel", "inner", "byteorder",
@@ -162,7 +160,6 @@ func (r *reader) opaque(name string) {
 	}
 }
 
-// load handles expressions that fill a register.
 func (r *reader) load(e any) bool {
 	switch e := e.(type) {
 	case *expr.Meta:
@@ -197,7 +194,7 @@ func (r *reader) load(e any) bool {
 		}
 		r.put(dst, f)
 		r.size[dst], r.mask[dst] = size, e.Mask
-	case *byteorder: // a single byte has no order
+	case *byteorder:
 		f := r.regs[slot(e.from)]
 		if f != mark && (kinds[f].size != 1 || r.mask[slot(e.from)] != nil) {
 			f = unknown
@@ -221,7 +218,6 @@ func (r *reader) put(reg uint32, f field) {
 
 func allZero(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
 
-// Offsets of the IPv6 header.
 const (
 	offsetProto = 9
 	offsetSrc6  = 8
@@ -244,5 +240,5 @@ func (r *reader) payload(e *expr.Payload) field {
 	return unknown
 }
 
-// v6 reports whether addresses are IPv6, also in a table of both families, where the length tells.
+// v6 goes by the length in a table of both families.
 func (r *reader) v6(e *expr.Payload) bool { return r.six || e.Len > 4 }

@@ -13,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 )
 
-// inSpace runs f in a network namespace of its own.
 func inSpace(t *testing.T, f func() error) {
 	t.Helper()
 	ns, err := netns.New()
@@ -29,7 +28,7 @@ func inSpace(t *testing.T, f func() error) {
 	}
 }
 
-// What this package writes and what nft and iptables write is read alike.
+// TestRead compares rules of this package, of nft and of iptables.
 func TestRead(t *testing.T) {
 	to := netip.MustParseAddrPort("172.17.0.2:80")
 	writers := map[string]func() error{

@@ -14,15 +14,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// set is a set or a map with its present elements.
 type set struct {
 	elements []nftables.SetElement
 	interval bool
-	verdicts bool // it maps to verdicts
+	verdicts bool
 	err      error
 }
 
-// sets reads each set once.
 type sets struct {
 	conn *nftables.Conn
 	read map[setKey]*set
@@ -43,7 +41,7 @@ func (s *sets) get(table *nftables.Table, name string) *set {
 	if head, out.err = s.conn.GetSetByName(table, name); out.err == nil {
 		out.interval = head.Interval
 		out.elements, out.err = s.conn.GetSetElements(head)
-		// If the data's type is a verdict, the library also gives the key's type as one.
+		// For verdicts, the library also reports the key's type as one.
 		out.verdicts = head.IsMap && head.KeyType.Name == nftables.TypeVerdict.Name
 	}
 	if s.read == nil {
@@ -53,7 +51,6 @@ func (s *sets) get(table *nftables.Table, name string) *set {
 	return out
 }
 
-// lookup handles a match with a set, or a map of verdicts.
 func (r *reader) lookup(e *expr.Lookup) {
 	s := r.sets.get(r.table, e.SetName)
 	if s.err != nil || e.IsDestRegSet != s.verdicts || e.DestRegister != unix.NFT_REG_VERDICT {
@@ -88,8 +85,7 @@ func (r *reader) lookup(e *expr.Lookup) {
 	}
 }
 
-// slot returns a register as the number of its first four bytes: nf_tables also has registers of
-// sixteen.
+// slot returns a register as the number of its first four bytes: registers have 4 or 16.
 func slot(reg uint32) uint32 {
 	if reg >= unix.NFT_REG32_00 || reg == unix.NFT_REG_VERDICT {
 		return reg
@@ -97,8 +93,8 @@ func slot(reg uint32) uint32 {
 	return unix.NFT_REG32_00 + (reg-unix.NFT_REG_1)*(unix.NFT_REG_SIZE/unix.NFT_REG32_SIZE)
 }
 
-// fields returns the fields in registers from reg on that form a key of size bytes, and their
-// sizes.
+// fields returns the fields, and their sizes, of the key of size bytes in the registers from reg
+// on.
 func (r *reader) fields(reg uint32, size int) (out []firewall.Field, widths []int, ok bool) {
 	for at := slot(reg); size > 0; {
 		f, width := r.fieldAt(at)
@@ -107,7 +103,7 @@ func (r *reader) fields(reg uint32, size int) (out []firewall.Field, widths []in
 		}
 		out, widths = append(out, f), append(widths, width)
 		whole := padded(width)
-		if len(out) == 1 && size == width { // a lone key is not padded
+		if len(out) == 1 && size == width { // a single field is not padded
 			whole = width
 		}
 		size -= whole
@@ -116,13 +112,13 @@ func (r *reader) fields(reg uint32, size int) (out []firewall.Field, widths []in
 	return out, widths, size == 0
 }
 
-// padded returns the size in registers of four bytes.
+// padded rounds up to registers of four bytes.
 func padded(width int) int {
 	return (width + unix.NFT_REG32_SIZE - 1) / unix.NFT_REG32_SIZE * unix.NFT_REG32_SIZE
 }
 
-// kinds are the fields that every packet has, and their sizes; 0: as it was loaded. Status is
-// missing: some of its bits are unknown.
+// kinds are the fields that every packet has, and their sizes; 0: as loaded. Status is missing
+// because some of its bits are unknown.
 var kinds = map[field]struct {
 	field firewall.Field
 	size  int
@@ -134,7 +130,7 @@ var kinds = map[field]struct {
 	ctReplSrc: {firewall.ReplSrc, 0}, ctReplDst: {firewall.ReplDst, 0}, ctReplSport: {firewall.ReplSrcPort, 2},
 }
 
-// fieldAt returns the field that a register holds completely, and its size in bytes.
+// fieldAt returns NoField if the register holds only a part of the field.
 func (r *reader) fieldAt(at uint32) (firewall.Field, int) {
 	w, ok := kinds[r.regs[at]]
 	switch {
@@ -145,13 +141,13 @@ func (r *reader) fieldAt(at uint32) (firewall.Field, int) {
 	case r.size[at] == 4 || r.size[at] == 16:
 		return w.field, r.size[at]
 	}
-	return firewall.NoField, 0 // a part of an address
+	return firewall.NoField, 0
 }
 
-// elements returns a set as data; widths are its fields' sizes.
+// elements decodes a set whose fields have the given sizes.
 func elements(s *set, widths []int) (out []firewall.Element, known bool) {
 	all := slices.Clone(s.elements)
-	if s.interval { // of equal keys, the end of one before the start of the next
+	if s.interval { // the end of one interval precedes the start of the next
 		slices.SortStableFunc(all, func(a, b nftables.SetElement) int {
 			if c := bytes.Compare(a.Key, b.Key); c != 0 || a.IntervalEnd == b.IntervalEnd {
 				return c
@@ -163,7 +159,7 @@ func elements(s *set, widths []int) (out []firewall.Element, known bool) {
 		})
 	}
 	for i, x := range all {
-		if x.IntervalEnd || len(x.Key) == 0 { // an end, or the default for what is not in the map
+		if x.IntervalEnd || len(x.Key) == 0 { // an interval's end, or a map's default
 			if len(x.Key) == 0 {
 				return nil, false
 			}
@@ -195,7 +191,7 @@ func elements(s *set, widths []int) (out []firewall.Element, known bool) {
 	return out, true
 }
 
-// last returns the last key of an interval, which ends before the next element of the set begins.
+// last returns the last key of an interval, which ends before the next element.
 func last(next []nftables.SetElement, size int) []byte {
 	if len(next) == 0 || len(next[0].Key) != size {
 		return bytes.Repeat([]byte{0xff}, size)
@@ -212,7 +208,7 @@ func last(next []nftables.SetElement, size int) []byte {
 
 var errVerdict = errors.New("no verdict")
 
-// verdictData reads an element's verdict: netlink attributes with a code and, for jumps, a chain.
+// verdictData reads netlink attributes: a code and, for jumps, a chain.
 func verdictData(b []byte) (v firewall.Verdict, chain string, err error) {
 	attrs, err := netlink.NewAttributeDecoder(b)
 	if err != nil {

@@ -12,13 +12,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// walked is a packet and its outcome at a hook.
 type walked struct {
 	kind   firewall.Kind
 	hook   firewall.Hook
 	p      firewall.Packet
 	want   firewall.Verdict
-	to     string // of DNAT
+	to     string
 	where  string
 	unread int
 }
@@ -52,8 +51,8 @@ func walkAll(t *testing.T, listing string, cases map[string]walked) {
 	})
 }
 
-// What Docker Engine 29 writes with --firewall-backend=nftables for the
-// containers of cmd/toll's TestPorts, as nft listed it.
+// The rule set is what Docker Engine 29 writes with --firewall-backend=nftables for the containers
+// of cmd/toll's TestPorts, as nft lists it.
 func TestReadDockersNftables(t *testing.T) {
 	listing, err := os.ReadFile("testdata/docker-29.nft")
 	if err != nil {
@@ -93,7 +92,6 @@ func TestReadDockersNftables(t *testing.T) {
 	})
 }
 
-// Sets and maps of all the kinds that firewalls are made of.
 func TestReadSets(t *testing.T) {
 	at := netip.MustParseAddr
 	in := func(p firewall.Packet, v firewall.Verdict, where string, unread int) walked {
@@ -161,7 +159,7 @@ func TestReadSets(t *testing.T) {
 
 func FuzzElements(f *testing.F) {
 	f.Add([]byte{198, 18, 0, 1, 0, 22, 0, 0}, []byte{}, true, false, []byte{8, 0, 1, 0, 0xff, 0xff, 0xff, 0xfd, 6, 0, 2, 0, 'c', 0})
-	f.Add([]byte("0000"), []byte{}, false, false, []byte("\x06\x000000")) // an attribute that ends in the middle
+	f.Add([]byte("0000"), []byte{}, false, false, []byte("\x06\x000000")) // truncated
 	f.Add([]byte{0, 0, 0, 0}, []byte{1, 2, 3, 4}, true, true, []byte{})
 	f.Fuzz(func(t *testing.T, a, b []byte, interval, ends bool, val []byte) {
 		s := &set{interval: interval, verdicts: len(val) > 0, elements: []nftables.SetElement{{Key: a, Val: val}, {Key: b, KeyEnd: a, IntervalEnd: ends}}}

@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// verdict handles expressions that decide.
 func (r *reader) verdict(e any) bool {
 	switch e := e.(type) {
 	case *expr.Verdict:
@@ -61,7 +60,7 @@ func (r *reader) nat(e *expr.NAT) {
 	r.to(a, e.RegProtoMin, e.RegProtoMax)
 }
 
-// to sets the destination of DNAT, with the constant port in a register; 0: none.
+// to sets DNAT's destination; low and high are the registers of the port, 0 if there is none.
 func (r *reader) to(a netip.Addr, low, high uint32) {
 	port := uint16(0)
 	if low != 0 {
@@ -75,7 +74,7 @@ func (r *reader) to(a netip.Addr, low, high uint32) {
 	r.rule.To = netip.AddrPortFrom(a, port)
 }
 
-// xtMatch reads iptables' own matches, which older iptables-nft writes.
+// xtMatch reads iptables' own matches, which older versions of iptables-nft write.
 func (r *reader) xtMatch(e *expr.Match) bool {
 	switch info := e.Info.(type) {
 	case *xt.AddrTypeV1:
@@ -100,7 +99,7 @@ func (r *reader) xtMatch(e *expr.Match) bool {
 	return true
 }
 
-// xtTypes reads iptables' -m addrtype; types limited to one device are unknown.
+// xtTypes reads iptables' -m addrtype. Types limited to one device are unknown.
 func (r *reader) xtTypes(info *xt.AddrTypeV1) (known bool) {
 	const invertSrc, invertDst = 1, 2
 	if info.Flags&^(invertSrc|invertDst) != 0 {
@@ -112,7 +111,6 @@ func (r *reader) xtTypes(info *xt.AddrTypeV1) (known bool) {
 	return knownSrc && knownDst
 }
 
-// typeOf returns what a set of types matches of the machine's own addresses and of others.
 func typeOf(types uint16, not bool) (l firewall.Local, known bool) {
 	const several = xt.AddrTypeBroadcast | xt.AddrTypeAnycast | xt.AddrTypeMulticast
 	own, foreign, rest := types&uint16(xt.AddrTypeLocal) != 0, types&uint16(xt.AddrTypeUnicast) != 0, types&^uint16(xt.AddrTypeLocal|xt.AddrTypeUnicast|several)
@@ -156,7 +154,7 @@ func (r *reader) xtTarget(e *expr.Target) bool {
 	return true
 }
 
-// xtTo sets the destination of iptables' DNAT or REDIRECT.
+// xtTo reads the destination of iptables' DNAT or REDIRECT.
 func (r *reader) xtTo(e *expr.Target) (known bool) {
 	var to xt.NatRange
 	switch info := e.Info.(type) {
