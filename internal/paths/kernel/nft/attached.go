@@ -32,13 +32,16 @@ func ListAttached() ([]Attached, error) {
 		return nil, err
 	}
 	l.out = slices.DeleteFunc(l.out, func(x Listed) bool {
-		return !strings.Contains(x.Text, " policy ") || len(x.Devices) == 0 && !strings.HasPrefix(x.Name, "chain bridge ")
+		return !strings.Contains(x.Text, " policy ") ||
+			len(x.Devices) == 0 && !strings.HasPrefix(x.Name, "chain bridge ")
 	})
 	if len(l.out) == 0 {
 		return nil, nil
 	}
 	ruled := map[string]bool{}
-	err = l.each(unix.NFT_MSG_GETRULE, "rules", func(family byte, a attributes) { ruled[chainOf(family, a)] = true })
+	err = l.each(unix.NFT_MSG_GETRULE, "rules", func(family byte, a attributes) {
+		ruled[chainOf(family, a)] = true
+	})
 	if err != nil {
 		return nil, err
 	}

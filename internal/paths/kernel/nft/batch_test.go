@@ -9,7 +9,8 @@ func TestManyRules(t *testing.T) {
 		for range many {
 			rules = append(rules, Rule{Match: []Match{TCPDport(80)}, Verdict: Accept()})
 		}
-		chains := []Chain{{Table: "filter", Name: "one", Rules: rules[:1]}, {Table: "filter", Name: "all", Rules: rules}}
+		chains := []Chain{{Table: "filter", Name: "one", Rules: rules[:1]},
+			{Table: "filter", Name: "all", Rules: rules}}
 		if err := Apply(chains); err != nil {
 			return err
 		}

@@ -19,7 +19,8 @@ func (r *reader) match(e any) bool {
 	case *expr.Cmp:
 		return r.simple(slot(e.Register), e.Op, e.Data) || r.compare(slot(e.Register), e.Op, e.Data)
 	case *expr.Range:
-		return r.between(slot(e.Register), firewall.Range{Low: e.FromData, High: e.ToData}, e.Op == expr.CmpOpNeq)
+		return r.between(slot(e.Register), firewall.Range{Low: e.FromData, High: e.ToData},
+			e.Op == expr.CmpOpNeq)
 	case *expr.Match:
 		return r.xtMatch(e)
 	case *expr.Counter:
@@ -85,7 +86,8 @@ func (r *reader) compare(at uint32, op expr.CmpOp, data []byte) (known bool) {
 		r.six = data[0] == unix.NFPROTO_IPV6
 	}
 	lowest, highest := make([]byte, len(data)), bytes.Repeat([]byte{0xff}, len(data))
-	in := map[expr.CmpOp]firewall.Range{expr.CmpOpEq: firewall.Only(data), expr.CmpOpNeq: firewall.Only(data),
+	in := map[expr.CmpOp]firewall.Range{expr.CmpOpEq: firewall.Only(data),
+		expr.CmpOpNeq: firewall.Only(data),
 		expr.CmpOpGte: {Low: data, High: highest}, expr.CmpOpLt: {Low: data, High: highest},
 		expr.CmpOpLte: {Low: lowest, High: data}, expr.CmpOpGt: {Low: lowest, High: data}}
 	return r.between(at, in[op], op == expr.CmpOpNeq || op == expr.CmpOpLt || op == expr.CmpOpGt)
@@ -94,15 +96,22 @@ func (r *reader) compare(at uint32, op expr.CmpOp, data []byte) (known bool) {
 func (r *reader) between(at uint32, in firewall.Range, not bool) (known bool) {
 	f, width := r.fieldAt(at)
 	mask := r.mask[at]
-	if r.regs[at] == ctStatus && len(mask) == 4 && binary.NativeEndian.Uint32(mask)&^firewall.KnownStatus == 0 {
+	if r.regs[at] == ctStatus && len(mask) == 4 &&
+		binary.NativeEndian.Uint32(mask)&^firewall.KnownStatus == 0 {
 		f, width = firewall.Status, 4
 	}
 	one := bytes.Equal(in.Low, in.High)
-	if short := width - len(in.Low); one && mask == nil && short > 0 && kinds[r.regs[at]].size == 0 { // an address's first bytes
-		in = firewall.Range{Low: append(slices.Clone(in.Low), make([]byte, short)...), High: append(slices.Clone(in.High), bytes.Repeat([]byte{0xff}, short)...)}
+	// an address's first bytes
+	if short := width - len(in.Low); one && mask == nil && short > 0 &&
+		kinds[r.regs[at]].size == 0 {
+		in = firewall.Range{Low: append(slices.Clone(in.Low), make([]byte, short)...),
+			High: append(slices.Clone(in.High), bytes.Repeat([]byte{0xff}, short)...)}
 	}
-	if f == firewall.NoField || len(in.Low) != width || len(in.High) != width || mask != nil && len(mask) != width ||
-		!one && (f == firewall.State || f == firewall.Status || f == firewall.InName || f == firewall.OutName) { // in the machine's byte order
+	if f == firewall.NoField || len(in.Low) != width || len(in.High) != width ||
+		mask != nil && len(mask) != width ||
+		// in the machine's byte order
+		!one && (f == firewall.State || f == firewall.Status || f == firewall.InName ||
+			f == firewall.OutName) {
 		return false
 	}
 	l := firewall.Is(f, in, not)
@@ -163,7 +172,8 @@ func netOf(data, mask []byte, six, not bool) (firewall.Net, bool) {
 }
 
 func protoName(data []byte) string {
-	name, ok := map[byte]string{unix.IPPROTO_TCP: "tcp", unix.IPPROTO_UDP: "udp", unix.IPPROTO_SCTP: "sctp",
+	name, ok := map[byte]string{unix.IPPROTO_TCP: "tcp", unix.IPPROTO_UDP: "udp",
+		unix.IPPROTO_SCTP: "sctp",
 		unix.IPPROTO_ICMP: "icmp", unix.IPPROTO_ICMPV6: "icmpv6"}[data[0]]
 	if !ok {
 		return strconv.Itoa(int(data[0]))

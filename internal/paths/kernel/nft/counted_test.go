@@ -11,7 +11,9 @@ import (
 
 func TestReadTable(t *testing.T) {
 	inSpace(t, func() error {
-		err := program("nft", "table ip a {\nchain c {\ntcp dport 80 counter packets 7 bytes 9 accept\nudp dport 53 drop\n}\nchain d {\ncounter\n}\n}\n", "-f", "-")
+		err := program(
+			"nft",
+			"table ip a {\nchain c {\ntcp dport 80 counter packets 7 bytes 9 accept\nudp dport 53 drop\n}\nchain d {\ncounter\n}\n}\n", "-f", "-")
 		if errors.Is(err, exec.ErrNotFound) && os.Getenv("CI") != "true" {
 			t.Skip(err)
 		}
@@ -26,7 +28,8 @@ func TestReadTable(t *testing.T) {
 		if len(all) != 3 || len(one) != 2 {
 			t.Fatalf("%+v, %+v", all, one)
 		}
-		if r := one[0]; r.Handle == 0 || r.Handle == one[1].Handle || !r.Counts || r.Packets != 7 || r.Rule.Verdict != firewall.Accept || r.Rule.Proto != "tcp" || one[1].Counts {
+		if r := one[0]; r.Handle == 0 || r.Handle == one[1].Handle || !r.Counts || r.Packets != 7 ||
+			r.Rule.Verdict != firewall.Accept || r.Rule.Proto != "tcp" || one[1].Counts {
 			t.Errorf("%+v", one)
 		}
 		return err

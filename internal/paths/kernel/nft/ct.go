@@ -20,7 +20,8 @@ func (r *reader) connection(e *ct) {
 		}
 		return
 	}
-	f := map[expr.CtKey]field{expr.CtKeySTATE: ctState, expr.CtKeySTATUS: ctStatus, expr.CtKeyDIRECTION: ctDirection, expr.CtKeyPROTOCOL: ctProtocol}[e.key]
+	f := map[expr.CtKey]field{expr.CtKeySTATE: ctState, expr.CtKeySTATUS: ctStatus,
+		expr.CtKeyDIRECTION: ctDirection, expr.CtKeyPROTOCOL: ctProtocol}[e.key]
 	size := 0
 	switch e.key {
 	case expr.CtKeySRC, expr.CtKeyDST: // of the table's family
@@ -34,9 +35,13 @@ func (r *reader) connection(e *ct) {
 		size = net.IPv6len
 	}
 	tuples := map[expr.CtKey][2]field{ // the original one, and that of replies
-		expr.CtKeySRC: {ctOrigSrc, ctReplSrc}, unix.NFT_CT_SRC_IP: {ctOrigSrc, ctReplSrc}, unix.NFT_CT_SRC_IP6: {ctOrigSrc, ctReplSrc},
-		expr.CtKeyDST: {ctOrigDst, ctReplDst}, unix.NFT_CT_DST_IP: {ctOrigDst, ctReplDst}, unix.NFT_CT_DST_IP6: {ctOrigDst, ctReplDst},
-		expr.CtKeyPROTOSRC: {unknown, ctReplSport}, expr.CtKeyPROTODST: {ctOrigDport, unknown},
+		expr.CtKeySRC:       {ctOrigSrc, ctReplSrc},
+		unix.NFT_CT_SRC_IP:  {ctOrigSrc, ctReplSrc},
+		unix.NFT_CT_SRC_IP6: {ctOrigSrc, ctReplSrc},
+		expr.CtKeyDST:       {ctOrigDst, ctReplDst},
+		unix.NFT_CT_DST_IP:  {ctOrigDst, ctReplDst},
+		unix.NFT_CT_DST_IP6: {ctOrigDst, ctReplDst},
+		expr.CtKeyPROTOSRC:  {unknown, ctReplSport}, expr.CtKeyPROTODST: {ctOrigDport, unknown},
 	}
 	if both, ok := tuples[e.key]; ok {
 		f = both[0]
@@ -51,8 +56,10 @@ func (r *reader) connection(e *ct) {
 // conntrack reads iptables' -m conntrack (xt_conntrack.c).
 func (r *reader) conntrack(c *xt.ConntrackMtinfo3) (known bool) {
 	const (
-		understood = xt.ConntrackState | xt.ConntrackStateAlias | xt.ConntrackStatus | xt.ConntrackDirection | xt.ConntrackProto |
-			xt.ConntrackOrigSrc | xt.ConntrackOrigDst | xt.ConntrackReplSrc | xt.ConntrackReplDst | xt.ConntrackOrigDstPort | xt.ConntrackReplSrcPort
+		understood = xt.ConntrackState | xt.ConntrackStateAlias | xt.ConntrackStatus |
+			xt.ConntrackDirection | xt.ConntrackProto |
+			xt.ConntrackOrigSrc | xt.ConntrackOrigDst | xt.ConntrackReplSrc | xt.ConntrackReplDst |
+			xt.ConntrackOrigDstPort | xt.ConntrackReplSrcPort
 		reply = 1
 	)
 	has := func(f xt.ConntrackFlags) bool { return xt.ConntrackFlags(c.MatchFlags)&f != 0 }
@@ -77,12 +84,14 @@ func (r *reader) conntrack(c *xt.ConntrackMtinfo3) (known bool) {
 		add(firewall.Is(firewall.Direction, firewall.Only([]byte{direction}), false))
 	}
 	if has(xt.ConntrackProto) {
-		add(firewall.Is(firewall.ConnProtocol, firewall.Only([]byte{byte(c.L4Proto)}), not(xt.ConntrackProto)))
+		add(firewall.Is(firewall.ConnProtocol, firewall.Only([]byte{byte(c.L4Proto)}),
+			not(xt.ConntrackProto)))
 	}
 	return r.connAddresses(c, has, not) && known
 }
 
-func (r *reader) connAddresses(c *xt.ConntrackMtinfo3, has, not func(xt.ConntrackFlags) bool) (known bool) {
+func (r *reader) connAddresses(c *xt.ConntrackMtinfo3,
+	has, not func(xt.ConntrackFlags) bool) (known bool) {
 	known = true
 	add := func(l firewall.Lookup) { r.rule.Sets = append(r.rule.Sets, l) }
 	for _, a := range []struct {
@@ -91,8 +100,10 @@ func (r *reader) connAddresses(c *xt.ConntrackMtinfo3, has, not func(xt.Conntrac
 		ip    net.IP
 		mask  net.IPMask
 	}{
-		{xt.ConntrackOrigSrc, firewall.OrigSrc, c.OrigSrcAddr, c.OrigSrcMask}, {xt.ConntrackOrigDst, firewall.OrigDst, c.OrigDstAddr, c.OrigDstMask},
-		{xt.ConntrackReplSrc, firewall.ReplSrc, c.ReplSrcAddr, c.ReplSrcMask}, {xt.ConntrackReplDst, firewall.ReplDst, c.ReplDstAddr, c.ReplDstMask},
+		{xt.ConntrackOrigSrc, firewall.OrigSrc, c.OrigSrcAddr, c.OrigSrcMask},
+		{xt.ConntrackOrigDst, firewall.OrigDst, c.OrigDstAddr, c.OrigDstMask},
+		{xt.ConntrackReplSrc, firewall.ReplSrc, c.ReplSrcAddr, c.ReplSrcMask},
+		{xt.ConntrackReplDst, firewall.ReplDst, c.ReplDstAddr, c.ReplDstMask},
 	} {
 		if !has(a.flag) {
 			continue
@@ -108,10 +119,13 @@ func (r *reader) connAddresses(c *xt.ConntrackMtinfo3, has, not func(xt.Conntrac
 		field     firewall.Field
 		low, high uint16
 	}{
-		{xt.ConntrackOrigDstPort, firewall.OrigDstPort, c.OrigDstPort, c.OrigDstPortHigh}, {xt.ConntrackReplSrcPort, firewall.ReplSrcPort, c.ReplSrcPort, c.ReplSrcPortHigh},
+		{xt.ConntrackOrigDstPort, firewall.OrigDstPort, c.OrigDstPort, c.OrigDstPortHigh},
+		{xt.ConntrackReplSrcPort, firewall.ReplSrcPort, c.ReplSrcPort, c.ReplSrcPortHigh},
 	} {
 		if has(p.flag) {
-			add(firewall.Is(p.field, firewall.Range{Low: binary.BigEndian.AppendUint16(nil, p.low), High: binary.BigEndian.AppendUint16(nil, p.high)}, not(p.flag)))
+			add(firewall.Is(p.field, firewall.Range{
+				Low:  binary.BigEndian.AppendUint16(nil, p.low),
+				High: binary.BigEndian.AppendUint16(nil, p.high)}, not(p.flag)))
 		}
 	}
 	return known

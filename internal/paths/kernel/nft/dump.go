@@ -37,14 +37,16 @@ func listRules(ch *nftables.Chain) ([]rawRule, error) {
 	}
 	defer func() { _ = conn.Close() }()
 	attrs, err := netlink.MarshalAttributes([]netlink.Attribute{
-		{Type: unix.NFTA_RULE_TABLE, Data: append([]byte(ch.Table.Name), 0)}, {Type: unix.NFTA_RULE_CHAIN, Data: append([]byte(ch.Name), 0)}})
+		{Type: unix.NFTA_RULE_TABLE, Data: append([]byte(ch.Table.Name), 0)},
+		{Type: unix.NFTA_RULE_CHAIN, Data: append([]byte(ch.Name), 0)}})
 	if err != nil {
 		return nil, err
 	}
 	header := []byte{byte(ch.Table.Family), unix.NFNETLINK_V0, 0, 0} // struct nfgenmsg
 	replies, err := conn.Execute(netlink.Message{
-		Header: netlink.Header{Type: unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETRULE, Flags: netlink.Request | netlink.Dump},
-		Data:   append(header, attrs...)})
+		Header: netlink.Header{Type: unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETRULE,
+			Flags: netlink.Request | netlink.Dump},
+		Data: append(header, attrs...)})
 	if err != nil {
 		return nil, err
 	}
@@ -90,13 +92,19 @@ func decodeRule(family byte, data []byte) (rawRule, error) {
 
 var decoded = map[string]func() expr.Any{
 	"meta": func() expr.Any { return &expr.Meta{} }, "cmp": func() expr.Any { return &expr.Cmp{} },
-	"payload": func() expr.Any { return &expr.Payload{} }, "lookup": func() expr.Any { return &expr.Lookup{} },
-	"immediate": func() expr.Any { return &expr.Immediate{} }, "bitwise": func() expr.Any { return &expr.Bitwise{} },
-	"counter": func() expr.Any { return &expr.Counter{} }, "redir": func() expr.Any { return &expr.Redir{} },
-	"nat": func() expr.Any { return &expr.NAT{} }, "match": func() expr.Any { return &expr.Match{} },
-	"target": func() expr.Any { return &expr.Target{} }, "reject": func() expr.Any { return &expr.Reject{} },
-	"masq": func() expr.Any { return &expr.Masq{} }, "fib": func() expr.Any { return &expr.Fib{} },
-	"range": func() expr.Any { return &expr.Range{} },
+	"payload":   func() expr.Any { return &expr.Payload{} },
+	"lookup":    func() expr.Any { return &expr.Lookup{} },
+	"immediate": func() expr.Any { return &expr.Immediate{} },
+	"bitwise":   func() expr.Any { return &expr.Bitwise{} },
+	"counter":   func() expr.Any { return &expr.Counter{} },
+	"redir":     func() expr.Any { return &expr.Redir{} },
+	"nat":       func() expr.Any { return &expr.NAT{} },
+	"match":     func() expr.Any { return &expr.Match{} },
+	"target":    func() expr.Any { return &expr.Target{} },
+	"reject":    func() expr.Any { return &expr.Reject{} },
+	"masq":      func() expr.Any { return &expr.Masq{} },
+	"fib":       func() expr.Any { return &expr.Fib{} },
+	"range":     func() expr.Any { return &expr.Range{} },
 }
 
 func decodeExpr(family byte, ad *netlink.AttributeDecoder) any {

@@ -55,7 +55,8 @@ func List() ([]Listed, error) {
 }
 
 func chainOf(family byte, a attributes) string {
-	return strings.Join([]string{"chain", familyName(family), a.text(unix.NFTA_RULE_TABLE), a.text(unix.NFTA_RULE_CHAIN)}, " ")
+	return strings.Join([]string{"chain", familyName(family), a.text(unix.NFTA_RULE_TABLE),
+		a.text(unix.NFTA_RULE_CHAIN)}, " ")
 }
 
 // Generation returns a number that each change of the namespace's packet filters changes, even one
@@ -68,8 +69,9 @@ func Generation() (uint32, error) {
 	}
 	defer func() { _ = c.Close() }()
 	msgs, err := c.Execute(netlink.Message{
-		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETGEN), Flags: netlink.Request},
-		Data:   make([]byte, header),
+		Header: netlink.Header{Type: netlink.HeaderType(
+			unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETGEN), Flags: netlink.Request},
+		Data: make([]byte, header),
 	})
 	switch {
 	case Unsupported(err):
@@ -92,8 +94,9 @@ type lister struct {
 func (l *lister) each(kind uint16, what string, f func(family byte, a attributes)) error {
 	const header = 4 // struct nfgenmsg
 	msgs, err := l.conn.Execute(netlink.Message{
-		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | kind), Flags: netlink.Request | netlink.Dump},
-		Data:   make([]byte, header),
+		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | kind),
+			Flags: netlink.Request | netlink.Dump},
+		Data: make([]byte, header),
 	})
 	if err != nil {
 		return fmt.Errorf("list nftables %s: %w", what, err)
@@ -116,11 +119,13 @@ func (l *lister) table(family byte, a attributes) {
 	if f := a.get(unix.NFTA_TABLE_FLAGS); len(f) == 4 && binary.BigEndian.Uint32(f)&1 != 0 {
 		text = "dormant"
 	}
-	l.out = append(l.out, Listed{Name: "table " + familyName(family) + " " + a.text(unix.NFTA_TABLE_NAME), Text: text})
+	l.out = append(l.out, Listed{Name: "table " + familyName(family) + " " +
+		a.text(unix.NFTA_TABLE_NAME), Text: text})
 }
 
 func (l *lister) chain(family byte, a attributes) {
-	name := strings.Join([]string{"chain", familyName(family), a.text(unix.NFTA_CHAIN_TABLE), a.text(unix.NFTA_CHAIN_NAME)}, " ")
+	name := strings.Join([]string{"chain", familyName(family), a.text(unix.NFTA_CHAIN_TABLE),
+		a.text(unix.NFTA_CHAIN_NAME)}, " ")
 	out := Listed{Name: name, Text: l.rules[name].String()}
 	if hook, err := decode(a.get(unix.NFTA_CHAIN_HOOK)); err == nil && len(hook) > 0 {
 		out.Devices = devicesOf(hook)
@@ -128,7 +133,8 @@ func (l *lister) chain(family byte, a attributes) {
 		if a.number(unix.NFTA_CHAIN_POLICY) == 1 {
 			policy = "accept"
 		}
-		out.Text = fmt.Sprintf("%s hook %d priority %d policy %s with %s", a.text(unix.NFTA_CHAIN_TYPE), hook.number(unix.NFTA_HOOK_HOOKNUM),
+		out.Text = fmt.Sprintf("%s hook %d priority %d policy %s with %s",
+			a.text(unix.NFTA_CHAIN_TYPE), hook.number(unix.NFTA_HOOK_HOOKNUM),
 			int32(hook.number(unix.NFTA_HOOK_PRIORITY)), policy, out.Text)
 	}
 	l.out = append(l.out, out)
@@ -144,7 +150,9 @@ const (
 )
 
 func (l *lister) flowtable(family byte, a attributes) {
-	out := Listed{Name: strings.Join([]string{"flowtable", familyName(family), a.text(flowtableTable), a.text(flowtableName)}, " "), Text: "no devices"}
+	out := Listed{Name: strings.Join([]string{
+		"flowtable", familyName(family), a.text(flowtableTable), a.text(flowtableName)}, " "),
+		Text: "no devices"}
 	if hook, err := decode(a.get(flowtableHook)); err == nil {
 		out.Devices = names(hook.get(flowtableDevs))
 	}
@@ -187,7 +195,8 @@ func (l Listed) Hooks(device string) bool {
 	})
 }
 
-var familyNames = map[byte]string{unix.NFPROTO_INET: "inet", unix.NFPROTO_IPV4: "ip", unix.NFPROTO_ARP: "arp",
+var familyNames = map[byte]string{unix.NFPROTO_INET: "inet", unix.NFPROTO_IPV4: "ip",
+	unix.NFPROTO_ARP:    "arp",
 	unix.NFPROTO_NETDEV: "netdev", unix.NFPROTO_BRIDGE: "bridge", unix.NFPROTO_IPV6: "ip6"}
 
 func familyName(f byte) string {

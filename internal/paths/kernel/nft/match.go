@@ -60,14 +60,17 @@ func prefix(offset uint32, op expr.CmpOp, p netip.Prefix) Match {
 	size := uint32(len(addr))
 	if whole := p.Bits() / 8; p.Bits()%8 == 0 && whole > 0 {
 		return Match{[]expr.Any{
-			&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: uint32(whole)},
+			&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset,
+				Len: uint32(whole)},
 			&expr.Cmp{Op: op, Register: 1, Data: addr[:whole]},
 		}}
 	}
 	mask := net.CIDRMask(p.Bits(), p.Addr().BitLen())
 	return Match{[]expr.Any{
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: size},
-		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: size, Mask: mask, Xor: make([]byte, size)},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset,
+			Len: size},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: size, Mask: mask,
+			Xor: make([]byte, size)},
 		&expr.Cmp{Op: op, Register: 1, Data: addr},
 	}}
 }
@@ -110,7 +113,8 @@ func protocol(p byte) []expr.Any {
 
 func port(proto byte, offset uint32, number uint16) Match {
 	return Match{append(protocol(proto),
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: 2},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: offset,
+			Len: 2},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint16(number)},
 	)}
 }
@@ -132,7 +136,8 @@ func UDPSport(number uint16) Match { return port(unix.IPPROTO_UDP, offsetSport, 
 func VXLAN(number uint16, vni uint32) Match {
 	m := port(unix.IPPROTO_UDP, offsetDport, number)
 	return Match{append(m.exprs,
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: offsetVNI, Len: 3},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: offsetVNI,
+			Len: 3},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint32(vni)[1:]},
 	)}
 }

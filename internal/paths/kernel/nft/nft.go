@@ -111,7 +111,8 @@ func Apply(chains []Chain) error {
 			if r.Tag != "" {
 				comment = userdata.AppendString(nil, userdata.TypeComment, r.Tag)
 			}
-			c.AddRule(&nftables.Rule{Table: made[i].Table, Chain: made[i], Exprs: r.exprs(), UserData: comment})
+			c.AddRule(&nftables.Rule{Table: made[i].Table, Chain: made[i], Exprs: r.exprs(),
+				UserData: comment})
 			if err := next(); err != nil {
 				return err
 			}
@@ -221,7 +222,8 @@ func Supported(f Family) error {
 	}
 	return Apply([]Chain{
 		{Family: f, Table: "nat", Name: "PREROUTING", Hook: Prerouting, Rules: []Rule{
-			{Match: []Match{NotIn(probe), TCPDport(1)}, Verdict: DNAT(netip.AddrPortFrom(lan.Addr(), 1))}}},
+			{Match: []Match{NotIn(probe), TCPDport(1)},
+				Verdict: DNAT(netip.AddrPortFrom(lan.Addr(), 1))}}},
 		{Family: f, Table: "nat", Name: "POSTROUTING", Hook: Postrouting, Rules: []Rule{
 			{Match: []Match{Out(probe), SrcLocal()}, Verdict: Masquerade()}}},
 	})

@@ -118,7 +118,8 @@ type reader struct {
 
 func readRule(exprs []any, table *nftables.Table, sets *sets) firewall.Rule {
 	r := &reader{table: table, sets: sets, six: table.Family == nftables.TableFamilyIPv6,
-		regs: map[uint32]field{}, size: map[uint32]int{}, mask: map[uint32][]byte{}, data: map[uint32][]byte{}, placed: map[field]bool{}}
+		regs: map[uint32]field{}, size: map[uint32]int{}, mask: map[uint32][]byte{},
+		data: map[uint32][]byte{}, placed: map[field]bool{}}
 	for _, e := range exprs {
 		if name, ok := e.(opaque); ok {
 			r.opaque(string(name))
@@ -144,8 +145,10 @@ func (r *reader) other(what string) { r.does = what }
 // Expressions that are not interpreted: inert ones do not affect where packets go; matches only
 // match, or load what is compared. All others are actions.
 var (
-	inert   = []string{"log", "last", "secmark", "cthelper", "cttimeout", "ctexpect", "flow_offload"}
-	matches = []string{"limit", "quota", "connlimit", "dynset", "rt", "socket", "exthdr", "hash", "numgen", "osf", "xfrm", "tunnel", "inner", "byteorder",
+	inert = []string{"log", "last", "secmark", "cthelper", "cttimeout", "ctexpect",
+		"flow_offload"}
+	matches = []string{"limit", "quota", "connlimit", "dynset", "rt", "socket", "exthdr", "hash",
+		"numgen", "osf", "xfrm", "tunnel", "inner", "byteorder",
 		"meta", "payload", "cmp", "lookup", "bitwise", "range", "fib", "ct", "match"}
 )
 
@@ -167,8 +170,10 @@ func (r *reader) load(e any) bool {
 			r.rule.Marks = r.rule.Marks || e.Key == expr.MetaKeyMARK
 			return true
 		}
-		r.put(e.Register, map[expr.MetaKey]field{expr.MetaKeyIIFNAME: inName, expr.MetaKeyOIFNAME: outName, expr.MetaKeyIIF: inIndex,
-			expr.MetaKeyOIF: outIndex, expr.MetaKeyL4PROTO: protocolOf, expr.MetaKeyNFPROTO: nfproto, expr.MetaKeyMARK: mark}[e.Key])
+		r.put(e.Register, map[expr.MetaKey]field{
+			expr.MetaKeyIIFNAME: inName, expr.MetaKeyOIFNAME: outName, expr.MetaKeyIIF: inIndex,
+			expr.MetaKeyOIF: outIndex, expr.MetaKeyL4PROTO: protocolOf,
+			expr.MetaKeyNFPROTO: nfproto, expr.MetaKeyMARK: mark}[e.Key])
 	case *expr.Payload:
 		if e.OperationType == expr.PayloadWrite {
 			r.other("a changed packet")
@@ -178,7 +183,8 @@ func (r *reader) load(e any) bool {
 		r.size[slot(e.DestRegister)] = int(e.Len)
 	case *expr.Fib:
 		f := unknown
-		if whole := e.ResultADDRTYPE && !e.FlagIIF && !e.FlagOIF && !e.FlagMARK && !e.FlagPRESENT; whole && e.FlagDADDR {
+		whole := e.ResultADDRTYPE && !e.FlagIIF && !e.FlagOIF && !e.FlagMARK && !e.FlagPRESENT
+		if whole && e.FlagDADDR {
 			f = dstType
 		} else if whole && e.FlagSADDR {
 			f = srcType

@@ -37,10 +37,12 @@ func TestRead(t *testing.T) {
 				{Table: "nat", Name: "DOCKER", Rules: []Rule{
 					{Match: []Match{In("docker0")}, Verdict: Return()},
 					{Match: []Match{NotIn("docker0"), TCPDport(8080)}, Verdict: DNAT(to)}}},
-				{Table: "nat", Name: "PREROUTING", Hook: Prerouting, Rules: []Rule{{Match: []Match{DstLocal()}, Verdict: Jump("DOCKER")}}},
+				{Table: "nat", Name: "PREROUTING", Hook: Prerouting,
+					Rules: []Rule{{Match: []Match{DstLocal()}, Verdict: Jump("DOCKER")}}},
 				{Table: "filter", Name: "FORWARD", Hook: Forward, Drop: true, Rules: []Rule{
 					{Match: []Match{Established()}, Verdict: Accept()},
-					{Match: []Match{Dst(netip.MustParsePrefix("172.16.0.0/12")), TCPDport(80)}, Verdict: Accept()}}},
+					{Match: []Match{Dst(netip.MustParsePrefix("172.16.0.0/12")), TCPDport(80)},
+						Verdict: Accept()}}},
 			})
 		},
 		"nft": func() error {
@@ -117,15 +119,18 @@ func checkRead(t *testing.T, r firewall.Rules, to netip.AddrPort) {
 	t.Helper()
 	far, own := netip.MustParseAddr("198.18.0.2"), netip.MustParseAddr("198.18.0.1")
 	p := firewall.Packet{Proto: "tcp", Src: far, Dst: own, Port: 8080, In: "eth0", DstLocal: true}
-	if got := r.Walk(firewall.NAT, firewall.Prerouting, p); got.Verdict != firewall.DNAT || got.To != to || got.Unread != nil {
+	if got := r.Walk(firewall.NAT, firewall.Prerouting, p); got.Verdict != firewall.DNAT ||
+		got.To != to || got.Unread != nil {
 		t.Errorf("from outside: %+v", got)
 	}
 	p.In = "docker0"
 	if got := r.Walk(firewall.NAT, firewall.Prerouting, p); got.Verdict != firewall.Accept {
 		t.Errorf("from a container: %+v", got)
 	}
-	p = firewall.Packet{Proto: "tcp", Src: far, Dst: to.Addr(), Port: 80, In: "eth0", Out: "docker0"}
-	if got := r.Walk(firewall.Filter, firewall.Forward, p); got.Verdict != firewall.Accept || got.Unread != nil {
+	p = firewall.Packet{Proto: "tcp", Src: far, Dst: to.Addr(), Port: 80, In: "eth0",
+		Out: "docker0"}
+	if got := r.Walk(firewall.Filter, firewall.Forward, p); got.Verdict != firewall.Accept ||
+		got.Unread != nil {
 		t.Errorf("on to the container: %+v", got)
 	}
 	p.Port = 81

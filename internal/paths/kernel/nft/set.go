@@ -124,10 +124,20 @@ var kinds = map[field]struct {
 	size  int
 }{
 	inName: {firewall.InName, unix.IFNAMSIZ}, outName: {firewall.OutName, unix.IFNAMSIZ},
-	srcAddr: {firewall.SrcAddr, 0}, dstAddr: {firewall.DstAddr, 0}, protocolOf: {firewall.Protocol, 1}, dport: {firewall.DstPort, 2},
-	nfproto: {firewall.Family, 1}, ctState: {firewall.State, 4}, ctDirection: {firewall.Direction, 1}, ctProtocol: {firewall.ConnProtocol, 1},
-	ctOrigSrc: {firewall.OrigSrc, 0}, ctOrigDst: {firewall.OrigDst, 0}, ctOrigDport: {firewall.OrigDstPort, 2},
-	ctReplSrc: {firewall.ReplSrc, 0}, ctReplDst: {firewall.ReplDst, 0}, ctReplSport: {firewall.ReplSrcPort, 2},
+	srcAddr:     {firewall.SrcAddr, 0},
+	dstAddr:     {firewall.DstAddr, 0},
+	protocolOf:  {firewall.Protocol, 1},
+	dport:       {firewall.DstPort, 2},
+	nfproto:     {firewall.Family, 1},
+	ctState:     {firewall.State, 4},
+	ctDirection: {firewall.Direction, 1},
+	ctProtocol:  {firewall.ConnProtocol, 1},
+	ctOrigSrc:   {firewall.OrigSrc, 0},
+	ctOrigDst:   {firewall.OrigDst, 0},
+	ctOrigDport: {firewall.OrigDstPort, 2},
+	ctReplSrc:   {firewall.ReplSrc, 0},
+	ctReplDst:   {firewall.ReplDst, 0},
+	ctReplSport: {firewall.ReplSrcPort, 2},
 }
 
 // fieldAt returns NoField if the register holds only a part of the field.

@@ -43,7 +43,8 @@ func walkAll(t *testing.T, listing string, cases map[string]walked) {
 			if got.To.IsValid() {
 				to = got.To.String()
 			}
-			if got.Verdict != c.want || to != c.to || got.Where != c.where || len(got.Unread) != c.unread {
+			if got.Verdict != c.want || to != c.to || got.Where != c.where ||
+				len(got.Unread) != c.unread {
 				t.Errorf("%s: %+v", name, got)
 			}
 		}
@@ -63,31 +64,57 @@ func TestReadDockersNftables(t *testing.T) {
 	const docker0, dual = "docker0", "br-cfb04c5781dd"
 	const bridges = "docker-bridges "
 	walkAll(t, string(listing), map[string]walked{
-		"from outside": {kind: firewall.NAT, hook: firewall.Prerouting, p: firewall.Packet{Proto: "tcp", Src: far, Dst: own, Port: 8080, In: "eth0", DstLocal: true},
+		"from outside": {kind: firewall.NAT, hook: firewall.Prerouting,
+			p: firewall.Packet{Proto: "tcp", Src: far, Dst: own, Port: 8080, In: "eth0",
+				DstLocal: true},
 			want: firewall.DNAT, to: "172.17.0.2:80", where: bridges + "nat-prerouting-and-output"},
-		"from a container": {kind: firewall.NAT, hook: firewall.Prerouting, p: firewall.Packet{Proto: "tcp", Src: at("172.17.0.9"), Dst: own, Port: 8080, In: docker0, DstLocal: true},
+		"from a container": {kind: firewall.NAT, hook: firewall.Prerouting,
+			p: firewall.Packet{Proto: "tcp", Src: at("172.17.0.9"), Dst: own, Port: 8080,
+				In: docker0, DstLocal: true},
 			want: firewall.Accept},
-		"from this machine": {kind: firewall.NAT, hook: firewall.Output, p: firewall.Packet{Proto: "tcp", Src: own, Dst: own, Port: 8080, Out: "lo", SrcLocal: true, DstLocal: true},
+		"from this machine": {kind: firewall.NAT, hook: firewall.Output,
+			p: firewall.Packet{Proto: "tcp", Src: own, Dst: own, Port: 8080, Out: "lo",
+				SrcLocal: true, DstLocal: true},
 			want: firewall.DNAT, to: "172.17.0.2:80", where: bridges + "nat-prerouting-and-output"},
-		"from 127.0.0.1": {kind: firewall.NAT, hook: firewall.Output, p: firewall.Packet{Proto: "tcp", Src: at("127.0.0.1"), Dst: at("127.0.0.1"), Port: 8080, Out: "lo", SrcLocal: true, DstLocal: true},
+		"from 127.0.0.1": {kind: firewall.NAT, hook: firewall.Output,
+			p: firewall.Packet{Proto: "tcp", Src: at("127.0.0.1"), Dst: at("127.0.0.1"),
+				Port: 8080, Out: "lo", SrcLocal: true, DstLocal: true},
 			want: firewall.Accept},
-		"by IPv6": {kind: firewall.NAT, hook: firewall.Prerouting, p: firewall.Packet{Proto: "tcp", Src: far6, Dst: own6, Port: 8088, In: "eth0", DstLocal: true},
+		"by IPv6": {kind: firewall.NAT, hook: firewall.Prerouting,
+			p: firewall.Packet{Proto: "tcp", Src: far6, Dst: own6, Port: 8088, In: "eth0",
+				DstLocal: true},
 			want: firewall.DNAT, to: "[fd19::2]:80", where: bridges + "nat-prerouting-and-output"},
-		"on to the container": {kind: firewall.Filter, hook: firewall.Forward, p: firewall.Packet{Proto: "tcp", Src: far, Dst: at("172.17.0.2"), Port: 80, In: "eth0", Out: docker0},
+		"on to the container": {kind: firewall.Filter, hook: firewall.Forward,
+			p: firewall.Packet{Proto: "tcp", Src: far, Dst: at("172.17.0.2"), Port: 80,
+				In: "eth0", Out: docker0},
 			want: firewall.Accept},
-		"to another port": {kind: firewall.Filter, hook: firewall.Forward, p: firewall.Packet{Proto: "tcp", Src: far, Dst: at("172.17.0.2"), Port: 82, In: "eth0", Out: docker0},
+		"to another port": {kind: firewall.Filter, hook: firewall.Forward,
+			p: firewall.Packet{Proto: "tcp", Src: far, Dst: at("172.17.0.2"), Port: 82,
+				In: "eth0", Out: docker0},
 			want: firewall.Drop, where: bridges + "filter-forward-in__docker0"},
-		"to another port by IPv6": {kind: firewall.Filter, hook: firewall.Forward, p: firewall.Packet{Proto: "tcp", Src: far6, Dst: at("fd19::2"), Port: 82, In: "eth0", Out: dual},
+		"to another port by IPv6": {kind: firewall.Filter, hook: firewall.Forward,
+			p: firewall.Packet{Proto: "tcp", Src: far6, Dst: at("fd19::2"), Port: 82, In: "eth0",
+				Out: dual},
 			want: firewall.Drop, where: bridges + "filter-forward-in__" + dual},
-		"within a network": {kind: firewall.Filter, hook: firewall.Forward, p: firewall.Packet{Proto: "tcp", Src: at("172.17.0.9"), Dst: at("172.17.0.2"), Port: 82, In: docker0, Out: docker0},
+		"within a network": {kind: firewall.Filter, hook: firewall.Forward,
+			p: firewall.Packet{Proto: "tcp", Src: at("172.17.0.9"), Dst: at("172.17.0.2"),
+				Port: 82, In: docker0, Out: docker0},
 			want: firewall.Accept},
-		"through the machine": {kind: firewall.Filter, hook: firewall.Forward, p: firewall.Packet{Proto: "tcp", Src: far, Dst: at("192.0.2.1"), Port: 82, In: "eth0", Out: "eth1"},
+		"through the machine": {kind: firewall.Filter, hook: firewall.Forward,
+			p: firewall.Packet{Proto: "tcp", Src: far, Dst: at("192.0.2.1"), Port: 82,
+				In: "eth0", Out: "eth1"},
 			want: firewall.Accept},
-		"straight to the container": {kind: firewall.Filter, hook: firewall.Prerouting, p: firewall.Packet{Proto: "tcp", Src: far, Dst: at("172.17.0.2"), Port: 80, In: "eth0"},
+		"straight to the container": {kind: firewall.Filter, hook: firewall.Prerouting,
+			p: firewall.Packet{Proto: "tcp", Src: far, Dst: at("172.17.0.2"), Port: 80,
+				In: "eth0"},
 			want: firewall.Drop, where: bridges + "raw-PREROUTING"},
-		"out to the world": {kind: firewall.NAT, hook: firewall.Postrouting, p: firewall.Packet{Proto: "tcp", Src: at("172.17.0.2"), Dst: far, Port: 443, In: docker0, Out: "eth0"},
+		"out to the world": {kind: firewall.NAT, hook: firewall.Postrouting,
+			p: firewall.Packet{Proto: "tcp", Src: at("172.17.0.2"), Dst: far, Port: 443,
+				In: docker0, Out: "eth0"},
 			want: firewall.Masquerade, where: bridges + "nat-postrouting-out__docker0"},
-		"out of nowhere": {kind: firewall.NAT, hook: firewall.Postrouting, p: firewall.Packet{Proto: "tcp", Src: far, Dst: at("172.17.0.2"), Port: 80, In: "eth0", Out: docker0},
+		"out of nowhere": {kind: firewall.NAT, hook: firewall.Postrouting,
+			p: firewall.Packet{Proto: "tcp", Src: far, Dst: at("172.17.0.2"), Port: 80,
+				In: "eth0", Out: docker0},
 			want: firewall.Accept},
 	})
 }
@@ -107,7 +134,8 @@ func TestReadSets(t *testing.T) {
 		if p.Dst.Is6() {
 			p.Src = at("2001:db8::1")
 		}
-		return walked{kind: firewall.Filter, hook: firewall.Input, p: p, want: v, where: where, unread: unread}
+		return walked{kind: firewall.Filter, hook: firewall.Input, p: p, want: v, where: where,
+			unread: unread}
 	}
 	walkAll(t, `table inet mine {
 	set friends { type ipv4_addr; flags interval; elements = { 192.0.2.0/25, 192.0.2.128/25, 203.0.113.7 } }
@@ -134,35 +162,54 @@ func TestReadSets(t *testing.T) {
 	}
 }
 `, map[string]walked{
-		"known to none":         in(firewall.Packet{In: "eth0", Port: 3}, firewall.Accept, "", 0),
-		"device and address":    in(firewall.Packet{In: "eth1", Port: 3, Dst: at("fd18::5")}, firewall.Drop, "mine c", 0),
-		"another device":        in(firewall.Packet{In: "eth10", Port: 3, Dst: at("fd18::5")}, firewall.Accept, "", 0),
-		"protocol":              in(firewall.Packet{In: "eth0", Proto: "icmp"}, firewall.Drop, "mine c", 0),
-		"pair":                  in(firewall.Packet{In: "eth0", Port: 22}, firewall.Drop, "mine c", 0),
-		"half of a pair":        in(firewall.Packet{In: "eth0", Port: 23}, firewall.Accept, "", 0),
-		"pair of ranges":        in(firewall.Packet{In: "eth0", Port: 5999}, firewall.Drop, "mine c", 0),
-		"beside the range":      in(firewall.Packet{In: "eth0", Port: 6000}, firewall.Accept, "", 0),
-		"the range of another":  in(firewall.Packet{In: "eth0", Proto: "udp", Port: 5999}, firewall.Accept, "", 0),
-		"not in the set":        in(firewall.Packet{In: "wg0", Port: 3}, firewall.Drop, "mine c", 0),
-		"in the set":            in(firewall.Packet{In: "wg0", Port: 3, Src: at("192.0.2.6")}, firewall.Accept, "", 0),
-		"in an interval":        in(firewall.Packet{In: "eth9", Port: 99, Src: at("192.0.2.255")}, firewall.Accept, "", 0),
-		"beyond the interval":   in(firewall.Packet{In: "eth9", Port: 99, Src: at("192.0.3.0")}, firewall.Drop, "mine c", 0),
-		"a single one":          in(firewall.Packet{In: "eth9", Port: 99, Src: at("203.0.113.7")}, firewall.Accept, "", 0),
-		"verdict":               in(firewall.Packet{In: "eth0", Port: 65535}, firewall.Drop, "mine c", 0),
-		"verdict of one":        in(firewall.Packet{In: "eth0", Port: 80}, firewall.Accept, "", 0),
-		"jump":                  in(firewall.Packet{In: "eth0", Port: 1500}, firewall.Drop, "mine deep", 0),
-		"jump, and back":        in(firewall.Packet{In: "eth0", Port: 1502}, firewall.Accept, "", 0),
-		"no jump for UDP":       in(firewall.Packet{In: "eth0", Proto: "udp", Port: 1500}, firewall.Accept, "", 0),
+		"known to none": in(firewall.Packet{In: "eth0", Port: 3}, firewall.Accept, "", 0),
+		"device and address": in(firewall.Packet{In: "eth1", Port: 3, Dst: at("fd18::5")},
+			firewall.Drop, "mine c", 0),
+		"another device": in(firewall.Packet{In: "eth10", Port: 3, Dst: at("fd18::5")},
+			firewall.Accept, "", 0),
+		"protocol": in(firewall.Packet{In: "eth0", Proto: "icmp"}, firewall.Drop,
+			"mine c", 0),
+		"pair": in(firewall.Packet{In: "eth0", Port: 22}, firewall.Drop, "mine c",
+			0),
+		"half of a pair": in(firewall.Packet{In: "eth0", Port: 23}, firewall.Accept, "", 0),
+		"pair of ranges": in(firewall.Packet{In: "eth0", Port: 5999}, firewall.Drop,
+			"mine c", 0),
+		"beside the range": in(firewall.Packet{In: "eth0", Port: 6000}, firewall.Accept, "",
+			0),
+		"the range of another": in(firewall.Packet{In: "eth0", Proto: "udp", Port: 5999},
+			firewall.Accept, "", 0),
+		"not in the set": in(firewall.Packet{In: "wg0", Port: 3}, firewall.Drop, "mine c",
+			0),
+		"in the set": in(firewall.Packet{In: "wg0", Port: 3, Src: at("192.0.2.6")},
+			firewall.Accept, "", 0),
+		"in an interval": in(firewall.Packet{In: "eth9", Port: 99, Src: at("192.0.2.255")},
+			firewall.Accept, "", 0),
+		"beyond the interval": in(firewall.Packet{In: "eth9", Port: 99, Src: at("192.0.3.0")},
+			firewall.Drop, "mine c", 0),
+		"a single one": in(firewall.Packet{In: "eth9", Port: 99, Src: at("203.0.113.7")},
+			firewall.Accept, "", 0),
+		"verdict": in(firewall.Packet{In: "eth0", Port: 65535}, firewall.Drop,
+			"mine c", 0),
+		"verdict of one": in(firewall.Packet{In: "eth0", Port: 80}, firewall.Accept, "", 0),
+		"jump": in(firewall.Packet{In: "eth0", Port: 1500}, firewall.Drop,
+			"mine deep", 0),
+		"jump, and back": in(firewall.Packet{In: "eth0", Port: 1502}, firewall.Accept, "",
+			0),
+		"no jump for UDP": in(firewall.Packet{In: "eth0", Proto: "udp", Port: 1500},
+			firewall.Accept, "", 0),
 		"a mark is not guessed": in(firewall.Packet{In: "eth0", Port: 77}, firewall.Accept, "", 1),
 	})
 }
 
 func FuzzElements(f *testing.F) {
-	f.Add([]byte{198, 18, 0, 1, 0, 22, 0, 0}, []byte{}, true, false, []byte{8, 0, 1, 0, 0xff, 0xff, 0xff, 0xfd, 6, 0, 2, 0, 'c', 0})
+	f.Add([]byte{198, 18, 0, 1, 0, 22, 0, 0}, []byte{}, true, false,
+		[]byte{8, 0, 1, 0, 0xff, 0xff, 0xff, 0xfd, 6, 0, 2, 0, 'c', 0})
 	f.Add([]byte("0000"), []byte{}, false, false, []byte("\x06\x000000")) // truncated
 	f.Add([]byte{0, 0, 0, 0}, []byte{1, 2, 3, 4}, true, true, []byte{})
 	f.Fuzz(func(t *testing.T, a, b []byte, interval, ends bool, val []byte) {
-		s := &set{interval: interval, verdicts: len(val) > 0, elements: []nftables.SetElement{{Key: a, Val: val}, {Key: b, KeyEnd: a, IntervalEnd: ends}}}
+		s := &set{interval: interval, verdicts: len(val) > 0,
+			elements: []nftables.SetElement{{Key: a, Val: val},
+				{Key: b, KeyEnd: a, IntervalEnd: ends}}}
 		r := &reader{regs: map[uint32]field{8: dstAddr, 9: dport}, size: map[uint32]int{8: 4}}
 		_, widths, ok := r.fields(1, len(a))
 		if !ok {

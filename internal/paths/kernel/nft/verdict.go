@@ -41,8 +41,11 @@ func (r *reader) plain(e *expr.Verdict) (known bool) {
 }
 
 func verdictOf(kind expr.VerdictKind) (v firewall.Verdict, known bool) {
-	v, known = map[expr.VerdictKind]firewall.Verdict{expr.VerdictAccept: firewall.Accept, expr.VerdictDrop: firewall.Drop,
-		expr.VerdictReturn: firewall.Return, expr.VerdictJump: firewall.Jump, expr.VerdictGoto: firewall.Goto,
+	v, known = map[expr.VerdictKind]firewall.Verdict{
+		expr.VerdictAccept: firewall.Accept, expr.VerdictDrop: firewall.Drop,
+		expr.VerdictReturn:   firewall.Return,
+		expr.VerdictJump:     firewall.Jump,
+		expr.VerdictGoto:     firewall.Goto,
 		expr.VerdictContinue: firewall.Continue}[kind]
 	return v, known
 }
@@ -54,7 +57,8 @@ func (r *reader) nat(e *expr.NAT) {
 	}
 	r.rule.Verdict = firewall.DNAT
 	a, _ := netip.AddrFromSlice(r.data[slot(e.RegAddrMin)])
-	if e.RegAddrMin != 0 && !a.IsValid() || e.RegAddrMax != 0 && e.RegAddrMax != e.RegAddrMin || e.Prefix {
+	if e.RegAddrMin != 0 && !a.IsValid() || e.RegAddrMax != 0 && e.RegAddrMax != e.RegAddrMin ||
+		e.Prefix {
 		r.unread("one of several addresses")
 	}
 	r.to(a, e.RegProtoMin, e.RegProtoMax)
@@ -113,7 +117,9 @@ func (r *reader) xtTypes(info *xt.AddrTypeV1) (known bool) {
 
 func typeOf(types uint16, not bool) (l firewall.Local, known bool) {
 	const several = xt.AddrTypeBroadcast | xt.AddrTypeAnycast | xt.AddrTypeMulticast
-	own, foreign, rest := types&uint16(xt.AddrTypeLocal) != 0, types&uint16(xt.AddrTypeUnicast) != 0, types&^uint16(xt.AddrTypeLocal|xt.AddrTypeUnicast|several)
+	own, foreign, rest := types&uint16(xt.AddrTypeLocal) != 0,
+		types&uint16(xt.AddrTypeUnicast) != 0,
+		types&^uint16(xt.AddrTypeLocal|xt.AddrTypeUnicast|several)
 	switch {
 	case types == 0:
 		return firewall.Any, true
@@ -180,7 +186,8 @@ func (r *reader) xtTo(e *expr.Target) (known bool) {
 		port = to.MinPort
 	}
 	r.rule.To = netip.AddrPortFrom(a, port)
-	return (!a.IsValid() || to.MinIP.Equal(to.MaxIP)) && (port == 0 || to.MinPort == to.MaxPort) && flags&(xt.NatRangeProtoOffset|xt.NatRangeNetmap) == 0
+	return (!a.IsValid() || to.MinIP.Equal(to.MaxIP)) && (port == 0 || to.MinPort == to.MaxPort) &&
+		flags&(xt.NatRangeProtoOffset|xt.NatRangeNetmap) == 0
 }
 
 func addr(ip net.IP, six bool) netip.Addr {
