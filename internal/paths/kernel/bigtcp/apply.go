@@ -8,19 +8,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Size is the size that links are raised to, in bytes: the one that measurably helps, see
+// Size is the size in bytes that links are raised to: the one that measurably helps, see
 // docs/commands/advise.md.
 const Size = 180000
 
-// Outcome is the result of an Apply.
 type Outcome struct {
 	Raised  []string // links by name
 	Lowered []string // restored
-	Kept    []string // not restored: somebody else changed them since
+	Kept    []string // not restored: changed by somebody else since
 	Failed  map[string]error
 }
 
-// errNoIPv4 means that the kernel has no BIG TCP over IPv4.
 var errNoIPv4 = &path.UnsupportedError{Missing: "the kernel has no BIG TCP over IPv4 (gso_ipv4_max_size, Linux 6.3)", Remedy: "Linux 6.3 or later, or --parts connect"}
 
 // Supported returns an *path.UnsupportedError if the kernel lacks BIG TCP.
@@ -33,8 +31,8 @@ func Supported() error {
 }
 
 // Apply raises the links with the given indexes and restores all others in st. Raising never makes
-// a size smaller; a link that has as much already is not noted. The store has st's content at every
-// moment.
+// a size smaller; a link that has as much already is not noted. The store is up to date with st at
+// every moment.
 func (s Store) Apply(st *State, want []int) (out Outcome, err error) {
 	out.Failed = map[string]error{}
 	all, err := link.AllSizes()
@@ -49,7 +47,7 @@ func (s Store) Apply(st *State, want []int) (out Outcome, err error) {
 	st.Links = slices.DeleteFunc(st.Links, func(l Link) bool {
 		now, ok := have[l.Index]
 		if !ok || now.Kind != l.Kind {
-			return true // it no longer exists
+			return true
 		}
 		_, others := l.Back(now.Sizes)
 		return !l.Done && others // a killed toll had not reached it, and somebody else changed it
@@ -81,7 +79,7 @@ func (s Store) Apply(st *State, want []int) (out Outcome, err error) {
 		}
 		return out, s.Save(st)
 	}
-	if err := s.Save(st); err != nil { // before any of them is changed
+	if err := s.Save(st); err != nil {
 		st.Links = slices.DeleteFunc(st.Links, open)
 		return out, err
 	}
@@ -95,7 +93,6 @@ func (s Store) Apply(st *State, want []int) (out Outcome, err error) {
 	return out, s.Save(st)
 }
 
-// failed notes an error and reports that the link was not changed.
 func (o *Outcome) failed(l Link, err error) bool {
 	if err == nil {
 		return false
@@ -107,7 +104,7 @@ func (o *Outcome) failed(l Link, err error) bool {
 }
 
 // takeBack restores the link, except for what somebody else set since. It returns false if the
-// kernel refused, and it must be tried again.
+// kernel refused and the caller must try again.
 func (o *Outcome) takeBack(l Link, now link.Sizes) bool {
 	to, others := l.Back(now)
 	if others {
@@ -125,7 +122,7 @@ func (o *Outcome) takeBack(l Link, now link.Sizes) bool {
 }
 
 // Back returns the sizes to restore, given the link's present ones. others means that some of these
-// are neither what it had nor what was set.
+// are neither the original nor the raised ones.
 func (l Link) Back(now link.Sizes) (to link.Sizes, others bool) {
 	to = now
 	for i := range to {

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// churn raises all links and takes them back, until it is killed.
+// churn runs until it is killed.
 func churn(s Store) {
 	for {
 		st, err := s.Load()
@@ -44,8 +44,8 @@ func churn(s Store) {
 	}
 }
 
-// inNetwork runs f in a network namespace with a bridge, number 2, and two veth pairs, of
-// which 4 and 6 are its ports. The test's own thread enters it, and ends with the test.
+// inNetwork runs f in a network namespace with a bridge, number 2, and two veth pairs; devices 4
+// and 6 are its ports. The test's thread enters it and ends with the test.
 func inNetwork(t *testing.T, f func()) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -137,7 +137,6 @@ func TestRaisedAndTakenBack(t *testing.T) {
 			t.Errorf("only one is taken back: %+v, %v", out, sizes(t))
 		}
 		apply(t, s, st, "br", "a", "b")
-		// Somebody else changes one value of a, all of br back, and b goes.
 		theirs := link.Sizes{Size, Size, 100000, Size}
 		if err := errors.Join(link.SetSizes(indexes(t, "a")[0], theirs), link.SetSizes(indexes(t, "br")[0], before["br"]), link.Remove("b")); err != nil {
 			t.Fatal(err)
@@ -158,8 +157,7 @@ func TestRaisedAndTakenBack(t *testing.T) {
 	})
 }
 
-// A bridge with a port that cannot have large packets has none either: it says so, and is
-// as it was.
+// A bridge with a port that cannot have large packets cannot have them either.
 func TestRefusedByKernel(t *testing.T) {
 	inNetwork(t, func() {
 		if err := errors.Join(link.AddVXLAN(link.VXLAN{Name: "vx", VNI: 7, Port: 4789, MTU: 1450}), link.SetMaster("vx", "br")); err != nil {
@@ -177,7 +175,6 @@ func TestRefusedByKernel(t *testing.T) {
 	})
 }
 
-// A toll that is killed at any moment leaves what the next one takes back exactly.
 func TestKilledAtAnyMoment(t *testing.T) {
 	inNetwork(t, func() {
 		before, dir := sizes(t), t.TempDir()
@@ -211,7 +208,6 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	})
 }
 
-// A note that cannot be read is not followed, and one of an earlier boot is none.
 func TestNotes(t *testing.T) {
 	dir := t.TempDir()
 	s := Store(filepath.Join(dir, "run"))

@@ -1,12 +1,11 @@
 // Package bigtcp raises links to BIG TCP and restores them exactly.
 //
 // The kernel does not restore a device's sizes when a process ends. So a link's sizes are written
-// to a file before they are changed, and nothing is lost when the process is killed at any moment:
-// the next Apply without this link restores it and drops the note. A value that somebody else
-// changed meanwhile is left alone.
+// to a file before they are changed: if the process is killed, the next Apply without this link
+// restores it and drops the note. A value that somebody else changed since is left alone.
 //
-// Be aware: a Store has no lock of its own. Callers that change it hold journal.LockDir, in the
-// network namespace of the links.
+// A Store has no lock of its own. Callers that change it hold journal.LockDir, in the network
+// namespace of the links.
 package bigtcp
 
 import (
@@ -25,15 +24,12 @@ import (
 // Store is the directory of the note, which need not exist. Only root may write to it.
 type Store string
 
-// Default is the machine's store.
 const Default Store = journal.Machine
 
-// ErrNone means that there is no note.
 var ErrNone = errors.New("no links are noted")
 
-// State is the content of the note.
 type State struct {
-	Boot  string `json:"boot"`  // the kernel's id of this boot
+	Boot  string `json:"boot"`  // the kernel's boot_id
 	Netns uint64 `json:"netns"` // the cookie of the links' namespace
 	// Until is the end of the lease, in ns of CLOCK_MONOTONIC.
 	Until  uint64   `json:"until"`
@@ -42,7 +38,6 @@ type State struct {
 	Links  []Link   `json:"links"`
 }
 
-// Link is a link that was changed, or is about to be.
 type Link struct {
 	Index  int        `json:"index"`
 	Name   string     `json:"name"`
@@ -55,7 +50,7 @@ type Link struct {
 
 const stateFile = "links.json"
 
-// Load reads the note. It returns ErrNone if there is none of this boot.
+// Load returns ErrNone if there is no note of this boot.
 func (s Store) Load() (*State, error) {
 	st := &State{}
 	err := journal.Load(string(s), stateFile, st)
@@ -68,7 +63,7 @@ func (s Store) Load() (*State, error) {
 	return st, nil
 }
 
-// Save writes the note, whole or not at all.
+// Save writes the note atomically.
 func (s Store) Save(st *State) error {
 	st.Boot = boot()
 	if err := journal.Save(string(s), stateFile, st, true); err != nil {
@@ -77,7 +72,7 @@ func (s Store) Save(st *State) error {
 	return nil
 }
 
-// Drop removes the note. It does not change the links.
+// Drop removes the note without changing the links.
 func (s Store) Drop() error { return journal.Drop(string(s), stateFile) }
 
 func boot() string {
@@ -85,7 +80,6 @@ func boot() string {
 	return id
 }
 
-// Renew sets the lease to end after the given time.
 func (st *State) Renew(lease time.Duration) { st.Until = now() + uint64(max(lease, 0)) }
 
 // Lease returns the rest of the lease, or 0 if it has expired.

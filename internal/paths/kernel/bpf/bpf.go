@@ -1,5 +1,5 @@
-// Package bpf lists the BPF programs that the kernel runs for packets and sockets. Only the
-// machine's root may ask for them.
+// Package bpf lists the BPF programs that the kernel runs for packets and sockets. It needs to be
+// the machine's root.
 package bpf
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Commands of bpf(2) (enum bpf_cmd).
+// enum bpf_cmd
 const (
 	progByID       = 13
 	objInfo        = 15
@@ -47,7 +47,6 @@ type query struct {
 	revision    uint64
 }
 
-// call is the system call bpf(2).
 func call(command uintptr, attr unsafe.Pointer, size uintptr) (int, error) {
 	n, _, errno := unix.Syscall(unix.SYS_BPF, command, uintptr(attr), size)
 	if errno != 0 {
@@ -57,8 +56,8 @@ func call(command uintptr, attr unsafe.Pointer, size uintptr) (int, error) {
 }
 
 // Attached returns the IDs of the programs that are attached to a device, by its index, at a place
-// (enum bpf_attach_type). It returns none if the kernel does not have the place, if the device is
-// the peer of the one with the programs, or if the caller may not ask.
+// (enum bpf_attach_type). It returns none if the kernel lacks the place, if the device is the peer
+// of the one with the programs, or if the caller may not ask.
 func Attached(index int, at uint32) ([]uint32, error) {
 	ids, err := programs(index, at, 0)
 	if errors.Is(err, ErrUnreadable) {
@@ -67,7 +66,7 @@ func Attached(index int, at uint32) ([]uint32, error) {
 	return ids, err
 }
 
-// programs returns the IDs of the programs of a target, a descriptor or a device's index.
+// programs takes a descriptor or a device's index.
 func programs(target int, at, flags uint32) ([]uint32, error) {
 	const most = 64 // the kernel's limit
 	ids := make([]uint32, most)
@@ -88,23 +87,21 @@ func programs(target int, at, flags uint32) ([]uint32, error) {
 	return nil, err
 }
 
-// place is a kind of attachment (enum bpf_attach_type).
+// enum bpf_attach_type
 type place struct {
 	name string
 	at   uint32
 }
 
-// ofCgroup lists the places of a control group that packets, sockets and their options pass.
 var ofCgroup = []place{{"ingress", 0}, {"egress", 1}, {"sock_create", 2}, {"sock_ops", 3}, {"bind4", 8}, {"bind6", 9},
 	{"connect4", 10}, {"connect6", 11}, {"post_bind4", 12}, {"post_bind6", 13}, {"sendmsg4", 14}, {"sendmsg6", 15},
 	{"sysctl", 18}, {"recvmsg4", 19}, {"recvmsg6", 20}, {"getsockopt", 21}, {"setsockopt", 22},
 	{"getpeername4", 29}, {"getpeername6", 30}, {"getsockname4", 31}, {"getsockname6", 32}, {"sock_release", 34}}
 
-// ofNamespace lists the places of a network namespace.
 var ofNamespace = []place{{"flow_dissector", 17}, {"sk_lookup", 36}}
 
-// OfCgroup returns, in words, the programs that run for sockets of a process: those of its control
-// group (version 2) and those above it, without toll's own. A pid of 0 is the caller.
+// OfCgroup describes the programs that run for sockets of a process: those of its control group
+// (version 2) and those above it, without toll's own. A pid of 0 is the caller.
 func OfCgroup(pid int) (string, error) {
 	dir, err := cgroupOf(pid)
 	if err != nil {
@@ -113,10 +110,9 @@ func OfCgroup(pid int) (string, error) {
 	return attachedTo(dir, ofCgroup, queryEffective)
 }
 
-// OfNamespace returns, in words, the programs of the calling thread's network namespace.
+// OfNamespace describes the programs of the calling thread's network namespace.
 func OfNamespace() (string, error) { return attachedTo("/proc/thread-self/ns/net", ofNamespace, 0) }
 
-// attachedTo returns the programs at the places of the object with the given file name.
 func attachedTo(name string, places []place, flags uint32) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -142,11 +138,11 @@ func attachedTo(name string, places []place, flags uint32) (string, error) {
 	return text(out), nil
 }
 
-// nameOf returns a program's name, which may be empty.
+// nameOf may return "".
 func nameOf(id uint32) (string, error) {
 	var info progInfo
 	err := read(progByID, id, unsafe.Pointer(&info), unsafe.Sizeof(info))
-	if errors.Is(err, unix.ENOENT) { // it was removed
+	if errors.Is(err, unix.ENOENT) {
 		return "", nil
 	}
 	name, _, _ := strings.Cut(string(info.name[:]), "\x00")
@@ -160,8 +156,7 @@ func text(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// Kinds of links (enum bpf_link_type) that run for packets and belong to neither a device nor a
-// control group.
+// enum bpf_link_type, those that run for packets and belong to neither a device nor a control group
 var linkKinds = map[uint32]string{9: "struct_ops", netfilter: "netfilter", 14: "sockmap"}
 
 const netfilter = 10
@@ -172,9 +167,8 @@ type progInfo struct {
 	name [16]byte
 }
 
-// ownPrefix is the prefix of the names of toll's own programs (paths/kernel/shortcut). They
-// redirect only connections that they were given; whether the load is among these shows in its
-// hops.
+// ownPrefix marks toll's own programs (paths/kernel/shortcut). They redirect only connections that
+// they were given; whether the load is among these shows in its hops.
 const ownPrefix = "toll_"
 
 // linkInfo is the head of struct bpf_link_info, with netfilter's part.
@@ -186,19 +180,18 @@ type linkInfo struct {
 	_                    [64]byte
 }
 
-// Links returns, in words, the machine's links of netfilter, sockmap and struct_ops.
+// Links describes the machine's links of netfilter, sockmap and struct_ops.
 func Links() (string, error) {
 	all, err := links(linkKinds)
 	return text(all), err
 }
 
-// Netfilter returns, in words, the links to packet filters. The kernel does not tell which
-// network namespace one is in.
+// Netfilter describes the links to packet filters. The kernel does not tell which network namespace
+// one is in.
 func Netfilter() ([]string, error) {
 	return links(map[uint32]string{netfilter: linkKinds[netfilter]})
 }
 
-// links returns the machine's links of some kinds in words.
 func links(kinds map[uint32]string) (out []string, err error) {
 	for id := uint32(0); ; {
 		next := struct{ start, next, flags uint32 }{start: id}
@@ -236,15 +229,14 @@ func readLink(id uint32) (info linkInfo, err error) {
 	return info, err
 }
 
-// read fills info with what the kernel knows of a program or a link.
 func read(command uintptr, id uint32, info unsafe.Pointer, size uintptr) error {
 	open := struct{ id, next, flags uint32 }{id: id}
 	fd, err := call(command, unsafe.Pointer(&open), unsafe.Sizeof(open))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = unix.Close(fd) }() // it was only read
-	var pin runtime.Pinner                // the kernel receives its address as a number
+	defer func() { _ = unix.Close(fd) }()
+	var pin runtime.Pinner
 	pin.Pin(info)
 	defer pin.Unpin()
 	ask := struct {

@@ -44,7 +44,6 @@ func TestOfCgroupSeesPrograms(t *testing.T) {
 			if err != nil || now == before || !strings.Contains(now, c.name+" program ") || !strings.Contains(now, " other") {
 				t.Errorf("%q, was %q, %v", now, before, err)
 			}
-			// The program of a group above runs, too.
 			inner := filepath.Join(dir, "inner")
 			if err := os.Mkdir(inner, 0o755); err != nil {
 				t.Fatal(err)
@@ -53,7 +52,6 @@ func TestOfCgroupSeesPrograms(t *testing.T) {
 			if all, err := attachedTo(inner, ofCgroup, queryEffective); err != nil || all != now {
 				t.Errorf("%q in a group below, %v", all, err)
 			}
-			// One's own group is another one.
 			if own, err := OfCgroup(0); err != nil || own == now {
 				t.Errorf("own group: %q, %v", own, err)
 			}
@@ -61,7 +59,6 @@ func TestOfCgroupSeesPrograms(t *testing.T) {
 	}
 }
 
-// What toll fast does on the same machine is not a change of every path there.
 func TestOfCgroupLeavesOutOwnPrograms(t *testing.T) {
 	pid, dir := bpftest.Grouped(t)
 	before, err := OfCgroup(pid)
@@ -79,7 +76,7 @@ func TestOfCgroupLeavesOutOwnPrograms(t *testing.T) {
 	}
 }
 
-// namespace takes the test to a network namespace of its own. Its thread ends with it.
+// The test's thread ends with the test.
 func namespace(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread()

@@ -11,7 +11,7 @@ import (
 
 var errNoCgroup = errors.New("control groups of version 2 are not mounted")
 
-// mount is the mount point of control groups of version 2, and the group at its top.
+// mount returns the mount point of control groups of version 2, and the group at its top.
 var mount = sync.OnceValues(func() (m struct{ dir, root string }, err error) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -28,8 +28,7 @@ var mount = sync.OnceValues(func() (m struct{ dir, root string }, err error) {
 	return m, errNoCgroup
 })
 
-// cgroupOf returns the directory of a process's control group of version 2; 0 is the caller. For a
-// group outside of the mount it returns the mount point.
+// cgroupOf returns the mount point for a process whose control group is outside of it.
 func cgroupOf(pid int) (string, error) {
 	m, err := mount()
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package conntrack reads and empties the connection table of the calling
-// thread's network namespace. Call it inside netns.NS.Do.
+// Package conntrack reads and empties the connection table of the calling thread's network
+// namespace. Call it inside netns.NS.Do. Except for Read it needs CONFIG_NF_CT_NETLINK and
+// CAP_NET_ADMIN over the namespace.
 package conntrack
 
 import (
@@ -26,7 +27,7 @@ type Use struct {
 	Max     int // 0: unknown
 }
 
-// Read returns how full the table is. A namespace without a visible table has the zero value.
+// Read returns the zero value in a namespace without a visible table.
 func Read() (u Use, err error) {
 	if u.Entries, err = number(countFile); err == nil {
 		u.Max, err = number(maxFile)
@@ -49,8 +50,7 @@ func number(file string) (int, error) {
 	return n, nil
 }
 
-// Flush empties the table, as `conntrack -F` does. It needs
-// CONFIG_NF_CT_NETLINK and CAP_NET_ADMIN over the namespace.
+// Flush empties the table, as `conntrack -F` does.
 func Flush() error {
 	if err := netlink.ConntrackTableFlush(netlink.ConntrackTable); err != nil {
 		return fmt.Errorf("empty conntrack's table: %w", err)
@@ -58,11 +58,10 @@ func Flush() error {
 	return nil
 }
 
-// Ends picks connections by one of their ends: an address and port as a client or a server sees it,
-// before or after translation.
+// Ends picks connections by one of their ends: an address and port as the client or the server sees
+// it, before or after translation.
 type Ends func(netip.AddrPort) bool
 
-// Remove removes the picked connections from the table. It needs what Flush needs.
 func Remove(of Ends) error {
 	h, err := netlink.NewHandle(unix.NETLINK_NETFILTER)
 	if err != nil {
@@ -79,7 +78,6 @@ func Remove(of Ends) error {
 
 var _ netlink.CustomConntrackFilter = Ends(nil)
 
-// MatchConntrackFlow reports whether the flow has a picked end.
 func (e Ends) MatchConntrackFlow(f *netlink.ConntrackFlow) bool {
 	for _, t := range []netlink.IPTuple{f.Forward, f.Reverse} {
 		from, _ := netip.AddrFromSlice(t.SrcIP)

@@ -20,7 +20,7 @@ var (
 	server = netip.AddrPortFrom(self, 80)
 )
 
-// translated runs f in a network namespace in which connections to dialed go to server.
+// translated redirects connections from dialed to server.
 func translated(t *testing.T, f func() error) {
 	t.Helper()
 	ns, err := netns.New()
@@ -44,7 +44,7 @@ func translated(t *testing.T, f func() error) {
 	}
 }
 
-// connected makes connections to both addresses, of which one is translated.
+// connected makes a connection to each address; that of through is translated.
 func connected(t *testing.T) (direct, through netip.AddrPort) {
 	t.Helper()
 	l, err := net.Listen("tcp4", server.String())

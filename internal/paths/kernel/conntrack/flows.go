@@ -12,12 +12,11 @@ import (
 type Flow struct {
 	Proto string
 	From  netip.Addr
-	To    netip.AddrPort // what the client dialled
-	Now   netip.AddrPort // where it went
+	To    netip.AddrPort
+	Now   netip.AddrPort // the translated destination
 }
 
-// Translated lists connections with a translated destination; of TCP, established ones. It needs
-// CONFIG_NF_CT_NETLINK and CAP_NET_ADMIN over the namespace.
+// Translated lists connections with a translated destination; of TCP, established ones.
 func Translated() ([]Flow, error) {
 	var out []Flow
 	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
@@ -45,7 +44,7 @@ func Translated() ([]Flow, error) {
 	return out, nil
 }
 
-// ended reports whether a TCP connection has ended and only its entry is left.
+// ended reports whether only the table's entry is left of a TCP connection.
 func ended(f *netlink.ConntrackFlow) bool {
 	const establishedTCP = 3 // TCP_CONNTRACK_ESTABLISHED
 	tcp, ok := f.ProtoInfo.(*netlink.ProtoInfoTCP)

@@ -8,25 +8,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// protocols maps names to numbers.
 var protocols = map[string]uint8{"tcp": unix.IPPROTO_TCP, "udp": unix.IPPROTO_UDP}
 
 // Rewrite selects connections by how rules rewrote them.
 type Rewrite struct {
-	Proto string         // tcp or udp
+	Proto string
 	To    netip.AddrPort // the dialled address
 	Now   netip.AddrPort // the address that answers: To, if the destination was not translated
-	// From is the client's address, and As the one that answers are sent to; invalid addresses
-	// match any.
+	// From is the client's address, As the one that answers are sent to. Invalid addresses match
+	// any.
 	From, As netip.Addr
-	// Source is how the client's own address must have been rewritten.
-	Source Source
+	Source   Source
 }
 
-// Source is what rules did with a client's address.
+// Source tells how the client's own address was rewritten.
 type Source string
 
-// Any matches all.
 const (
 	Any     Source = ""
 	Kept    Source = "kept"
@@ -38,7 +35,7 @@ func (s Source) is(f *netlink.ConntrackFlow) bool {
 }
 
 // Rewritten returns the clients of the connections that rules rewrote, including ended ones that
-// the table still has. It needs CONFIG_NF_CT_NETLINK and CAP_NET_ADMIN over the namespace.
+// the table still has.
 func Rewritten(r Rewrite) ([]netip.AddrPort, error) {
 	to, now := r.To, r.Now
 	number, ok := protocols[r.Proto]
@@ -64,7 +61,6 @@ func Rewritten(r Rewrite) ([]netip.AddrPort, error) {
 	return out, nil
 }
 
-// is reports whether ip equals want, or want matches any.
 func is(ip []byte, want netip.Addr) bool {
 	a, _ := netip.AddrFromSlice(ip)
 	return !want.IsValid() || a.Unmap() == want.Unmap()

@@ -1,12 +1,10 @@
-// Package ipvs sets up services of the kernel's load balancer (IP Virtual Server) and reads what
-// they carried, in the calling thread's network namespace. Call it inside netns.NS.Do.
+// Package ipvs sets up services of the kernel's load balancer (IP Virtual Server) and reads their
+// counters, in the calling thread's network namespace. Call it inside netns.NS.Do.
 //
-// IPVS counts all services of a namespace exactly, and single ones late. So the lab, where all
-// services are the path's, is witnessed by IPVS, and a swarm, which has others, by the connection
-// table.
+// IPVS counts all services of a namespace exactly, and single ones late. So IPVS witnesses the lab,
+// where all services are the path's, and the connection table a swarm, which has others.
 //
-// Note: github.com/moby/ipvs sends the same messages, but runs modprobe and logs to standard error
-// when it is first used.
+// github.com/moby/ipvs sends the same messages, but runs modprobe and logs to standard error.
 package ipvs
 
 import (
@@ -25,7 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The generic netlink family, its commands and attributes (linux/ip_vs.h).
+// linux/ip_vs.h
 const (
 	family  = "IPVS"
 	version = 1
@@ -51,15 +49,15 @@ const (
 	serverLower   = 6
 )
 
-// roundRobin is the scheduler, and masquerade the forwarding method: the packet gets the server's
-// address, and the answer the service's.
+// masquerade is a forwarding method: the packet gets the server's address, and the answer the
+// service's.
 const (
 	roundRobin = "rr"
 	masquerade = 0
 )
 
-// Add creates the service that forwards packets with a firewall mark to the one server, at the port
-// that they are addressed to.
+// Add creates the service that forwards packets with a firewall mark to the server, at their
+// destination port.
 func Add(mark uint32, server netip.Addr) error {
 	f, err := netlink.GenlFamilyGet(family)
 	if err != nil {
@@ -69,7 +67,7 @@ func Add(mark uint32, server netip.Addr) error {
 	service.AddRtAttr(serviceFamily, nl.Uint16Attr(unix.AF_INET))
 	service.AddRtAttr(serviceMark, nl.Uint32Attr(mark))
 	service.AddRtAttr(serviceScheduler, nl.ZeroTerminated(roundRobin))
-	service.AddRtAttr(serviceFlags, binary.NativeEndian.AppendUint32(nl.Uint32Attr(0), ^uint32(0))) // no flags, of all of them
+	service.AddRtAttr(serviceFlags, binary.NativeEndian.AppendUint32(nl.Uint32Attr(0), ^uint32(0))) // no flags, and a mask of all
 	service.AddRtAttr(serviceTimeout, nl.Uint32Attr(0))
 	service.AddRtAttr(serviceNetmask, nl.Uint32Attr(0))
 	if err := ask(f, cmdNewService, service); err != nil {
@@ -98,22 +96,22 @@ func ask(f *netlink.GenlFamily, command uint8, attrs ...*nl.RtAttr) error {
 	return err
 }
 
-// Unsupported reports whether err means that the kernel has no IPVS, or not its scheduler.
+// Unsupported reports whether err means that the kernel lacks IPVS or its scheduler.
 func Unsupported(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EPROTONOSUPPORT)
 }
 
-// Count is what services carried: In to servers, Out back. Bytes are those of IP packets.
+// Count is the traffic of services: In to servers, Out back. Bytes are those of IP packets.
 type Count struct {
 	InBytes, InPackets   uint64
 	OutBytes, OutPackets uint64
 }
 
-// statistics are listed by CPU. (/proc/net/ip_vs_stats, and netlink for single services, are up to
-// two seconds old: the kernel sums them up for its estimates.)
+// statistics are exact. (/proc/net/ip_vs_stats, and netlink for single services, are up to two
+// seconds old: the kernel sums them up for its estimates.)
 const statistics = "/proc/thread-self/net/ip_vs_stats_percpu"
 
-// Stats returns what all services of the namespace have carried so far.
+// Stats returns the count of all services of the namespace.
 func Stats() (Count, error) {
 	f, err := os.Open(statistics)
 	if err != nil {
@@ -123,7 +121,6 @@ func Stats() (Count, error) {
 	return parse(f)
 }
 
-// errNone means that the statistics list no CPU.
 var errNone = errors.New("no statistics")
 
 // parse sums up the lines of the CPUs: the CPU, connections, packets in and out, bytes in and out,
@@ -142,7 +139,7 @@ func parse(r io.Reader) (sum Count, err error) {
 		}
 		var n [columns]uint64
 		if len(f) != columns || f[0] == "CPU" {
-			continue // a heading
+			continue
 		}
 		for i := range f {
 			if n[i], err = strconv.ParseUint(f[i], 16, 64); err != nil {

@@ -1,13 +1,12 @@
-// Package netns holds network namespaces that have no name: a namespace is an operating system
-// thread that lives in it. While the thread lives the kernel keeps the namespace; when the thread
-// ends, or the whole process is killed, the kernel removes the namespace and everything in it.
-// There is nothing to clean up and nothing that another program could find.
+// Package netns holds network namespaces without names: a namespace is an operating system thread.
+// When the thread ends, or the process is killed, the kernel removes the namespace and everything
+// in it, so there is nothing to clean up.
 //
-// A child process gets its parent-death signal from the thread that started it. The alternative,
-// file descriptors and setns, would tie that signal to a thread that moves on to other namespaces.
+// A child process gets its parent-death signal from the thread that started it. File descriptors
+// and setns would tie that signal to a thread that moves on to other namespaces.
 //
-// Be aware: a goroutine started inside Do runs on another thread and is not in the namespace. Child
-// processes started inside Do are.
+// A goroutine started inside Do runs on another thread and is not in the namespace. Child processes
+// started inside Do are.
 package netns
 
 import (
@@ -21,11 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A thread that has left the machine's namespace must never be the process's first one, whose
-// namespace /proc/self shows: main keeps that thread.
+// main keeps the process's first thread, because /proc/self shows that thread's namespace.
 func init() { runtime.LockOSThread() }
 
-// errClosed is returned by Do on a closed namespace.
 var errClosed = errors.New("network namespace is closed")
 
 // NS is a network namespace. Its methods may be called from any goroutine; calls run one after
@@ -38,8 +35,8 @@ type NS struct {
 	closed bool
 }
 
-// New makes an empty network namespace, with only a loopback device that is down. The caller closes
-// it. Without CAP_SYS_ADMIN in the user namespace it returns an error that wraps EPERM.
+// New makes a network namespace with only a loopback device, which is down. The caller closes it.
+// Without CAP_SYS_ADMIN in the user namespace it returns an error that wraps EPERM.
 func New() (*NS, error) {
 	n, err := start(func() error { return unix.Unshare(unix.CLONE_NEWNET) })
 	if err != nil {
@@ -48,9 +45,9 @@ func New() (*NS, error) {
 	return n, nil
 }
 
-// Join enters the network namespace of a file such as /proc/PID/ns/net. The caller closes the NS;
-// the namespace itself may live on. Join needs CAP_SYS_ADMIN over the namespace, and without it
-// returns an error that wraps EPERM.
+// Join enters the network namespace of a file such as /proc/PID/ns/net, which may outlive the NS.
+// The caller closes the NS. Without CAP_SYS_ADMIN over the namespace it returns an error that wraps
+// EPERM.
 func Join(file string) (*NS, error) {
 	n, err := start(func() error {
 		fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -65,8 +62,7 @@ func Join(file string) (*NS, error) {
 	return n, nil
 }
 
-// Here returns the network namespace that the process is in. It needs no privilege. The caller
-// closes it.
+// Here returns the network namespace of the process, without privilege. The caller closes it.
 func Here() (*NS, error) { return start(func() error { return nil }) }
 
 func start(enter func() error) (*NS, error) {
@@ -79,8 +75,8 @@ func start(enter func() error) (*NS, error) {
 	return n, nil
 }
 
-// live is the namespace's thread. It never unlocks, so the runtime ends the thread with the
-// goroutine, and no other goroutine ever runs on it.
+// live never unlocks its thread, so the runtime ends the thread with the goroutine, and no other
+// goroutine ever runs on it.
 func (n *NS) live(enter func() error, started chan<- error) {
 	defer close(n.done)
 	runtime.LockOSThread()
@@ -111,9 +107,8 @@ func (n *NS) Do(f func() error) error {
 	return err
 }
 
-// Start starts cmd as a process in the namespace. The kernel kills the process when the namespace
-// is closed or this process dies, because its parent is the namespace's thread. It is in a process
-// group of its own, so a terminal's Ctrl-C reaches this process only.
+// Start starts cmd in the namespace. The kernel kills the process when the namespace is closed or
+// this process dies. It has a process group of its own, so a terminal's Ctrl-C reaches only toll.
 func (n *NS) Start(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -130,8 +125,8 @@ func (n *NS) TID() (tid int, err error) {
 	return tid, err
 }
 
-// Close ends the thread. Processes started in the namespace are killed; the kernel removes the
-// namespace after the last of them. A second Close does nothing.
+// Close ends the thread and kills processes started in the namespace, which the kernel removes
+// after the last of them. A second Close does nothing.
 func (n *NS) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

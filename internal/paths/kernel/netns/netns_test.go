@@ -14,10 +14,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// patience is for what takes no time on an idle machine.
+// patience bounds what takes no time on an idle machine.
 const patience = 30 * time.Second
 
-// opened returns the namespace, which is closed when the test ends.
 func opened(t *testing.T, ns *NS, err error) *NS {
 	t.Helper()
 	if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
@@ -30,7 +29,7 @@ func opened(t *testing.T, ns *NS, err error) *NS {
 	return ns
 }
 
-// id returns the name of the network namespace that Do runs in.
+// id returns the name of the namespace that Do runs in.
 func id(t *testing.T, ns *NS) string {
 	t.Helper()
 	var name string
@@ -44,7 +43,6 @@ func id(t *testing.T, ns *NS) string {
 	return name
 }
 
-// A new namespace has only its loopback device; the process stays where it is.
 func TestNew(t *testing.T) {
 	before, err := ID(os.Getpid())
 	if err != nil {
@@ -90,7 +88,6 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// Do returns what its function returns, and refuses to run in a closed namespace.
 func TestDo(t *testing.T) {
 	ns, err := Here()
 	if err != nil {
@@ -110,7 +107,6 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// A process is in the namespace that started it, and ends with it.
 func TestStart(t *testing.T) {
 	made, err := New()
 	ns := opened(t, made, err)

@@ -1,8 +1,8 @@
-// Package sockmem sets the machine's limits of socket buffers and takes them back. The kernel has one
-// of each for all network namespaces, and takes a new value only from the first namespace.
+// Package sockmem sets the machine's limits of socket buffers and restores them. The kernel has one
+// of each for all network namespaces, and takes a new value only from the first one.
 //
-// What they were is noted in a file before they are set: if the process is killed, Clean takes them
-// back. A value that somebody else changed meanwhile is left as it is.
+// The old values are written to a file before they are changed: if the process is killed, Clean
+// restores them. A value that somebody else changed since is left alone.
 package sockmem
 
 import (
@@ -20,21 +20,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// The limits, in bytes: the most that a socket can ask for by SO_RCVBUF and SO_SNDBUF.
+// The limits in bytes of SO_RCVBUF and SO_SNDBUF.
 const (
 	Receive = "net.core.rmem_max"
 	Send    = "net.core.wmem_max"
 )
 
-// Store is a directory with the note, which need not exist. Only root may write to it.
+// Store is the directory of the note, which need not exist. Only root may write to it.
 type Store string
 
-// Default is the machine's.
 const Default Store = journal.Machine
 
-// note is what is in the file.
 type note struct {
-	Owner  string  `json:"owner"` // the mark of the process
+	Owner  string  `json:"owner"`
 	Limits []limit `json:"limits"`
 }
 
@@ -46,8 +44,8 @@ type limit struct {
 
 const noteFile = "sockmem.json"
 
-// Settable returns an *path.UnsupportedError if this process cannot set the limits, and nil if it can.
-// It writes nothing: another toll's limits could become permanent.
+// Settable returns nil or an *path.UnsupportedError. It writes nothing: another toll's limits could
+// become permanent.
 func Settable() error {
 	err := sysctl.Writable(Receive)
 	if err == nil {
@@ -59,8 +57,8 @@ func Settable() error {
 	}
 }
 
-// Set sets limits, by their keys, in bytes, and returns what takes them back. It returns an error if
-// another process has set them, and then changes nothing.
+// Set sets limits in bytes, by their keys. If another process has set them, it changes nothing and
+// returns an error.
 func (s Store) Set(want map[string]int) (restore func() error, err error) {
 	if _, err := s.Clean(); err != nil {
 		return nil, err
@@ -88,8 +86,8 @@ func (s Store) Set(want map[string]int) (restore func() error, err error) {
 	return restore, nil
 }
 
-// Clean takes back what a process set that is gone, and returns what it restored. It returns an error
-// if that process still runs or may do so: see Busy and Unclear.
+// Clean restores and returns what a process that ended has set. If the process still runs or may do
+// so, it returns an error: see Busy and Unclear.
 func (s Store) Clean() (restored []string, err error) {
 	n, err := s.load()
 	if n == nil || err != nil {
@@ -101,17 +99,15 @@ func (s Store) Clean() (restored []string, err error) {
 	return s.restore(n)
 }
 
-// busyError says that another process has set the limits.
 type busyError struct {
 	file    string
-	unclear bool // whether it still runs
+	unclear bool
 }
 
 func (e *busyError) Error() string {
 	return "another toll has set this machine's limits of socket buffers, or may have: " + e.file
 }
 
-// Hint says what to do about it.
 func (e *busyError) Hint() string {
 	if e.unclear {
 		return "if it has ended, set the limits as \"before\" in " + e.file + " says, and remove the file"
@@ -119,11 +115,11 @@ func (e *busyError) Hint() string {
 	return "wait until it has ended"
 }
 
-// Busy reports whether an error of Clean says that another process may still need the limits.
+// Busy reports whether err, from Clean, means that another process may still need the limits.
 func Busy(err error) bool { return errors.As(err, new(*busyError)) }
 
 // Unclear returns the file that Clean left alone because it cannot see whether the process still
-// runs, and what to do about it. The file is "" for any other error.
+// runs, and a hint. The file is "" for any other error.
 func Unclear(err error) (file, hint string) {
 	var busy *busyError
 	if !errors.As(err, &busy) || !busy.unclear {
@@ -132,14 +128,14 @@ func Unclear(err error) (file, hint string) {
 	return busy.file, busy.Hint()
 }
 
-// restore takes back what is noted, and drops the note if all is, with an empty directory.
+// restore drops the note, with an empty directory, if all is restored.
 func (s Store) restore(n *note) (restored []string, err error) {
 	var errs []error
 	for _, l := range n.Limits {
 		switch now, err := sysctl.Get(l.Key); {
 		case err != nil:
 			errs = append(errs, err)
-		case now != l.Set || l.Set == l.Before: // not set yet, or somebody else's by now
+		case now != l.Set || l.Set == l.Before: // not set yet, or changed by somebody else
 		default:
 			errs = append(errs, sysctl.Set(l.Key, l.Before))
 			restored = append(restored, l.Key+"="+l.Before)
@@ -153,7 +149,7 @@ func (s Store) restore(n *note) (restored []string, err error) {
 
 func (s Store) file() string { return filepath.Join(string(s), noteFile) }
 
-// load reads the note; nil if there is none, or this user cannot read it: only root makes one.
+// load returns nil if there is no note or this user cannot read it: only root makes one.
 func (s Store) load() (*note, error) {
 	n := &note{}
 	err := journal.Load(string(s), noteFile, n)
@@ -171,7 +167,7 @@ func (s Store) load() (*note, error) {
 	return n, nil
 }
 
-// save writes the note, whole or not at all, unless there is one.
+// save does not replace an existing note.
 func (s Store) save(n *note) error {
 	err := journal.Save(string(s), noteFile, n, false)
 	switch {

@@ -16,7 +16,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
-// killedEnv makes the test binary a process that sets the limits and is killed.
 const killedEnv = "TOLL_TEST_SOCKMEM"
 
 func TestMain(m *testing.M) {
@@ -29,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// nearly is a value that hardly differs from the machine's own.
+// nearly returns a value that differs little from the machine's.
 func nearly() map[string]int {
 	now, err := sysctl.Get(Receive)
 	n, errNumber := strconv.Atoi(now)
@@ -92,7 +91,6 @@ func TestSet(t *testing.T) {
 	}
 }
 
-// What a killed process set is taken back, and what somebody else set since is not.
 func TestKilled(t *testing.T) {
 	for _, others := range []bool{false, true} {
 		s, before := settable(t)
@@ -121,7 +119,6 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// A process that cannot be seen may need the limits; what Clean leaves alone for that is told.
 func TestUnclear(t *testing.T) {
 	s := Store(t.TempDir())
 	if err := s.save(&note{Owner: "x"}); err != nil {
@@ -133,7 +130,6 @@ func TestUnclear(t *testing.T) {
 	}
 }
 
-// A note that is not toll's is left alone.
 func TestForeignNotes(t *testing.T) {
 	for _, text := range []string{"nonsense", `{"owner":"x","limits":[{"key":"kernel.pid_max"}]}`} {
 		s := Store(t.TempDir())

@@ -1,5 +1,5 @@
-// Package sysctl reads and writes kernel parameters of the calling thread's
-// network namespace. Call it inside netns.NS.Do.
+// Package sysctl reads and writes kernel parameters of the calling thread's network namespace. Call
+// it inside netns.NS.Do.
 package sysctl
 
 import (
@@ -11,11 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// file returns a key's file. /proc/thread-self would not do: /proc/sys/net shows the namespace of
-// the thread that opens it.
+// /proc/sys/net shows the namespace of the thread that opens it.
 func file(key string) string { return "/proc/sys/" + strings.ReplaceAll(key, ".", "/") }
 
-// Get returns the value of key, "net.ipv4.ip_forward" for example, with runs of white space folded.
+// Get returns the value of a key such as "net.ipv4.ip_forward", with runs of white space folded.
 func Get(key string) (string, error) {
 	b, err := read(file(key))
 	if err != nil {
@@ -24,15 +23,14 @@ func Get(key string) (string, error) {
 	return strings.Join(strings.Fields(string(b)), " "), nil
 }
 
-// read is os.ReadFile without its support for large or blocking files: an inspection reads hundreds
-// of keys.
+// read replaces os.ReadFile, which costs more per file: an inspection reads hundreds of keys.
 func read(name string) ([]byte, error) {
 	fd, err := ignoringEINTR(func() (int, error) { return unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: name, Err: err}
 	}
 	defer func() { _ = unix.Close(fd) }()
-	const usual = 512 // a few words
+	const usual = 512
 	b := make([]byte, 0, usual)
 	for {
 		m, err := ignoringEINTR(func() (int, error) { return unix.Read(fd, b[len(b):cap(b)]) })
@@ -70,7 +68,7 @@ func Set(key, value string) error {
 	return nil
 }
 
-// Writable returns an error if this process may not write key. It only opens the key's file.
+// Writable returns an error if this process may not write key. It writes nothing.
 func Writable(key string) error {
 	f, err := os.OpenFile(file(key), os.O_WRONLY, 0)
 	if err != nil {

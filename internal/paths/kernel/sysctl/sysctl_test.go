@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// A file is read whole, however long it is, and one that is not there is said to be missing.
 func TestRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key")
 	for _, n := range []int{0, 1, 511, 512, 513, 100_000} {

@@ -1,5 +1,5 @@
-// Package xfrm sets up IPsec between two machines and reads its counters, in
-// the calling thread's network namespace. Call it inside netns.NS.Do.
+// Package xfrm sets up IPsec between two machines and reads its counters, in the calling thread's
+// network namespace. Call it inside netns.NS.Do.
 package xfrm
 
 import (
@@ -15,8 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Transform is one direction of ESP in transport mode, authenticated and encrypted by AES-GCM (RFC
-// 4106) with a tag of 64 bits.
+// Transform is one direction of ESP in transport mode with AES-GCM (RFC 4106) and a tag of 64 bits.
 type Transform struct {
 	Src, Dst netip.Addr
 	SPI      uint32
@@ -26,7 +25,7 @@ type Transform struct {
 
 const tagBits = 64
 
-// Add lets the machine use t, to send if it is t's source and to receive if it is its destination.
+// Add lets the machine use t: to send if it is t's source, to receive if it is its destination.
 func Add(t Transform) error {
 	err := netlink.XfrmStateAdd(&netlink.XfrmState{
 		Src: t.Src.AsSlice(), Dst: t.Dst.AsSlice(), Proto: netlink.XFRM_PROTO_ESP, Mode: netlink.XFRM_MODE_TRANSPORT,
@@ -53,10 +52,8 @@ func Encrypt(t Transform, port uint16, mark uint32) error {
 	return nil
 }
 
-// Count is what a transform has carried.
 type Count struct{ Bytes, Packets uint64 }
 
-// Stats reads the counters of t.
 func Stats(t Transform) (Count, error) {
 	s, err := netlink.XfrmStateGet(&netlink.XfrmState{Src: t.Src.AsSlice(), Dst: t.Dst.AsSlice(),
 		Proto: netlink.XFRM_PROTO_ESP, Spi: int(t.SPI)})
@@ -76,9 +73,8 @@ func host(a netip.Addr) *net.IPNet {
 	return &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}
 }
 
-// Between returns the sum of what all ESP states from one machine to another have carried: there
-// are several while keys are exchanged. It returns ErrNone if there is none, or the kernel has no
-// IPsec.
+// Between returns the sum over all ESP states from one machine to another: there are several while
+// keys are exchanged. It returns ErrNone if there is none, or the kernel has no IPsec.
 func Between(src, dst netip.Addr) (sum Count, err error) {
 	family := netlink.FAMILY_V4
 	if src.Unmap().Is6() {
@@ -107,11 +103,10 @@ func Between(src, dst netip.Addr) (sum Count, err error) {
 	return sum, nil
 }
 
-// ErrNone means that there is no ESP state between the machines.
 var ErrNone = errors.New("no ESP state")
 
-// List returns the policies and states of the namespace in words, without keys and counters, or nil
-// if the kernel has no IPsec. It needs CAP_NET_ADMIN over the namespace.
+// List describes the namespace's policies and states, without keys and counters. It returns nil if
+// the kernel has no IPsec, and needs CAP_NET_ADMIN.
 func List() (policies, states []string, err error) {
 	policies, err = listPolicies()
 	if errors.Is(err, unix.EPROTONOSUPPORT) { // without CONFIG_XFRM_USER
@@ -134,7 +129,7 @@ func List() (policies, states []string, err error) {
 	return policies, states, nil
 }
 
-// listPolicies returns the policies in words. The library's list loses IPv6 networks.
+// listPolicies exists because the library's list loses IPv6 networks.
 func listPolicies() (out []string, err error) {
 	msgs, err := nl.NewNetlinkRequest(nl.XFRM_MSG_GETPOLICY, unix.NLM_F_DUMP).Execute(unix.NETLINK_XFRM, 0)
 	if err != nil {
@@ -147,7 +142,7 @@ func listPolicies() (out []string, err error) {
 		p := nl.DeserializeXfrmUserpolicyInfo(m)
 		action := map[uint8]string{0: "allow", 1: "block"}[p.Action]
 		sum := crc32.ChecksumIEEE(m[:nl.SizeofXfrmSelector])
-		sum = crc32.Update(sum, crc32.IEEETable, m[nl.SizeofXfrmUserpolicyInfo:]) // transforms, mark, type
+		sum = crc32.Update(sum, crc32.IEEETable, m[nl.SizeofXfrmUserpolicyInfo:])
 		out = append(out, fmt.Sprintf("%s from %s to %s %s priority %d (checksum %06x)", netlink.Dir(p.Dir),
 			network(p.Sel.Family, p.Sel.Saddr, p.Sel.PrefixlenS), network(p.Sel.Family, p.Sel.Daddr, p.Sel.PrefixlenD),
 			action, p.Priority, sum&0xffffff))

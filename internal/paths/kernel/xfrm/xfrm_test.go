@@ -53,7 +53,6 @@ func TestNone(t *testing.T) {
 	})
 }
 
-// A policy is listed with its networks, and has a checksum of its transform.
 func TestPolicies(t *testing.T) {
 	inSpace(t, func() error {
 		err := Encrypt(out, 4789, 0xd0c4d3)
@@ -76,7 +75,7 @@ func TestStates(t *testing.T) {
 	inSpace(t, func() error {
 		err := Add(out)
 		if Unsupported(err) {
-			t.Skip(err) // the kernel lacks ESP or AES-GCM
+			t.Skip(err)
 		}
 		if err != nil {
 			return err

@@ -1,5 +1,5 @@
-// Package xtables reads the rules of iptables-legacy and ip6tables-legacy, which nf_tables does
-// not show, in the calling thread's network namespace. Call it inside netns.NS.Do.
+// Package xtables reads the rules of iptables-legacy and ip6tables-legacy, which nf_tables does not
+// show, in the calling thread's network namespace. Call it inside netns.NS.Do.
 package xtables
 
 import (
@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Table is a table of one family.
 type Table struct {
 	Name string // "ip6tables-legacy filter"
 	// Text describes the content without counters: the number of entries, including chains'
@@ -24,8 +23,7 @@ type Table struct {
 	Text string
 }
 
-// family holds the numbers by which a family's tables are read (linux/netfilter_ipv4/ip_tables.h,
-// linux/netfilter_ipv6/ip6_tables.h).
+// linux/netfilter_ipv4/ip_tables.h, linux/netfilter_ipv6/ip6_tables.h
 type family struct {
 	program string
 	names   string // file that lists the tables; asking for any other would create it
@@ -41,13 +39,13 @@ var families = []family{
 }
 
 const (
-	getInfo    = 64 // IPT_SO_GET_INFO and IP6T_SO_GET_INFO
+	getInfo    = 64 // IPT_SO_GET_INFO, IP6T_SO_GET_INFO
 	getEntries = 65
 	nameSize   = 32 // XT_TABLE_MAXNAMELEN
 	countSize  = 16 // struct xt_counters
 )
 
-// info is struct ipt_getinfo, which has the same layout as struct ip6t_getinfo.
+// struct ipt_getinfo and ip6t_getinfo
 type info struct {
 	name       [nameSize]byte
 	validHooks uint32
@@ -56,12 +54,12 @@ type info struct {
 	size       uint32
 }
 
-// List lists the tables of both families in a fixed order. A table that the caller may not read,
-// for lack of CAP_NET_ADMIN, has that as its Text.
+// List lists the tables of both families in a fixed order. The Text of a table that the caller may
+// not read, for lack of CAP_NET_ADMIN, says so.
 func List() (out []Table, err error) {
 	for _, f := range families {
 		names, err := os.ReadFile(f.names)
-		if err != nil { // the kernel has no such tables, or hides them from this user
+		if err != nil { // no such tables, or hidden from this user
 			continue
 		}
 		tables := strings.Fields(string(names))
@@ -69,7 +67,7 @@ func List() (out []Table, err error) {
 		for _, name := range tables {
 			text, err := f.read(name)
 			switch {
-			case errors.Is(err, unix.ENOENT): // removed meanwhile
+			case errors.Is(err, unix.ENOENT):
 				continue
 			case errors.Is(err, unix.EPERM), errors.Is(err, unix.EAFNOSUPPORT):
 				text = "not readable: " + err.Error()
@@ -82,8 +80,8 @@ func List() (out []Table, err error) {
 	return out, nil
 }
 
-// Loaded reports whether the namespace has a table, of IPv6 if six, or cannot tell. A program that
-// asks for the rules of any other table creates it.
+// Loaded reports whether the namespace has a table, of IPv6 if six, or cannot tell. Asking for the
+// rules of a table that is not loaded creates it.
 func Loaded(table string, six bool) bool {
 	f := families[0]
 	if six {
@@ -96,14 +94,13 @@ func Loaded(table string, six bool) bool {
 	return err != nil || slices.Contains(strings.Fields(string(names)), table)
 }
 
-// read returns a table's text.
 func (f family) read(table string) (string, error) {
 	fd, err := unix.Socket(f.domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = unix.Close(fd) }() // nothing was written
-	const tries = 5                       // a table may grow between the two calls
+	defer func() { _ = unix.Close(fd) }()
+	const tries = 5 // the table may grow between the two calls
 	for range tries {
 		var head info
 		copy(head.name[:nameSize-1], table)
@@ -124,7 +121,6 @@ func (f family) read(table string) (string, error) {
 	return "", err
 }
 
-// text describes a table's entries.
 func (f family) text(entries []byte) string {
 	n, sum := 0, uint32(0)
 	for len(entries) >= f.counts+countSize {
@@ -140,7 +136,7 @@ func (f family) text(entries []byte) string {
 	return fmt.Sprintf("%d entries (checksum %06x)", n, sum&0xffffff)
 }
 
-// getsockopt is the system call, which for these options also reads what value points to.
+// getsockopt, for these options, also reads what value points to.
 func getsockopt(fd, level, option int, value unsafe.Pointer, size uintptr) error {
 	length := uint32(size)
 	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), uintptr(level), uintptr(option),

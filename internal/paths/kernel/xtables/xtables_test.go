@@ -21,7 +21,7 @@ func skipUnlessCI(t *testing.T, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// textOf returns a table's text; "" if the namespace does not have the table.
+// textOf returns "" if the namespace lacks the table.
 func textOf(t *testing.T, name string) string {
 	t.Helper()
 	all, err := List()

@@ -1,5 +1,5 @@
-// Package bpftest loads BPF programs that do nothing but return a number, and starts processes
-// in control groups to attach them to; for tests only.
+// Package bpftest loads BPF programs that only return a number, and starts processes in control
+// groups to attach them to; for tests only.
 package bpftest
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
-// Program loads a program that returns result. It is closed with the test, which is skipped
-// where programs cannot be loaded.
+// Program loads a program that returns result. It is closed with the test, which is skipped where
+// programs cannot be loaded.
 func Program(t *testing.T, name string, kind ebpf.ProgramType, at ebpf.AttachType, result int32) *ebpf.Program {
 	t.Helper()
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: name, Type: kind, AttachType: at, License: "GPL",
@@ -28,7 +28,7 @@ func Program(t *testing.T, name string, kind ebpf.ProgramType, at ebpf.AttachTyp
 	return p
 }
 
-// Grouped starts a process in a control group of version 2 of its own, and returns the group's
+// Grouped starts a process in a control group of its own (version 2), and returns the group's
 // directory. Both end with the test.
 func Grouped(t *testing.T) (pid int, dir string) {
 	t.Helper()
@@ -51,7 +51,6 @@ func Grouped(t *testing.T) (pid int, dir string) {
 	return c.Process.Pid, dir
 }
 
-// cgroups returns where control groups of version 2 are mounted.
 func cgroups(t *testing.T) string {
 	t.Helper()
 	for _, dir := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
