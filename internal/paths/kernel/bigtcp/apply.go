@@ -19,7 +19,9 @@ type Outcome struct {
 	Failed  map[string]error
 }
 
-var errNoIPv4 = &path.UnsupportedError{Missing: "the kernel has no BIG TCP over IPv4 (gso_ipv4_max_size, Linux 6.3)", Remedy: "Linux 6.3 or later, or --parts connect"}
+var errNoIPv4 = &path.UnsupportedError{
+	Missing: "the kernel has no BIG TCP over IPv4 (gso_ipv4_max_size, Linux 6.3)",
+	Remedy:  "Linux 6.3 or later, or --parts connect"}
 
 // Supported returns an *path.UnsupportedError if the kernel lacks BIG TCP.
 func Supported() error {
@@ -69,7 +71,8 @@ func (s Store) Apply(st *State, want []int) (out Outcome, err error) {
 			to[k] = max(to[k], Size)
 		}
 		if to != now.Sizes {
-			st.Links = append(st.Links, Link{Index: i, Name: now.Name, Kind: now.Kind, Before: now.Sizes, Set: to})
+			st.Links = append(st.Links, Link{Index: i, Name: now.Name, Kind: now.Kind,
+				Before: now.Sizes, Set: to})
 		}
 	}
 	open := func(l Link) bool { return !l.Done }
@@ -83,7 +86,9 @@ func (s Store) Apply(st *State, want []int) (out Outcome, err error) {
 		st.Links = slices.DeleteFunc(st.Links, open)
 		return out, err
 	}
-	st.Links = slices.DeleteFunc(st.Links, func(l Link) bool { return !l.Done && out.failed(l, link.SetSizes(l.Index, l.Set)) })
+	st.Links = slices.DeleteFunc(st.Links, func(l Link) bool {
+		return !l.Done && out.failed(l, link.SetSizes(l.Index, l.Set))
+	})
 	for i := range st.Links {
 		if l := &st.Links[i]; !l.Done {
 			l.Done = true

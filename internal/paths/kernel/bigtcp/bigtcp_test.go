@@ -109,7 +109,8 @@ func apply(t *testing.T, s Store, st *State, want ...string) Outcome {
 		t.Fatalf("%v: %v, %v", want, err, out.Failed)
 	}
 	noted, err := s.Load()
-	if err != nil || !reflect.DeepEqual(noted.Links, append([]Link{}, st.Links...)) && len(st.Links)+len(noted.Links) > 0 {
+	if err != nil || !reflect.DeepEqual(noted.Links, append([]Link{}, st.Links...)) &&
+		len(st.Links)+len(noted.Links) > 0 {
 		t.Fatalf("noted is %+v, %v, and not %+v", noted, err, st)
 	}
 	return out
@@ -120,32 +121,40 @@ func each(n uint32) link.Sizes { return link.Sizes{n, n, n, n} }
 func TestRaisedAndTakenBack(t *testing.T) {
 	inNetwork(t, func() {
 		s, st := Store(t.TempDir()), &State{}
-		if err := link.SetSizes(indexes(t, "b")[0], link.Sizes{300000, 65536, 300000, 40000}); err != nil {
+		err := link.SetSizes(indexes(t, "b")[0], link.Sizes{300000, 65536, 300000, 40000})
+		if err != nil {
 			t.Fatal(err)
 		}
 		before := sizes(t)
 		apply(t, s, st, "br", "a", "b")
 		now := sizes(t)
-		if now["br"] != each(Size) || now["a"] != each(Size) || now["b"] != (link.Sizes{300000, Size, 300000, Size}) ||
+		if now["br"] != each(Size) || now["a"] != each(Size) ||
+			now["b"] != (link.Sizes{300000, Size, 300000, Size}) ||
 			now["a0"] != before["a0"] || now["lo"] != before["lo"] {
 			t.Errorf("raised: %v", now)
 		}
-		if out := apply(t, s, st, "br", "a", "b"); len(out.Raised)+len(out.Lowered)+len(out.Kept) != 0 {
+		out := apply(t, s, st, "br", "a", "b")
+		if len(out.Raised)+len(out.Lowered)+len(out.Kept) != 0 {
 			t.Errorf("raised again: %+v", out)
 		}
-		if out := apply(t, s, st, "br", "a"); fmt.Sprint(out.Lowered) != "[b]" || sizes(t)["b"] != before["b"] {
+		if out := apply(t, s, st, "br", "a"); fmt.Sprint(out.Lowered) != "[b]" ||
+			sizes(t)["b"] != before["b"] {
 			t.Errorf("only one is taken back: %+v, %v", out, sizes(t))
 		}
 		apply(t, s, st, "br", "a", "b")
 		theirs := link.Sizes{Size, Size, 100000, Size}
-		if err := errors.Join(link.SetSizes(indexes(t, "a")[0], theirs), link.SetSizes(indexes(t, "br")[0], before["br"]), link.Remove("b")); err != nil {
+		err := errors.Join(link.SetSizes(indexes(t, "a")[0], theirs),
+			link.SetSizes(indexes(t, "br")[0], before["br"]), link.Remove("b"))
+		if err != nil {
 			t.Fatal(err)
 		}
-		if out := apply(t, s, st, "br", "a"); len(out.Raised) != 0 || sizes(t)["a"] != theirs || sizes(t)["br"] != before["br"] {
+		if out := apply(t, s, st, "br", "a"); len(out.Raised) != 0 || sizes(t)["a"] != theirs ||
+			sizes(t)["br"] != before["br"] {
 			t.Errorf("what others set is theirs: %+v, %v", out, sizes(t))
 		}
 		out := apply(t, s, st)
-		if now := sizes(t); fmt.Sprint(out.Kept) != "[a]" || now["a"] != (link.Sizes{65536, 65536, 100000, 65536}) || now["br"] != before["br"] {
+		if now := sizes(t); fmt.Sprint(out.Kept) != "[a]" ||
+			now["a"] != (link.Sizes{65536, 65536, 100000, 65536}) || now["br"] != before["br"] {
 			t.Errorf("taken back: %+v, %v", out, now)
 		}
 		if err := s.Drop(); err != nil {
@@ -160,13 +169,16 @@ func TestRaisedAndTakenBack(t *testing.T) {
 // A bridge with a port that cannot have large packets cannot have them either.
 func TestRefusedByKernel(t *testing.T) {
 	inNetwork(t, func() {
-		if err := errors.Join(link.AddVXLAN(link.VXLAN{Name: "vx", VNI: 7, Port: 4789, MTU: 1450}), link.SetMaster("vx", "br")); err != nil {
+		err := errors.Join(link.AddVXLAN(link.VXLAN{Name: "vx", VNI: 7, Port: 4789, MTU: 1450}),
+			link.SetMaster("vx", "br"))
+		if err != nil {
 			t.Fatal(err)
 		}
 		before := sizes(t)
 		s, st := Store(t.TempDir()), &State{}
 		out, err := s.Apply(st, indexes(t, "br", "a"))
-		if err != nil || out.Failed["br"] == nil || fmt.Sprint(out.Raised) != "[a]" || sizes(t)["br"] != before["br"] {
+		if err != nil || out.Failed["br"] == nil || fmt.Sprint(out.Raised) != "[a]" ||
+			sizes(t)["br"] != before["br"] {
 			t.Errorf("%+v, %v, %v", out, err, sizes(t))
 		}
 		if apply(t, s, st); !reflect.DeepEqual(sizes(t), before) {
@@ -230,7 +242,9 @@ func TestNotes(t *testing.T) {
 	if got, err := s.Load(); err == nil || errors.Is(err, ErrNone) {
 		t.Errorf("one that was cut short: %+v, %v", got, err)
 	}
-	if err := errors.Join(s.Drop(), os.WriteFile(file, []byte(`{"boot":"another","links":[{}]}`), 0o600)); err != nil {
+	err := errors.Join(s.Drop(), os.WriteFile(
+		file, []byte(`{"boot":"another","links":[{}]}`), 0o600))
+	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Load(); !errors.Is(err, ErrNone) {

@@ -54,7 +54,8 @@ const stateFile = "links.json"
 func (s Store) Load() (*State, error) {
 	st := &State{}
 	err := journal.Load(string(s), stateFile, st)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && st.Boot != boot() { // the links disappeared with that boot
+	// the links disappeared with that boot
+	if errors.Is(err, fs.ErrNotExist) || err == nil && st.Boot != boot() {
 		return nil, ErrNone
 	}
 	if err != nil {

@@ -73,14 +73,16 @@ func programs(target int, at, flags uint32) ([]uint32, error) {
 	var pin runtime.Pinner // the kernel receives its address as a number
 	pin.Pin(&ids[0])
 	defer pin.Unpin()
-	q := query{target: uint32(target), attachType: at, flags: flags, ids: uint64(uintptr(unsafe.Pointer(&ids[0]))), count: most}
+	q := query{target: uint32(target), attachType: at, flags: flags,
+		ids: uint64(uintptr(unsafe.Pointer(&ids[0]))), count: most}
 	_, err := call(progQuery, unsafe.Pointer(&q), unsafe.Sizeof(q))
 	switch {
 	case err == nil:
 		return ids[:min(q.count, most)], nil
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES), errors.Is(err, unix.ENOSYS):
 		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
-	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO),
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV),
+		errors.Is(err, unix.ENXIO),
 		errors.Is(err, unix.EOPNOTSUPP):
 		return nil, nil
 	}
@@ -93,10 +95,13 @@ type place struct {
 	at   uint32
 }
 
-var ofCgroup = []place{{"ingress", 0}, {"egress", 1}, {"sock_create", 2}, {"sock_ops", 3}, {"bind4", 8}, {"bind6", 9},
-	{"connect4", 10}, {"connect6", 11}, {"post_bind4", 12}, {"post_bind6", 13}, {"sendmsg4", 14}, {"sendmsg6", 15},
+var ofCgroup = []place{{"ingress", 0}, {"egress", 1}, {"sock_create", 2}, {"sock_ops", 3},
+	{"bind4", 8}, {"bind6", 9},
+	{"connect4", 10}, {"connect6", 11}, {"post_bind4", 12}, {"post_bind6", 13}, {"sendmsg4", 14},
+	{"sendmsg6", 15},
 	{"sysctl", 18}, {"recvmsg4", 19}, {"recvmsg6", 20}, {"getsockopt", 21}, {"setsockopt", 22},
-	{"getpeername4", 29}, {"getpeername6", 30}, {"getsockname4", 31}, {"getsockname6", 32}, {"sock_release", 34}}
+	{"getpeername4", 29}, {"getpeername6", 30}, {"getsockname4", 31}, {"getsockname6", 32},
+	{"sock_release", 34}}
 
 var ofNamespace = []place{{"flow_dissector", 17}, {"sk_lookup", 36}}
 
@@ -131,7 +136,8 @@ func attachedTo(name string, places []place, flags uint32) (string, error) {
 				return "", fmt.Errorf("read BPF program %d: %w", id, err)
 			}
 			if !strings.HasPrefix(name, ownPrefix) {
-				out = append(out, strings.TrimSpace(fmt.Sprintf("%s program %d %s", p.name, id, name)))
+				out = append(out, strings.TrimSpace(
+					fmt.Sprintf("%s program %d %s", p.name, id, name)))
 			}
 		}
 	}
@@ -204,7 +210,8 @@ func links(kinds map[uint32]string) (out []string, err error) {
 		}
 		id = next.next
 		info, err := readLink(id)
-		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EAGAIN) { // removed, or not attached yet
+		// removed, or not attached yet
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EAGAIN) {
 			continue
 		}
 		if err != nil {
@@ -214,7 +221,8 @@ func links(kinds map[uint32]string) (out []string, err error) {
 		switch {
 		case !ok:
 		case info.kind == netfilter:
-			out = append(out, fmt.Sprintf("%s link %d, program %d (family %d hook %d priority %d)", name, id, info.program,
+			out = append(out, fmt.Sprintf("%s link %d, program %d (family %d hook %d priority %d)",
+				name, id, info.program,
 				info.family, info.hook, info.priority))
 		default:
 			out = append(out, fmt.Sprintf("%s link %d, program %d", name, id, info.program))

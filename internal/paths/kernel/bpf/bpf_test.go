@@ -35,13 +35,15 @@ func TestOfCgroupSeesPrograms(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l, err := link.AttachCgroup(link.CgroupOptions{Path: dir, Attach: c.at, Program: bpftest.Program(t, "other", c.kind, c.at, 1)})
+			l, err := link.AttachCgroup(link.CgroupOptions{
+				Path: dir, Attach: c.at, Program: bpftest.Program(t, "other", c.kind, c.at, 1)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer l.Close()
 			now, err := OfCgroup(pid)
-			if err != nil || now == before || !strings.Contains(now, c.name+" program ") || !strings.Contains(now, " other") {
+			if err != nil || now == before || !strings.Contains(now, c.name+" program ") ||
+				!strings.Contains(now, " other") {
 				t.Errorf("%q, was %q, %v", now, before, err)
 			}
 			inner := filepath.Join(dir, "inner")
@@ -66,7 +68,8 @@ func TestOfCgroupLeavesOutOwnPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	l, err := link.AttachCgroup(link.CgroupOptions{Path: dir, Attach: ebpf.AttachCGroupInet4Connect,
-		Program: bpftest.Program(t, "toll_connect4", ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect, 1)})
+		Program: bpftest.Program(t, "toll_connect4", ebpf.CGroupSockAddr,
+			ebpf.AttachCGroupInet4Connect, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +92,8 @@ func namespace(t *testing.T) {
 
 func TestLinksSeeNetfilter(t *testing.T) {
 	namespace(t)
-	l, err := link.AttachNetfilter(link.NetfilterOptions{Program: bpftest.Program(t, "other", ebpf.Netfilter, ebpf.AttachNetfilter, 1),
+	l, err := link.AttachNetfilter(link.NetfilterOptions{
+		Program:        bpftest.Program(t, "other", ebpf.Netfilter, ebpf.AttachNetfilter, 1),
 		ProtocolFamily: link.NetfilterProtoIPv4, Hook: link.NetfilterInetLocalOut, Priority: -4321})
 	if err != nil {
 		pathtest.SkipOrFail(t, "no program can be attached to netfilter (Linux 6.4): %v", err)
@@ -119,7 +123,8 @@ func TestOfNamespaceSeesLookups(t *testing.T) {
 	if all, err := OfNamespace(); err != nil || all != None {
 		t.Errorf("%q, %v", all, err)
 	}
-	l, err := link.AttachNetNs(int(f.Fd()), bpftest.Program(t, "other", ebpf.SkLookup, ebpf.AttachSkLookup, 1))
+	l, err := link.AttachNetNs(int(f.Fd()),
+		bpftest.Program(t, "other", ebpf.SkLookup, ebpf.AttachSkLookup, 1))
 	if err != nil {
 		pathtest.SkipOrFail(t, "no program can be attached to a namespace: %v", err)
 	}

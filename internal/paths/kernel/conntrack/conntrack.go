@@ -82,7 +82,8 @@ func (e Ends) MatchConntrackFlow(f *netlink.ConntrackFlow) bool {
 	for _, t := range []netlink.IPTuple{f.Forward, f.Reverse} {
 		from, _ := netip.AddrFromSlice(t.SrcIP)
 		to, _ := netip.AddrFromSlice(t.DstIP)
-		if e(netip.AddrPortFrom(from.Unmap(), t.SrcPort)) || e(netip.AddrPortFrom(to.Unmap(), t.DstPort)) {
+		if e(netip.AddrPortFrom(from.Unmap(), t.SrcPort)) ||
+			e(netip.AddrPortFrom(to.Unmap(), t.DstPort)) {
 			return true
 		}
 	}

@@ -34,7 +34,8 @@ func translated(t *testing.T, f func() error) {
 	err = ns.Do(func() error {
 		rule := nft.Rule{Match: []nft.Match{nft.TCPDport(dialed.Port())}, Verdict: nft.DNAT(server)}
 		return errors.Join(link.Up("lo"),
-			nft.Apply([]nft.Chain{{Table: "nat", Name: "out", Hook: nft.Output, Rules: []nft.Rule{rule}}}))
+			nft.Apply([]nft.Chain{{Table: "nat", Name: "out", Hook: nft.Output,
+				Rules: []nft.Rule{rule}}}))
 	})
 	if err == nil {
 		err = ns.Do(f)
@@ -83,7 +84,8 @@ func TestTable(t *testing.T) {
 		if got, err := Translated(); err != nil || len(got) != 0 {
 			t.Errorf("after it was removed: %+v, %v", got, err)
 		}
-		if got, err := Rewritten(Rewrite{Proto: "tcp", To: server, Now: server}); err != nil || len(got) != 1 || got[0] != direct {
+		if got, err := Rewritten(Rewrite{Proto: "tcp", To: server, Now: server}); err != nil ||
+			len(got) != 1 || got[0] != direct {
 			t.Errorf("the other one: %v, %v", got, err)
 		}
 		if err := Flush(); err != nil {
@@ -107,11 +109,13 @@ func TestRewritten(t *testing.T) {
 			"destination":     {Rewrite{Proto: "tcp", To: dialed, Now: server}, true},
 			"another-answers": {Rewrite{Proto: "tcp", To: dialed, Now: dialed}, false},
 			"protocol":        {Rewrite{Proto: "udp", To: dialed, Now: server}, false},
-			"client":          {Rewrite{Proto: "tcp", To: dialed, Now: server, From: self, As: self}, true},
-			"another-client":  {Rewrite{Proto: "tcp", To: dialed, Now: server, From: other}, false},
-			"as-another":      {Rewrite{Proto: "tcp", To: dialed, Now: server, As: other}, false},
-			"source-kept":     {Rewrite{Proto: "tcp", To: dialed, Now: server, Source: Kept}, true},
-			"source-changed":  {Rewrite{Proto: "tcp", To: dialed, Now: server, Source: Changed}, false},
+			"client": {Rewrite{Proto: "tcp", To: dialed, Now: server, From: self,
+				As: self}, true},
+			"another-client": {Rewrite{Proto: "tcp", To: dialed, Now: server, From: other}, false},
+			"as-another":     {Rewrite{Proto: "tcp", To: dialed, Now: server, As: other}, false},
+			"source-kept":    {Rewrite{Proto: "tcp", To: dialed, Now: server, Source: Kept}, true},
+			"source-changed": {Rewrite{Proto: "tcp", To: dialed, Now: server, Source: Changed},
+				false},
 		} {
 			got, err := Rewritten(tt.of)
 			if err != nil || (len(got) == 1) != tt.want || tt.want && got[0] != through {

@@ -28,14 +28,16 @@ func Translated() ([]Flow, error) {
 			from, okF := netip.AddrFromSlice(f.Forward.SrcIP)
 			to, okT := netip.AddrFromSlice(f.Forward.DstIP)
 			now, okN := netip.AddrFromSlice(f.Reverse.SrcIP)
-			proto := map[uint8]string{unix.IPPROTO_TCP: "tcp", unix.IPPROTO_UDP: "udp"}[f.Forward.Protocol]
+			proto := map[uint8]string{unix.IPPROTO_TCP: "tcp",
+				unix.IPPROTO_UDP: "udp"}[f.Forward.Protocol]
 			if ended(f) {
 				continue
 			}
 			if !okF || !okT || !okN || proto == "" {
 				continue
 			}
-			c := Flow{proto, from.Unmap(), netip.AddrPortFrom(to.Unmap(), f.Forward.DstPort), netip.AddrPortFrom(now.Unmap(), f.Reverse.SrcPort)}
+			c := Flow{proto, from.Unmap(), netip.AddrPortFrom(to.Unmap(), f.Forward.DstPort),
+				netip.AddrPortFrom(now.Unmap(), f.Reverse.SrcPort)}
 			if c.To != c.Now {
 				out = append(out, c)
 			}

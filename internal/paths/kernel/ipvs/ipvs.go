@@ -67,7 +67,8 @@ func Add(mark uint32, server netip.Addr) error {
 	service.AddRtAttr(serviceFamily, nl.Uint16Attr(unix.AF_INET))
 	service.AddRtAttr(serviceMark, nl.Uint32Attr(mark))
 	service.AddRtAttr(serviceScheduler, nl.ZeroTerminated(roundRobin))
-	service.AddRtAttr(serviceFlags, binary.NativeEndian.AppendUint32(nl.Uint32Attr(0), ^uint32(0))) // no flags, and a mask of all
+	// no flags, and a mask of all
+	service.AddRtAttr(serviceFlags, binary.NativeEndian.AppendUint32(nl.Uint32Attr(0), ^uint32(0)))
 	service.AddRtAttr(serviceTimeout, nl.Uint32Attr(0))
 	service.AddRtAttr(serviceNetmask, nl.Uint32Attr(0))
 	if err := ask(f, cmdNewService, service); err != nil {
@@ -98,7 +99,8 @@ func ask(f *netlink.GenlFamily, command uint8, attrs ...*nl.RtAttr) error {
 
 // Unsupported reports whether err means that the kernel lacks IPVS or its scheduler.
 func Unsupported(err error) bool {
-	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EPROTONOSUPPORT)
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) ||
+		errors.Is(err, unix.EPROTONOSUPPORT)
 }
 
 // Count is the traffic of services: In to servers, Out back. Bytes are those of IP packets.

@@ -26,9 +26,12 @@ func TestStatisticsOfCPUsAreSummedUp(t *testing.T) {
 		{"one", head + "  0        1       1F       1E           30D430             1F40\n" + tail,
 			Count{InPackets: 0x1f, OutPackets: 0x1e, InBytes: 3_200_048, OutBytes: 8000}},
 		// The tenth CPU is A.
-		{"many", head + "  9        1        2        3                4                5\n  A        0       10       20               30               40\n" + tail,
+		{"many",
+			head +
+				"  9        1        2        3                4                5\n  A        0       10       20               30               40\n" + tail,
 			Count{InPackets: 0x12, OutPackets: 0x23, InBytes: 0x34, OutBytes: 0x45}},
-		{"large", head + "  0        0        0        0 FFFFFFFFFFFFFFF0 123456789ABCDEF0\n" + tail,
+		{"large", head + "  0        0        0        0 FFFFFFFFFFFFFFF0 123456789ABCDEF0\n" +
+			tail,
 			Count{InBytes: 0xfffffffffffffff0, OutBytes: 0x123456789abcdef0}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -39,7 +42,10 @@ func TestStatisticsOfCPUsAreSummedUp(t *testing.T) {
 		})
 	}
 	for name, text := range map[string]string{
-		"nothing": "", "no-cpu": head + tail, "no-number": head + "  0        1        X        1                1                1\n" + tail,
+		"nothing": "",
+		"no-cpu":  head + tail,
+		"no-number": head + "  0        1        X        1                1                1\n" +
+			tail,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, err := parse(strings.NewReader(text)); err == nil {
@@ -50,7 +56,8 @@ func TestStatisticsOfCPUsAreSummedUp(t *testing.T) {
 }
 
 func TestWhatSaysThatThereIsNoIPVS(t *testing.T) {
-	for err, want := range map[error]bool{unix.ENOENT: true, unix.EOPNOTSUPP: true, unix.EPERM: false, errors.New("other"): false} {
+	for err, want := range map[error]bool{unix.ENOENT: true, unix.EOPNOTSUPP: true,
+		unix.EPERM: false, errors.New("other"): false} {
 		if Unsupported(err) != want {
 			t.Errorf("%v: %t", err, !want)
 		}

@@ -52,8 +52,9 @@ func Settable() error {
 		return nil
 	}
 	return &path.UnsupportedError{
-		Missing: "the limits of socket buffers (" + Receive + ", " + Send + ") are the whole machine's: only root can set them, and not inside a container",
-		Remedy:  "run toll as root on the machine itself", Err: err,
+		Missing: "the limits of socket buffers (" + Receive + ", " + Send +
+			") are the whole machine's: only root can set them, and not inside a container",
+		Remedy: "run toll as root on the machine itself", Err: err,
 	}
 }
 
@@ -110,7 +111,8 @@ func (e *busyError) Error() string {
 
 func (e *busyError) Hint() string {
 	if e.unclear {
-		return "if it has ended, set the limits as \"before\" in " + e.file + " says, and remove the file"
+		return "if it has ended, set the limits as \"before\" in " + e.file +
+			" says, and remove the file"
 	}
 	return "wait until it has ended"
 }
@@ -142,7 +144,8 @@ func (s Store) restore(n *note) (restored []string, err error) {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("restore the limits of socket buffers noted in %s: %w", s.file(), err)
+		return nil, fmt.Errorf("restore the limits of socket buffers noted in %s: %w", s.file(),
+			err)
 	}
 	return restored, errors.Join(journal.Drop(string(s), noteFile), journal.RemoveDir(string(s)))
 }
@@ -161,7 +164,8 @@ func (s Store) load() (*note, error) {
 	}
 	for _, l := range n.Limits {
 		if l.Key != Receive && l.Key != Send {
-			return nil, &journal.ForeignError{Path: s.file(), Why: fmt.Sprintf("it names %q, which toll does not set", l.Key)}
+			return nil, &journal.ForeignError{Path: s.file(),
+				Why: fmt.Sprintf("it names %q, which toll does not set", l.Key)}
 		}
 	}
 	return n, nil

@@ -96,7 +96,8 @@ func TestKilled(t *testing.T) {
 		s, before := settable(t)
 		cmd := exec.CommandContext(t.Context(), os.Args[0])
 		cmd.Env = append(os.Environ(), killedEnv+"="+string(s))
-		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(err.Error(), "killed") {
+		if out, err := cmd.CombinedOutput(); err == nil ||
+			!strings.Contains(err.Error(), "killed") {
 			t.Fatalf("%v: %s", err, out)
 		}
 		t.Cleanup(func() { _ = sysctl.Set(Receive, before) })

@@ -25,7 +25,9 @@ func Get(key string) (string, error) {
 
 // read replaces os.ReadFile, which costs more per file: an inspection reads hundreds of keys.
 func read(name string) ([]byte, error) {
-	fd, err := ignoringEINTR(func() (int, error) { return unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	fd, err := ignoringEINTR(func() (int, error) {
+		return unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	})
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: name, Err: err}
 	}

@@ -28,8 +28,11 @@ const tagBits = 64
 // Add lets the machine use t: to send if it is t's source, to receive if it is its destination.
 func Add(t Transform) error {
 	err := netlink.XfrmStateAdd(&netlink.XfrmState{
-		Src: t.Src.AsSlice(), Dst: t.Dst.AsSlice(), Proto: netlink.XFRM_PROTO_ESP, Mode: netlink.XFRM_MODE_TRANSPORT,
-		Spi: int(t.SPI), Reqid: t.Reqid,
+		Src:   t.Src.AsSlice(),
+		Dst:   t.Dst.AsSlice(),
+		Proto: netlink.XFRM_PROTO_ESP,
+		Mode:  netlink.XFRM_MODE_TRANSPORT,
+		Spi:   int(t.SPI), Reqid: t.Reqid,
 		Aead: &netlink.XfrmStateAlgo{Name: "rfc4106(gcm(aes))", Key: t.Key, ICVLen: tagBits},
 	})
 	if err != nil {
@@ -43,8 +46,9 @@ func Encrypt(t Transform, port uint16, mark uint32) error {
 	err := netlink.XfrmPolicyAdd(&netlink.XfrmPolicy{
 		Src: host(t.Src), Dst: host(t.Dst), Proto: unix.IPPROTO_UDP, DstPort: int(port),
 		Dir: netlink.XFRM_DIR_OUT, Mark: &netlink.XfrmMark{Value: mark, Mask: 0xffffffff},
-		Tmpls: []netlink.XfrmPolicyTmpl{{Src: t.Src.AsSlice(), Dst: t.Dst.AsSlice(), Proto: netlink.XFRM_PROTO_ESP,
-			Mode: netlink.XFRM_MODE_TRANSPORT, Spi: int(t.SPI), Reqid: t.Reqid}},
+		Tmpls: []netlink.XfrmPolicyTmpl{{Src: t.Src.AsSlice(), Dst: t.Dst.AsSlice(),
+			Proto: netlink.XFRM_PROTO_ESP,
+			Mode:  netlink.XFRM_MODE_TRANSPORT, Spi: int(t.SPI), Reqid: t.Reqid}},
 	})
 	if err != nil {
 		return fmt.Errorf("add xfrm policy %s to %s: %w", t.Src, t.Dst, err)
@@ -65,7 +69,8 @@ func Stats(t Transform) (Count, error) {
 
 // Unsupported reports whether err means that the kernel lacks IPsec, ESP or AES-GCM.
 func Unsupported(err error) bool {
-	return errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) ||
+	return errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPROTONOSUPPORT) ||
+		errors.Is(err, unix.EOPNOTSUPP) ||
 		errors.Is(err, unix.ENOENT)
 }
 
@@ -91,7 +96,8 @@ func Between(src, dst netip.Addr) (sum Count, err error) {
 	for _, s := range all {
 		from, _ := netip.AddrFromSlice(s.Src)
 		to, _ := netip.AddrFromSlice(s.Dst)
-		if s.Proto == netlink.XFRM_PROTO_ESP && from.Unmap() == src.Unmap() && to.Unmap() == dst.Unmap() {
+		if s.Proto == netlink.XFRM_PROTO_ESP && from.Unmap() == src.Unmap() &&
+			to.Unmap() == dst.Unmap() {
 			n++
 			sum.Bytes += s.Statistics.Bytes
 			sum.Packets += s.Statistics.Packets
@@ -121,7 +127,9 @@ func List() (policies, states []string, err error) {
 			return nil, nil, fmt.Errorf("list xfrm states: %w", err)
 		}
 		for _, s := range found {
-			states = append(states, fmt.Sprintf("%s to %s %s mode %s spi %#x reqid %d", s.Src, s.Dst, s.Proto, s.Mode, s.Spi, s.Reqid))
+			states = append(states, fmt.Sprintf(
+				"%s to %s %s mode %s spi %#x reqid %d", s.Src, s.Dst, s.Proto, s.Mode, s.Spi,
+				s.Reqid))
 		}
 	}
 	slices.Sort(policies)
@@ -131,7 +139,8 @@ func List() (policies, states []string, err error) {
 
 // listPolicies exists because the library's list loses IPv6 networks.
 func listPolicies() (out []string, err error) {
-	msgs, err := nl.NewNetlinkRequest(nl.XFRM_MSG_GETPOLICY, unix.NLM_F_DUMP).Execute(unix.NETLINK_XFRM, 0)
+	msgs, err := nl.NewNetlinkRequest(nl.XFRM_MSG_GETPOLICY, unix.NLM_F_DUMP).Execute(
+		unix.NETLINK_XFRM, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -143,8 +152,10 @@ func listPolicies() (out []string, err error) {
 		action := map[uint8]string{0: "allow", 1: "block"}[p.Action]
 		sum := crc32.ChecksumIEEE(m[:nl.SizeofXfrmSelector])
 		sum = crc32.Update(sum, crc32.IEEETable, m[nl.SizeofXfrmUserpolicyInfo:])
-		out = append(out, fmt.Sprintf("%s from %s to %s %s priority %d (checksum %06x)", netlink.Dir(p.Dir),
-			network(p.Sel.Family, p.Sel.Saddr, p.Sel.PrefixlenS), network(p.Sel.Family, p.Sel.Daddr, p.Sel.PrefixlenD),
+		out = append(out, fmt.Sprintf("%s from %s to %s %s priority %d (checksum %06x)",
+			netlink.Dir(p.Dir),
+			network(p.Sel.Family, p.Sel.Saddr, p.Sel.PrefixlenS),
+			network(p.Sel.Family, p.Sel.Daddr, p.Sel.PrefixlenD),
 			action, p.Priority, sum&0xffffff))
 	}
 	return out, nil

@@ -90,7 +90,8 @@ func TestStates(t *testing.T) {
 			t.Errorf("the other way: %v", err)
 		}
 		_, states, err := List()
-		if want := "198.18.0.1 to 198.18.0.2 esp mode transport spi 0x1234 reqid 7"; !slices.Equal(states, []string{want}) {
+		want := "198.18.0.1 to 198.18.0.2 esp mode transport spi 0x1234 reqid 7"
+		if !slices.Equal(states, []string{want}) {
 			t.Errorf("%q, want %q", states, want)
 		}
 		return err
@@ -98,7 +99,8 @@ func TestStates(t *testing.T) {
 }
 
 func TestUnsupported(t *testing.T) {
-	for err, want := range map[error]bool{unix.ENOSYS: true, unix.EPROTONOSUPPORT: true, unix.ENOENT: true, unix.EPERM: false, ErrNone: false} {
+	for err, want := range map[error]bool{unix.ENOSYS: true, unix.EPROTONOSUPPORT: true,
+		unix.ENOENT: true, unix.EPERM: false, ErrNone: false} {
 		if Unsupported(fmt.Errorf("add: %w", err)) != want {
 			t.Errorf("%v: %t", err, !want)
 		}

@@ -35,7 +35,8 @@ type family struct {
 
 var families = []family{
 	{"iptables-legacy", "/proc/thread-self/net/ip_tables_names", unix.AF_INET, unix.SOL_IP, 90, 96},
-	{"ip6tables-legacy", "/proc/thread-self/net/ip6_tables_names", unix.AF_INET6, unix.SOL_IPV6, 142, 152},
+	{"ip6tables-legacy", "/proc/thread-self/net/ip6_tables_names", unix.AF_INET6, unix.SOL_IPV6,
+		142, 152},
 }
 
 const (
@@ -104,14 +105,16 @@ func (f family) read(table string) (string, error) {
 	for range tries {
 		var head info
 		copy(head.name[:nameSize-1], table)
-		if err = getsockopt(fd, f.level, getInfo, unsafe.Pointer(&head), unsafe.Sizeof(head)); err != nil {
+		err = getsockopt(fd, f.level, getInfo, unsafe.Pointer(&head), unsafe.Sizeof(head))
+		if err != nil {
 			return "", err
 		}
 		const header = nameSize + 8 // struct ipt_get_entries: name, size, padding
 		blob := make([]byte, header+int(head.size))
 		copy(blob[:nameSize-1], table)
 		binary.NativeEndian.PutUint32(blob[nameSize:], head.size)
-		if err = getsockopt(fd, f.level, getEntries, unsafe.Pointer(&blob[0]), uintptr(len(blob))); err == nil {
+		err = getsockopt(fd, f.level, getEntries, unsafe.Pointer(&blob[0]), uintptr(len(blob)))
+		if err == nil {
 			return f.text(blob[header:]), nil
 		}
 		if !errors.Is(err, unix.EAGAIN) {

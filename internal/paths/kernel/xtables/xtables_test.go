@@ -62,7 +62,8 @@ func TestListNoticesEachRule(t *testing.T) {
 			if Loaded("filter", six) {
 				t.Error("a table is loaded")
 			}
-			run("-A", "OUTPUT", "-p", "tcp", "--dport", "1", "-m", "limit", "--limit", "5/s", "-j", "ACCEPT")
+			run("-A", "OUTPUT", "-p", "tcp", "--dport", "1", "-m", "limit", "--limit", "5/s", "-j",
+				"ACCEPT")
 			if !Loaded("filter", six) || Loaded("raw", six) || Loaded("filter", !six) {
 				t.Error("not the one table that there is is loaded")
 			}

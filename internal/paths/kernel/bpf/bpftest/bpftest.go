@@ -17,9 +17,11 @@ import (
 
 // Program loads a program that returns result. It is closed with the test, which is skipped where
 // programs cannot be loaded.
-func Program(t *testing.T, name string, kind ebpf.ProgramType, at ebpf.AttachType, result int32) *ebpf.Program {
+func Program(t *testing.T, name string, kind ebpf.ProgramType, at ebpf.AttachType,
+	result int32) *ebpf.Program {
 	t.Helper()
-	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: name, Type: kind, AttachType: at, License: "GPL",
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: name, Type: kind, AttachType: at, License: "GPL",
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, result), asm.Return()}})
 	if err != nil {
 		pathtest.SkipOrFail(t, "BPF programs cannot be loaded here: %v", err)
@@ -43,7 +45,8 @@ func Grouped(t *testing.T) (pid int, dir string) {
 	}
 	defer f.Close()
 	c := exec.Command("sleep", "1000")
-	c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(f.Fd()), Pdeathsig: unix.SIGKILL}
+	c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(f.Fd()),
+		Pdeathsig: unix.SIGKILL}
 	if err := c.Start(); err != nil {
 		pathtest.SkipOrFail(t, "%v", err)
 	}
