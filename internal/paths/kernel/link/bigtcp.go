@@ -9,8 +9,8 @@ import (
 )
 
 // SetMaxSize sets, over IPv4 and IPv6, the largest packet in bytes that the stack gives the device
-// to segment and that GRO makes of received packets. It reads them back: a kernel before 6.3
-// ignores the attributes of IPv4.
+// to segment and that GRO makes of received packets. It reads them back: before Linux 6.3 the
+// kernel ignores the attributes of IPv4.
 func SetMaxSize(name string, bytes int) error {
 	what := fmt.Sprintf("set gso_max_size and gro_max_size of %s to %d", name, bytes)
 	all := uint32(bytes)
@@ -30,12 +30,11 @@ func SetMaxSize(name string, bytes int) error {
 	return nil
 }
 
-// errKept means that the kernel accepted a setting but did not change it, because it does not know
-// it.
+// errKept means that the kernel does not know a setting that it accepted.
 var errKept = fmt.Errorf("the kernel kept what it had")
 
-// Sizes are a device's gso_max_size, gro_max_size, gso_ipv4_max_size and gro_ipv4_max_size, in
-// bytes; the last two are 0 if the kernel does not have them (before 6.3).
+// Sizes are a device's gso_max_size, gro_max_size, gso_ipv4_max_size and gro_ipv4_max_size in
+// bytes; the last two are 0 before Linux 6.3.
 type Sizes [4]uint32
 
 // Sized is a device with its sizes.
@@ -46,7 +45,7 @@ type Sized struct {
 	Sizes Sizes
 }
 
-// MaxSizes returns the sizes of the device with that name.
+// MaxSizes returns the sizes of the named device.
 func MaxSizes(name string) (Sizes, error) {
 	l, err := byName(name)
 	if err != nil {
@@ -83,8 +82,8 @@ func SetSizes(index int, s Sizes) error {
 }
 
 // setSizes sends one message, so nobody sees half of the change. The kernel processes the
-// attributes in this order: a size that is older than BIG TCP also sets its IPv4 form, which
-// therefore follows.
+// attributes in this order: one older than BIG TCP also sets its IPv4 form, which therefore
+// follows.
 func setSizes(index int, s Sizes) error {
 	req := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
 	msg := nl.NewIfInfomsg(unix.AF_UNSPEC)

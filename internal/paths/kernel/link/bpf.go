@@ -6,8 +6,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf"
 )
 
-// Places of a device at which BPF programs are attached that no queueing discipline shows (enum
-// bpf_attach_type): Linux 6.6 and 6.7.
+// enum bpf_attach_type, places that no queueing discipline shows: Linux 6.6 and 6.7
 const (
 	tcxIngress    = 46
 	tcxEgress     = 47

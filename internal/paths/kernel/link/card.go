@@ -18,10 +18,10 @@ import (
 )
 
 // Cards returns the network cards that carry a device of the calling thread's network namespace:
-// the device itself if it is one, else those below it (of a VLAN, a bond, a bridge, …). crossed
+// the device itself or those below it (of a VLAN, a bond, a bridge, …), none for a veth. crossed
 // names those that all of the device's packets cross: for a bond the bond, whose speed is that of
-// its members; for several below a bridge none, because one of them has the packets. A device
-// without a card, such as a veth, has none. What a driver or the kernel does not tell is left out.
+// its members; none for several cards below a bridge. What a driver or the kernel does not tell is
+// left out.
 func Cards(name string) (all []sample.Card, crossed []string, err error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {
@@ -63,7 +63,6 @@ func decisive(all []sample.Card) []string {
 
 func joint(kind string) bool { return kind == "bond" || kind == "team" }
 
-// kernelFiles locates the kernel's files about devices of one network namespace.
 type kernelFiles struct {
 	net  string // class/net of a sysfs of the namespace
 	proc string // /proc
@@ -134,7 +133,6 @@ func (k kernelFiles) below(name string, joins func(name string) bool) []foundCar
 	return out
 }
 
-// foundCard is a card, or a bond of several.
 type foundCard struct {
 	name, under string
 	device      bool
@@ -199,8 +197,7 @@ func queuesOf(e *ethtool.Ethtool, name string) *sample.CardQueues {
 	return &q
 }
 
-// parents lead to the files of a card's device on its bus: at its own device or, for virtio, at the
-// one above.
+// parents lead to the files of a card's device: at its own or, for virtio, at the one above.
 var parents = []string{"", "../"}
 
 func (k kernelFiles) numa(name string) *int {

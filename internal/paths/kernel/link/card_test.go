@@ -242,7 +242,7 @@ func TestRate(t *testing.T) {
 		}, 0},
 		{"pfifo", func() error { return netlink.QdiscAdd(&netlink.GenericQdisc{QdiscAttrs: root(1), QdiscType: "pfifo"}) }, 0},
 	} {
-		// No subtests: they run on other threads, which are in the machine's namespace.
+		// No subtests: their threads are in the machine's namespace.
 		if err := tt.add(); err != nil {
 			t.Fatal(tt.name, err)
 		}

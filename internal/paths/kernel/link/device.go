@@ -51,9 +51,9 @@ func AddIPvlan(s SubInterface, mode string) error {
 	})
 }
 
-// AddNetkit creates a netkit pair in its routed (L3) mode, without Ethernet headers and ARP; the
-// second end, peer, is created in the network namespace of thread peerTID. Without a BPF program
-// both ends forward.
+// AddNetkit creates a netkit pair in L3 mode, without Ethernet headers and ARP; the second end,
+// peer, is created in the network namespace of thread peerTID. Without a BPF program both ends
+// forward.
 func AddNetkit(name, peer string, peerTID int) error {
 	a := netlink.NewLinkAttrs()
 	a.Name = name
@@ -76,7 +76,7 @@ type VXLAN struct {
 	MTU  int
 	// Proxy lets the device answer ARP from the neighbour table.
 	Proxy bool
-	// L2Miss and L3Miss report what the tables lack to netlink listeners.
+	// L2Miss and L3Miss report missing entries to netlink listeners.
 	L2Miss, L3Miss bool
 	Learning       bool
 	// UDPCsum adds a checksum to the outer header.
@@ -134,15 +134,14 @@ func AddRoute(to netip.Prefix, gateway netip.Addr) error {
 	return nil
 }
 
-// AddDeviceRoute routes the prefix to the device, which resolves addresses itself; 0.0.0.0/0
-// matches everything without another route.
+// AddDeviceRoute routes the prefix to the device, which resolves addresses itself.
 func AddDeviceRoute(to netip.Prefix, name string) error {
 	return change(name, fmt.Sprintf("add route to %s by %s", to, name), func(l netlink.Link) error {
 		return netlink.RouteAdd(&netlink.Route{Dst: ipNet(to), LinkIndex: l.Attrs().Index, Scope: netlink.SCOPE_LINK})
 	})
 }
 
-// AddNeighbour adds a permanent entry for the MAC address of an IP address.
+// AddNeighbour adds a permanent entry for an IP address.
 func AddNeighbour(name string, ip netip.Addr, mac net.HardwareAddr) error {
 	return change(name, fmt.Sprintf("add neighbour %s to %s", ip, name), func(l netlink.Link) error {
 		return netlink.NeighSet(&netlink.Neigh{LinkIndex: l.Attrs().Index, State: netlink.NUD_PERMANENT,

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// featureReader reads the features of devices in the network namespace in which it was opened, as
-// `ethtool -k` does.
+// featureReader reads the features that `ethtool -k` shows, in the network namespace in which it
+// was opened.
 type featureReader struct{ socket int }
 
 func openFeatures() (featureReader, error) {
@@ -88,8 +88,8 @@ func (r featureReader) active(device string, names map[string]uint) (*featureBit
 	return bits, nil
 }
 
-// featureNames maps the kernel's features to their bits, the same for all devices. They are read
-// once because Inspect asks for every device.
+// featureNames maps the kernel's features to their bits, the same for all devices, once for all
+// calls of Inspect.
 var featureNames namedBits
 
 type namedBits struct {

@@ -9,10 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Follow reports changes of the namespace's devices until done is closed: a device came or went, or
-// became a port of another bridge. It does not report other changes and traffic. Changes that come
-// faster than they are read are reported once. The channel is closed when the kernel reports no
-// more; some changes may then have been missed.
+// Follow sends when a device of the namespace came or went, or became a port of another bridge,
+// until done is closed. Fast changes are reported once. The channel is closed when the kernel
+// reports no more; some changes may then have been missed.
 func Follow(done <-chan struct{}) (<-chan struct{}, error) {
 	updates := make(chan netlink.LinkUpdate, 64)
 	lost := make(chan struct{}, 1)
@@ -40,7 +39,7 @@ func Follow(done <-chan struct{}) (<-chan struct{}, error) {
 					notify(out)
 					continue
 				}
-				existing := u.Header.Flags&unix.NLM_F_MULTI != 0 // when it began
+				existing := u.Header.Flags&unix.NLM_F_MULTI != 0
 				if masters[a.Index] = a.MasterIndex; !existing && (!known || old != a.MasterIndex) {
 					notify(out)
 				}
@@ -50,8 +49,8 @@ func Follow(done <-chan struct{}) (<-chan struct{}, error) {
 	return out, nil
 }
 
-// FollowRules reports changes of the namespace's policy rules, queueing disciplines and filters
-// until done is closed, as Follow does for devices.
+// FollowRules sends when the namespace's policy rules, queueing disciplines or filters change, as
+// Follow does for devices.
 func FollowRules(done <-chan struct{}) (<-chan struct{}, error) {
 	out, err := Messages(done, unix.NETLINK_ROUTE, unix.RTNLGRP_TC, unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE)
 	if err != nil {
@@ -60,10 +59,9 @@ func FollowRules(done <-chan struct{}) (<-chan struct{}, error) {
 	return out, nil
 }
 
-// Messages reports, until done is closed, that the kernel sent a message to one of a netlink
-// protocol's multicast groups in the calling thread's network namespace. Messages that are lost, or
-// come faster than they are read, are reported once. The channel is closed when the kernel reports
-// no more.
+// Messages sends when the kernel sent messages to one of a netlink protocol's multicast groups in
+// the calling thread's network namespace, until done is closed. Lost and fast messages are reported
+// once. The channel is closed when the kernel reports no more.
 func Messages(done <-chan struct{}, protocol int, groups ...uint) (<-chan struct{}, error) {
 	s, err := nl.Subscribe(protocol, groups...)
 	if err != nil {
@@ -77,8 +75,7 @@ func Messages(done <-chan struct{}, protocol int, groups ...uint) (<-chan struct
 	go func() {
 		defer close(out)
 		for {
-			// More messages than the buffer holds (ENOBUFS) or than the library reads (EINVAL) are
-			// a change.
+			// More messages than the buffer holds (ENOBUFS) or the library reads (EINVAL) are a change.
 			if _, _, err := s.Receive(); err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EINVAL) {
 				return
 			}

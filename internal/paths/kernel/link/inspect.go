@@ -16,7 +16,7 @@ import (
 // Setting is a property of a device that decides what passes it, and how.
 type Setting struct {
 	What, Value string
-	// Diverts marks a program or a filter, which may take packets away after the device has counted
+	// Diverts marks a program or a filter that may take packets away after the device has counted
 	// them.
 	Diverts bool
 }
@@ -36,8 +36,7 @@ const (
 	Addresses6 = "IPv6 address"
 )
 
-// Inspect reads the devices with the given names, or all of the namespace. Missing ones are left
-// out.
+// Inspect reads the named devices, or all of the namespace. Missing ones are left out.
 func Inspect(names ...string) ([]Inspected, error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {
@@ -246,8 +245,8 @@ func (in inspector) diverting(l netlink.Link) ([]Setting, error) {
 }
 
 // Attached lists, by device, what may drop or change packets in the calling thread's network
-// namespace: BPF programs, tc filters, and queues. Devices without any are left out. It needs
-// CAP_NET_ADMIN to see BPF programs.
+// namespace: BPF programs, which only CAP_NET_ADMIN sees, tc filters, and queues. Devices without
+// any are left out.
 func Attached() (map[string][]string, error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {

@@ -78,7 +78,7 @@ func setting(t *testing.T, device, what string) Setting {
 	return Setting{}
 }
 
-// pair moves the test's thread to a namespace with a veth pair a, b. The thread ends with the test.
+// The test's thread ends with the test.
 func pair(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread()

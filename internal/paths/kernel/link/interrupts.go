@@ -13,8 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// interrupts returns the device's interrupts by number. Ports that share a device are distinguished
-// by the interrupts' names where possible.
+// Ports that share a device are distinguished by the interrupts' names where possible.
 func (k kernelFiles) interrupts(name string) []sample.Interrupt {
 	names, complete := k.interruptNames()
 	var out []sample.Interrupt
@@ -32,7 +31,7 @@ func (k kernelFiles) interrupts(name string) []sample.Interrupt {
 	return out[:min(len(out), sample.MaxInterrupts)]
 }
 
-// named reports whether an interrupt's name, such as mlx4-eth1-3, has the device's as a word.
+// named looks for the device as a word, as in mlx4-eth1-3.
 func named(interrupt, device string) bool {
 	return slices.Contains(strings.FieldsFunc(interrupt, func(r rune) bool { return strings.ContainsRune("-@:._,/ ", r) }), device)
 }
@@ -58,7 +57,7 @@ func (k kernelFiles) interruptNumbers(name string) (out []int) {
 	return nil
 }
 
-// interruptNames reads names by number; complete is false if the kernel hides some.
+// complete is false if the kernel hides some names.
 func (k kernelFiles) interruptNames() (out map[int]string, complete bool) {
 	out = map[int]string{}
 	f, err := os.Open(filepath.Join(k.proc, "interrupts"))

@@ -1,5 +1,5 @@
-// Package link makes and reads network devices, addresses and routes of the
-// calling thread's network namespace. Call it inside netns.NS.Do.
+// Package link makes and reads network devices, addresses and routes of the calling thread's
+// network namespace. Call it inside netns.NS.Do.
 package link
 
 import (
@@ -71,8 +71,8 @@ func AddBridge(name string) error {
 	return Up(name)
 }
 
-// Remove removes the device, and with it the other end of a pair. It returns nil if the device does
-// not exist.
+// Remove removes the device, with the other end of a pair. It returns nil if the device does not
+// exist.
 func Remove(name string) error {
 	l, err := netlink.LinkByName(name)
 	if err == nil {
@@ -87,7 +87,7 @@ func Remove(name string) error {
 	return nil
 }
 
-// SetAlias sets the device's alias, a text of at most 255 bytes that the kernel keeps.
+// SetAlias sets the device's alias, a text of at most 255 bytes.
 func SetAlias(name, alias string) error {
 	return change(name, "set the alias of "+name, func(l netlink.Link) error { return netlink.LinkSetAlias(l, alias) })
 }
@@ -131,7 +131,7 @@ func AddAddr(name string, addr netip.Prefix) error {
 	return change(name, fmt.Sprintf("add address %s to %s", addr, name), func(l netlink.Link) error { return netlink.AddrAdd(l, a) })
 }
 
-// AddDefaultRoute routes everything without another route to gateway.
+// AddDefaultRoute sets the default gateway.
 func AddDefaultRoute(gateway netip.Addr) error {
 	if err := netlink.RouteAdd(&netlink.Route{Gw: gateway.AsSlice()}); err != nil {
 		return fmt.Errorf("add default route by %s: %w", gateway, err)
@@ -194,8 +194,8 @@ func HasAddr(name string, addr netip.Addr) (bool, error) {
 	return false, nil
 }
 
-// Tentative reports whether the kernel still checks an address of the device for duplicates (IPv6),
-// and does not use it yet.
+// Tentative reports whether the kernel does not yet use an IPv6 address of the device because it
+// looks for duplicates.
 func Tentative(name string) (bool, error) {
 	l, err := byName(name)
 	if err != nil {
@@ -210,7 +210,7 @@ func Tentative(name string) (bool, error) {
 	}), nil
 }
 
-// Counters are a device's counters, as in `ip -s link`.
+// Counters are those of `ip -s link`.
 type Counters struct {
 	RxBytes, RxPackets, TxBytes, TxPackets uint64
 }
@@ -234,8 +234,8 @@ type Info struct {
 	MTU      int
 	Qdisc    string
 	Offloads map[string]bool
-	// Rate is what its queueing disciplines let through of what it sends, in bit/s; 0: unlimited,
-	// or different packets have different rates.
+	// Rate is the limit that its queueing disciplines set, in bit/s; 0: unlimited, or it differs by
+	// packet.
 	Rate uint64
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// modes are speeds in bit/s, 0 if unknown.
+// bit/s, 0 if unknown
 type modes struct {
 	speed, most, partner uint64
 	duplex               string

@@ -28,7 +28,7 @@ func abbreviated(all map[string]bool, short map[string]string) map[string]bool {
 // Offload is a feature that can be switched.
 type Offload string
 
-// The offloads, each with the kernel's features that `ethtool -K` switches together for it.
+// Each offload has the kernel's features that `ethtool -K` switches for it.
 const (
 	GRO        Offload = "gro"
 	TSO        Offload = "tso"
@@ -41,8 +41,8 @@ var switches = map[Offload][]string{
 	TxChecksum: {"tx-checksum-ipv4", "tx-checksum-ip-generic", "tx-checksum-ipv6", "tx-checksum-fcoe-crc", "tx-checksum-sctp"},
 }
 
-// SetOffload switches an offload of the device, as `ethtool -K NAME OFFLOAD on|off` does. It
-// returns an error if none of its features came on, or one of them stayed on.
+// SetOffload switches an offload as `ethtool -K NAME OFFLOAD on|off` does. It returns an error if
+// none of its features came on, or one of them stayed on.
 func SetOffload(name string, o Offload, on bool) error {
 	e, err := ethtool.NewEthtool()
 	if err != nil {

@@ -12,14 +12,12 @@ type Route struct {
 	Device string     `json:"device"`
 	Source netip.Addr `json:"source,omitzero"` // of packets without a chosen source
 	Via    netip.Addr `json:"via,omitzero"`    // the gateway; invalid: the address is a neighbour
-	// MTU is the route's limit in bytes, by configuration or by a router's message. 0: only the
-	// device's.
-	MTU int `json:"mtu,omitempty"`
-	// DeviceMTU is the device's MTU in bytes.
+	// MTU is the route's limit in bytes, set or learnt from a router; 0: the device's.
+	MTU       int `json:"mtu,omitempty"`
 	DeviceMTU int `json:"device_mtu,omitempty"`
 }
 
-// RouteTo returns the kernel's route from the calling thread's network namespace.
+// RouteTo returns the route from the calling thread's network namespace.
 func RouteTo(to netip.Addr) (out Route, err error) {
 	all, err := netlink.RouteGet(to.AsSlice())
 	if err != nil {

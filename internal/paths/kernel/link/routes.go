@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Routed is a route with the device that it leaves by, in words.
+// Routed describes a route and has the device that it leaves by.
 type Routed struct {
 	To           netip.Prefix
 	Device, Text string
@@ -147,7 +147,7 @@ var routeMetrics = []string{unix.RTAX_LOCK: "lock", unix.RTAX_MTU: "mtu", unix.R
 // LWTUNNEL_ENCAP_…
 var encapsulations = []string{1: "mpls", 2: "ip", 3: "ila", 4: "ip6", 5: "seg6", 6: "bpf", 7: "seg6local", 8: "rpl", 9: "ioam6", 10: "xfrm"}
 
-// routed describes the route in words, unknown attributes as a checksum.
+// routed describes unknown attributes by a checksum.
 func (m routeMessage) routed(names map[int]string) Routed {
 	to := m.to()
 	text := to.String()
@@ -206,7 +206,7 @@ func address(ip net.IP) string {
 	return ip.String()
 }
 
-// Policies returns the rules that choose a routing table, in words.
+// Policies describes the rules that choose a routing table.
 func Policies() (string, error) {
 	var all []string
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
@@ -233,10 +233,10 @@ func policyRules(family int) ([]netlink.Rule, error) {
 	return rules, nil
 }
 
-// RoutedBySocket returns the first policy rule, in words, by which two programs' packets to one
-// address may take different routes, or none: a rule that selects a socket's user, ports, protocol
-// or type of service, or refuses packets. It returns "" if there is none. Rules that select a mark
-// may refuse packets.
+// RoutedBySocket describes the first policy rule by which two programs' packets to one address may
+// take different routes, or none: one that selects a socket's user, ports, protocol or type of
+// service, or refuses packets. Rules that select a mark may refuse packets. It returns "" if there
+// is none.
 func RoutedBySocket() (string, error) {
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		rules, err := policyRules(family)
@@ -259,8 +259,7 @@ func RoutedBySocket() (string, error) {
 	return "", nil
 }
 
-// RoutedByMark returns the first policy rule, in words, that selects packets by their mark, or ""
-// if there is none.
+// RoutedByMark describes the first policy rule that selects packets by their mark, or returns "".
 func RoutedByMark() (string, error) {
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		rules, err := policyRules(family)
@@ -276,7 +275,7 @@ func RoutedByMark() (string, error) {
 	return "", nil
 }
 
-// refusingRule returns the first policy rule that refuses unmarked packets. The library's list
+// refusingRule describes the first policy rule that refuses unmarked packets. The library's list
 // lacks such rules.
 func refusingRule(family int) (string, error) {
 	msgs, err := dump(func() ([][]byte, error) {
@@ -311,8 +310,8 @@ func refusingRule(family int) (string, error) {
 	return "", nil
 }
 
-// LocalRoute returns why a rule or a route keeps this machine's packets to one of its own addresses
-// from the loopback device, or nil if they are delivered there.
+// LocalRoute returns nil if this machine's packets to one of its own addresses are delivered by the
+// loopback device, and otherwise names the rule or route that prevents it.
 func LocalRoute(to netip.Addr) error {
 	routes, err := netlink.RouteGet(to.AsSlice())
 	if err != nil {

@@ -18,9 +18,8 @@ var (
 )
 
 // Steer steers the packets of all of the device's queues to all CPUs, or to the default (the CPU
-// that received them, or any queue), and reads that back. The kernel offers a file of sysfs for it
-// and no netlink message, in a sysfs mounted in the device's namespace. That mount is attached
-// nowhere and ends with the call.
+// that received them, or any queue), and reads that back. It uses a sysfs of the device's namespace
+// that is mounted nowhere and ends with the call: there is no netlink message for it.
 func (s Steering) Steer(name string, on bool) error {
 	cpus := "0"
 	if on {
@@ -82,9 +81,9 @@ func SetThreaded(name string, on bool) error {
 	return nil
 }
 
-// withSysfs calls f with a descriptor of the root of a writable sysfs of the calling thread's
-// network namespace. All mounts of one namespace's sysfs share the read-only flag, which engines
-// set for containers; it is restored afterwards.
+// withSysfs calls f with the root of a writable sysfs of the calling thread's network namespace.
+// All mounts of one namespace's sysfs share the read-only flag, which engines set for containers;
+// it is restored afterwards.
 func withSysfs(f func(root int) error) error {
 	root, err := mountSysfs()
 	if err != nil {
@@ -192,7 +191,7 @@ func mask(list string) (string, error) {
 
 type steering struct{ root int }
 
-// openSteering reads nothing if sysfs cannot be mounted: there only the machine's root could steer.
+// openSteering reads nothing if sysfs cannot be mounted: then only the machine's root could steer.
 func openSteering() *steering {
 	root, err := mountSysfs()
 	if err != nil {

@@ -8,30 +8,30 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Shape slows down what a device sends.
+// Shape limits and delays what a device sends.
 type Shape struct {
 	Rate  uint64        // bit/s; 0 is unlimited
 	Delay time.Duration // 0 is none
 }
 
 const (
-	// a switch with a shallow buffer; covers the lateness of the kernel's timer
+	// a shallow buffer; covers the lateness of the kernel's timer
 	queueTime = time.Millisecond
 	timerLate = 100 * time.Microsecond
-	// Packets of 64 KiB pass whole, as a card with segmentation offload takes them, unless they
-	// last longer than slowTime.
+	// Packets of 64 KiB pass whole, as with segmentation offload, unless they last longer than
+	// slowTime.
 	queueSize  = 256 << 10
 	bucketSize = 128 << 10
 	slowTime   = 10 * time.Millisecond
-	// packets of the device's MTU that the queue holds at least
+	// packets of the device's MTU in the queue
 	fewest   = 10
 	ethernet = 18 // bytes of header, with a VLAN tag
 	// packets in flight
 	delayQueue = 100_000
 )
 
-// SetShape sets the queueing disciplines for s: netem for the delay and, behind it, tbf for the
-// rate. The zero value changes nothing. The error is ENOENT if the kernel lacks one of them.
+// SetShape sets netem for the delay and, behind it, tbf for the rate. The zero value changes
+// nothing. The error is ENOENT if the kernel lacks one of them.
 func SetShape(name string, s Shape) error {
 	if s == (Shape{}) {
 		return nil

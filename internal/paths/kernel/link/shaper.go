@@ -11,7 +11,7 @@ import (
 )
 
 // rateAttrs locates a discipline's rate in B/s (linux/pkt_sched.h): an attribute with 32 bits at an
-// offset, and one with 64 bits, which larger rates have. 0: none.
+// offset, and one with 64 bits for larger rates. 0: none.
 var rateAttrs = map[string]struct {
 	old, offset, new uint16
 }{
@@ -57,8 +57,8 @@ func shaped(kind string, options []byte) (rate uint64) {
 	return rate
 }
 
-// rateOf returns the rate in bit/s that the device's disciplines let through, link headers
-// included. 0: unlimited, or it differs by packet. For htb it is the default class's.
+// rateOf returns the rate in bit/s, link headers included, that the device's disciplines let
+// through. 0: unlimited, or it differs by packet. For htb it is the default class's.
 func rateOf(index int) (bits uint64, err error) {
 	all, err := tcDump(unix.RTM_GETQDISC, unix.RTM_NEWQDISC, index, 0)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s shaping) below(parent uint32, depth int) uint64 {
 }
 
 // byDefault returns the class of packets that no filter selects, and the least ceil from it up.
-// Class 0: they are not shaped.
+// Class 0 is not shaped.
 func (s shaping) byDefault(htb tcMessage) (class uint32, rate uint64) {
 	attrs, err := nl.ParseRouteAttr(htb.attrs[nl.TCA_OPTIONS])
 	if err != nil {

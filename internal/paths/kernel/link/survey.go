@@ -75,8 +75,8 @@ func isAll(n *net.IPNet) bool {
 	return ones == 0 && n.IP.IsUnspecified()
 }
 
-// Used lists the IPv4 prefixes that the namespace has a route to: those of its addresses and of the
-// routes of all tables, except default routes.
+// Used lists the IPv4 prefixes of the namespace's addresses and of the routes of all tables, except
+// default routes.
 func Used() ([]netip.Prefix, error) {
 	routes, err := dump(func() ([]netlink.Route, error) {
 		return netlink.RouteListFiltered(unix.AF_INET, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)

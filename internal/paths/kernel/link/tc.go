@@ -126,7 +126,6 @@ func (d discipline) rate() string {
 	return fmt.Sprintf(" of %g Mbit/s", float64(shaped(d.kind, d.options))*bitsPerByte/mega)
 }
 
-// hook reports whether the discipline only holds filters.
 func (d discipline) hook() bool { return d.kind == "clsact" || d.kind == "ingress" }
 
 func (t trafficControl) disciplines(index int) string {
@@ -143,7 +142,7 @@ func (t trafficControl) disciplines(index int) string {
 	return strings.Join(out, ", ")
 }
 
-// leaves are disciplines whose classes do not matter: what is below is listed as a discipline.
+// leaves are disciplines whose classes do not matter: disciplines below are listed as such.
 var leaves = []string{"noqueue", "pfifo_fast", "pfifo", "bfifo", "fq_codel", "fq", "mq", "tbf", "netem", "clsact", "ingress"}
 
 func (d discipline) classes(index int) (out []discipline) {
@@ -184,7 +183,7 @@ func (t trafficControl) filters(index int) ([]string, error) {
 		case d.kind == "ingress":
 			err = add("ingress", netlink.HANDLE_MIN_INGRESS)
 		case d.kind != "noqueue":
-			err = add("egress", d.handle) // 0 is the root, which is right there
+			err = add("egress", d.handle) // 0, the root, is right there
 			for _, c := range d.classes(index) {
 				if err == nil {
 					err = add("egress", c.handle)
@@ -199,7 +198,6 @@ func (t trafficControl) filters(index int) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// filter returns a description such as "bpf cil_from_container".
 func (m tcMessage) filter() string {
 	text := m.kind()
 	attrs, err := nl.ParseRouteAttr(m.attrs[nl.TCA_OPTIONS])

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch counts what was changed in a network namespace since it was made, including what was
-// changed back. It keeps the namespace alive until it is closed. Its methods may be called from any
-// thread. Packets are not slowed down.
+// Watch counts the changes in a network namespace since it was made, including those that were
+// undone. It keeps the namespace alive until it is closed. Its methods may be called from any
+// thread. It does not slow packets down.
 type Watch struct {
 	fd int
 
@@ -25,11 +25,11 @@ type Watch struct {
 
 // Changes holds numbers of changes.
 type Changes struct {
-	Traffic  map[string]int // to the queueing disciplines, classes and filters of a device, by its name
+	Traffic  map[string]int // to queueing disciplines, classes and filters, by device
 	Links    map[string]int // to a device's MTU, queue length, master, sizes and administrative state
 	Routes   int            // to the selected routes
 	Policies int            // to the rules that choose a routing table
-	// Lost means that changes came faster than they were read: there were more.
+	// Lost means that there were more changes than were read.
 	Lost bool
 }
 
@@ -44,7 +44,7 @@ const watchGroups = 1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_TC-1) | 1<<(unix
 
 const watchBuffer = 1 << 20 // some thousand changes
 
-// NewWatch starts to count, in the calling thread's network namespace. The caller closes it.
+// NewWatch counts in the calling thread's network namespace. The caller closes the Watch.
 func NewWatch() (*Watch, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -77,7 +77,7 @@ func watchedOf(l netlink.Link) watched {
 		a.Flags&net.FlagUp)}
 }
 
-// Read returns the changes so far, counting the routes for which ours returns true.
+// Read returns the changes so far. Of the routes it counts those for which ours returns true.
 func (w *Watch) Read(ours func(Routed) bool) (Changes, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,7 +123,6 @@ func (w *Watch) count(m syscall.NetlinkMessage, ours func(Routed) bool) {
 	}
 }
 
-// link ignores messages of a bridge about its ports.
 func (w *Watch) link(m syscall.NetlinkMessage) {
 	if len(m.Data) < unix.SizeofIfInfomsg || m.Data[0] != unix.AF_UNSPEC {
 		return
