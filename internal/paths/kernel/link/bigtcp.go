@@ -14,7 +14,9 @@ import (
 func SetMaxSize(name string, bytes int) error {
 	what := fmt.Sprintf("set gso_max_size and gro_max_size of %s to %d", name, bytes)
 	all := uint32(bytes)
-	err := change(name, what, func(l netlink.Link) error { return setSizes(l.Attrs().Index, Sizes{all, all, all, all}) })
+	err := change(name, what, func(l netlink.Link) error {
+		return setSizes(l.Attrs().Index, Sizes{all, all, all, all})
+	})
 	if err != nil {
 		return err
 	}
@@ -89,7 +91,8 @@ func setSizes(index int, s Sizes) error {
 	msg := nl.NewIfInfomsg(unix.AF_UNSPEC)
 	msg.Index = int32(index)
 	req.AddData(msg)
-	for i, attr := range []int{unix.IFLA_GSO_MAX_SIZE, unix.IFLA_GRO_MAX_SIZE, unix.IFLA_GSO_IPV4_MAX_SIZE, unix.IFLA_GRO_IPV4_MAX_SIZE} {
+	for i, attr := range []int{unix.IFLA_GSO_MAX_SIZE, unix.IFLA_GRO_MAX_SIZE,
+		unix.IFLA_GSO_IPV4_MAX_SIZE, unix.IFLA_GRO_IPV4_MAX_SIZE} {
 		req.AddData(nl.NewRtAttr(attr, nl.Uint32Attr(s[i])))
 	}
 	_, err := req.Execute(unix.NETLINK_ROUTE, 0)

@@ -19,7 +19,8 @@ func attached(index int, netkit bool) ([]string, error) {
 	places := []struct {
 		name string
 		at   uint32
-	}{{"tcx ingress", tcxIngress}, {"tcx egress", tcxEgress}, {"netkit primary", netkitPrimary}, {"netkit peer", netkitPeer}}
+	}{{"tcx ingress", tcxIngress}, {"tcx egress", tcxEgress}, {"netkit primary", netkitPrimary},
+		{"netkit peer", netkitPeer}}
 	const ofAll = 2
 	if !netkit {
 		places = places[:ofAll]

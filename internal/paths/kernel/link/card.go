@@ -33,10 +33,14 @@ func Cards(name string) (all []sample.Card, crossed []string, err error) {
 	}
 	err = withKernelFiles(links[at], func(k kernelFiles) error {
 		found := k.below(name, func(name string) bool {
-			return slices.ContainsFunc(links, func(l netlink.Link) bool { return l.Attrs().Name == name && joint(l.Type()) })
+			return slices.ContainsFunc(links, func(l netlink.Link) bool {
+				return l.Attrs().Name == name && joint(l.Type())
+			})
 		})
 		for _, f := range found {
-			if i := slices.IndexFunc(links, func(l netlink.Link) bool { return l.Attrs().Name == f.name }); i >= 0 {
+			if i := slices.IndexFunc(links, func(l netlink.Link) bool {
+				return l.Attrs().Name == f.name
+			}); i >= 0 {
 				all = append(all, k.card(links[i], f))
 			}
 		}
@@ -141,13 +145,15 @@ type foundCard struct {
 func (k kernelFiles) card(l netlink.Link, f foundCard) sample.Card {
 	a := l.Attrs()
 	c := sample.Card{Name: f.name, Under: f.under, Device: f.device, MTU: a.MTU,
-		Sizes: &sample.OffloadSizes{GSO: a.GSOMaxSize, GRO: a.GROMaxSize, GSO4: a.GSOIPv4MaxSize, GRO4: a.GROIPv4MaxSize}}
+		Sizes: &sample.OffloadSizes{GSO: a.GSOMaxSize, GRO: a.GROMaxSize, GSO4: a.GSOIPv4MaxSize,
+			GRO4: a.GROIPv4MaxSize}}
 	if *c.Sizes == (sample.OffloadSizes{}) {
 		c.Sizes = nil
 	}
 	_ = withEthtool(func(e *ethtool.Ethtool) error { // missing answers are left out
 		if d, err := e.DriverInfo(f.name); err == nil {
-			c.Driver, c.Version, c.Firmware, c.Bus = known(d.Driver), known(d.Version), known(d.FwVersion), known(d.BusInfo)
+			c.Driver, c.Version, c.Firmware, c.Bus = known(d.Driver), known(d.Version),
+				known(d.FwVersion), known(d.BusInfo)
 		}
 		if all, err := features(f.name); err == nil {
 			c.Offloads = cardOffloads(all)
@@ -159,7 +165,8 @@ func (k kernelFiles) card(l netlink.Link, f foundCard) sample.Card {
 	if err != nil { // before Linux 5.6
 		m = k.modes(f.name)
 	}
-	c.Speed, c.MaxSpeed, c.PartnerSpeed, c.Duplex, c.Autoneg = m.speed, m.most, m.partner, m.duplex, m.autoneg
+	c.Speed, c.MaxSpeed, c.PartnerSpeed, c.Duplex, c.Autoneg = m.speed, m.most, m.partner, m.duplex,
+		m.autoneg
 	if f.device {
 		c.NUMA = k.numa(f.name)
 		c.Interrupts = k.interrupts(f.name)
@@ -177,7 +184,8 @@ func known(s string) string {
 
 func cardOffloads(all map[string]bool) map[string]bool {
 	short := maps.Clone(offloads)
-	short["lro"], short["rx-checksum"], short["tx-checksum-ipv4"], short["hw-gro"] = "rx-lro", "rx-checksum", "tx-checksum-ipv4", "rx-gro-hw"
+	short["lro"], short["rx-checksum"], short["tx-checksum-ipv4"], short["hw-gro"] = "rx-lro",
+		"rx-checksum", "tx-checksum-ipv4", "rx-gro-hw"
 	return abbreviated(all, short)
 }
 
@@ -189,7 +197,8 @@ func queuesOf(e *ethtool.Ethtool, name string) *sample.CardQueues {
 		q.MostCombined, q.MostReceive, q.MostSend = int(c.MaxCombined), int(c.MaxRx), int(c.MaxTx)
 	}
 	if r, err := e.GetRing(name); err == nil {
-		q.ReceiveRing, q.SendRing, q.MostRxRing, q.MostTxRing = int(r.RxPending), int(r.TxPending), int(r.RxMaxPending), int(r.TxMaxPending)
+		q.ReceiveRing, q.SendRing, q.MostRxRing, q.MostTxRing = int(r.RxPending), int(r.TxPending),
+			int(r.RxMaxPending), int(r.TxMaxPending)
 	}
 	if q == (sample.CardQueues{}) {
 		return nil

@@ -41,12 +41,17 @@ func tree(t *testing.T, files map[string]string) string {
 func TestCardsBelow(t *testing.T) {
 	root := tree(t, map[string]string{
 		"pci/a/numa_node": "0", "pci/b/numa_node": "1",
-		"net/eth0/device": "->../../pci/a", "net/eth1/device": "->../../pci/b", "net/eth0/x": "", "net/eth1/x": "",
+		"net/eth0/device":      "->../../pci/a",
+		"net/eth1/device":      "->../../pci/b",
+		"net/eth0/x":           "",
+		"net/eth1/x":           "",
 		"net/bond0/lower_eth0": "->../eth0", "net/bond0/lower_eth1": "->../eth1",
 		"net/bond0.5/lower_bond0": "->../bond0",
 		"net/eth0.7/lower_eth0":   "->../eth0",
-		"net/br0/lower_eth0":      "->../eth0", "net/br0/lower_veth1": "->../veth1", "net/veth1/x": "",
-		"net/br1/lower_eth0": "->../eth0", "net/br1/lower_eth1": "->../eth1",
+		"net/br0/lower_eth0":      "->../eth0",
+		"net/br0/lower_veth1":     "->../veth1",
+		"net/veth1/x":             "",
+		"net/br1/lower_eth0":      "->../eth0", "net/br1/lower_eth1": "->../eth1",
 		"net/loop1/lower_loop2": "->../loop2", "net/loop2/lower_loop1": "->../loop1",
 	})
 	k := kernelFiles{net: filepath.Join(root, "net")}
@@ -71,7 +76,8 @@ func TestCardsBelow(t *testing.T) {
 		want  []string
 	}{
 		{[]sample.Card{{Name: "eth0", Device: true}}, []string{"eth0"}},
-		{[]sample.Card{{Name: "bond0"}, {Name: "eth0", Device: true}, {Name: "eth1", Device: true}}, []string{"bond0"}},
+		{[]sample.Card{{Name: "bond0"}, {Name: "eth0", Device: true}, {Name: "eth1", Device: true}},
+			[]string{"bond0"}},
 		{[]sample.Card{{Name: "eth0", Device: true}, {Name: "eth1", Device: true}}, nil},
 		{nil, nil},
 	} {
@@ -98,15 +104,25 @@ func TestInterrupts(t *testing.T) {
 		"proc/irq/38/smp_affinity_list":       "0-1",
 		"proc/irq/38/effective_affinity_list": "1",
 		"proc/irq/39/smp_affinity_list":       "0-1",
-		"pci/v/msi_irqs/39":                   "msix", "pci/v/msi_irqs/38": "msix", "pci/v/msi_irqs/40": "msix", "pci/v/virtio2/x": "", "pci/v/numa_node": "1",
-		"net/eth0/device":   "->../../pci/v/virtio2",
-		"pci/m/msi_irqs/50": "", "pci/m/msi_irqs/51": "", "net/eth1/device": "->../../pci/m", "pci/m/numa_node": "-1",
-		"pci/o/irq": "52", "net/eth3/device": "->../../pci/o",
-		"net/eth3/queues/rx-0/rps_cpus": "00000000,00000003", "net/eth3/queues/rx-1/rps_cpus": "0", "net/eth3/queues/tx-0/xps_cpus": "2",
+		"pci/v/msi_irqs/39":                   "msix",
+		"pci/v/msi_irqs/38":                   "msix",
+		"pci/v/msi_irqs/40":                   "msix",
+		"pci/v/virtio2/x":                     "",
+		"pci/v/numa_node":                     "1",
+		"net/eth0/device":                     "->../../pci/v/virtio2",
+		"pci/m/msi_irqs/50":                   "",
+		"pci/m/msi_irqs/51":                   "",
+		"net/eth1/device":                     "->../../pci/m",
+		"pci/m/numa_node":                     "-1",
+		"pci/o/irq":                           "52", "net/eth3/device": "->../../pci/o",
+		"net/eth3/queues/rx-0/rps_cpus": "00000000,00000003",
+		"net/eth3/queues/rx-1/rps_cpus": "0",
+		"net/eth3/queues/tx-0/xps_cpus": "2",
 	})
 	k := kernelFiles{filepath.Join(root, "net"), filepath.Join(root, "proc")}
 	for name, want := range map[string][]sample.Interrupt{
-		"eth0": {{Number: 38, Name: "virtio2-input.0", CPUs: "1"}, {Number: 39, Name: "virtio2-output.0", CPUs: "0-1"}},
+		"eth0": {{Number: 38, Name: "virtio2-input.0", CPUs: "1"},
+			{Number: 39, Name: "virtio2-output.0", CPUs: "0-1"}},
 		"eth1": {{Number: 51, Name: "mlx4-eth1-1"}},
 		"eth3": {{Number: 52, Name: "ehci_hcd:usb1, eth3"}},
 		"none": nil,
@@ -121,7 +137,8 @@ func TestInterrupts(t *testing.T) {
 	if n := k.numa("eth1"); n != nil {
 		t.Errorf("NUMA node %d of a card without", *n)
 	}
-	if rps, xps := k.steered("eth3", RPS), k.steered("eth3", XPS); !reflect.DeepEqual(rps, map[string]string{"rx-0": "00000000,00000003"}) || xps["tx-0"] != "2" {
+	if rps, xps := k.steered("eth3", RPS), k.steered("eth3", XPS); !reflect.DeepEqual(rps,
+		map[string]string{"rx-0": "00000000,00000003"}) || xps["tx-0"] != "2" {
 		t.Errorf("steered %v, %v", rps, xps)
 	}
 	hidden := kernelFiles{k.net, filepath.Join(root, "nothing")} // as in a container
@@ -143,30 +160,39 @@ func TestModes(t *testing.T) {
 	message := func(speed uint32, duplex byte, ours, peer []string) []byte {
 		var b []byte
 		b = append(b, nl.NewRtAttr(unix.ETHTOOL_A_LINKMODES_AUTONEG, []byte{1}).Serialize()...)
-		for kind, names := range map[int][]string{unix.ETHTOOL_A_LINKMODES_OURS: ours, unix.ETHTOOL_A_LINKMODES_PEER: peer} {
+		for kind, names := range map[int][]string{unix.ETHTOOL_A_LINKMODES_OURS: ours,
+			unix.ETHTOOL_A_LINKMODES_PEER: peer} {
 			a := nl.NewRtAttr(kind|unix.NLA_F_NESTED, nil)
 			a.AddChild(set(names...))
 			b = append(b, a.Serialize()...)
 		}
-		b = append(b, nl.NewRtAttr(unix.ETHTOOL_A_LINKMODES_SPEED, nl.Uint32Attr(speed)).Serialize()...)
-		return append(b, nl.NewRtAttr(unix.ETHTOOL_A_LINKMODES_DUPLEX, []byte{duplex}).Serialize()...)
+		b = append(b, nl.NewRtAttr(unix.ETHTOOL_A_LINKMODES_SPEED,
+			nl.Uint32Attr(speed)).Serialize()...)
+		return append(b, nl.NewRtAttr(unix.ETHTOOL_A_LINKMODES_DUPLEX,
+			[]byte{duplex}).Serialize()...)
 	}
 	for _, tt := range []struct {
 		name string
 		b    []byte
 		want modes
 	}{
-		{"gigabit", message(1000, 1, []string{"Autoneg", "TP", "100baseT/Half", "1000baseT/Full", "10baseT/Full"}, []string{"1000baseT/Full"}), modes{1e9, 1e9, 1e9, "full", true}},
-		{"slow", message(100, 0, []string{"100baseT/Half", "10000baseT/Full"}, []string{"100baseT/Half", "Autoneg"}), modes{100e6, 10e9, 100e6, "half", true}},
-		{"of-a-later-kernel", message(1600000, 1, []string{"1600000baseKR8/Full"}, nil), modes{1600e9, 1600e9, 0, "full", true}},
+		{"gigabit", message(1000, 1, []string{
+			"Autoneg", "TP", "100baseT/Half", "1000baseT/Full", "10baseT/Full"},
+			[]string{"1000baseT/Full"}), modes{1e9, 1e9, 1e9, "full", true}},
+		{"slow", message(100, 0, []string{"100baseT/Half", "10000baseT/Full"},
+			[]string{"100baseT/Half", "Autoneg"}), modes{100e6, 10e9, 100e6, "half", true}},
+		{"of-a-later-kernel", message(1600000, 1, []string{"1600000baseKR8/Full"}, nil),
+			modes{1600e9, 1600e9, 0, "full", true}},
 		{"virtio", message(1<<32-1, 255, nil, nil), modes{autoneg: true}},
 	} {
 		if got, err := parseModes(tt.b); err != nil || got != tt.want {
 			t.Errorf("%s: %+v, %v, want %+v", tt.name, got, err, tt.want)
 		}
 	}
-	k := kernelFiles{net: tree(t, map[string]string{"eth0/speed": "2500", "eth0/duplex": "half", "eth1/speed": "-1", "eth1/duplex": "unknown"})}
-	for name, want := range map[string]modes{"eth0": {speed: 2500e6, duplex: "half"}, "eth1": {}, "eth2": {}} {
+	k := kernelFiles{net: tree(t, map[string]string{
+		"eth0/speed": "2500", "eth0/duplex": "half", "eth1/speed": "-1", "eth1/duplex": "unknown"})}
+	for name, want := range map[string]modes{"eth0": {speed: 2500e6, duplex: "half"}, "eth1": {},
+		"eth2": {}} {
 		if got := k.modes(name); got != want {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
@@ -201,7 +227,8 @@ func TestRate(t *testing.T) {
 	}
 	index := l.Attrs().Index
 	at := func(parent, major uint16) netlink.QdiscAttrs {
-		return netlink.QdiscAttrs{LinkIndex: index, Parent: uint32(parent), Handle: netlink.MakeHandle(major, 0)}
+		return netlink.QdiscAttrs{LinkIndex: index, Parent: uint32(parent),
+			Handle: netlink.MakeHandle(major, 0)}
 	}
 	root := func(major uint16) netlink.QdiscAttrs {
 		a := at(0, major)
@@ -209,7 +236,8 @@ func TestRate(t *testing.T) {
 		return a
 	}
 	class := func(parent uint32, minor uint16, ceil uint64) *netlink.HtbClass {
-		return netlink.NewHtbClass(netlink.ClassAttrs{LinkIndex: index, Parent: parent, Handle: netlink.MakeHandle(1, minor)},
+		return netlink.NewHtbClass(netlink.ClassAttrs{
+			LinkIndex: index, Parent: parent, Handle: netlink.MakeHandle(1, minor)},
 			netlink.HtbClassAttrs{Rate: 8e6, Ceil: ceil})
 	}
 	htb := func(def uint32) *netlink.Htb {
@@ -226,8 +254,10 @@ func TestRate(t *testing.T) {
 		{"tbf", func() error { return SetShape("a", Shape{Rate: 200e6}) }, 200e6},
 		{"tbf-of-64-bits", func() error { return SetShape("a", Shape{Rate: 100e9}) }, 100e9},
 		{"htb-to-its-default", func() error {
-			for _, err := range []error{netlink.QdiscAdd(htb(0x30)), netlink.ClassAdd(class(netlink.MakeHandle(1, 0), 1, 300e6)),
-				netlink.ClassAdd(class(netlink.MakeHandle(1, 1), 0x10, 900e6)), netlink.ClassAdd(class(netlink.MakeHandle(1, 1), 0x30, 500e6))} {
+			for _, err := range []error{netlink.QdiscAdd(htb(0x30)),
+				netlink.ClassAdd(class(netlink.MakeHandle(1, 0), 1, 300e6)),
+				netlink.ClassAdd(class(netlink.MakeHandle(1, 1), 0x10, 900e6)),
+				netlink.ClassAdd(class(netlink.MakeHandle(1, 1), 0x30, 500e6))} {
 				if err != nil {
 					return err
 				}
@@ -240,7 +270,9 @@ func TestRate(t *testing.T) {
 			}
 			return netlink.ClassAdd(class(netlink.MakeHandle(1, 0), 1, 300e6))
 		}, 0},
-		{"pfifo", func() error { return netlink.QdiscAdd(&netlink.GenericQdisc{QdiscAttrs: root(1), QdiscType: "pfifo"}) }, 0},
+		{"pfifo", func() error {
+			return netlink.QdiscAdd(&netlink.GenericQdisc{QdiscAttrs: root(1), QdiscType: "pfifo"})
+		}, 0},
 	} {
 		// No subtests: their threads are in the machine's namespace.
 		if err := tt.add(); err != nil {
@@ -265,11 +297,14 @@ func TestShaped(t *testing.T) {
 		options []*nl.RtAttr
 		want    uint64
 	}{
-		{"netem", []*nl.RtAttr{nl.NewRtAttr(6, append(nl.Uint32Attr(125e6), make([]byte, 12)...))}, 125e6},
-		{"netem", []*nl.RtAttr{nl.NewRtAttr(6, append(nl.Uint32Attr(1<<32-1), make([]byte, 12)...)), nl.NewRtAttr(8, wide)}, 10e9 / 8},
+		{"netem", []*nl.RtAttr{nl.NewRtAttr(6, append(nl.Uint32Attr(125e6), make([]byte, 12)...))},
+			125e6},
+		{"netem", []*nl.RtAttr{nl.NewRtAttr(6, append(nl.Uint32Attr(1<<32-1), make([]byte, 12)...)),
+			nl.NewRtAttr(8, wide)}, 10e9 / 8},
 		{"netem", nil, 0},
 		{"cake", []*nl.RtAttr{nl.NewRtAttr(2, wide)}, 10e9 / 8},
-		{"tbf", []*nl.RtAttr{nl.NewRtAttr(1, append(make([]byte, 8), nl.Uint32Attr(1<<32-1)...))}, 0},
+		{"tbf", []*nl.RtAttr{nl.NewRtAttr(1, append(make([]byte, 8), nl.Uint32Attr(1<<32-1)...))},
+			0},
 		{"fq", []*nl.RtAttr{nl.NewRtAttr(2, wide)}, 0},
 	} {
 		var b []byte

@@ -16,7 +16,8 @@ type SubInterface struct {
 	TID    int    // the thread in whose namespace it is created
 }
 
-func addSubInterface[M any](s SubInterface, kind, mode string, modes map[string]M, device func(netlink.LinkAttrs, M) netlink.Link) error {
+func addSubInterface[M any](s SubInterface, kind, mode string, modes map[string]M,
+	device func(netlink.LinkAttrs, M) netlink.Link) error {
 	m, ok := modes[mode]
 	if !ok {
 		return fmt.Errorf("add %s %s: unknown mode %q", kind, s.Name, mode)
@@ -35,9 +36,10 @@ var macvlanModes = map[string]netlink.MacvlanMode{
 
 // AddMacvlan creates a macvlan device in mode bridge, private, vepa or passthru.
 func AddMacvlan(s SubInterface, mode string) error {
-	return addSubInterface(s, "macvlan", mode, macvlanModes, func(a netlink.LinkAttrs, m netlink.MacvlanMode) netlink.Link {
-		return &netlink.Macvlan{LinkAttrs: a, Mode: m}
-	})
+	return addSubInterface(s, "macvlan", mode, macvlanModes,
+		func(a netlink.LinkAttrs, m netlink.MacvlanMode) netlink.Link {
+			return &netlink.Macvlan{LinkAttrs: a, Mode: m}
+		})
 }
 
 var ipvlanModes = map[string]netlink.IPVlanMode{
@@ -46,9 +48,10 @@ var ipvlanModes = map[string]netlink.IPVlanMode{
 
 // AddIPvlan creates an ipvlan device in mode l2, l3 or l3s.
 func AddIPvlan(s SubInterface, mode string) error {
-	return addSubInterface(s, "ipvlan", mode, ipvlanModes, func(a netlink.LinkAttrs, m netlink.IPVlanMode) netlink.Link {
-		return &netlink.IPVlan{LinkAttrs: a, Mode: m}
-	})
+	return addSubInterface(s, "ipvlan", mode, ipvlanModes,
+		func(a netlink.LinkAttrs, m netlink.IPVlanMode) netlink.Link {
+			return &netlink.IPVlan{LinkAttrs: a, Mode: m}
+		})
 }
 
 // AddNetkit creates a netkit pair in L3 mode, without Ethernet headers and ARP; the second end,
@@ -60,7 +63,8 @@ func AddNetkit(name, peer string, peerTID int) error {
 	nk := &netlink.Netkit{LinkAttrs: a, Mode: netlink.NETKIT_MODE_L3,
 		Policy: netlink.NETKIT_POLICY_FORWARD, PeerPolicy: netlink.NETKIT_POLICY_FORWARD}
 	pa := netlink.NewLinkAttrs()
-	pa.Name, pa.Namespace = peer, netlink.NsPid(peerTID) // without a name it would get the first end's
+	// without a name it would get the first end's
+	pa.Name, pa.Namespace = peer, netlink.NsPid(peerTID)
 	nk.SetPeerAttrs(&pa)
 	if err := netlink.LinkAdd(nk); err != nil {
 		return fmt.Errorf("add netkit %s: %w", name, err)
@@ -89,7 +93,8 @@ func AddVXLAN(v VXLAN) error {
 	a := netlink.NewLinkAttrs()
 	a.Name, a.MTU = v.Name, v.MTU
 	err := netlink.LinkAdd(&netlink.Vxlan{LinkAttrs: a, VxlanId: v.VNI, Port: int(v.Port),
-		Proxy: v.Proxy, L2miss: v.L2Miss, L3miss: v.L3Miss, Learning: v.Learning, UDPCSum: v.UDPCsum})
+		Proxy: v.Proxy, L2miss: v.L2Miss, L3miss: v.L3Miss, Learning: v.Learning,
+		UDPCSum: v.UDPCsum})
 	if err != nil {
 		return fmt.Errorf("add vxlan %s: %w", v.Name, err)
 	}
@@ -98,24 +103,31 @@ func AddVXLAN(v VXLAN) error {
 
 // MoveTo moves the device to the network namespace of thread tid.
 func MoveTo(name string, tid int) error {
-	return change(name, "move "+name, func(l netlink.Link) error { return netlink.LinkSetNsPid(l, tid) })
+	return change(name, "move "+name, func(l netlink.Link) error {
+		return netlink.LinkSetNsPid(l, tid)
+	})
 }
 
 // Rename renames the device, which must be down.
 func Rename(name, to string) error {
-	return change(name, "rename "+name+" to "+to, func(l netlink.Link) error { return netlink.LinkSetName(l, to) })
+	return change(name, "rename "+name+" to "+to, func(l netlink.Link) error {
+		return netlink.LinkSetName(l, to)
+	})
 }
 
 // DelAddr removes an address from the device.
 func DelAddr(name string, addr netip.Prefix) error {
-	return change(name, fmt.Sprintf("take address %s from %s", addr, name), func(l netlink.Link) error {
-		return netlink.AddrDel(l, &netlink.Addr{IPNet: ipNet(addr)})
-	})
+	return change(name, fmt.Sprintf("take address %s from %s", addr, name),
+		func(l netlink.Link) error {
+			return netlink.AddrDel(l, &netlink.Addr{IPNet: ipNet(addr)})
+		})
 }
 
 // SetMTU sets the device's MTU in bytes.
 func SetMTU(name string, mtu int) error {
-	return change(name, fmt.Sprintf("set MTU %d on %s", mtu, name), func(l netlink.Link) error { return netlink.LinkSetMTU(l, mtu) })
+	return change(name, fmt.Sprintf("set MTU %d on %s", mtu, name), func(l netlink.Link) error {
+		return netlink.LinkSetMTU(l, mtu)
+	})
 }
 
 // SetAddress sets the device's MAC address.
@@ -137,25 +149,30 @@ func AddRoute(to netip.Prefix, gateway netip.Addr) error {
 // AddDeviceRoute routes the prefix to the device, which resolves addresses itself.
 func AddDeviceRoute(to netip.Prefix, name string) error {
 	return change(name, fmt.Sprintf("add route to %s by %s", to, name), func(l netlink.Link) error {
-		return netlink.RouteAdd(&netlink.Route{Dst: ipNet(to), LinkIndex: l.Attrs().Index, Scope: netlink.SCOPE_LINK})
+		return netlink.RouteAdd(&netlink.Route{
+			Dst: ipNet(to), LinkIndex: l.Attrs().Index, Scope: netlink.SCOPE_LINK})
 	})
 }
 
 // AddNeighbour adds a permanent entry for an IP address.
 func AddNeighbour(name string, ip netip.Addr, mac net.HardwareAddr) error {
-	return change(name, fmt.Sprintf("add neighbour %s to %s", ip, name), func(l netlink.Link) error {
-		return netlink.NeighSet(&netlink.Neigh{LinkIndex: l.Attrs().Index, State: netlink.NUD_PERMANENT,
-			IP: ip.AsSlice(), HardwareAddr: mac})
-	})
+	return change(name, fmt.Sprintf("add neighbour %s to %s", ip, name),
+		func(l netlink.Link) error {
+			return netlink.NeighSet(&netlink.Neigh{
+				LinkIndex: l.Attrs().Index, State: netlink.NUD_PERMANENT,
+				IP: ip.AsSlice(), HardwareAddr: mac})
+		})
 }
 
 // AddForwarding adds a permanent entry for the machine to which a VXLAN device sends frames for a
 // MAC address.
 func AddForwarding(name string, mac net.HardwareAddr, machine netip.Addr) error {
-	return change(name, fmt.Sprintf("add forwarding of %s to %s", mac, name), func(l netlink.Link) error {
-		return netlink.NeighSet(&netlink.Neigh{LinkIndex: l.Attrs().Index, Family: unix.AF_BRIDGE, Flags: netlink.NTF_SELF,
-			State: netlink.NUD_PERMANENT, IP: machine.AsSlice(), HardwareAddr: mac})
-	})
+	return change(name, fmt.Sprintf("add forwarding of %s to %s", mac, name),
+		func(l netlink.Link) error {
+			return netlink.NeighSet(&netlink.Neigh{
+				LinkIndex: l.Attrs().Index, Family: unix.AF_BRIDGE, Flags: netlink.NTF_SELF,
+				State: netlink.NUD_PERMANENT, IP: machine.AsSlice(), HardwareAddr: mac})
+		})
 }
 
 func ipNet(p netip.Prefix) *net.IPNet {

@@ -82,7 +82,9 @@ func (r featureReader) active(device string, names map[string]uint) (*featureBit
 	}
 	request := interfaceRequest{data: unsafe.Pointer(bits)}
 	copy(request.name[:], device)
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(r.socket), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request))); errno != 0 {
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(r.socket), unix.SIOCETHTOOL,
+		uintptr(unsafe.Pointer(&request)))
+	if errno != 0 {
 		return nil, errno
 	}
 	return bits, nil

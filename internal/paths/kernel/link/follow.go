@@ -15,8 +15,9 @@ import (
 func Follow(done <-chan struct{}) (<-chan struct{}, error) {
 	updates := make(chan netlink.LinkUpdate, 64)
 	lost := make(chan struct{}, 1)
-	err := netlink.LinkSubscribeWithOptions(updates, done, netlink.LinkSubscribeOptions{ListExisting: true,
-		ErrorCallback: func(error) { notify(lost) }})
+	err := netlink.LinkSubscribeWithOptions(
+		updates, done, netlink.LinkSubscribeOptions{ListExisting: true,
+			ErrorCallback: func(error) { notify(lost) }})
 	if err != nil {
 		return nil, fmt.Errorf("follow links: %w", err)
 	}
@@ -52,7 +53,8 @@ func Follow(done <-chan struct{}) (<-chan struct{}, error) {
 // FollowRules sends when the namespace's policy rules, queueing disciplines or filters change, as
 // Follow does for devices.
 func FollowRules(done <-chan struct{}) (<-chan struct{}, error) {
-	out, err := Messages(done, unix.NETLINK_ROUTE, unix.RTNLGRP_TC, unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE)
+	out, err := Messages(done, unix.NETLINK_ROUTE, unix.RTNLGRP_TC, unix.RTNLGRP_IPV4_RULE,
+		unix.RTNLGRP_IPV6_RULE)
 	if err != nil {
 		return nil, fmt.Errorf("follow policy rules: %w", err)
 	}
@@ -76,7 +78,8 @@ func Messages(done <-chan struct{}, protocol int, groups ...uint) (<-chan struct
 		defer close(out)
 		for {
 			// More messages than the buffer holds (ENOBUFS) or the library reads (EINVAL) are a change.
-			if _, _, err := s.Receive(); err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EINVAL) {
+			if _, _, err := s.Receive(); err != nil && !errors.Is(err, unix.ENOBUFS) &&
+				!errors.Is(err, unix.EINVAL) {
 				return
 			}
 			notify(out)

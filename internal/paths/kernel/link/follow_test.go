@@ -54,7 +54,9 @@ func TestFollow(t *testing.T) {
 			quiet = true
 		}
 	}
-	if err := ns.Do(func() error { return errors.Join(link.SetMTU("br", 1400), link.SetMaxSize("br", 70000)) }); err != nil {
+	if err := ns.Do(func() error {
+		return errors.Join(link.SetMTU("br", 1400), link.SetMaxSize("br", 70000))
+	}); err != nil {
 		t.Fatal(err)
 	}
 	select {

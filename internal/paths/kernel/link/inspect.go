@@ -90,17 +90,21 @@ func (in inspector) device(l netlink.Link) (Inspected, error) {
 	if a.Flags&net.FlagLoopback != 0 {
 		out.Kind = "loopback"
 	}
-	set := func(what, value string) { out.Settings = append(out.Settings, Setting{What: what, Value: value}) }
+	set := func(what, value string) {
+		out.Settings = append(out.Settings, Setting{What: what, Value: value})
+	}
 	set("MTU", strconv.Itoa(a.MTU))
 	set("administrative state", map[bool]string{true: "up", false: "down"}[a.Flags&net.FlagUp != 0])
 	set("master", in.nameOf(a.MasterIndex))
 	set("queue length", strconv.Itoa(a.TxQLen))
 	set("count of queues", fmt.Sprintf("%d to send, %d to receive", a.NumTxQueues, a.NumRxQueues))
-	set("promiscuity", strconv.Itoa(a.Promisc)) // also for devices on top of it in another namespace
+	// also for devices on top of it in another namespace
+	set("promiscuity", strconv.Itoa(a.Promisc))
 	for _, size := range []struct {
 		what string
 		is   uint32
-	}{{"gso_max_size", a.GSOMaxSize}, {"gso_max_segs", a.GSOMaxSegs}, {"gro_max_size", a.GROMaxSize},
+	}{{"gso_max_size", a.GSOMaxSize}, {"gso_max_segs", a.GSOMaxSegs},
+		{"gro_max_size", a.GROMaxSize},
 		{"gso_ipv4_max_size", a.GSOIPv4MaxSize}, {"gro_ipv4_max_size", a.GROIPv4MaxSize}} {
 		set(size.what, strconv.FormatUint(uint64(size.is), 10))
 	}
@@ -131,7 +135,8 @@ func (in inspector) device(l netlink.Link) (Inspected, error) {
 func (in inspector) onTop(index int) string {
 	var names []string
 	for _, l := range in.links {
-		if a := l.Attrs(); a.ParentIndex == index && a.NetNsID < 0 && l.Type() != "veth" && l.Type() != "netkit" && a.Index != index {
+		if a := l.Attrs(); a.ParentIndex == index && a.NetNsID < 0 && l.Type() != "veth" &&
+			l.Type() != "netkit" && a.Index != index {
 			names = append(names, a.Name+" ("+l.Type()+")")
 		}
 	}
@@ -155,7 +160,8 @@ func modeOf(l netlink.Link) string {
 	case *netlink.Netkit:
 		return fmt.Sprintf("netkit mode %d, policies %d and %d", l.Mode, l.Policy, l.PeerPolicy)
 	case *netlink.Vxlan:
-		return fmt.Sprintf("id %d, port %d, group %v, learning %t, proxy %t, checksum %t", l.VxlanId, l.Port, l.Group, l.Learning, l.Proxy, l.UDPCSum)
+		return fmt.Sprintf("id %d, port %d, group %v, learning %t, proxy %t, checksum %t",
+			l.VxlanId, l.Port, l.Group, l.Learning, l.Proxy, l.UDPCSum)
 	case *netlink.Bridge:
 		return fmt.Sprintf("VLAN filtering %t, multicast snooping %t, groups forwarded %v",
 			of(l.VlanFiltering), of(l.MulticastSnooping), of(l.GroupFwdMask))
@@ -171,7 +177,9 @@ func of[T any](p *T) (v T) {
 }
 
 func (in inspector) port(l netlink.Link, set func(what, value string)) error {
-	i := slices.IndexFunc(in.links, func(m netlink.Link) bool { return m.Attrs().Index == l.Attrs().MasterIndex })
+	i := slices.IndexFunc(in.links, func(m netlink.Link) bool {
+		return m.Attrs().Index == l.Attrs().MasterIndex
+	})
 	if i < 0 || in.links[i].Type() != "bridge" {
 		return nil
 	}
@@ -179,14 +187,17 @@ func (in inspector) port(l netlink.Link, set func(what, value string)) error {
 	if err != nil {
 		return fmt.Errorf("read bridge port %s: %w", l.Attrs().Name, err)
 	}
-	set("bridge port setting", fmt.Sprintf("hairpin %t, isolated %t, learning %t, flood %t, guard %t, neighbour suppression %t",
+	set("bridge port setting", fmt.Sprintf(
+		"hairpin %t, isolated %t, learning %t, flood %t, guard %t, neighbour suppression %t",
 		p.Hairpin, p.Isolated, p.Learning, p.Flood, p.Guard, p.NeighSuppress))
 	return nil
 }
 
 // addresses skips IPv6 addresses that come and go.
 func (in inspector) addresses(l netlink.Link, set func(what, value string)) error {
-	addrs, err := dump(func() ([]netlink.Addr, error) { return netlink.AddrList(l, netlink.FAMILY_ALL) })
+	addrs, err := dump(func() ([]netlink.Addr, error) {
+		return netlink.AddrList(l, netlink.FAMILY_ALL)
+	})
 	if err != nil {
 		return fmt.Errorf("list addresses of %s: %w", l.Attrs().Name, err)
 	}

@@ -37,8 +37,10 @@ func verdict(t *testing.T, kind uint32, returns int32) int {
 		kind, n       uint32
 		code, license uint64
 		rest          [96]byte
-	}{kind: kind, n: uint32(len(code)), code: uint64(uintptr(unsafe.Pointer(&code[0]))), license: uint64(uintptr(unsafe.Pointer(&license[0])))}
-	fd, _, errno := unix.Syscall(unix.SYS_BPF, bpfProgLoad, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
+	}{kind: kind, n: uint32(len(code)), code: uint64(uintptr(unsafe.Pointer(&code[0]))),
+		license: uint64(uintptr(unsafe.Pointer(&license[0])))}
+	fd, _, errno := unix.Syscall(unix.SYS_BPF, bpfProgLoad, uintptr(unsafe.Pointer(&attr)),
+		unsafe.Sizeof(attr))
 	if errno != 0 {
 		skipUnlessCI(t, "BPF programs cannot be loaded here: %v", errno)
 	}
@@ -50,7 +52,9 @@ func attach(t *testing.T, index, program int, at uint32) {
 	t.Helper()
 	attr := struct{ index, program, at, flags, replace, relative, revision, revisionHigh uint32 }{
 		index: uint32(index), program: uint32(program), at: at}
-	if _, _, errno := unix.Syscall(unix.SYS_BPF, bpfProgAttach, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr)); errno != 0 {
+	_, _, errno := unix.Syscall(unix.SYS_BPF, bpfProgAttach, uintptr(unsafe.Pointer(&attr)),
+		unsafe.Sizeof(attr))
+	if errno != 0 {
 		skipUnlessCI(t, "no program can be attached by tcx (Linux 6.6): %v", errno)
 	}
 }
@@ -111,7 +115,8 @@ func TestInspectSeesPrograms(t *testing.T) {
 		}},
 		{"xdp-generic", "XDP", "program ", func(t *testing.T, l netlink.Link) {
 			const generic = 2 // XDP_FLAGS_SKB_MODE
-			if err := netlink.LinkSetXdpFdWithFlags(l, verdict(t, kindXDP, pass), generic); err != nil {
+			err := netlink.LinkSetXdpFdWithFlags(l, verdict(t, kindXDP, pass), generic)
+			if err != nil {
 				t.Fatal(err)
 			}
 		}},
@@ -121,17 +126,23 @@ func TestInspectSeesPrograms(t *testing.T) {
 		{"tcx-egress", "BPF program", "tcx egress program ", func(t *testing.T, l netlink.Link) {
 			attach(t, l.Attrs().Index, verdict(t, kindSchedCLS, next), tcxEgress)
 		}},
-		{"clsact-bpf", "tc filter", "ingress bpf cil_from_container", func(t *testing.T, l netlink.Link) {
-			q := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
-			err := netlink.QdiscAdd(q)
-			if err == nil {
-				err = netlink.FilterAdd(&netlink.BpfFilter{FilterAttrs: netlink.FilterAttrs{LinkIndex: l.Attrs().Index, Parent: netlink.HANDLE_MIN_INGRESS,
-					Protocol: unix.ETH_P_ALL}, Fd: verdict(t, kindSchedCLS, 0), Name: "cil_from_container", DirectAction: true})
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}},
+		{"clsact-bpf", "tc filter", "ingress bpf cil_from_container",
+			func(t *testing.T, l netlink.Link) {
+				q := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{
+					LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0),
+					Parent: netlink.HANDLE_CLSACT}}
+				err := netlink.QdiscAdd(q)
+				if err == nil {
+					err = netlink.FilterAdd(&netlink.BpfFilter{
+						FilterAttrs: netlink.FilterAttrs{
+							LinkIndex: l.Attrs().Index, Parent: netlink.HANDLE_MIN_INGRESS,
+							Protocol: unix.ETH_P_ALL}, Fd: verdict(t, kindSchedCLS, 0),
+						Name: "cil_from_container", DirectAction: true})
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pair(t)
@@ -159,12 +170,15 @@ func TestDisciplinesWithoutCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}
+	at := netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0),
+		Parent: netlink.HANDLE_ROOT}
 	class := func(rate uint64) *netlink.HtbClass {
-		return netlink.NewHtbClass(netlink.ClassAttrs{LinkIndex: l.Attrs().Index, Parent: at.Handle, Handle: netlink.MakeHandle(1, 1)},
+		return netlink.NewHtbClass(netlink.ClassAttrs{
+			LinkIndex: l.Attrs().Index, Parent: at.Handle, Handle: netlink.MakeHandle(1, 1)},
 			netlink.HtbClassAttrs{Rate: rate})
 	}
-	if err := errors.Join(netlink.QdiscAdd(netlink.NewHtb(at)), netlink.ClassAdd(class(1e9))); err != nil {
+	err := errors.Join(netlink.QdiscAdd(netlink.NewHtb(at)), netlink.ClassAdd(class(1e9)))
+	if err != nil {
 		t.Fatal(err)
 	}
 	before := setting(t, "a", "queueing discipline").Value
@@ -178,7 +192,8 @@ func TestDisciplinesWithoutCounts(t *testing.T) {
 	if err := netlink.ClassChange(class(2e8)); err != nil {
 		t.Fatal(err)
 	}
-	if now := setting(t, "a", "queueing discipline").Value; now == before || !strings.Contains(now, "class 1:1") {
+	if now := setting(t, "a", "queueing discipline").Value; now == before ||
+		!strings.Contains(now, "class 1:1") {
 		t.Errorf("%q after the rate was changed", now)
 	}
 }

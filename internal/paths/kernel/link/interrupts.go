@@ -23,7 +23,9 @@ func (k kernelFiles) interrupts(name string) []sample.Interrupt {
 		}
 		out = append(out, sample.Interrupt{Number: n, Name: names[n], CPUs: k.interruptCPUs(n)})
 	}
-	own := slices.DeleteFunc(slices.Clone(out), func(i sample.Interrupt) bool { return !named(i.Name, name) })
+	own := slices.DeleteFunc(slices.Clone(out), func(i sample.Interrupt) bool {
+		return !named(i.Name, name)
+	})
 	if len(own) > 0 {
 		out = own
 	}
@@ -33,7 +35,9 @@ func (k kernelFiles) interrupts(name string) []sample.Interrupt {
 
 // named looks for the device as a word, as in mlx4-eth1-3.
 func named(interrupt, device string) bool {
-	return slices.Contains(strings.FieldsFunc(interrupt, func(r rune) bool { return strings.ContainsRune("-@:._,/ ", r) }), device)
+	return slices.Contains(strings.FieldsFunc(interrupt, func(r rune) bool {
+		return strings.ContainsRune("-@:._,/ ", r)
+	}), device)
 }
 
 func (k kernelFiles) interruptNumbers(name string) (out []int) {

@@ -89,7 +89,9 @@ func Remove(name string) error {
 
 // SetAlias sets the device's alias, a text of at most 255 bytes.
 func SetAlias(name, alias string) error {
-	return change(name, "set the alias of "+name, func(l netlink.Link) error { return netlink.LinkSetAlias(l, alias) })
+	return change(name, "set the alias of "+name, func(l netlink.Link) error {
+		return netlink.LinkSetAlias(l, alias)
+	})
 }
 
 // Aliases returns the aliases of the devices that have one, by name.
@@ -113,12 +115,16 @@ func SetMaster(name, bridge string) error {
 	if err != nil {
 		return err
 	}
-	return change(name, "make "+name+" a port of "+bridge, func(l netlink.Link) error { return netlink.LinkSetMaster(l, b) })
+	return change(name, "make "+name+" a port of "+bridge, func(l netlink.Link) error {
+		return netlink.LinkSetMaster(l, b)
+	})
 }
 
 // SetHairpin lets the bridge send a frame back through the port it came from.
 func SetHairpin(port string) error {
-	return change(port, "set hairpin on "+port, func(l netlink.Link) error { return netlink.LinkSetHairpin(l, true) })
+	return change(port, "set hairpin on "+port, func(l netlink.Link) error {
+		return netlink.LinkSetHairpin(l, true)
+	})
 }
 
 // AddAddr adds an address with its prefix length. An IPv6 address is usable at once, as Docker's
@@ -128,7 +134,10 @@ func AddAddr(name string, addr netip.Prefix) error {
 	if addr.Addr().Is6() {
 		a.Flags = unix.IFA_F_NODAD
 	}
-	return change(name, fmt.Sprintf("add address %s to %s", addr, name), func(l netlink.Link) error { return netlink.AddrAdd(l, a) })
+	return change(name, fmt.Sprintf("add address %s to %s", addr, name),
+		func(l netlink.Link) error {
+			return netlink.AddrAdd(l, a)
+		})
 }
 
 // AddDefaultRoute sets the default gateway.
@@ -182,7 +191,9 @@ func HasAddr(name string, addr netip.Addr) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("find link %s: %w", name, err)
 	}
-	all, err := dump(func() ([]netlink.Addr, error) { return netlink.AddrList(l, netlink.FAMILY_ALL) })
+	all, err := dump(func() ([]netlink.Addr, error) {
+		return netlink.AddrList(l, netlink.FAMILY_ALL)
+	})
 	if err != nil {
 		return false, fmt.Errorf("read addresses of %s: %w", name, err)
 	}
@@ -201,7 +212,9 @@ func Tentative(name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	all, err := dump(func() ([]netlink.Addr, error) { return netlink.AddrList(l, netlink.FAMILY_V6) })
+	all, err := dump(func() ([]netlink.Addr, error) {
+		return netlink.AddrList(l, netlink.FAMILY_V6)
+	})
 	if err != nil {
 		return false, fmt.Errorf("read addresses of %s: %w", name, err)
 	}

@@ -114,7 +114,8 @@ func eachAttr(b []byte, f func(kind uint16, v []byte) error) error {
 		return err
 	}
 	for _, a := range attrs {
-		if err := f(a.Attr.Type&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER), a.Value); err != nil {
+		err := f(a.Attr.Type&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER), a.Value)
+		if err != nil {
 			return err
 		}
 	}

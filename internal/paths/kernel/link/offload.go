@@ -36,9 +36,11 @@ const (
 )
 
 var switches = map[Offload][]string{
-	GRO:        {"rx-gro"},
-	TSO:        {"tx-tcp-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation", "tx-tcp6-segmentation"},
-	TxChecksum: {"tx-checksum-ipv4", "tx-checksum-ip-generic", "tx-checksum-ipv6", "tx-checksum-fcoe-crc", "tx-checksum-sctp"},
+	GRO: {"rx-gro"},
+	TSO: {"tx-tcp-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation",
+		"tx-tcp6-segmentation"},
+	TxChecksum: {"tx-checksum-ipv4", "tx-checksum-ip-generic", "tx-checksum-ipv6",
+		"tx-checksum-fcoe-crc", "tx-checksum-sctp"},
 }
 
 // SetOffload switches an offload as `ethtool -K NAME OFFLOAD on|off` does. It returns an error if

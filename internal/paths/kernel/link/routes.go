@@ -39,7 +39,8 @@ func Routes() ([]Routed, error) {
 	var out []Routed
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		routes, err := routeDump(family)
-		if family == unix.AF_INET6 && (errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP)) {
+		if family == unix.AF_INET6 && (errors.Is(err, unix.EAFNOSUPPORT) ||
+			errors.Is(err, unix.EOPNOTSUPP)) {
 			continue
 		}
 		if err != nil {
@@ -118,7 +119,8 @@ func (m routeMessage) to() netip.Prefix {
 
 // stays reports whether the route neither follows from an address nor comes and goes.
 func (m routeMessage) stays() bool {
-	if m.attrs[unix.RTA_ENCAP_TYPE] != nil || len(m.attrs[unix.RTA_METRICS]) > 0 && m.Protocol != unix.RTPROT_RA {
+	if m.attrs[unix.RTA_ENCAP_TYPE] != nil ||
+		len(m.attrs[unix.RTA_METRICS]) > 0 && m.Protocol != unix.RTPROT_RA {
 		return true
 	}
 	local := m.table() == unix.RT_TABLE_LOCAL
@@ -132,20 +134,28 @@ func (m routeMessage) stays() bool {
 
 // routeWords are described separately, or left out because they count, change on their own or
 // repeat the route's head.
-var routeWords = []uint16{unix.RTA_DST, unix.RTA_OIF, unix.RTA_GATEWAY, unix.RTA_PRIORITY, unix.RTA_PREFSRC, unix.RTA_METRICS,
+var routeWords = []uint16{unix.RTA_DST, unix.RTA_OIF, unix.RTA_GATEWAY, unix.RTA_PRIORITY,
+	unix.RTA_PREFSRC, unix.RTA_METRICS,
 	unix.RTA_TABLE, unix.RTA_ENCAP_TYPE, unix.RTA_CACHEINFO, unix.RTA_EXPIRES}
 
 const nexthopID = 30 // RTA_NH_ID
 
 // RTAX_…
-var routeMetrics = []string{unix.RTAX_LOCK: "lock", unix.RTAX_MTU: "mtu", unix.RTAX_WINDOW: "window", unix.RTAX_RTT: "rtt",
-	unix.RTAX_RTTVAR: "rttvar", unix.RTAX_SSTHRESH: "ssthresh", unix.RTAX_CWND: "cwnd", unix.RTAX_ADVMSS: "advmss",
-	unix.RTAX_REORDERING: "reordering", unix.RTAX_HOPLIMIT: "hoplimit", unix.RTAX_INITCWND: "initcwnd",
-	unix.RTAX_FEATURES: "features", unix.RTAX_RTO_MIN: "rto_min", unix.RTAX_INITRWND: "initrwnd",
+var routeMetrics = []string{unix.RTAX_LOCK: "lock", unix.RTAX_MTU: "mtu",
+	unix.RTAX_WINDOW: "window", unix.RTAX_RTT: "rtt",
+	unix.RTAX_RTTVAR:     "rttvar",
+	unix.RTAX_SSTHRESH:   "ssthresh",
+	unix.RTAX_CWND:       "cwnd",
+	unix.RTAX_ADVMSS:     "advmss",
+	unix.RTAX_REORDERING: "reordering",
+	unix.RTAX_HOPLIMIT:   "hoplimit",
+	unix.RTAX_INITCWND:   "initcwnd",
+	unix.RTAX_FEATURES:   "features", unix.RTAX_RTO_MIN: "rto_min", unix.RTAX_INITRWND: "initrwnd",
 	unix.RTAX_QUICKACK: "quickack", unix.RTAX_FASTOPEN_NO_COOKIE: "fastopen_no_cookie"}
 
 // LWTUNNEL_ENCAP_…
-var encapsulations = []string{1: "mpls", 2: "ip", 3: "ila", 4: "ip6", 5: "seg6", 6: "bpf", 7: "seg6local", 8: "rpl", 9: "ioam6", 10: "xfrm"}
+var encapsulations = []string{1: "mpls", 2: "ip", 3: "ila", 4: "ip6", 5: "seg6", 6: "bpf",
+	7: "seg6local", 8: "rpl", 9: "ioam6", 10: "xfrm"}
 
 // routed describes unknown attributes by a checksum.
 func (m routeMessage) routed(names map[int]string) Routed {
@@ -166,7 +176,8 @@ func (m routeMessage) routed(names map[int]string) Routed {
 	for _, n := range []struct {
 		name string
 		is   int
-	}{{"table", m.table()}, {"metric", m.number(unix.RTA_PRIORITY)}, {"type", int(m.Type)}, {"scope", int(m.Scope)}, {"tos", int(m.Tos)}} {
+	}{{"table", m.table()}, {"metric", m.number(unix.RTA_PRIORITY)}, {"type", int(m.Type)},
+		{"scope", int(m.Scope)}, {"tos", int(m.Tos)}} {
 		word(n.name, strconv.Itoa(n.is))
 	}
 	metrics, _ := nl.ParseRouteAttr(m.attrs[unix.RTA_METRICS]) // none if malformed
@@ -175,7 +186,8 @@ func (m routeMessage) routed(names map[int]string) Routed {
 		case kind == unix.RTAX_CC_ALGO:
 			word("congctl", nl.BytesToString(a.Value))
 		case kind < len(routeMetrics) && routeMetrics[kind] != "" && len(a.Value) == 4:
-			word(routeMetrics[kind], strconv.FormatUint(uint64(binary.NativeEndian.Uint32(a.Value)), 10))
+			word(routeMetrics[kind], strconv.FormatUint(
+				uint64(binary.NativeEndian.Uint32(a.Value)), 10))
 		default:
 			word(fmt.Sprintf("metric %d", kind), checksum(a.Value))
 		}
@@ -189,8 +201,10 @@ func (m routeMessage) routed(names map[int]string) Routed {
 		word("encap", name)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(m.attrs)) {
-		if !slices.Contains(routeWords, kind) && (kind != unix.RTA_PREF || slices.Max(m.attrs[kind]) > 0) {
-			word(cmp.Or(map[uint16]string{unix.RTA_ENCAP: "by", unix.RTA_MULTIPATH: "nexthops", nexthopID: "nhid"}[kind],
+		if !slices.Contains(routeWords, kind) &&
+			(kind != unix.RTA_PREF || slices.Max(m.attrs[kind]) > 0) {
+			word(cmp.Or(map[uint16]string{unix.RTA_ENCAP: "by", unix.RTA_MULTIPATH: "nexthops",
+				nexthopID: "nhid"}[kind],
 				fmt.Sprintf("attribute %d", kind)), checksum(m.attrs[kind]))
 		}
 	}
@@ -247,7 +261,8 @@ func RoutedBySocket() (string, error) {
 			continue
 		}
 		for _, r := range rules {
-			if r.UIDRange != nil || r.Sport != nil || r.Dport != nil || r.IPProto != 0 || r.Tos != 0 {
+			if r.UIDRange != nil || r.Sport != nil || r.Dport != nil || r.IPProto != 0 ||
+				r.Tos != 0 {
 				return r.String() + ", for some sockets", nil
 			}
 		}
@@ -286,7 +301,8 @@ func refusingRule(family int) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("list policy rules: %w", err)
 	}
-	names := map[uint8]string{unix.RTN_BLACKHOLE: "blackhole", unix.RTN_UNREACHABLE: "unreachable", unix.RTN_PROHIBIT: "prohibit"}
+	names := map[uint8]string{unix.RTN_BLACKHOLE: "blackhole", unix.RTN_UNREACHABLE: "unreachable",
+		unix.RTN_PROHIBIT: "prohibit"}
 	for _, b := range msgs {
 		m := nl.DeserializeRtMsg(b) // same layout as struct fib_rule_hdr
 		attrs, err := nl.ParseRouteAttr(b[m.Len():])
@@ -352,7 +368,8 @@ func changeRoute(to netip.Prefix, change func(*netlink.Route)) error {
 
 func routeTo(to netip.Prefix) (*netlink.Route, error) {
 	all, err := dump(func() ([]netlink.Route, error) {
-		return netlink.RouteListFiltered(unix.AF_INET, &netlink.Route{Dst: ipNet(to)}, netlink.RT_FILTER_DST)
+		return netlink.RouteListFiltered(unix.AF_INET, &netlink.Route{Dst: ipNet(to)},
+			netlink.RT_FILTER_DST)
 	})
 	if err != nil {
 		return nil, err

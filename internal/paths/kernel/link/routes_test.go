@@ -49,7 +49,8 @@ func TestRoutesHaveAllAttributes(t *testing.T) {
 		{"route replace 198.51.100.0/24 nexthop via 192.0.2.2 nexthop via 192.0.2.4", " nexthops "},
 		{"route add 198.51.100.0/24 tos 0x10 dev a", " tos 16"},
 		{"-6 route replace 2001:db8:1::/64 dev a mtu 1300", "2001:db8:1::/64 dev a "},
-		{"route change local 192.0.2.1 dev a table local proto kernel scope host src 192.0.2.1 window 1000", "192.0.2.1/32 dev a src 192.0.2.1 table 255 type 2 scope 254 window 1000"},
+		{
+			"route change local 192.0.2.1 dev a table local proto kernel scope host src 192.0.2.1 window 1000", "192.0.2.1/32 dev a src 192.0.2.1 table 255 type 2 scope 254 window 1000"},
 		{"route add 192.0.2.9 dev a table local", "192.0.2.9/32 dev a table 255 "},
 	} {
 		before := routesNow(t)
@@ -74,12 +75,16 @@ func TestRoutesShowPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = netlink.RouteReplace(&netlink.Route{LinkIndex: a.Attrs().Index, Scope: unix.RT_SCOPE_LINK, Protocol: unix.RTPROT_KERNEL,
-		Dst: &net.IPNet{IP: net.IPv4(192, 0, 2, 0), Mask: net.CIDRMask(24, 32)}, Src: net.IPv4(192, 0, 2, 1), Encap: encap})
+	err = netlink.RouteReplace(&netlink.Route{
+		LinkIndex: a.Attrs().Index, Scope: unix.RT_SCOPE_LINK, Protocol: unix.RTPROT_KERNEL,
+		Dst: &net.IPNet{IP: net.IPv4(192, 0, 2, 0), Mask: net.CIDRMask(24, 32)},
+		Src: net.IPv4(192, 0, 2, 1), Encap: encap})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now := routesNow(t); now == before || !strings.Contains(now, "192.0.2.0/24 dev a src 192.0.2.1 table 254 type 1 scope 253 encap bpf") {
+	if now := routesNow(t); now == before ||
+		!strings.Contains(
+			now, "192.0.2.0/24 dev a src 192.0.2.1 table 254 type 1 scope 253 encap bpf") {
 		t.Errorf("%s, was\n%s", now, before)
 	}
 }

@@ -105,7 +105,8 @@ func withSysfs(f func(root int) error) error {
 func remount(root int, flag string) error {
 	fs, err := unix.Fspick(root, "", unix.FSPICK_CLOEXEC|unix.FSPICK_EMPTY_PATH)
 	if err == nil {
-		err = errors.Join(unix.FsconfigSetFlag(fs, flag), unix.FsconfigReconfigure(fs), unix.Close(fs))
+		err = errors.Join(unix.FsconfigSetFlag(fs, flag), unix.FsconfigReconfigure(fs),
+			unix.Close(fs))
 	}
 	if err != nil {
 		return fmt.Errorf("remount sysfs %s: %w", flag, err)

@@ -40,9 +40,11 @@ func SetShape(name string, s Shape) error {
 	if err != nil {
 		return err
 	}
-	at := netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Parent: netlink.HANDLE_ROOT, Handle: netlink.MakeHandle(1, 0)}
+	at := netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Parent: netlink.HANDLE_ROOT,
+		Handle: netlink.MakeHandle(1, 0)}
 	if s.Delay > 0 {
-		q := netlink.NewNetem(at, netlink.NetemQdiscAttrs{Latency: uint32(s.Delay.Microseconds()), Limit: delayQueue})
+		q := netlink.NewNetem(at, netlink.NetemQdiscAttrs{
+			Latency: uint32(s.Delay.Microseconds()), Limit: delayQueue})
 		if err := netlink.QdiscAdd(q); err != nil {
 			return fmt.Errorf("delay %s by netem: %w", name, err)
 		}
@@ -57,7 +59,8 @@ func SetShape(name string, s Shape) error {
 			return uint32(min(max(bytes*t.Seconds(), slow, least), math.MaxUint32/2))
 		}
 		bucket := in(timerLate, bucketSize, frame)
-		q := &netlink.Tbf{QdiscAttrs: at, Rate: uint64(bytes), Limit: in(queueTime, queueSize, fewest*frame) + bucket,
+		q := &netlink.Tbf{QdiscAttrs: at, Rate: uint64(bytes),
+			Limit:  in(queueTime, queueSize, fewest*frame) + bucket,
 			Buffer: netlink.Xmittime(uint64(bytes), bucket)}
 		if err := netlink.QdiscAdd(q); err != nil {
 			return fmt.Errorf("limit the rate of %s by tbf: %w", name, err)

@@ -30,7 +30,9 @@ func Survey() ([]Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list links: %w", err)
 	}
-	routes, err := dump(func() ([]netlink.Route, error) { return netlink.RouteList(nil, unix.AF_UNSPEC) })
+	routes, err := dump(func() ([]netlink.Route, error) {
+		return netlink.RouteList(nil, unix.AF_UNSPEC)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
 	}
@@ -47,7 +49,8 @@ func Survey() ([]Device, error) {
 	var out []Device
 	for _, l := range links {
 		a := l.Attrs()
-		d := Device{Name: a.Name, Index: a.Index, Kind: l.Type(), MTU: a.MTU, Up: a.Flags&net.FlagUp != 0,
+		d := Device{Name: a.Name, Index: a.Index, Kind: l.Type(), MTU: a.MTU,
+			Up:     a.Flags&net.FlagUp != 0,
 			Master: names[a.MasterIndex], Uplink: uplinks[a.Index]}
 		if a.Flags&net.FlagLoopback != 0 {
 			d.Kind = "loopback"
@@ -55,7 +58,9 @@ func Survey() ([]Device, error) {
 		if d.Kind == "veth" {
 			d.Peer = a.ParentIndex
 		}
-		addrs, err := dump(func() ([]netlink.Addr, error) { return netlink.AddrList(l, unix.AF_UNSPEC) })
+		addrs, err := dump(func() ([]netlink.Addr, error) {
+			return netlink.AddrList(l, unix.AF_UNSPEC)
+		})
 		if err != nil {
 			return nil, fmt.Errorf("list addresses of %s: %w", a.Name, err)
 		}
@@ -79,12 +84,15 @@ func isAll(n *net.IPNet) bool {
 // default routes.
 func Used() ([]netip.Prefix, error) {
 	routes, err := dump(func() ([]netlink.Route, error) {
-		return netlink.RouteListFiltered(unix.AF_INET, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+		return netlink.RouteListFiltered(unix.AF_INET, &netlink.Route{Table: unix.RT_TABLE_UNSPEC},
+			netlink.RT_FILTER_TABLE)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
 	}
-	addrs, err := dump(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, unix.AF_INET) })
+	addrs, err := dump(func() ([]netlink.Addr, error) {
+		return netlink.AddrList(nil, unix.AF_INET)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list addresses: %w", err)
 	}

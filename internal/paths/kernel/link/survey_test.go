@@ -32,7 +32,8 @@ func TestSurvey(t *testing.T) {
 	}
 	addr := netip.MustParsePrefix("192.0.2.1/24")
 	err = a.Do(func() error {
-		return errors.Join(AddBridge("br1"), AddVeth("one", "eth0", tid), SetMaster("one", "br1"), AddAddr("br1", addr),
+		return errors.Join(AddBridge("br1"), AddVeth("one", "eth0", tid), SetMaster("one", "br1"),
+			AddAddr("br1", addr),
 			SetMTU("one", 1400), AddDefaultRoute(netip.MustParseAddr("192.0.2.2")))
 	})
 	if err != nil {
@@ -56,7 +57,8 @@ func TestSurvey(t *testing.T) {
 	if bridge.Kind != "bridge" || !bridge.Uplink || !slices.Contains(bridge.Addrs, addr) {
 		t.Errorf("%+v", bridge)
 	}
-	if port.Kind != "veth" || port.Master != "br1" || port.MTU != 1400 || port.Peer != end.Index || end.Peer != port.Index {
+	if port.Kind != "veth" || port.Master != "br1" || port.MTU != 1400 || port.Peer != end.Index ||
+		end.Peer != port.Index {
 		t.Errorf("%+v, %+v", port, end)
 	}
 }
@@ -73,7 +75,8 @@ func TestUsedAndRemove(t *testing.T) {
 	const mark = "somebody's=pid:[1]/2/3"
 	err = ns.Do(func() error {
 		err := errors.Join(AddBridge("br1"), AddVeth("one", "other", unix.Gettid()), Up("lo"),
-			AddAddr("br1", netip.MustParsePrefix("192.0.2.1/24")), AddRoute(netip.MustParsePrefix("198.51.100.0/24"), netip.MustParseAddr("192.0.2.2")),
+			AddAddr("br1", netip.MustParsePrefix("192.0.2.1/24")),
+			AddRoute(netip.MustParsePrefix("198.51.100.0/24"), netip.MustParseAddr("192.0.2.2")),
 			AddDefaultRoute(netip.MustParseAddr("192.0.2.2")), SetAlias("br1", mark))
 		if err != nil {
 			return err
@@ -97,7 +100,8 @@ func TestUsedAndRemove(t *testing.T) {
 			return err
 		}
 		names, err := Names()
-		if slices.Contains(names, "one") || slices.Contains(names, "other") || !slices.Contains(names, "br1") {
+		if slices.Contains(names, "one") || slices.Contains(names, "other") ||
+			!slices.Contains(names, "br1") {
 			t.Errorf("links %v", names)
 		}
 		return err

@@ -79,7 +79,8 @@ const (
 func (m tcMessage) kind() string { return nl.BytesToString(m.attrs[nl.TCA_KIND]) }
 
 func (m tcMessage) discipline() discipline {
-	d := discipline{kind: m.kind(), handle: m.Handle, parent: m.Parent, options: m.attrs[nl.TCA_OPTIONS]}
+	d := discipline{kind: m.kind(), handle: m.Handle, parent: m.Parent,
+		options: m.attrs[nl.TCA_OPTIONS]}
 	if d.kind == "htb" {
 		d.options = withoutCount(d.options)
 	}
@@ -143,7 +144,8 @@ func (t trafficControl) disciplines(index int) string {
 }
 
 // leaves are disciplines whose classes do not matter: disciplines below are listed as such.
-var leaves = []string{"noqueue", "pfifo_fast", "pfifo", "bfifo", "fq_codel", "fq", "mq", "tbf", "netem", "clsact", "ingress"}
+var leaves = []string{"noqueue", "pfifo_fast", "pfifo", "bfifo", "fq_codel", "fq", "mq", "tbf",
+	"netem", "clsact", "ingress"}
 
 func (d discipline) classes(index int) (out []discipline) {
 	if slices.Contains(leaves, d.kind) {
@@ -154,7 +156,8 @@ func (d discipline) classes(index int) (out []discipline) {
 		return nil
 	}
 	for _, m := range msgs {
-		c := discipline{kind: "class " + netlink.HandleStr(m.Handle), handle: m.Handle, parent: m.Parent, options: m.attrs[nl.TCA_OPTIONS]}
+		c := discipline{kind: "class " + netlink.HandleStr(m.Handle), handle: m.Handle,
+			parent: m.Parent, options: m.attrs[nl.TCA_OPTIONS]}
 		if m.Handle>>16 == d.handle>>16 {
 			out = append(out, c)
 		}
@@ -167,7 +170,8 @@ func (t trafficControl) filters(index int) ([]string, error) {
 	add := func(where string, parent uint32) error {
 		msgs, err := tcDump(unix.RTM_GETTFILTER, unix.RTM_NEWTFILTER, index, parent)
 		for _, m := range msgs {
-			if len(m.attrs[nl.TCA_OPTIONS]) > 0 { // without options it only opens a chain or a priority
+			// without options it only opens a chain or a priority
+			if len(m.attrs[nl.TCA_OPTIONS]) > 0 {
 				out = append(out, where+" "+m.filter())
 			}
 		}

@@ -25,10 +25,11 @@ type Watch struct {
 
 // Changes holds numbers of changes.
 type Changes struct {
-	Traffic  map[string]int // to queueing disciplines, classes and filters, by device
-	Links    map[string]int // to a device's MTU, queue length, master, sizes and administrative state
-	Routes   int            // to the selected routes
-	Policies int            // to the rules that choose a routing table
+	Traffic map[string]int // to queueing disciplines, classes and filters, by device
+	// to a device's MTU, queue length, master, sizes and administrative state
+	Links    map[string]int
+	Routes   int // to the selected routes
+	Policies int // to the rules that choose a routing table
 	// Lost means that there were more changes than were read.
 	Lost bool
 }
@@ -39,21 +40,25 @@ type watched struct {
 }
 
 // enum rtnetlink_groups
-const watchGroups = 1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_TC-1) | 1<<(unix.RTNLGRP_IPV4_ROUTE-1) | 1<<(unix.RTNLGRP_IPV6_ROUTE-1) |
+const watchGroups = 1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_TC-1) |
+	1<<(unix.RTNLGRP_IPV4_ROUTE-1) | 1<<(unix.RTNLGRP_IPV6_ROUTE-1) |
 	1<<(unix.RTNLGRP_IPV4_RULE-1) | 1<<(unix.RTNLGRP_IPV6_RULE-1)
 
 const watchBuffer = 1 << 20 // some thousand changes
 
 // NewWatch counts in the calling thread's network namespace. The caller closes the Watch.
 func NewWatch() (*Watch, error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK,
+		unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, fmt.Errorf("watch network settings: %w", err)
 	}
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, watchBuffer) != nil {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, watchBuffer) // up to net.core.rmem_max; Lost reports an overflow
+		// up to net.core.rmem_max; Lost reports an overflow
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, watchBuffer)
 	}
-	w := &Watch{fd: fd, links: map[int]watched{}, counts: Changes{Traffic: map[string]int{}, Links: map[string]int{}}}
+	w := &Watch{fd: fd, links: map[int]watched{},
+		counts: Changes{Traffic: map[string]int{}, Links: map[string]int{}}}
 	err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: watchGroups})
 	if err == nil {
 		var all []netlink.Link
@@ -73,7 +78,8 @@ func (w *Watch) Close() error { return unix.Close(w.fd) }
 
 func watchedOf(l netlink.Link) watched {
 	a := l.Attrs()
-	return watched{a.Name, fmt.Sprint(a.MTU, a.TxQLen, a.MasterIndex, a.GSOMaxSize, a.GSOMaxSegs, a.GROMaxSize, a.GSOIPv4MaxSize, a.GROIPv4MaxSize,
+	return watched{a.Name, fmt.Sprint(a.MTU, a.TxQLen, a.MasterIndex, a.GSOMaxSize, a.GSOMaxSegs,
+		a.GROMaxSize, a.GSOIPv4MaxSize, a.GROIPv4MaxSize,
 		a.Flags&net.FlagUp)}
 }
 
@@ -109,13 +115,15 @@ func (w *Watch) count(m syscall.NetlinkMessage, ours func(Routed) bool) {
 	switch m.Header.Type {
 	case unix.RTM_NEWLINK:
 		w.link(m)
-	case unix.RTM_NEWQDISC, unix.RTM_DELQDISC, unix.RTM_NEWTCLASS, unix.RTM_DELTCLASS, unix.RTM_NEWTFILTER, unix.RTM_DELTFILTER,
+	case unix.RTM_NEWQDISC, unix.RTM_DELQDISC, unix.RTM_NEWTCLASS, unix.RTM_DELTCLASS,
+		unix.RTM_NEWTFILTER, unix.RTM_DELTFILTER,
 		unix.RTM_NEWCHAIN, unix.RTM_DELCHAIN:
 		if len(m.Data) >= nl.SizeofTcMsg {
 			w.counts.Traffic[w.links[int(nl.DeserializeTcMsg(m.Data).Ifindex)].name]++
 		}
 	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
-		if r, err := parseRoute(m.Data); err == nil && r.Flags&unix.RTM_F_CLONED == 0 && r.stays() && ours(r.routed(w.names())) {
+		if r, err := parseRoute(m.Data); err == nil && r.Flags&unix.RTM_F_CLONED == 0 &&
+			r.stays() && ours(r.routed(w.names())) {
 			w.counts.Routes++
 		}
 	case unix.RTM_NEWRULE, unix.RTM_DELRULE:
