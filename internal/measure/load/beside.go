@@ -6,7 +6,6 @@ func (t *thread) glances() bool {
 	return !t.watched && (t.rr.Rate > 0 || t.rr.Beside || t.spec.Streams > 1)
 }
 
-// requestsClient and requestsServer choose rr's loops.
 func requestsClient(t *thread) {
 	switch {
 	case t.beside():

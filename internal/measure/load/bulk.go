@@ -2,8 +2,7 @@ package load
 
 import "github.com/bridgetoll/bridgetoll/internal/machine/clock"
 
-// bulk is one TCP stream for each connection, as fast as possible, from the client to the server
-// or, reversed, back.
+// bulk is one TCP stream for each connection, as fast as possible, in one direction.
 
 func bulkClient(t *thread) { stream(t, !t.bulk.Reverse) }
 
@@ -12,7 +11,6 @@ func bulkServer(t *thread) {
 	stream(t, t.bulk.Reverse)
 }
 
-// source sends until the window is over.
 func source(t *thread) {
 	buf := t.buf[:t.write]
 	for {

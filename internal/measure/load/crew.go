@@ -25,19 +25,17 @@ func Prepare(n int) {
 	runtime.GOMAXPROCS(n + 2)
 }
 
-// crew is the threads of one end.
 type crew struct {
 	threads []*thread
-	opened  chan error    // one for each thread
+	opened  chan error
 	start   chan Schedule // closed by Close if Run was never called
 	done    chan struct{} // closed when all threads have ended
 	once    sync.Once
 	ran     bool
 	crowd   bool // it is one of many ends
-	begins  bool // it sends first; the other end waits
+	begins  bool
 }
 
-// newCrew starts the threads; each opens its connection at once and then waits for Run.
 func newCrew(o Options, w job, loop func(*thread), open func(*thread) error) *crew {
 	spec := withDefaults(o.Load)
 	bulk, sizes, write := workload.BulkOf(spec), workload.MessagesOf(spec), workload.WriteOf(spec)
@@ -77,9 +75,8 @@ func newCrew(o Options, w job, loop func(*thread), open func(*thread) error) *cr
 	return c
 }
 
-// written returns memory that was written once. Memory that never was is one page of zeros to the
-// kernel, which stays in the cache: real data is not like that, and sending it would be faster by a
-// fifth.
+// written returns n bytes of data. Memory that was never written is one page of zeros to the
+// kernel, which stays in the cache: sending it would be faster by a fifth.
 func written(n int) []byte {
 	b := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // never fails
@@ -125,7 +122,6 @@ func (c *crew) live(t *thread, cpu int, loop func(*thread), open func(*thread) e
 	t.passUnseen()
 }
 
-// pin binds the calling thread to one CPU; -1 does nothing.
 func pin(cpu int) error {
 	if cpu < 0 {
 		return nil
@@ -138,7 +134,6 @@ func pin(cpu int) error {
 	return nil
 }
 
-// open waits until every thread has its connection.
 func (c *crew) open() error {
 	var errs []error
 	for range c.threads {
@@ -163,7 +158,6 @@ func (c *crew) Run(when Schedule) (Stats, error) {
 	return c.stats()
 }
 
-// Close ends the connections.
 func (c *crew) Close() error {
 	var errs []error
 	c.once.Do(func() {

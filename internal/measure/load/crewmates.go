@@ -8,11 +8,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Most threads have a connection of their own. For a load in both directions the second half of
-// them are twins, which send on the connections on which the first half receives; for a load with a
-// stream beside it the last one has that stream.
+// Most threads have a connection of their own. In a load in both directions the second half are
+// twins, which send on the connections on which the first half receives. The stream beside a load
+// has the last thread.
 
-// threads returns the number of threads of an end in which each has a connection of its own.
+// threads returns the number of an end's threads that have their own connection.
 func threads(s sample.Load) int {
 	n := max(1, s.Streams)
 	if workload.BulkOf(s).Bidir {
@@ -24,24 +24,18 @@ func threads(s sample.Load) int {
 	return n
 }
 
-// ManyThreads is the number of an end's threads beyond which they may starve one another. Then a
-// watcher takes their counts, as a crowd's: a starved thread reaches the window's bounds late or
-// never.
+// ManyThreads is the number of an end's threads beyond which a watcher takes their counts, as a
+// crowd's: a starved thread reaches the window's bounds late or never.
 const ManyThreads = 16
 
-// watched reports whether a watcher takes the end's counts.
 func (o Options) watched() bool {
 	return o.Crowd || o.Threads() > ManyThreads && workload.BulkOf(o.Load).Bytes == 0 && !workload.Of(o.Load).UDP
 }
 
-// beside reports whether the thread has the stream that runs beside the load.
 func (t *thread) beside() bool { return t.rr.Beside && t.seat == t.spec.Streams }
 
-// main reports whether the thread's connection is the load's own, and what it receives is counted
-// on it.
 func (t *thread) main() bool { return t.twin == nil && !t.beside() }
 
-// mains returns the number of such threads.
 func (c *crew) mains() (n int64) {
 	for _, t := range c.threads {
 		if t.main() {
@@ -53,7 +47,6 @@ func (c *crew) mains() (n int64) {
 
 var errNoTwin = errors.New("there is no connection to send on")
 
-// attach gives the thread its connection: one that open makes, or its twin's.
 func (t *thread) attach(open func(*thread) error) error {
 	if t.twin == nil {
 		defer close(t.attached)
@@ -70,9 +63,8 @@ func (t *thread) attach(open func(*thread) error) error {
 	return t.prepare()
 }
 
-// seated has the client send on each connection which of its threads has it, and the server give
-// that connection to the thread in the same position, on the intended CPU: through a proxy
-// connections arrive in any order.
+// seated gives each connection to the threads of the same number at both ends, and so to the
+// intended CPUs: through a proxy connections arrive in any order. The client sends the number.
 func (o Options) seated(open func(*thread) error, server bool) func(*thread) error {
 	if !workload.RROf(o.Load).Beside {
 		return open
@@ -96,7 +88,6 @@ func (o Options) seated(open func(*thread) error, server bool) func(*thread) err
 	}
 }
 
-// together returns an error for options that exclude each other.
 func (o Options) together() error {
 	bulk, rr := workload.BulkOf(o.Load), workload.RROf(o.Load)
 	switch {
@@ -110,7 +101,6 @@ func (o Options) together() error {
 	return CanSend(bulk.Send)
 }
 
-// count adds to a count of this workload alone.
 func (t *thread) count(name string, n int64) {
 	if t.counts == nil {
 		t.counts = map[string]int64{}

@@ -15,8 +15,7 @@ import (
 )
 
 // crr is connect, request, response and close, then the next connection, like netperf's TCP_CRR.
-// The client closes first and so has the TIME_WAIT, and its ephemeral port with it; the server
-// closes when it sees that.
+// The client closes first and so keeps the TIME_WAIT and its ephemeral port.
 
 var failures = [...]string{workload.FailedTimeout, workload.FailedRefused, workload.FailedNoPort, workload.FailedConnect, workload.FailedExchange}
 
@@ -29,14 +28,13 @@ const (
 	exchangeFailed
 )
 
-// brief is the state of a thread whose connections end with each trip. It is made before the load
-// starts, so that the loop does not allocate.
+// brief is the state of a thread whose connections end with each trip.
 type brief struct {
-	listener int // the server's
+	listener int
 	family   int
-	to       []byte // a raw sockaddr
-	nodelay  int32  // 0 or 1
-	quota    int64  // connections that the thread may open; 0: any number
+	to       []byte
+	nodelay  int32
+	quota    int64 // connections that the thread may open; 0: any number
 	limit    unix.Timeval
 	deadline int64 // of the calls; a signal must not restart their limit
 
@@ -45,7 +43,6 @@ type brief struct {
 	cut            bool
 }
 
-// connections returns the number of the thread's connections in the whole visit.
 func (t *thread) connections() int {
 	if t.brief == nil {
 		return max(1, len(t.fds))
@@ -53,7 +50,6 @@ func (t *thread) connections() int {
 	return int(t.brief.opened)
 }
 
-// briefServer opens nothing: the loop accepts.
 func briefServer(listener int) func(*thread) error {
 	return func(t *thread) error {
 		t.brief = &brief{listener: listener}
@@ -61,7 +57,6 @@ func briefServer(listener int) func(*thread) error {
 	}
 }
 
-// briefClient makes a connection to check that the server can be reached.
 func briefClient(addr netip.AddrPort, o Options, nodelay bool) func(*thread) error {
 	quota := 0
 	if o.Budget > 0 {
@@ -99,21 +94,19 @@ func newBrief(addr netip.AddrPort, nodelay bool) *brief {
 	return b
 }
 
-// Bounds of how long a connection may make no progress before it counts as failed, in ns: a lost
-// SYN is only sent again after a second, longer than a short window. The bound is what is left of
-// the warm-up or the window, and at least a share of the window: windows hold ten round trips.
+// Bounds, in ns, of how long a connection may make no progress before it counts as failed: what is
+// left of the warm-up or the window, and at least a share of the window. A lost SYN is only sent
+// again after a second, longer than a short window.
 const (
 	leastPatience = int64(50 * time.Millisecond)
 	mostPatience  = int64(time.Second)
 	patienceShare = 4
 )
 
-// patience returns how long an end waits for the other one.
 func patience(s Schedule) int64 {
 	return min(max((s.To-s.From)/patienceShare, leastPatience), mostPatience)
 }
 
-// crrClient makes connections until the load is over or no more are possible.
 func crrClient(t *thread) {
 	b := t.brief
 	least := patience(t.when)
@@ -140,7 +133,7 @@ func crrClient(t *thread) {
 		}
 		over := t.passed(c.end)
 		if timed {
-			_ = t.hist.RecordValue(c.end - c.begin) // fails over a minute, when the window is long over
+			_ = t.hist.RecordValue(c.end - c.begin)
 			_ = t.times[workload.TimeConnect].RecordValue(c.connected - c.begin)
 		}
 		if over {
@@ -153,13 +146,11 @@ func crrClient(t *thread) {
 	}
 }
 
-// once is how one connection ended: when, and an index into failures or -1.
 type once struct {
 	begin, connected, end int64
 	failure               int
 }
 
-// connectOnce makes one connection, from socket to close.
 func (t *thread) connectOnce() once {
 	b := t.brief
 	fd, e := b.socket()
@@ -185,7 +176,6 @@ func (t *thread) connectOnce() once {
 	return once{begin, connected, end, -1}
 }
 
-// connectFailure returns the kind of failure for an error of connect.
 func connectFailure(e syscall.Errno) int {
 	switch e {
 	case unix.EINPROGRESS, unix.EALREADY, unix.ETIMEDOUT: // the first two are SO_SNDTIMEO's
@@ -198,7 +188,6 @@ func connectFailure(e syscall.Errno) int {
 	return otherConnect
 }
 
-// cutShort ends the thread's window here: in the rest it would make no connections.
 func (t *thread) cutShort() {
 	t.brief.cut = true
 	now := clock.Now()
@@ -207,7 +196,6 @@ func (t *thread) cutShort() {
 	}
 }
 
-// note adds the counts to the statistics.
 func (t *thread) note() {
 	t.counts = map[string]int64{workload.Failed: t.brief.failed}
 	for i, name := range failures {
@@ -219,8 +207,8 @@ func (t *thread) note() {
 	}
 }
 
-// farewell makes a connection without a request: after the load's end it ends one of the server's
-// threads. If it is lost, that thread ends slightly later.
+// farewell makes a connection without a request, which ends one of the server's threads after the
+// load.
 func (t *thread) farewell() {
 	b := t.brief
 	b.until(leastPatience)
@@ -234,14 +222,14 @@ func (t *thread) farewell() {
 	closeRaw(fd)
 }
 
-// crrServer accepts, answers and waits for the client to close, until after the load's end a
-// connection without a request comes, or none for a while.
+// crrServer serves until, after the load's end, a connection without a request comes or none for a
+// while.
 func crrServer(t *thread) {
 	b := t.brief
 	quiet := patience(t.when)
 	limit := unix.NsecToTimeval(quiet)
-	// It bounds accept(2) and, because accepted sockets inherit it, how long a vanished client
-	// keeps the thread.
+	// The timeout bounds accept(2) and, because accepted sockets inherit it, how long a vanished
+	// client keeps the thread.
 	if err := unix.SetsockoptTimeval(b.listener, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
 		t.err = fmt.Errorf("limit accept: %w", err)
 		return
@@ -272,16 +260,13 @@ func (t *thread) serve(fd int) bool {
 	ok := t.recvInTime(t.sizes.Request) && t.sendFull(t.sizes.Reply)
 	if ok {
 		t.trips++
-		_, _ = t.brief.recv(fd, t.buf) // until the client has closed: the end that closes first has the TIME_WAIT
+		_, _ = t.brief.recv(fd, t.buf) // the end that closes first has the TIME_WAIT
 	}
 	closeRaw(fd)
 	t.fd, t.err = -1, nil // the client counts broken connections
 	return ok
 }
 
-// The calls of the loops, without Go's scheduler, like send and recv.
-
-// socket makes a socket whose calls fail after b.limit.
 func (b *brief) socket() (int, syscall.Errno) {
 	fd, _, e := syscall.RawSyscall(syscall.SYS_SOCKET, uintptr(b.family), unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
 	if e != 0 {
@@ -305,12 +290,10 @@ func (b *brief) socket() (int, syscall.Errno) {
 	return int(fd), 0
 }
 
-// until bounds the calls that follow.
 func (b *brief) until(limit int64) {
 	b.limit, b.deadline = unix.NsecToTimeval(limit), clock.Now()+limit
 }
 
-// again reports whether an interrupted call has time left.
 func (b *brief) again(e syscall.Errno) bool { return e == syscall.EINTR && clock.Now() < b.deadline }
 
 // connect retries after a signal: a blocking socket then continues to wait.
@@ -350,7 +333,6 @@ func (b *brief) recv(fd int, p []byte) (int, syscall.Errno) {
 	}
 }
 
-// recvInTime receives exactly n bytes. It returns false if they do not come in time.
 func (t *thread) recvInTime(n int) bool {
 	for got := 0; got < n; {
 		k, e := t.brief.recv(t.fd, t.buf[got:n])
@@ -366,5 +348,4 @@ func (t *thread) recvInTime(n int) bool {
 // closeRaw closes a socket; Linux frees the descriptor whatever it returns.
 func closeRaw(fd int) { _, _, _ = syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fd), 0, 0) }
 
-// errBriefCrowd means that a crowd needs connections that stay.
 var errBriefCrowd = errors.New("a load whose connections end cannot be one of a crowd")

@@ -15,8 +15,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
-// unhindered runs both ends on a machine that lets them run: if a thread has to wait for longer
-// than the loops' patience, it tries again.
+// unhindered runs both ends, again if a thread was kept from its CPU for longer than the loops'
+// timeouts.
 func unhindered(t testing.TB, s sample.Load) (client, server Stats) {
 	t.Helper()
 	const tries = 5
@@ -29,7 +29,6 @@ func unhindered(t testing.TB, s sample.Load) (client, server Stats) {
 	return client, server
 }
 
-// Every connection of crr carries one trip, and both ends agree on all of them.
 func TestConnectRequestResponse(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -61,7 +60,6 @@ func TestConnectRequestResponse(t *testing.T) {
 				if server.TotalRecv != client.TotalSent || client.TotalRecv != server.TotalSent {
 					u.Errorf("client %+v\nserver %+v", client, server)
 				}
-				// Each thread's connection at the start and the one at the end carry nothing.
 				made := client.TotalSent / int64(workload.MessagesOf(s).Request)
 				if int64(client.Connections) != made+2*int64(s.Streams) || client.Connections != server.Connections {
 					u.Errorf("%d connections for %d trips, the server has %d", client.Connections, made, server.Connections)
@@ -79,7 +77,6 @@ func TestConnectRequestResponse(t *testing.T) {
 	}
 }
 
-// runClient runs a client alone for the usual window.
 func runClient(t testing.TB, addr netip.AddrPort, o Options, begun func()) Stats {
 	t.Helper()
 	return runFor(t, window, addr, o, begun)
@@ -103,7 +100,6 @@ func runFor(t testing.TB, window time.Duration, addr netip.AddrPort, o Options, 
 	return got
 }
 
-// answering starts a server that answers a byte for a byte, by delay later.
 func answering(t testing.TB, delay time.Duration) (netip.AddrPort, net.Listener) {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -135,7 +131,6 @@ func answering(t testing.TB, delay time.Duration) (netip.AddrPort, net.Listener)
 	return ln.Addr().(*net.TCPAddr).AddrPort(), ln
 }
 
-// A server that answers late makes the whole long and the connect no longer.
 func TestConnectIsTimedAlone(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const delay = 5 * time.Millisecond
@@ -150,8 +145,6 @@ func TestConnectIsTimedAlone(t *testing.T) {
 	})
 }
 
-// A budget is kept to the last connection, and ends the window where it is
-// spent: the rate is that of the time in which connections were made.
 func TestBudget(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const (
@@ -174,7 +167,6 @@ func TestBudget(t *testing.T) {
 	})
 }
 
-// What fails is counted by kind and ends nothing, in bounded time.
 func TestFailuresAreCounted(t *testing.T) {
 	const bound = 20 * time.Second // of a busy machine
 	t.Run("refused", func(t *testing.T) {
@@ -230,8 +222,7 @@ func TestFailuresAreCounted(t *testing.T) {
 	}
 }
 
-// A relay that delays both ways makes connections that long: it answers the
-// handshake itself, but request and reply wait.
+// The relay answers the handshake itself, but delays request and reply.
 func TestConnectRequestResponseOverADelay(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const delay = 2 * time.Millisecond
@@ -251,8 +242,7 @@ func TestCrrCannotBeACrowd(t *testing.T) {
 	}
 }
 
-// Of so many threads the watcher takes the marks, while each loop opens and closes
-// connections: it must leave those alone.
+// The watcher must leave connections alone that the loops open and close.
 func TestConnectionsOfManyThreads(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		s := sample.Load{Kind: "crr", Streams: ManyThreads + 1}

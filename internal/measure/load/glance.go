@@ -11,13 +11,12 @@ import (
 )
 
 // Loops of rr for trips that may be few and long: at a slow rate, on one of many connections, or
-// beside a stream. They also look at the clock while nothing arrives, to pass the window's bounds
-// on time. The timeout costs each wait a timer, which rr alone does without.
+// beside a stream. A receive timeout lets them pass the window's bounds on time while nothing
+// arrives; the timer costs each wait something, so rr alone does without.
 
 // glances is how often in a window a thread looks at the clock if nothing arrives.
 const glances = 50
 
-// glance sets that timeout.
 func (t *thread) glance() bool {
 	every := unix.NsecToTimeval(max((t.when.To-t.when.From)/glances, int64(time.Millisecond)))
 	if err := unix.SetsockoptTimeval(t.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &every); err != nil {
@@ -27,8 +26,8 @@ func (t *thread) glance() bool {
 	return true
 }
 
-// glancingClient is rrClient, but it times the trips that began in the window, however late they
-// end, so that it includes a stall beyond the window.
+// glancingClient times the trips that began in the window, however late they end, so that a stall
+// beyond the window is included.
 func glancingClient(t *thread) {
 	if !t.glance() {
 		return
@@ -55,7 +54,6 @@ func glancingClient(t *thread) {
 	t.finish()
 }
 
-// glancingServer is rrServer.
 func glancingServer(t *thread) {
 	if !t.glance() {
 		return
@@ -72,7 +70,6 @@ func glancingServer(t *thread) {
 	}
 }
 
-// recvGlancing is recvFull on a socket with a timeout.
 func (t *thread) recvGlancing(n int) bool {
 	for got := 0; got < n; {
 		k, e := recv(t.fd, t.buf[got:n])

@@ -1,18 +1,15 @@
-// Package load is the traffic. A workload is a short table over shared loops: raw blocking socket
-// calls on locked, pinned threads, without Go's network poller, without allocation and without a
-// garbage collection while it runs. It knows nothing of modes, files or other processes: it gets
-// addresses, CPUs and three instants, and returns what it moved.
+// Package load generates the traffic. A workload is a table entry over shared loops: raw blocking
+// socket calls on locked, pinned threads, without Go's network poller, allocations or garbage
+// collection. It gets addresses, CPUs and instants, and returns what it moved.
 //
-// In an epoch, slices are further bounds to pass: slicing records the transferred bytes when a
-// bound is crossed, and the end that sends first sleeps there until its next slice. Loops do not
-// know about slices.
+// In an epoch, slices add bounds: the bytes are recorded when one is crossed, and the end that
+// sends first sleeps until its next slice. Loops do not know about slices.
 //
-// Only the client ends a stream in both directions. A proxy closes its sockets when both halves are
-// shut, before their counters are read, so the server's half ends with a mark in the stream, or
-// with a number of bytes that the client knows.
+// Only the client ends a stream in both directions: a proxy closes its sockets when both halves are
+// shut, before their counters are read. The server's half ends with a mark in the stream or after a
+// known number of bytes.
 //
-// All instants are CLOCK_MONOTONIC nanoseconds, which processes of one machine share across its
-// namespaces.
+// All instants are CLOCK_MONOTONIC nanoseconds, which the processes of a machine share.
 package load
 
 import (
@@ -27,10 +24,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withDefaults returns the options with the loops' defaults.
 func withDefaults(l sample.Load) sample.Load { return workload.Of(l).Filled(l) }
 
-// Schedule is when the load starts and which part of it is measured.
 type Schedule struct {
 	Start int64 `json:"start"` // of the first byte
 	From  int64 `json:"from"`  // end of the warm-up, beginning of the window
@@ -43,7 +38,6 @@ type Schedule struct {
 	Hold int64 `json:"hold,omitempty"`
 }
 
-// first returns when the first byte is sent.
 func (s Schedule) first() int64 {
 	if len(s.Slices) > 0 {
 		return s.Slices[0].Start
@@ -51,15 +45,13 @@ func (s Schedule) first() int64 {
 	return s.Start
 }
 
-// loops are what each end does on one connection.
 type loops struct {
 	client, server func(t *thread)
-	// threads returns the number of threads that share the connections, if threads have several
-	// each; nil: each has one.
+	// threads returns the number of threads that share the connections; nil: one for each
+	// connection.
 	threads func(o Options) int
 }
 
-// table has the loops of toll's own loads.
 var table = map[string]loops{
 	workload.Bulk:        {client: bulkClient, server: bulkServer},
 	workload.BulkReverse: {client: bulkClient, server: bulkServer},
@@ -71,32 +63,28 @@ var table = map[string]loops{
 	workload.Query:       {client: queryClient, server: rrServer}, // answered like requests
 }
 
-// Options are those of both ends.
+// Options are the options of both ends.
 type Options struct {
 	Load sample.Load
 	CPUs []int // threads are pinned to them in turn; empty: not pinned
-	// Crowd means that the end is one of many. A watcher then takes its counts at the window's
-	// bounds, because a starved thread passes them late or never, and each connection begins with
-	// its client's number.
+	// Crowd means that the end is one of many: a watcher takes its counts at the window's bounds,
+	// and each connection begins with its client's number.
 	Crowd  bool
 	Client int // the client's number
 	// Budget is the number of connections that the client may open (crr); 0: any number.
 	Budget int
-	// Shared means that another end listens at the same address, before or after this one: each
-	// listens until it has its connections.
+	// Shared means that another end listens at the same address, before or after this one.
 	Shared bool
 	// NewHistogram makes the histogram of a thread that times trips.
 	NewHistogram func() *hdrhistogram.Histogram
 }
 
-// job is a load that can be run: its loops and its catalogue entry.
 type job struct {
 	loops
 	workload.Workload
 	nodelay bool
 }
 
-// job returns the load's loops, or an error for options that they cannot serve.
 func (o Options) job() (job, error) {
 	own, ok := table[o.Load.Kind]
 	if !ok {
@@ -134,7 +122,6 @@ func (o Options) job() (job, error) {
 	return w, nil
 }
 
-// Threads returns the number of threads of an end, for Prepare.
 func (o Options) Threads() int {
 	if w := table[o.Load.Kind]; w.threads != nil {
 		return w.threads(o)

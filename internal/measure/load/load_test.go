@@ -26,14 +26,12 @@ func options(s sample.Load) Options {
 	return Options{Load: s, NewHistogram: func() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(time.Minute), 3) }}
 }
 
-// inTime tests what loads do in time, on a machine that lets them run.
 func inTime(t *testing.T, f func(u testing.TB)) {
 	t.Helper()
 	testwait.Unhindered(t, time.Minute, f)
 }
 
-// ends ends a test with a load's error. Only those are excused that a busy machine makes, which
-// keeps a load off its CPUs.
+// ends fails the test, unless the error is one that a busy machine causes.
 func ends(t testing.TB, err error) {
 	t.Helper()
 	if s := err.Error(); !strings.Contains(s, "the load ended before ") && !errors.Is(err, errNothing) && !errors.Is(err, errCutOff) {
@@ -42,7 +40,6 @@ func ends(t testing.TB, err error) {
 	t.Fatal(err)
 }
 
-// agree holds the ends of connections to what each says of the other's bytes.
 func agree(t testing.TB, client, server Stats) {
 	t.Helper()
 	if client.Counts[workload.Failed] > 0 { // of connections, in which bytes may be under way
@@ -54,7 +51,6 @@ func agree(t testing.TB, client, server Stats) {
 	}
 }
 
-// both runs the two ends of a load over the loopback device.
 func both(t testing.TB, s sample.Load) (client, server Stats) {
 	t.Helper()
 	Prepare(2 * max(1, s.Streams))
@@ -159,7 +155,7 @@ func TestRequestResponse(t *testing.T) {
 				if server.TotalRecv != client.TotalSent || client.TotalRecv != server.TotalSent {
 					u.Errorf("client %+v\nserver %+v", client, server)
 				}
-				// The trips fill the window: their mean times their number is its length.
+				// The trips fill the window.
 				if whole := client.Latency.Mean() * float64(client.Latency.TotalCount()) / 1e9; whole > 1.1*client.Window || whole < 0.8*client.Window {
 					u.Errorf("%d trips of %.0f ns in a window of %g s", client.Trips, client.Latency.Mean(), client.Window)
 				}
@@ -191,7 +187,6 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// TCP_NODELAY is as the workload has it, or as it was asked for, on both ends.
 func TestNodelay(t *testing.T) {
 	for _, tt := range []struct {
 		spec sample.Load
@@ -228,7 +223,6 @@ func TestNodelay(t *testing.T) {
 	}
 }
 
-// An end whose other end goes away says so and does not hang.
 func TestBrokenConnection(t *testing.T) {
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -257,8 +251,6 @@ func TestBrokenConnection(t *testing.T) {
 	}
 }
 
-// A server whose client was kept from its CPU for the whole window has a window that
-// is too short, and no fault.
 func TestClientThatDoesLittle(t *testing.T) {
 	for _, kind := range []string{"bulk", "rr"} {
 		t.Run(kind, func(t *testing.T) {
@@ -289,8 +281,7 @@ func TestClientThatDoesLittle(t *testing.T) {
 	}
 }
 
-// crowd runs a server's end and so many clients' ends, one connection each, over
-// the loopback device. Those that are idle send nothing in the window.
+// crowd runs a server and n clients with one connection each. Idle ones send nothing in the window.
 func crowd(t testing.TB, s sample.Load, clients int, idle func(i int) bool) Stats {
 	t.Helper()
 	Prepare(4 * clients)
@@ -313,7 +304,7 @@ func crowd(t testing.TB, s sample.Load, clients int, idle func(i int) bool) Stat
 			t.Fatal(err)
 		}
 		mine := when
-		if idle(i) { // it starts when all is over
+		if idle(i) {
 			mine.Start = when.To + int64(window)
 		}
 		go func() {
@@ -331,8 +322,6 @@ func crowd(t testing.TB, s sample.Load, clients int, idle func(i int) bool) Stat
 	return got
 }
 
-// A crowd is counted flow by flow at the window's bounds, and a client that
-// starves counts nothing instead of being missing.
 func TestCrowd(t *testing.T) {
 	for _, spec := range []sample.Load{{Kind: "bulk"}, {Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 10}}}, {Kind: "bulk", Options: sample.BulkOptions{Reverse: true}}} {
 		name := spec.Kind
@@ -375,7 +364,6 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// Each load of the catalogue that is ours has loops, and there are no others.
 func TestEachLoadHasLoops(t *testing.T) {
 	for _, w := range workload.All() {
 		if own, ok := table[w.Name]; ok == w.Foreign || ok && (own.client == nil || own.server == nil) {
@@ -392,7 +380,6 @@ func TestEachLoadHasLoops(t *testing.T) {
 	}
 }
 
-// A client times what the catalogue says that its load records.
 func TestLoadsTimeWhatIsListed(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		for name := range table {

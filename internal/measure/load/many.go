@@ -9,12 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// atOnce is the number of connections that a thread opens at the same time: a thousand one after
-// another would take a thousand round trips, and all together they would overflow the queues of
-// listeners on the path.
+// atOnce bounds the connections that a thread opens at the same time: more would overflow the
+// queues of listeners on the path.
 const atOnce = 64
 
-// connectMany opens n non-blocking connections.
 func connectMany(addr netip.AddrPort, n int, nodelay bool) (fds []int, err error) {
 	defer func() {
 		if err != nil {
@@ -46,7 +44,6 @@ func connectMany(addr netip.AddrPort, n int, nodelay bool) (fds []int, err error
 	return fds, nil
 }
 
-// connected waits until all connections are open.
 func connected(fds []int) error {
 	deadline := time.Now().Add(connectTimeout)
 	for _, fd := range fds {
@@ -75,7 +72,6 @@ func connected(fds []int) error {
 	return nil
 }
 
-// acceptMany accepts n connections and makes them non-blocking.
 func acceptMany(listener, n int, nodelay bool) (fds []int, err error) {
 	for len(fds) < n {
 		fd, err := accept(listener, nodelay)
@@ -90,8 +86,8 @@ func acceptMany(listener, n int, nodelay bool) (fds []int, err error) {
 	return fds, nil
 }
 
-// addMany adds what the kernel counted on the connections beyond the first. Reading a thousand
-// takes a ms, too long for a mark within the load: these are of the whole visit, and read after it.
+// addMany adds what the kernel counted on the connections beyond the first, over the whole visit:
+// reading a thousand takes a ms, too long for a mark within the load.
 func (s *Stats) addMany(t *thread) {
 	for i := 1; i < len(t.fds); i++ {
 		info := tcpInfo(t.fds[i])
@@ -100,10 +96,8 @@ func (s *Stats) addMany(t *thread) {
 	}
 }
 
-// share returns the number of connections of thread i.
 func share(connections, i, threads int) int { return (connections - i + threads - 1) / threads }
 
-// several opens the thread's share of the connections.
 func (t *thread) several(open func(n int) ([]int, error), server bool) (err error) {
 	if t.fds, err = open(share(t.spec.Streams, t.seat, t.of)); err != nil {
 		return err
@@ -112,7 +106,6 @@ func (t *thread) several(open func(n int) ([]int, error), server bool) (err erro
 	return prepareStream(t, server)
 }
 
-// close closes what the thread has open.
 func (t *thread) close() error {
 	if len(t.fds) == 0 {
 		return unix.Close(t.fd)

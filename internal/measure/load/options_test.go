@@ -15,8 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
-// between runs the two ends over a path that via makes of the server's address,
-// and waits for both.
+// between runs the two ends over the path that via returns for the server's address.
 func between(t testing.TB, s sample.Load, when func(begin int64) Schedule, via func(netip.AddrPort) netip.AddrPort) (client, server Stats) {
 	t.Helper()
 	Prepare(2 * threads(s))
@@ -44,14 +43,12 @@ func between(t testing.TB, s sample.Load, when func(begin int64) Schedule, via f
 
 func direct(a netip.AddrPort) netip.AddrPort { return a }
 
-// windows returns a function that makes a schedule with the given warm-up and window.
 func windows(warmup, window time.Duration) func(int64) Schedule {
 	return func(begin int64) Schedule {
 		return Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+window)}
 	}
 }
 
-// Both ways every byte arrives, and each connection counts once.
 func TestBothWays(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -92,8 +89,6 @@ func TestBothWays(t *testing.T) {
 	}
 }
 
-// A number of bytes is moved exactly, and the receiver's window is the time that
-// it took from the common start.
 func TestBytes(t *testing.T) {
 	const n = 3<<20 + 17
 	for _, c := range []struct {
@@ -128,7 +123,6 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// Over a path with a known delay nothing arrives before that delay has passed.
 func TestBytesTakeTheirWay(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const delay = 20 * time.Millisecond
@@ -140,7 +134,6 @@ func TestBytesTakeTheirWay(t *testing.T) {
 	})
 }
 
-// A stream that ends early is not a transfer of so many bytes.
 func TestBytesThatDoNotCome(t *testing.T) {
 	addr := testnet.TCP(t)
 	srv, err := Listen(addr, options(sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1000}}))
@@ -182,7 +175,6 @@ func TestSenders(t *testing.T) {
 						return
 					}
 					sends, copied := from.Counts[workload.CountZerocopy], from.Counts[workload.CountZerocopyCopied]
-					// To a socket of this machine the kernel copies all of them.
 					if sends <= 0 || copied != sends {
 						u.Errorf("%d of %d sends were copied", copied, sends)
 					}
@@ -198,7 +190,6 @@ func TestSenders(t *testing.T) {
 	}
 }
 
-// reported returns a message of the error queue.
 func reported(level, kind int32, ee unix.SockExtendedErr) []byte {
 	b := make([]byte, unix.CmsgSpace(16))
 	if unix.SizeofPtr == 8 {
@@ -259,7 +250,6 @@ func FuzzCompleted(f *testing.F) {
 	})
 }
 
-// The end of a stream is found however it is cut into pieces, and only there.
 func TestTail(t *testing.T) {
 	text := append([]byte("payload before the end"), binary.BigEndian.AppendUint64(nil, endMark)...)
 	for step := 1; step <= len(text); step++ {

@@ -11,22 +11,20 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// An open loop: requests are due at a fixed rate, whatever happened to earlier ones. Each
-// connection has one request in flight; what falls due while a reply is outstanding is sent right
-// after the reply, and its latency counts from when it was due, as in wrk2. So a stall is in the
-// latency of every request that it delayed.
+// An open loop: requests are due at a fixed rate. Each connection has one request in flight; what
+// falls due while a reply is outstanding is sent right after the reply, and its latency counts from
+// when it was due, as in wrk2. So a stall is in the latency of every request that it delayed.
 
-// lateSend is the delay from which a send counts as late, in ns: more than it takes to wake a
-// thread on an idle CPU of a virtual machine.
+// lateSend is the delay (ns) from which a send counts as late: more than it takes to wake a thread
+// on an idle CPU of a virtual machine.
 const lateSend = 200_000
 
-// pace is when a connection's requests are due.
 type pace struct {
 	first float64 // ns on the clock
 	each  float64 // ns
 }
 
-// paceOf spreads a rate evenly: the connections take turns.
+// paceOf spreads a rate evenly over the connections, which take turns.
 func paceOf(s sample.Load, seat int, start int64) pace {
 	each := float64(s.Streams) * 1e9 / workload.RROf(s).Rate
 	return pace{float64(start) + each*float64(seat)/float64(s.Streams), each}
@@ -43,7 +41,7 @@ func pacedClient(t *thread) {
 		p    = paceOf(t.spec, t.seat, t.when.Start)
 		late = t.times[workload.TimeOwnLateness]
 		now  = clock.Now()
-		// In the window; as variables, because a map costs time.
+		// Counted in variables, because a map costs time.
 		sends, held, tardy int64
 	)
 	for n := int64(0); ; n++ {
@@ -63,12 +61,12 @@ func pacedClient(t *thread) {
 		}
 		counts := t.inWindow()
 		if !t.sendFull(t.sizes.Request) || !t.recvGlancing(t.sizes.Reply) {
-			return // the server ends first only if it fails
+			return
 		}
 		now = clock.Now()
 		t.trips++
 		if counts {
-			_ = t.hist.RecordValue(now - due) // fails over a minute, when the window is long over
+			_ = t.hist.RecordValue(now - due)
 			sends++
 			if slept {
 				if late != nil {
@@ -88,7 +86,6 @@ func pacedClient(t *thread) {
 	}
 }
 
-// paced ends the client's loop.
 func (t *thread) paced(sends, held, tardy int64) {
 	t.count(workload.CountSends, sends)
 	t.count(workload.CountSendsHeld, held)
@@ -96,11 +93,9 @@ func (t *thread) paced(sends, held, tardy int64) {
 	t.finish()
 }
 
-// exactTimers removes the slack of 50 µs from the calling thread's sleeps. If a kernel refuses, the
-// client is later than necessary, which is timed.
+// exactTimers removes the slack of 50 µs from the calling thread's sleeps.
 func exactTimers() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
 
-// sleepUntil blocks the thread until t, without Go's scheduler.
 func sleepUntil(t int64) {
 	ts := unix.NsecToTimespec(t)
 	const absolute = 1 // TIMER_ABSTIME

@@ -11,15 +11,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 )
 
-// poller waits for many connections and for an instant at once, in raw system calls as the loops
-// do: epoll, and a timerfd, whose instants are exact; epoll's own timeouts are in ms with a slack.
+// poller waits for many connections and for an instant at once: epoll, and a timerfd, because
+// epoll's own timeouts are in ms with a slack.
 type poller struct {
 	ep, timer int
 	armed     int64 // the timer's instant; 0: not set
 	events    []unix.EpollEvent
 }
 
-// timerID marks the timer's events; connections have numbers from 0.
 const timerID = -1
 
 func newPoller(connections int) (*poller, error) {
@@ -49,15 +48,12 @@ func (p *poller) close() error {
 	return errors.Join(errs...)
 }
 
-// watch reports fd, as number id, when it is readable.
 func (p *poller) watch(fd, id int) error { return p.control(unix.EPOLL_CTL_ADD, fd, id, unix.EPOLLIN) }
 
-// change reports the given events of fd instead of the earlier ones.
 func (p *poller) change(fd, id int, what uint32) error {
 	return p.control(unix.EPOLL_CTL_MOD, fd, id, what)
 }
 
-// forget stops reporting fd.
 func (p *poller) forget(fd int) error { return p.control(unix.EPOLL_CTL_DEL, fd, 0, 0) }
 
 func (p *poller) control(op, fd, id int, what uint32) error {
@@ -67,8 +63,8 @@ func (p *poller) control(op, fd, id int, what uint32) error {
 	return nil
 }
 
-// wait returns what is ready, at the latest at until. slept means that nothing was ready when it
-// was called.
+// wait returns what is ready, at the latest at until. slept reports that nothing was ready at
+// first.
 func (p *poller) wait(until int64) (ready []unix.EpollEvent, slept bool, e syscall.Errno) {
 	if ready, e = p.poll(0); len(ready) > 0 || e != 0 || until <= clock.Now() {
 		return ready, false, e
@@ -85,7 +81,6 @@ func (p *poller) wait(until int64) (ready []unix.EpollEvent, slept bool, e sysca
 	return ready, true, e
 }
 
-// poll waits for the given ms; -1 is for ever.
 func (p *poller) poll(ms int) ([]unix.EpollEvent, syscall.Errno) {
 	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.ep), uintptr(unsafe.Pointer(&p.events[0])),
 		uintptr(len(p.events)), uintptr(ms), 0, 0)
@@ -97,7 +92,7 @@ func (p *poller) poll(ms int) ([]unix.EpollEvent, syscall.Errno) {
 	}
 	ready := p.events[:n]
 	for _, ev := range ready {
-		if ev.Fd == timerID { // after it has expired it must be set again
+		if ev.Fd == timerID {
 			p.armed = 0
 		}
 	}

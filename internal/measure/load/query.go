@@ -6,17 +6,16 @@ import (
 )
 
 // query is a chatty application: a page is a number of small queries, one after another on one
-// connection, each sent as soon as the last reply has come. Pages are timed as latencies, queries
-// in addition.
+// connection. Pages are timed as latencies, queries in addition.
 
 func queryClient(t *thread) {
 	var (
 		request, reply = t.sizes.Request, t.sizes.Reply
 		page           = workload.QueryOf(t.spec).Queries
 		queries        = t.times[workload.TimeQuery]
-		began          = clock.Now() // of the page
-		asked          = began       // of the query
-		whole          bool          // the page began in the window
+		began          = clock.Now()
+		asked          = began
+		whole          bool
 		took           int64
 		timed          bool
 	)
@@ -26,10 +25,10 @@ func queryClient(t *thread) {
 		}
 		// The last query is recorded while this one is in flight.
 		if timed && queries != nil {
-			_ = queries.RecordValue(took) // fails over a minute, when the window is long over
+			_ = queries.RecordValue(took)
 		}
 		if !t.recvFull(reply) {
-			return // the server ends first only if it fails
+			return
 		}
 		now := clock.Now()
 		t.trips++

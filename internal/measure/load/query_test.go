@@ -9,7 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Pages are whole, and made of so many queries each.
 func TestQuery(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const queries = 5
@@ -35,8 +34,6 @@ func TestQuery(t *testing.T) {
 	})
 }
 
-// Over a path that delays each way by a known time a page takes so many round
-// trips.
 func TestQueryOverADelay(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const (

@@ -8,7 +8,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// sseEvent is what a reader found at the end of the bytes that it took.
 type sseEvent int
 
 const (
@@ -18,21 +17,20 @@ const (
 	endOfBody                 // of the response; the next one may follow
 )
 
-// streamReader reads responses of the server's end, cut anywhere into pieces. It is strict:
-// anything that the server does not send is an error.
+// streamReader reads the server's responses, cut anywhere into pieces. Anything that the server
+// does not send is an error.
 type streamReader struct {
 	part             httpPart
-	head             httpLine // of the head, or of the chunked coding
-	data             httpLine // of the head, or of the chunked coding
-	left             int      // bytes of the chunk
-	chunked, streams bool     // from the head
+	head             httpLine
+	data             httpLine
+	left             int // bytes of the chunk
+	chunked, streams bool
 	kind             sseEvent
 	full             bool // a data line of an event has been read
-	done             bool // [DONE] was seen
+	done             bool
 	due, sent        int64
 }
 
-// httpPart is the reader's position in a response.
 type httpPart int
 
 const (
@@ -77,7 +75,6 @@ func (r *streamReader) next(b []byte) (used int, e sseEvent, err error) {
 	return used, noEvent, nil
 }
 
-// line reads a line outside of events.
 func (r *streamReader) line(s []byte) (sseEvent, error) {
 	switch r.part {
 	case inStatus:
@@ -124,7 +121,6 @@ func (r *streamReader) header(s []byte) error {
 	return nil
 }
 
-// size reads a chunk's size.
 func (r *streamReader) size(s []byte) error {
 	const digits = 6
 	if len(s) == 0 || len(s) > digits {
@@ -151,7 +147,6 @@ func (r *streamReader) size(s []byte) error {
 	return nil
 }
 
-// body takes bytes of a chunk up to the end of an event, which is a blank line.
 func (r *streamReader) body(b []byte) (used int, e sseEvent, err error) {
 	for used < len(b) {
 		n, whole, err := r.data.take(b[used:])
@@ -179,7 +174,6 @@ func (r *streamReader) body(b []byte) (used int, e sseEvent, err error) {
 	return used, noEvent, nil
 }
 
-// field reads a line of an event.
 func (r *streamReader) field(s []byte) error {
 	data, ok := bytes.CutPrefix(s, []byte("data: "))
 	if !ok {
@@ -211,7 +205,7 @@ func (r *streamReader) field(s []byte) error {
 	return nil
 }
 
-// requestReader reads requests of the client's end, cut anywhere into pieces.
+// requestReader reads requests, cut anywhere into pieces.
 type requestReader struct {
 	line   httpLine
 	inHead bool
@@ -219,7 +213,7 @@ type requestReader struct {
 	length int // of the body
 	body   [maxLine]byte
 	n      int
-	tokens int // requested by the last request
+	tokens int
 }
 
 // next takes the front of b up to the end of a request, or all of it; whole is true if one ended.
@@ -278,7 +272,6 @@ func (a *requestReader) header(s []byte) error {
 	return nil
 }
 
-// parse reads the number of tokens that the body asks for.
 func (a *requestReader) parse(body []byte) error {
 	const key = `"max_tokens":`
 	i := bytes.Index(body, []byte(key))
@@ -298,7 +291,6 @@ func (a *requestReader) parse(body []byte) error {
 	return nil
 }
 
-// smallNumber reads a few decimal digits.
 func smallNumber(s []byte) (n int, ok bool) {
 	const most = 9
 	if len(s) == 0 || len(s) > most {

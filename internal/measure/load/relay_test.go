@@ -14,9 +14,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
-// delayed starts a relay in user space to a server on the loopback device, which passes on what it
-// receives by delay later, in order, both ways; for loads whose arithmetic is tested on a path with
-// a known delay. It ends with the test.
+// delayed starts a relay in user space to a server on the loopback device, which delays each
+// direction.
 func delayed(t testing.TB, to netip.AddrPort, delay time.Duration) netip.AddrPort {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -43,7 +42,6 @@ func delayed(t testing.TB, to netip.AddrPort, delay time.Duration) netip.AddrPor
 	return ln.Addr().(*net.TCPAddr).AddrPort()
 }
 
-// pass copies from one connection to the other, each piece by delay later.
 func pass(to, from net.Conn, delay time.Duration) {
 	type piece struct {
 		at time.Time
@@ -70,16 +68,15 @@ func pass(to, from net.Conn, delay time.Duration) {
 			break
 		}
 	}
-	for range line { // let the reader go on to its end
+	for range line {
 	}
 	if c, ok := to.(*net.TCPConn); ok {
 		_ = c.CloseWrite()
 	}
 }
 
-// lossy starts a relay of datagrams to a server on the loopback device. It passes on those for
-// which keep is true, n being their number from 0, by delay later, and answers at once. It ends
-// with the test.
+// lossy starts a relay of datagrams to a server on the loopback device. It passes on those numbers
+// (from 0) for which keep is true, after delay, and replies at once.
 func lossy(t testing.TB, to netip.AddrPort, delay time.Duration, keep func(n int) bool) netip.AddrPort {
 	t.Helper()
 	in, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -93,7 +90,7 @@ func lossy(t testing.TB, to netip.AddrPort, delay time.Duration, keep func(n int
 	}
 	var (
 		wg     sync.WaitGroup
-		mu     sync.Mutex // guards client
+		mu     sync.Mutex
 		client netip.AddrPort
 	)
 	t.Cleanup(func() {
@@ -134,7 +131,7 @@ func lossy(t testing.TB, to netip.AddrPort, delay time.Duration, keep func(n int
 				return
 			}
 			if err != nil {
-				continue // refused: the server is not there yet
+				continue
 			}
 			mu.Lock()
 			to := client
@@ -145,7 +142,6 @@ func lossy(t testing.TB, to netip.AddrPort, delay time.Duration, keep func(n int
 	return in.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-// A path that delays each way by a known time makes round trips that long.
 func TestRequestResponseOverADelay(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const delay = 2 * time.Millisecond
@@ -156,8 +152,6 @@ func TestRequestResponseOverADelay(t *testing.T) {
 	})
 }
 
-// overDelay runs a load over a path that delays each way, and is what the client
-// did.
 func overDelay(t testing.TB, s sample.Load, delay time.Duration) Stats {
 	t.Helper()
 	addr := testnet.TCP(t)

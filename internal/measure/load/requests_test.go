@@ -13,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
-// Many are counted by a watcher, and are no crowd for that.
 func TestManyConnections(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const n = ManyThreads + 4
@@ -47,7 +46,6 @@ func TestConnections(t *testing.T) {
 	})
 }
 
-// The connections take turns, and together they have the rate.
 func TestPace(t *testing.T) {
 	s := sample.Load{Streams: 4, Options: sample.RROptions{Rate: 1000}}
 	const start = 5_000_000_000
@@ -67,8 +65,6 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// On a path that keeps up, the rate is what was asked for, and no send waits for
-// the one before.
 func TestOpenLoop(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const rate, long = 200, 400 * time.Millisecond
@@ -90,9 +86,7 @@ func TestOpenLoop(t *testing.T) {
 	})
 }
 
-// A path that takes longer than the time between two requests: each is later
-// than the one before by the difference, and a closed loop would not have seen
-// it.
+// Each request is later than the one before by the difference: a closed loop would not see it.
 func TestOpenLoopCountsStalls(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const (
@@ -117,7 +111,6 @@ func TestOpenLoopCountsStalls(t *testing.T) {
 	})
 }
 
-// The window has its length also if nothing is due in it.
 func TestOpenLoopOfFewRequests(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		client, _ := between(u, sample.Load{Kind: "rr", Options: sample.RROptions{Rate: 0.5}}, windows(warmup, 5*window), direct)
@@ -131,15 +124,13 @@ func TestSleepUntil(t *testing.T) {
 	for _, wait := range []time.Duration{0, -time.Second, 3 * time.Millisecond} {
 		until := clock.Now() + int64(wait)
 		sleepUntil(until)
-		const clocks = int64(50 * time.Microsecond) // two readings of one clock
+		const clocks = int64(50 * time.Microsecond)
 		if woke := clock.Now(); woke < until-clocks {
 			t.Errorf("slept %s: woke %d ns early", wait, until-woke)
 		}
 	}
 }
 
-// The stream runs on its own connection, whichever of them the server accepted
-// first, and is counted for itself.
 func TestBesideAStream(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		for _, spec := range []sample.Load{
@@ -166,7 +157,6 @@ func TestBesideAStream(t *testing.T) {
 	})
 }
 
-// A connection that says a number which no thread has is refused.
 func TestBesideAStranger(t *testing.T) {
 	addr := testnet.TCP(t)
 	srv, err := Listen(addr, options(sample.Load{Kind: "rr", Options: sample.RROptions{Beside: true}}))

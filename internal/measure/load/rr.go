@@ -2,8 +2,7 @@ package load
 
 import "github.com/bridgetoll/bridgetoll/internal/machine/clock"
 
-// rr is request and response on one connection, each request sent as soon as the last response has
-// come: TCP_NODELAY, each round trip timed.
+// rr is request and response on one connection, with TCP_NODELAY, each round trip timed.
 
 func rrClient(t *thread) {
 	var (
@@ -19,10 +18,10 @@ func rrClient(t *thread) {
 		}
 		// The last trip is recorded while this one is in flight.
 		if timed {
-			_ = t.hist.RecordValue(took) // fails over a minute, when the window is long over
+			_ = t.hist.RecordValue(took)
 		}
 		if !t.recvFull(reply) {
-			return // the server ends first only if it fails
+			return
 		}
 		now := clock.Now()
 		t.trips++
@@ -41,8 +40,8 @@ func rrClient(t *thread) {
 	t.finish()
 }
 
-// clockEvery is the number of trips after which the server looks at the clock: on one core its time
-// is the client's latency, and its own window may be a few trips off.
+// clockEvery is the number of trips after which the server looks at the clock: its time is the
+// client's latency, and its own window may be a few trips off.
 const clockEvery = 8
 
 func rrServer(t *thread) {

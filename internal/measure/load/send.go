@@ -12,15 +12,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// putter gives the kernel up to n bytes to send.
 type putter interface {
 	put(n int) (int, syscall.Errno)
 	// settle waits, for a limited time, for the kernel's outstanding reports.
 	settle()
 }
 
-// CanSend returns nil if this kernel has a method of sending, or an error that says what is
-// missing.
+// CanSend returns nil if this kernel supports a method of sending.
 func CanSend(how string) error {
 	switch how {
 	case "":
@@ -42,7 +40,6 @@ func CanSend(how string) error {
 	return fmt.Errorf("unknown way to send %q", how)
 }
 
-// prepare sets up the thread's own method of sending, before the common start.
 func (t *thread) prepare() (err error) {
 	switch t.bulk.Send {
 	case workload.SendZerocopy:
@@ -60,7 +57,6 @@ func (t *thread) prepare() (err error) {
 	return nil
 }
 
-// copying is send, for loops with several methods.
 type copying struct{ t *thread }
 
 func (c *copying) put(n int) (int, syscall.Errno) { return send(c.t.fd, c.t.buf[:n]) }
@@ -81,7 +77,7 @@ func memoryFile(content []byte) (int, error) {
 	for put := 0; put < len(content); {
 		n, err := unix.Write(fd, content[put:])
 		if err != nil {
-			_ = unix.Close(fd) // the first error counts
+			_ = unix.Close(fd)
 			return -1, fmt.Errorf("sendfile: write a file in memory: %w", err)
 		}
 		put += n
@@ -104,12 +100,12 @@ func (f *filed) settle() {}
 
 // zerocopy sends with MSG_ZEROCOPY: the kernel takes the pages themselves and reports on the
 // socket's error queue when it has finished with them (Documentation/networking/msg_zerocopy.rst).
-// The loops send the same bytes repeatedly, so a send waits for reports only when there is no more
-// space for them or for pinned pages.
+// The same bytes are sent repeatedly, so a send waits for reports only if space for them or for
+// pinned pages runs out.
 type zerocopy struct {
 	t       *thread
-	pending int // number of sends without a report
-	since   int // number of sends since the last look
+	pending int
+	since   int
 	control []byte
 	msg     unix.Msghdr
 }
@@ -128,8 +124,7 @@ func newZerocopy(t *thread) *zerocopy {
 	return &zerocopy{t: t, control: make([]byte, room)}
 }
 
-// reapEvery is the number of sends between looks for reports. A socket's optmem holds over a
-// hundred of them.
+// A socket's optmem holds over a hundred reports.
 const reapEvery = 16
 
 func (z *zerocopy) put(n int) (int, syscall.Errno) {
@@ -152,14 +147,12 @@ func (z *zerocopy) put(n int) (int, syscall.Errno) {
 	}
 }
 
-// wait waits for a report and takes the available ones. It returns false if none came.
 func (z *zerocopy) wait(limit time.Duration) bool {
 	fds := [1]unix.PollFd{{Fd: int32(z.t.fd)}} // POLLERR is always reported
 	n, err := unix.Poll(fds[:], int(limit.Milliseconds()))
 	return z.reap() || (err == unix.EINTR && n <= 0)
 }
 
-// reap takes the available reports. It returns false if there is none.
 func (z *zerocopy) reap() (any bool) {
 	for {
 		z.msg.Control = &z.control[0]
@@ -193,8 +186,8 @@ func (z *zerocopy) settle() {
 	}
 }
 
-// completed parses a message of the error queue: the number of sends it reports complete, 0 if it
-// is about something else, and whether they were copied.
+// completed parses a message of the error queue: the number of sends reported complete (0 if it is
+// about something else) and whether they were copied.
 func completed(control []byte) (sends int, copied bool) {
 	for len(control) >= unix.CmsgLen(0) {
 		h, data, rest, err := unix.ParseOneSocketControlMessage(control)

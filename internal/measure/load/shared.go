@@ -8,16 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An end can share its address with another one: the ends of a baseline and of its control are on
-// one path, whose rules apply to one port. They listen one after the other, each until it has its
+// An end can share its address with another: the ends of a baseline and of its control are on one
+// path, whose rules apply to one port. They listen one after the other, each until it has its
 // connections.
 
 const (
-	portTime = 2 * time.Second // limit of the wait for a shared port
+	portTime = 2 * time.Second
 	portStep = 2 * time.Millisecond
 )
 
-// patient listens; it waits for a port that is shared.
 func (o Options) patient(listen func() (int, error)) (int, error) {
 	for until := time.Now().Add(portTime); ; time.Sleep(portStep) {
 		fd, err := listen()
@@ -27,7 +26,6 @@ func (o Options) patient(listen func() (int, error)) (int, error) {
 	}
 }
 
-// brieflyIf stops listening once all connections have come, if the port is shared.
 func (s *Server) brieflyIf(o Options, open func(*thread) error) func(*thread) error {
 	if !o.Shared {
 		return open

@@ -9,11 +9,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 )
 
-// Slice is a time in which the load works, in an epoch whose timetable gives the time between to
-// others. An end that sends first works from Start to End; the other one answers.
+// Slice is a time in which the load works, in an epoch that it shares with others. The end that
+// sends first works from Start to End; the other one answers.
 type Slice struct {
 	Start int64 `json:"start"`
-	// From and To bound what is measured; both are 0 in a run-in, which is discarded entirely.
+	// From and To bound what is measured; both are 0 in a run-in, which is discarded.
 	From int64 `json:"from,omitempty"`
 	To   int64 `json:"to,omitempty"`
 	End  int64 `json:"end"`
@@ -27,32 +27,29 @@ type SliceStats struct {
 	Sent     int64 `json:"sent,omitempty"`
 	Received int64 `json:"received,omitempty"`
 	Trips    int64 `json:"trips,omitempty"`
-	CPU      int64 `json:"cpu,omitempty"`    // ns of CPU time of the whole process
-	Median   int64 `json:"median,omitempty"` // ns, of the trips, or of a query's pages; 0: none was timed
+	CPU      int64 `json:"cpu,omitempty"`    // ns, of the whole process
+	Median   int64 `json:"median,omitempty"` // ns, of the trips or a query's pages; 0: none was timed
 	Late     int64 `json:"late,omitempty"`   // ns from Start to the first byte, for the end that sends first
 	// Drained is when the last byte came before this end's next slice; 0: none came.
 	Drained int64 `json:"drained,omitempty"`
 }
 
-// mostTrips bounds the timed trips of a slice; the first ones are timed.
+// mostTrips bounds the trips of a slice that are timed, the first ones.
 const mostTrips = 1 << 13
 
-// slicing is a thread's state among its slices.
 type slicing struct {
 	list  []Slice
-	stats []SliceStats // of the past slices
-	at    int          // the present or next slice
+	stats []SliceStats
+	at    int
 	phase phase
 	cur   SliceStats
-	began mark // at the start of what is measured
-	last  mark // at the last operation
+	began mark
+	last  mark
 	took  []int64
-	// active means that the thread works in its slices only and sleeps between them. Others block
-	// until something arrives.
+	// active means that the thread sleeps between its slices. Others block until something arrives.
 	active, rested bool
 }
 
-// phase is the bound of its slice that a thread waits for.
 type phase int
 
 const (
@@ -62,31 +59,26 @@ const (
 	untilEnd
 )
 
-// slice readies the thread for its slices.
 func (t *thread) slice(list []Slice) {
 	t.slices = &slicing{list: list, stats: make([]SliceStats, 0, len(list)), active: t.active, took: make([]int64, 0, mostTrips)}
 	t.next = t.slices.bound()
-	if t.active { // it has slept until then
+	if t.active {
 		t.crossSlices(clock.Now())
 	}
 }
 
-// sends reports whether the thread sends first if its end does: of two that share a connection the
-// twin does.
+// sends reports whether the thread sends first if its end does.
 func (t *thread) sends() bool { return !t.bulk.Bidir || t.twin != nil }
 
-// saw records an operation.
 func (s *slicing) saw(t *thread, now int64) {
 	s.last.at, s.last.sent, s.last.recvd, s.last.trips = now, t.sent, t.recvd, t.trips
 }
 
-// bound returns the end of the phase.
 func (s *slicing) bound() int64 {
 	sl := s.list[s.at]
 	return [...]int64{untilStart: sl.Start, untilFrom: sl.From, untilTo: sl.To, untilEnd: sl.End}[s.phase]
 }
 
-// over reports whether no slice is left.
 func (s *slicing) over() bool { return s.at == len(s.list) }
 
 // crossSlices passes past bounds, and sleeps from the end of one slice to the start of the next.
@@ -94,7 +86,7 @@ func (t *thread) crossSlices(now int64) {
 	s := t.slices
 	for !s.over() && now >= s.bound() {
 		t.crossSlice(now)
-		if s.phase == untilStart && s.active { // one is over
+		if s.phase == untilStart && s.active {
 			next := t.when.Start
 			if !s.over() {
 				next = s.bound()
@@ -110,7 +102,6 @@ func (t *thread) crossSlices(now int64) {
 	}
 }
 
-// crossSlice passes one bound.
 func (t *thread) crossSlice(now int64) {
 	s := t.slices
 	sl := s.list[s.at]
@@ -133,7 +124,7 @@ func (t *thread) crossSlice(now int64) {
 		s.phase = untilTo
 	case untilTo:
 		b, e := s.began, mark{at: now, sent: t.sent, recvd: t.recvd, trips: t.trips}
-		if !s.active && now > sl.End && s.last.at >= b.at { // nothing came any more: this belongs to another slice
+		if !s.active && now > sl.End && s.last.at >= b.at { // this belongs to another slice
 			e = s.last
 			e.at = sl.To
 		}
@@ -148,8 +139,7 @@ func (t *thread) crossSlice(now int64) {
 	}
 }
 
-// processCPU returns the CPU time of the process, which the first thread reads for all, or 0 for
-// the others.
+// processCPU returns the process's CPU time for its first thread, and 0 for the others.
 func (t *thread) processCPU() int64 {
 	if !t.first {
 		return 0
@@ -157,8 +147,7 @@ func (t *thread) processCPU() int64 {
 	return clock.CPU(unix.CLOCK_PROCESS_CPUTIME_ID)
 }
 
-// rested reports whether the thread has slept since the last call: what it times next has not begun
-// yet.
+// rested reports whether the thread has slept since the last call.
 func (t *thread) rested() bool {
 	if t.slices == nil || !t.slices.rested {
 		return false
@@ -167,7 +156,6 @@ func (t *thread) rested() bool {
 	return true
 }
 
-// timed reports whether a trip that ends now is timed, and records it.
 func (t *thread) timed(took int64) bool {
 	if s := t.slices; s != nil && s.phase == untilTo && len(s.took) < cap(s.took) {
 		s.took = append(s.took, took)
@@ -175,7 +163,6 @@ func (t *thread) timed(took int64) bool {
 	return t.inWindow()
 }
 
-// median returns that of xs, which it sorts, or 0 if there are none.
 func median(xs []int64) int64 {
 	n := len(xs)
 	if n == 0 {
@@ -185,15 +172,15 @@ func median(xs []int64) int64 {
 	return (xs[(n-1)/2] + xs[n/2]) / 2
 }
 
-// together combines the slices of an end's threads: sums, the longest of times, and the mean of
-// widths and medians.
+// together combines the slices of an end's threads: sums, the longest times, and the mean of widths
+// and medians.
 func together(threads []*thread, n int) ([]SliceStats, error) {
 	if n == 0 {
 		return nil, nil
 	}
 	out := make([]SliceStats, n)
 	var of [2][]int64
-	of[0], of[1] = make([]int64, n), make([]int64, n) // numbers of threads with a width, a median
+	of[0], of[1] = make([]int64, n), make([]int64, n) // threads with a width, a median
 	for _, t := range threads {
 		if t.slices == nil || len(t.slices.stats) < n {
 			return nil, errors.New("the load ended before its slices did")

@@ -16,7 +16,6 @@ const (
 	sliceEach = int64(20 * time.Millisecond)
 )
 
-// sliced returns a schedule of a run-in, n slices and a window.
 func sliced(begin int64, n int) Schedule {
 	s := Schedule{}
 	for i := range n + 1 {
@@ -34,7 +33,6 @@ func sliced(begin int64, n int) Schedule {
 	return s
 }
 
-// after returns the slice moved by gap.
 func (s Slice) after(gap int64) Slice {
 	s.Start, s.End = s.Start+gap, s.End+gap
 	if s.measured() {
@@ -43,8 +41,7 @@ func (s Slice) after(gap int64) Slice {
 	return s
 }
 
-// The end that counts has every slice, and only what was moved in it. A busy machine may keep
-// an end off its CPU for a whole slice: then it has nothing, and the load is run again.
+// A busy machine may keep an end off its CPU for a whole slice: then the load is run again.
 func TestSlices(t *testing.T) {
 	const n = 6
 	for _, c := range []struct {
@@ -76,8 +73,8 @@ func TestSlices(t *testing.T) {
 	}
 }
 
-// slicesHold runs a load in n slices and a run-in. What no machine excuses is t's; the
-// error is a slice that is missing, or that is longer than it should be.
+// slicesHold runs a load in a run-in and n slices. It returns an error for a slice that is missing
+// or too long, which a busy machine excuses.
 func slicesHold(u testing.TB, spec sample.Load, n int, atTheir, timed bool) error {
 	u.Helper()
 	t := testwait.Hard(u)
@@ -116,7 +113,6 @@ func slicesHold(u testing.TB, spec sample.Load, n int, atTheir, timed bool) erro
 	return missing
 }
 
-// Between two slices nothing is sent.
 func TestRestBetweenSlices(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		sent := func(gap int64) int64 {
@@ -137,7 +133,6 @@ func TestRestBetweenSlices(t *testing.T) {
 	})
 }
 
-// The times of the slices are in the histogram, the rest between them is not.
 func TestRestIsNoLatency(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		for _, kind := range []string{"rr", "query", "udp-rr"} {

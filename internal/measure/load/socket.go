@@ -25,7 +25,6 @@ func sockaddr(a netip.AddrPort) (family int, sa unix.Sockaddr) {
 	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16()}
 }
 
-// tcpSocket makes a blocking socket that setup prepares.
 func tcpSocket(addr netip.AddrPort, setup func(fd int, sa unix.Sockaddr) error) (int, error) {
 	family, sa := sockaddr(addr)
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
@@ -85,8 +84,7 @@ func connect(addr netip.AddrPort, nodelay bool) (int, error) {
 	})
 }
 
-// greet sends the client's number, by which the server's end distinguishes its clients: behind NAT
-// or a proxy their addresses do not.
+// greet sends the client's number: behind NAT or a proxy, addresses do not distinguish clients.
 func greet(fd, client int) error {
 	var b [greeting]byte
 	binary.BigEndian.PutUint32(b[:], uint32(client))
@@ -96,7 +94,6 @@ func greet(fd, client int) error {
 	return nil
 }
 
-// greeted reads the client's number.
 func greeted(fd int) (client int, err error) {
 	var b [greeting]byte
 	for got := 0; got < greeting; {
@@ -122,8 +119,8 @@ func setNodelay(fd int, on bool) error {
 	return nil
 }
 
-// send and recv are the calls of the hot loops. RawSyscall keeps Go's scheduler out of them: the
-// thread blocks with its processor, which is why Prepare makes spare ones.
+// RawSyscall keeps Go's scheduler out of send and recv: the thread blocks with its processor, for
+// which Prepare makes spare ones.
 
 func send(fd int, b []byte) (int, syscall.Errno) {
 	for {
@@ -145,7 +142,6 @@ func recv(fd int, b []byte) (int, syscall.Errno) {
 	}
 }
 
-// tcpInfo returns the kernel's view of a connection, or the zero value.
 func tcpInfo(fd int) unix.TCPInfo {
 	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {

@@ -8,10 +8,9 @@ import (
 )
 
 // The wire format of stream: HTTP/1.1 (RFC 9112) with a chunked body of server-sent events (WHATWG
-// HTML, 9.2), each a chunk of its own with the JSON of an OpenAI-compatible chat completion chunk.
-// A member of each event has the instants at which it was due and sent, in CLOCK_MONOTONIC ns of a
-// fixed width, so that the client can tell the users' delay from the load's own lateness; other
-// clients ignore it.
+// HTML, 9.2), each the JSON of an OpenAI-compatible chat completion chunk in a chunk of its own.
+// Each event has a member with the instants at which it was due and sent, in CLOCK_MONOTONIC ns of
+// fixed width, so that the client can tell the users' delay from the load's own lateness.
 
 const (
 	streamPath = "/v1/chat/completions"
@@ -23,17 +22,15 @@ const (
 	finishMark = `"finish_reason":"stop"`
 )
 
-// tokenWords are the words of a response's tokens, in turn: a model's events have different
-// lengths.
+// tokenWords are the words of a response in turn: a model's events have different lengths.
 var tokenWords = []string{" the", " of", " packet", " a", " and", " network", " is", ",", " bridge", " to", " in", " container", ".", " it", " on", " namespace"}
 
-// sseFrame is an event with the bytes around it, and the positions of its stamps.
+// sseFrame is an event with its framing and the positions of its stamps.
 type sseFrame struct {
 	b         []byte
-	due, sent int // offsets
+	due, sent int
 }
 
-// tokenFrames returns the events of the words.
 func tokenFrames() []sseFrame {
 	var out []sseFrame
 	zeros := string(bytes.Repeat([]byte{'0'}, stampWidth))

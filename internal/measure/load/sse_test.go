@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// response returns a whole response of a few tokens, due at 1, 2, 3 …, each sent 10 later.
+// response returns a whole response of tokens due at 1, 2, 3 …, each sent 10 later.
 func response(tokens int) []byte {
 	out := append([]byte{}, responseHead...)
 	frames := tokenFrames()
@@ -23,7 +23,6 @@ func response(tokens int) []byte {
 	return append(out, doneFrame...)
 }
 
-// seen is what a reader made of pieces.
 type seen struct {
 	tokens, finishes, ends int
 	sum                    int64
@@ -50,7 +49,6 @@ func feed(r *streamReader, s *seen, piece []byte) {
 	}
 }
 
-// Responses are read alike wherever they are cut.
 func TestReaderAtEverySplit(t *testing.T) {
 	all := append(response(3), response(2)...)
 	var whole seen
@@ -77,11 +75,10 @@ func TestReaderAtEverySplit(t *testing.T) {
 	}
 }
 
-// A chunk need not be an event: one may hold several, or a part.
 func TestReaderOfOtherChunks(t *testing.T) {
 	_, body, _ := bytes.Cut(response(4), []byte("\r\n\r\n"))
 	var events []byte
-	for len(body) > 0 { // take the chunks off
+	for len(body) > 0 {
 		i := bytes.Index(body, []byte("\r\n"))
 		n := 0
 		for _, c := range body[:i] {

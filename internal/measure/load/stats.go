@@ -14,18 +14,17 @@ import (
 
 // Stats is what one end of a load did.
 type Stats struct {
-	// Party lacks what is known of the process as a whole, and the device of TCP.Packet's
-	// connection, whose other end is Peer.
+	// Party lacks what is known of the process as a whole, and the device of the connection in
+	// TCP.Packet.
 	sample.Party
 	Peer netip.Addr
 	// Latency has each trip of the window in ns; nil if the load has none.
 	Latency *hdrhistogram.Histogram
-	// Times are what only this workload times (ns), by name.
+	// Times are further times of this workload in ns, by name.
 	Times map[string]*hdrhistogram.Histogram
 	// Slices are what was done in each slice of the schedule.
 	Slices []SliceStats
-	// Flows are the connections one by one, for a load of a crowd.
-	Flows []Flow
+	Flows  []Flow
 }
 
 // Flow is what one connection did in the window.
@@ -74,7 +73,6 @@ func (c *crew) stats() (Stats, error) {
 	return s, errors.Join(errs...)
 }
 
-// add adds a thread's window, from a to b, to the sums over n main threads.
 func (s *Stats) add(t *thread, a, b mark, n int64) {
 	width := b.at - a.at
 	s.Sent += b.sent - a.sent
@@ -84,7 +82,7 @@ func (s *Stats) add(t *thread, a, b mark, n int64) {
 		s.BusiestCPU = max(s.BusiestCPU, float64(b.threadCPU-a.threadCPU)/float64(width))
 	}
 	if t.first {
-		s.CPU = max(s.CPU, seconds(b.processCPU-a.processCPU)) // for a number of bytes, the last thread's is the longest
+		s.CPU = max(s.CPU, seconds(b.processCPU-a.processCPU)) // the last thread's is the longest
 		s.Involuntary = b.involuntary - a.involuntary
 	}
 	s.addMany(t)
@@ -114,7 +112,6 @@ func (s *Stats) add(t *thread, a, b mark, n int64) {
 	}
 }
 
-// count adds to a count of this workload alone.
 func (s *Stats) count(name string, n int64) {
 	if s.Counts == nil {
 		s.Counts = map[string]int64{}
@@ -122,8 +119,8 @@ func (s *Stats) count(name string, n int64) {
 	s.Counts[name] += n
 }
 
-// addTCP adds the window as the clock and the kernel saw it: once for a connection that two threads
-// share, and means only over the load's own connections.
+// addTCP adds the window as the clock and the kernel saw it. A connection that two threads share is
+// added once; means are only over the load's own connections.
 func (s *Stats) addTCP(t *thread, a, b mark, n int64) {
 	if t.twin != nil {
 		return
@@ -152,7 +149,7 @@ func (s *Stats) addTCP(t *thread, a, b mark, n int64) {
 
 func seconds(ns int64) float64 { return time.Duration(ns).Seconds() }
 
-// Headers of a segment, in bytes: IPv4's, IPv6's and TCP's, and TCP's timestamps.
+// Headers in bytes.
 const (
 	header4     = 20
 	header6     = 40
@@ -161,7 +158,6 @@ const (
 	tcpOptStamp = 1 // TCPI_OPT_TIMESTAMPS
 )
 
-// addPath records what the connection's path carries, if that is the least so far.
 func (s *Stats) addPath(fd int, tcp unix.TCPInfo) {
 	if tcp.Pmtu == 0 || tcp.Snd_mss == 0 {
 		return

@@ -12,14 +12,14 @@ import (
 )
 
 // stream is LLM token streaming: sessions that ask for one response after another. The server sends
-// a token at each instant of its pace. A token's delay is from the instant at which it was due to
-// its arrival, so that waiting behind a stall counts. Both ends are event loops: a thousand threads
-// would be late by themselves. The ends measure how late they are.
+// tokens at a fixed pace. A token's delay is from the instant at which it was due to its arrival,
+// so that waiting behind a stall counts. Both ends are event loops, because a thousand threads
+// would be late by themselves, and measure their own lateness.
 
 const startEvery = int64(workload.StartEvery)
 
-// beginsAfter returns when session i begins, in ns after the load's start. Within a token's period
-// the sessions are spread by the golden ratio, which is even for any number of them.
+// beginsAfter returns the start of session i in ns after the load's start. The sessions are spread
+// over a token's period by the golden ratio, which is even for any number of them.
 func beginsAfter(i int, period float64) int64 {
 	whole := math.Floor(float64(int64(i)*startEvery) / period)
 	_, phase := math.Modf(float64(i) * (math.Phi - 1))
@@ -30,26 +30,24 @@ func streamThreads(o Options) int {
 	return max(1, min(workload.Of(o.Load).Threads(o.Load), len(o.CPUs), max(1, o.Load.Streams)))
 }
 
-// streamEnd is what a thread of either end has besides its connections.
 type streamEnd struct {
 	poll   *poller
-	reads  []reading // of the client
-	writes []writing // of the server
+	reads  []reading
+	writes []writing
 	frames []sseFrame
 	ask    []byte
 	due    calendar
 
 	gap, first, overrun, late, transit, wait *hdrhistogram.Histogram
-	alive                                    int     // number of connections that the other end has not finished
-	starts                                   []int64 // of the client: when sessions begin, ns after the load's start, in order
-	begun                                    int     // number of sessions that have begun
-	polled                                   int64   // when the last wait ended
+	alive                                    int     // connections that the other end has not finished
+	starts                                   []int64 // of the client: ns after the load's start, in order
+	begun                                    int
+	polled                                   int64
 }
 
 // period returns the time between two tokens, in ns.
 func period(s sample.Load) float64 { return float64(time.Second) / workload.StreamOf(s).Pace }
 
-// prepareStream readies a thread whose connections are open.
 func prepareStream(t *thread, server bool) error {
 	p, err := newPoller(len(t.fds))
 	if err != nil {
@@ -94,7 +92,6 @@ type calendar struct {
 
 func (c *calendar) init(n int) { c.at, c.h = make([]int64, n), make([]int32, 0, n) }
 
-// next returns the connection that is due first, and when; ok is false if none is.
 func (c *calendar) next() (i int, at int64, ok bool) {
 	if len(c.h) == 0 {
 		return 0, math.MaxInt64, false
@@ -102,7 +99,6 @@ func (c *calendar) next() (i int, at int64, ok bool) {
 	return int(c.h[0]), c.at[c.h[0]], true
 }
 
-// add inserts a connection.
 func (c *calendar) add(i int, at int64) {
 	c.at[i] = at
 	k := len(c.h)
@@ -117,13 +113,11 @@ func (c *calendar) add(i int, at int64) {
 	}
 }
 
-// later moves the first one to another instant.
 func (c *calendar) later(at int64) {
 	c.at[c.h[0]] = at
 	c.sink()
 }
 
-// drop removes the first one.
 func (c *calendar) drop() {
 	last := len(c.h) - 1
 	c.h[0] = c.h[last]

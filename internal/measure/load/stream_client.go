@@ -10,20 +10,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// reading is a session at the client's end.
 type reading struct {
 	reader streamReader
-	asked  int64 // when the request was sent
-	token  int   // number of tokens of the response that have come
-	at     int64 // when the last one came
-	due    int64 // and when it was due
-	// over means that a token that is due after the window, or its request, was seen: everything
-	// that belongs to the window has come.
+	asked  int64
+	token  int // tokens of the response that have come
+	at     int64
+	due    int64
+	// over means that a token that is due after the window, or its request, was seen.
 	over bool
 }
 
-// latePatience is how long after its end the load waits for tokens that were due in the window: a
-// delay that is cut off there would not be counted.
+// latePatience is how long the load waits after its end for tokens that were due in the window:
+// otherwise long delays would be cut off.
 const latePatience = time.Second
 
 func streamClient(t *thread) {
@@ -46,8 +44,7 @@ func streamClient(t *thread) {
 			t.failed("wait", e)
 			return
 		}
-		// What is ready now was not ready when the last wait ended or, if this one slept, until
-		// now.
+		// What is ready was not ready when the last wait ended or, if this one slept, until now.
 		since := s.polled
 		s.polled = clock.Now()
 		if slept {
@@ -82,7 +79,6 @@ func (t *thread) begin(now int64) (next int64) {
 	return t.next
 }
 
-// ask sends session i's request.
 func (t *thread) ask(i int) {
 	s := t.stream
 	r := &s.reads[i]
@@ -98,7 +94,7 @@ func (t *thread) ask(i int) {
 	t.sent += int64(max(0, n))
 }
 
-// recvTokens receives what came for session i. It may have been there since the given instant.
+// recvTokens receives what came for session i, at the earliest at since.
 func (t *thread) recvTokens(i int, since int64) {
 	n, e := recv(t.fds[i], t.buf)
 	now := clock.Now()
@@ -114,7 +110,7 @@ func (t *thread) recvTokens(i int, since int64) {
 	}
 	t.recvd += int64(n)
 	r := &t.stream.reads[i]
-	together, counted := 0, int64(0) // tokens in this receive, and those of the window
+	together, counted := 0, int64(0)
 	for b := t.buf[:n]; len(b) > 0 && t.err == nil; {
 		used, ev, err := r.reader.next(b)
 		b = b[used:]
@@ -153,7 +149,7 @@ func (t *thread) arrived(r *reading, now, since int64) int64 {
 		return 0
 	}
 	t.counts[workload.CountTokens]++
-	_ = t.hist.RecordValue(max(0, now-r.due)) // fails over a minute, when the load is long over
+	_ = t.hist.RecordValue(max(0, now-r.due))
 	_ = s.late.RecordValue(max(0, r.reader.sent-r.due))
 	_ = s.transit.RecordValue(max(0, now-r.reader.sent))
 	_ = s.wait.RecordValue(max(0, now-since))
@@ -163,7 +159,6 @@ func (t *thread) arrived(r *reading, now, since int64) int64 {
 	return 1
 }
 
-// ended records the end of a response.
 func (t *thread) ended(r *reading, now int64) {
 	t.trips++
 	tokens := workload.StreamOf(t.spec).Tokens
@@ -175,9 +170,8 @@ func (t *thread) ended(r *reading, now int64) {
 	}
 }
 
-// overdue returns the number of tokens of a session that were due before the window's end and have
-// not come, and when the first of them was. Of a response without any token it is only known that
-// one was due.
+// overdue returns how many tokens of a session were due before the window's end and have not come,
+// and since when. In a response without any token only one is known to be due.
 func (t *thread) overdue(r *reading, period float64) (n int, since int64) {
 	switch {
 	case r.over || r.asked == 0:
@@ -191,7 +185,6 @@ func (t *thread) overdue(r *reading, period float64) (n int, since int64) {
 	return n, due
 }
 
-// settled reports whether everything has come that belongs to the window.
 func (t *thread) settled(period float64) bool {
 	for i := range t.stream.reads {
 		r := &t.stream.reads[i]
@@ -202,7 +195,7 @@ func (t *thread) settled(period float64) bool {
 	return true
 }
 
-// giveUp counts what has not come with its delay so far.
+// giveUp counts each missing token with its delay so far.
 func (t *thread) giveUp(now int64, period float64) {
 	for i := range t.stream.reads {
 		n, due := t.overdue(&t.stream.reads[i], period)

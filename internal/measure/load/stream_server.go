@@ -11,12 +11,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// writing is a session at the server's end.
 type writing struct {
 	ask    requestReader
-	start  int64 // of the response: its first token is due
-	token  int   // the next one
-	tokens int   // of the response; 0: none in progress
+	start  int64
+	token  int
+	tokens int // of the response; 0: none in progress
 	rest   []byte
 	ended  bool
 }
@@ -59,7 +58,6 @@ func streamServer(t *thread) {
 	}
 }
 
-// sendToken sends what is due of session i, the first of the calendar.
 func (t *thread) sendToken(i int, due int64, period float64) {
 	s := t.stream
 	w := &s.writes[i]
@@ -85,11 +83,11 @@ func (t *thread) sendToken(i int, due int64, period float64) {
 	t.reply(i, f.b)
 }
 
-// reply sends b on session i. It returns false if the socket's buffer is full; then the rest waits,
+// reply sends b on session i. It returns false if the socket's buffer is full: the rest then waits,
 // and the session's next tokens behind it.
 func (t *thread) reply(i int, b []byte) bool {
 	w := &t.stream.writes[i]
-	if len(w.rest) > 0 { // b follows it
+	if len(w.rest) > 0 {
 		w.rest = append(w.rest, b...)
 		if t.inWindow() {
 			t.counts[workload.CountBlocked]++
@@ -118,7 +116,6 @@ func (t *thread) reply(i int, b []byte) bool {
 	return false
 }
 
-// sendRest sends what a full socket left of session i.
 func (t *thread) sendRest(i int) {
 	w := &t.stream.writes[i]
 	if len(w.rest) > 0 {
@@ -140,8 +137,7 @@ func (t *thread) sendRest(i int) {
 	}
 }
 
-// recvRequest receives session i's request and begins the response at once: its first token is due
-// when the request has come.
+// recvRequest receives session i's request. The response's first token is due at once.
 func (t *thread) recvRequest(i int) {
 	s := t.stream
 	w := &s.writes[i]
@@ -155,7 +151,7 @@ func (t *thread) recvRequest(i int) {
 	case n == 0:
 		w.ended = true
 		s.alive--
-		// It stays readable for good.
+		// It stays readable.
 		if err := s.poll.forget(t.fds[i]); err != nil {
 			t.err = err
 		}

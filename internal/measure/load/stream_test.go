@@ -42,7 +42,6 @@ func TestStream(t *testing.T) {
 				if tokens == 0 || client.Latency.TotalCount() != tokens+client.Counts[workload.CountOverdue] || client.Times[workload.TimeLate].TotalCount() != tokens {
 					u.Errorf("%d tokens, %d delays, %d overdue", tokens, client.Latency.TotalCount(), client.Counts[workload.CountOverdue])
 				}
-				// No session is faster than its pace.
 				if most := int64(s.Streams) * (int64(window)/period + 2); tokens > most {
 					u.Errorf("%d tokens in the window, at most %d were due", tokens, most)
 				}
@@ -71,7 +70,6 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// Loops share the sessions, each on its own CPU.
 func TestStreamLoops(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		for _, tt := range []struct {
@@ -115,8 +113,7 @@ func TestStreamLoops(t *testing.T) {
 	})
 }
 
-// A path that delays each way by a known time delays each token by that, the
-// first one and the response by twice as much, and no gap.
+// The path delays the first token and the response by twice as much, and no gap.
 func TestStreamOverADelay(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const delay = 20 * time.Millisecond
@@ -167,8 +164,6 @@ func TestStreamOverADelay(t *testing.T) {
 	})
 }
 
-// Tokens that never come count with the delay that they have when the load
-// gives up.
 func TestStreamThatStalls(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const tokens = 10
@@ -183,7 +178,7 @@ func TestStreamThatStalls(t *testing.T) {
 			stamp(f.b[f.due:], now)
 			stamp(f.b[f.sent:], now)
 			_, _ = c.Write(f.b)
-			_, _ = c.Read(b) // until the client is over
+			_, _ = c.Read(b)
 		})
 		cli, err := Dial(addr, options(sample.Load{Kind: "stream", Options: sample.StreamOptions{Tokens: tokens, Pace: 500}}))
 		if err != nil {
@@ -204,7 +199,6 @@ func TestStreamThatStalls(t *testing.T) {
 	})
 }
 
-// serve answers connections by f until the test's end.
 func serve(t testing.TB, f func(net.Conn)) netip.AddrPort {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -224,7 +218,6 @@ func serve(t testing.TB, f func(net.Conn)) netip.AddrPort {
 	return ln.Addr().(*net.TCPAddr).AddrPort()
 }
 
-// What is no response of ours is an error that says what came.
 func TestStreamOfOthers(t *testing.T) {
 	for _, tt := range []struct{ name, answer, want string }{
 		{"refused", "HTTP/1.1 404 Not Found\r\n\r\n", "404"},
@@ -250,7 +243,6 @@ func TestStreamOfOthers(t *testing.T) {
 	}
 }
 
-// The server's end is one for any client of the interface.
 func TestStreamServesHTTP(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		spec := sample.Load{Kind: "stream", Options: sample.StreamOptions{Tokens: 3, Pace: 500}}
@@ -267,7 +259,7 @@ func TestStreamServesHTTP(t *testing.T) {
 			served <- err
 		}()
 		client := &http.Client{Timeout: 20 * time.Second}
-		for range 2 { // the second on the same connection: there is one only
+		for range 2 {
 			req := string(tokenRequest(workload.StreamOf(spec).Tokens))
 			_, body, _ := strings.Cut(req, "\r\n\r\n")
 			resp, err := client.Post(fmt.Sprintf("http://%s%s", addr, streamPath), "application/json", strings.NewReader(body))
@@ -304,7 +296,7 @@ func TestStreamServesHTTP(t *testing.T) {
 					continue
 				}
 				text += c.Choices[0].Delta.Content
-				if c.Toll.Sent < c.Toll.Due { // of one width: in order as text too
+				if c.Toll.Sent < c.Toll.Due {
 					u.Errorf("sent before it was due: %+v", c.Toll)
 				}
 			}
@@ -331,7 +323,7 @@ func TestCalendar(t *testing.T) {
 	for i := range n {
 		c.add(i, rng.Int64N(1000))
 	}
-	for moves := 0; moves < 5*n; moves++ { // each moves on by a while, as responses do
+	for moves := 0; moves < 5*n; moves++ {
 		_, at, _ := c.next()
 		if least := slices.Min(c.at); at != least {
 			t.Fatalf("next is at %d, the first is at %d", at, least)
@@ -351,8 +343,6 @@ func TestCalendar(t *testing.T) {
 	}
 }
 
-// All sessions begin within the time that the warm-up allows for, and evenly
-// within a token's period.
 func TestStagger(t *testing.T) {
 	for _, sessions := range []int{1, 2, 10, 1000} {
 		const pace, parts = 50, 10
@@ -398,8 +388,6 @@ func TestStreamIsRefused(t *testing.T) {
 	}
 }
 
-// A server whose client does not read keeps what the socket has no space for,
-// and sends it in order once there is.
 func TestStreamToASlowReader(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		spec := sample.Load{Kind: "stream", Options: sample.StreamOptions{Tokens: 20_000, Pace: 100_000}}

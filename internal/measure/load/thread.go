@@ -14,65 +14,61 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// thread is one connection's state. Its loop owns it.
+// thread is one connection's state, owned by its loop.
 type thread struct {
 	spec sample.Load
-	// The options that loops of several loads read; zero for loads without them.
+	// Options that several loads' loops read; zero for loads without them.
 	bulk  sample.BulkOptions
 	rr    sample.RROptions
 	sizes sample.Messages
-	write int // bytes in a write
+	write int
 	fd    int
-	udp   *flow  // over UDP
-	buf   []byte // the largest of what the loop sends and receives at once
+	udp   *flow
+	buf   []byte
 
-	seat, of int           // its position among its end's threads, and their number
-	twin     *thread       // on whose connection it sends; nil: it has its own
-	serves   bool          // it belongs to the server's end
+	seat, of int
+	twin     *thread // on whose connection it sends; nil: it has its own
+	serves   bool
 	attached chan struct{} // closed when it has its own connection, or none
-	put      putter        // its method of sending; nil: copying
+	put      putter
 
 	sent, recvd, trips int64 // since the first byte
 	hist               *hdrhistogram.Histogram
 	times              map[string]*hdrhistogram.Histogram
-	counts             map[string]int64 // in the window; kept by the loop, outside of what it times
+	counts             map[string]int64 // in the window; the loop keeps them outside of what it times
 
 	when   Schedule
-	next   int64 // the next bound of the window
-	bounds int   // number of the window's bounds that were passed
+	next   int64
+	bounds int
 	marks  []mark
-	first  bool // this thread also reads the process's clocks
+	first  bool
 	late   int64
 	err    error
 
-	// For a workload whose threads have several connections each: all of them (fd is the first),
-	// and its event loop.
+	// For threads with several connections: all of them (fd is the first), and the event loop.
 	fds    []int
 	stream *streamEnd
 
-	noted [][]string // the options of its sockets, before the load; see watchedOptions
+	noted [][]string // socket options before the load; see watchedOptions
 
-	brief *brief // for a load whose connections end with each trip; else nil
+	brief *brief
 
-	active bool     // it sends first
-	slices *slicing // for a load with slices; else nil
+	active bool
+	slices *slicing
 
-	// For a crowd, or with many threads: the marks are the watcher's, and the counts are shown to
-	// it.
+	// With a watcher, the counts are shown to it.
 	watched bool
 	client  int          // the number that the client's end sent
 	tid     atomic.Int32 // of its thread; 0: it has no connection yet
 	shown   struct{ sent, recvd, trips atomic.Int64 }
 }
 
-// show publishes the counts for the watcher.
 func (t *thread) show() {
 	t.shown.sent.Store(t.sent)
 	t.shown.recvd.Store(t.recvd)
 	t.shown.trips.Store(t.trips)
 }
 
-// mark is a thread's state as it crosses a bound of the window.
 type mark struct {
 	at                 int64
 	sent, recvd, trips int64
@@ -84,8 +80,8 @@ type mark struct {
 
 const windowBounds = 2
 
-// passed is called after every operation with the time; at a bound of the window it takes a mark.
-// It returns true when the load is over.
+// passed is called with the time after every operation, takes a mark at the window's bounds, and
+// returns true when the load is over.
 func (t *thread) passed(now int64) bool {
 	if t.watched {
 		t.show()
@@ -120,8 +116,8 @@ func (t *thread) cross(now int64) bool {
 	return t.bounds == windowBounds && now >= t.next
 }
 
-// passUnseen takes the marks of bounds that passed while the other end did too little for this one
-// to look at the clock: its window is then short, which the engine notices.
+// passUnseen takes the marks of bounds that passed while this end waited for the other: the window
+// is then short, which the engine notices.
 func (t *thread) passUnseen() {
 	for now := clock.Now(); t.err == nil && t.bounds < windowBounds && now >= t.next; {
 		was := t.next
@@ -131,9 +127,8 @@ func (t *thread) passUnseen() {
 	}
 }
 
-// mark takes a mark from the given counts and the thread's clock.
 func (t *thread) mark(m mark) {
-	if t.brief == nil { // otherwise its connection is its loop's, and a new one for each trip
+	if t.brief == nil { // the loop may replace its connection meanwhile
 		m.tcp = tcpInfo(t.fd)
 	}
 	if t.first {
@@ -146,13 +141,10 @@ func (t *thread) mark(m mark) {
 	t.marks = append(t.marks, m)
 }
 
-// inWindow reports whether the thread is between the two bounds, or in the measured part of a
-// slice.
 func (t *thread) inWindow() bool {
 	return t.bounds == 1 || t.slices != nil && t.slices.phase == untilTo
 }
 
-// failed records why the loop cannot continue.
 func (t *thread) failed(what string, e syscall.Errno) {
 	t.err = fmt.Errorf("%s: %w", what, e)
 }
@@ -174,7 +166,6 @@ func (t *thread) recvFull(n int) bool {
 	return true
 }
 
-// sendFull sends exactly n bytes.
 func (t *thread) sendFull(n int) bool {
 	for put := 0; put < n; {
 		k, e := send(t.fd, t.buf[put:n])
@@ -188,26 +179,23 @@ func (t *thread) sendFull(n int) bool {
 	return true
 }
 
-// finish tells the other end that nothing more comes and keeps the connection, whose counters are
-// still to be read.
+// finish shuts down sending but keeps the connection, whose counters are still to be read.
 func (t *thread) finish() {
 	if err := unix.Shutdown(t.fd, unix.SHUT_WR); err != nil && !errors.Is(err, unix.ENOTCONN) && t.err == nil {
 		t.err = fmt.Errorf("finish: %w", err)
 	}
 }
 
-// What is queued may be sent again until it is acknowledged. A hop counts that but the load does
-// not, so the ends wait for it.
+// Queued data may be sent again until it is acknowledged. A hop counts that but the load does not,
+// so the ends wait.
 const (
 	queuedMost = int64(2 * time.Second)
 	queuedStep = int64(time.Millisecond)
 )
 
-// acknowledged waits until everything that was sent has been acknowledged, or the other end is
-// gone.
 func (t *thread) acknowledged() {
 	for until := clock.Now() + queuedMost; clock.Now() < until; clock.SleepUntil(clock.Now() + queuedStep) {
-		if queued, err := unix.IoctlGetInt(t.fd, unix.TIOCOUTQ); err != nil || queued == 0 { // SIOCOUTQ, by its other name
+		if queued, err := unix.IoctlGetInt(t.fd, unix.TIOCOUTQ); err != nil || queued == 0 { // SIOCOUTQ
 			return
 		}
 	}

@@ -9,9 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 )
 
-// The loops of bulk with options. The default is source and sink, which ignore them.
-
-// stream runs one direction of a bulk connection.
 func stream(t *thread, sends bool) {
 	if t.bulk.Bidir {
 		sends = t.twin != nil
@@ -35,7 +32,6 @@ func stream(t *thread, sends bool) {
 	}
 }
 
-// putter returns the thread's method of sending.
 func (t *thread) putter() putter {
 	if t.put == nil {
 		return &copying{t}
@@ -60,17 +56,16 @@ func pour(t *thread) {
 	t.conclude()
 }
 
-// endMark ends the server's half of a stream in both directions: if both halves were shut, a proxy
-// would close its sockets before their counters were read. Its bytes are not in what written makes.
+// endMark ends the server's half of a stream in both directions. Its bytes are not in what written
+// returns.
 const endMark = 0x746f6c6c2d656e64
 
-// conclude is finish, except for the half that must stay open.
 func (t *thread) conclude() {
 	if !t.bulk.Bidir || !t.serves {
 		t.finish()
 		return
 	}
-	if t.bulk.Bytes > 0 { // the client knows when it has everything
+	if t.bulk.Bytes > 0 {
 		return
 	}
 	mark := binary.BigEndian.AppendUint64(nil, endMark)
@@ -85,7 +80,6 @@ func (t *thread) conclude() {
 	}
 }
 
-// sinkToMark is sink for a half that stays open.
 func sinkToMark(t *thread) {
 	var last tail
 	buf := t.buf[:t.write]
@@ -108,7 +102,6 @@ func sinkToMark(t *thread) {
 // tail is the last 8 bytes of a stream, the first of them highest.
 type tail uint64
 
-// after returns the tail after b, and stores it.
 func (t *tail) after(b []byte) uint64 {
 	const size = 8
 	if len(b) >= size {
@@ -121,7 +114,6 @@ func (t *tail) after(b []byte) uint64 {
 	return uint64(*t)
 }
 
-// deliver sends exactly the requested bytes.
 func deliver(t *thread) {
 	p := t.putter()
 	t.edge(t.when.Start)
@@ -138,7 +130,6 @@ func deliver(t *thread) {
 	p.settle()
 }
 
-// fetch receives exactly the requested bytes.
 func fetch(t *thread) {
 	buf := t.buf[:t.write]
 	t.edge(t.when.Start)
@@ -157,9 +148,8 @@ func fetch(t *thread) {
 	t.edge(clock.Now())
 }
 
-// edge takes the mark at a bound of a window that the bytes themselves make: from the common start
-// to the last byte. Each thread reads the process's clocks, because any of them may be the last to
-// end.
+// edge takes the mark at a bound that the bytes themselves make: the common start or the last byte.
+// Each thread reads the process's clocks, because any of them may end last.
 func (t *thread) edge(at int64) {
 	t.first = true
 	t.bounds++

@@ -5,22 +5,19 @@ import (
 	"math"
 )
 
-// The loads over UDP, "udp" and "udp-rr". UDP neither connects nor closes, so each flow begins with
-// a greeting that is answered and ends with a message that is answered, each repeated until it is;
-// losses can make neither end hang. So the server can also tell the client what a step of the
-// search lost. A flow is a pair of connected sockets: the server makes one for each greeting, as
-// accept(2) does for TCP.
+// The loads over UDP. Each flow begins with a greeting and ends with a message that are repeated
+// until they are answered, so losses make neither end hang. A flow is a pair of connected sockets:
+// the server makes one for each greeting.
 //
-// A datagram of udp has a head that identifies its flow and the part of the visit it belongs to,
-// and a sequence number; the rest is payload that nobody reads. Loss is what is missing among the
-// sequence numbers of the window. All fields are big-endian.
+// A datagram of udp has a head that identifies its flow and the part of the visit, and a sequence
+// number; the rest is payload. Loss is what is missing among the sequence numbers of the window.
+// All fields are big-endian.
 const (
 	headBytes    = 8
 	controlBytes = 6 * 8 // a head and five numbers
 	magic        = 0xc5
 )
 
-// kind is the purpose of a datagram with a head.
 type kind byte
 
 const (
@@ -37,8 +34,8 @@ const (
 // another's datagrams.
 type head struct {
 	kind kind
-	part byte // number of the window's bounds that were passed
-	step byte // of the search; 0: not one
+	part byte // number of the window's bounds passed
+	step byte // of the search; 0: not a step
 	run  uint32
 }
 
@@ -46,7 +43,6 @@ func (h head) word() uint64 {
 	return magic<<56 | uint64(h.kind)<<48 | uint64(h.part)<<40 | uint64(h.step)<<32 | uint64(h.run)
 }
 
-// parseHead parses a datagram's head. It returns false if the datagram does not belong to this run.
 func parseHead(b []byte, run uint32) (head, bool) {
 	if len(b) < 2*headBytes {
 		return head{}, false
@@ -56,7 +52,6 @@ func parseHead(b []byte, run uint32) (head, bool) {
 	return h, w>>56 == magic && h.run == run
 }
 
-// control writes a control message.
 func control(b []byte, h head, numbers ...int64) []byte {
 	b = b[:controlBytes]
 	clear(b)
@@ -75,16 +70,16 @@ func number(b []byte, i int) int64 {
 	return 0
 }
 
-// trackBits is how many numbers are remembered.
+// trackBits is the number of sequence numbers remembered.
 const trackBits = 1 << 16
 
 // tracker sorts arrivals by their sequence numbers, from 0.
 type tracker struct {
-	next uint64 // one more than the highest that arrived
+	next uint64 // after the highest that arrived
 	seen [trackBits / 64]uint64
 }
 
-// add records an arrival: whether it is the first with its number, and whether a later one arrived
+// add reports whether the arrival is the first with its number, and whether a later one arrived
 // before it. A number too old to be remembered counts as the first.
 func (k *tracker) add(seq uint64) (fresh, late bool) {
 	if seq > math.MaxInt64 { // no sender reaches that

@@ -9,20 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// messages are the buffers of a system call that moves datagrams: one for send(2) and recv(2),
-// several for sendmmsg(2) and recvmmsg(2). With GSO each holds as many datagrams as the kernel cuts
-// from one.
+// messages are the buffers of a system call: one for send(2) and recv(2), several for sendmmsg(2)
+// and recvmmsg(2). With GSO each holds several datagrams.
 type messages struct {
 	bufs [][]byte
 	each int // datagrams in a buffer, at the sending end
 	got  []int
 	vecs []unix.Iovec
 	mm   []mmsghdr
-	// answer holds what comes back to the sending end.
+	// answer receives the replies at the sending end.
 	answer []byte
 }
 
-// mmsghdr is struct mmsghdr of recvmmsg(2).
 type mmsghdr struct {
 	hdr unix.Msghdr
 	len uint32
@@ -32,7 +30,7 @@ type mmsghdr struct {
 // maxSegments is UDP_MAX_SEGMENTS of Linux before 6.9; later ones take 128.
 const maxSegments = 64
 
-// segments returns the number of datagrams of a size that fit into a buffer.
+// segments returns how many datagrams of a size fit into a buffer.
 func segments(size int) int { return max(1, min(maxSegments, workload.MaxDatagram/size)) }
 
 func newMessages(s sample.Load, receives bool) *messages {
@@ -61,7 +59,7 @@ func newMessages(s sample.Load, receives bool) *messages {
 	return m
 }
 
-// send sends the buffers from the given one on and returns the number sent.
+// send returns the number of buffers sent, from the given one on.
 func (m *messages) send(fd, from int, flags uintptr) (int, syscall.Errno) {
 	for {
 		var n uintptr
@@ -84,8 +82,8 @@ func (m *messages) send(fd, from int, flags uintptr) (int, syscall.Errno) {
 	}
 }
 
-// receive waits for the first datagram, takes what else has come, and returns the number of buffers
-// filled, or EAGAIN if nothing came for a while.
+// receive returns the number of buffers filled after the first datagram has come, or EAGAIN if none
+// comes for a while.
 func (m *messages) receive(fd int) (int, syscall.Errno) {
 	if len(m.bufs) == 1 {
 		n, e := recv(fd, m.bufs[0])

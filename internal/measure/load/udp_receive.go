@@ -11,19 +11,17 @@ import (
 )
 
 const (
-	// lastWord bounds the wait for the client's last message after the load's end, in ns.
+	// lastWord bounds the wait (ns) for the client's last message after the load's end.
 	lastWord = 2e9
-	// straggle is how long after it missing datagrams may still come, besides two round trips, in
-	// ns.
+	// straggle is how long (ns) missing datagrams may still come, besides two round trips.
 	straggle = 20e6
 )
 
-// receiver is the receiving end of a flow.
 type receiver struct {
 	t       *thread
 	f       *flow
 	track   tracker
-	total   uint64 // datagrams that arrived, each once
+	total   uint64 // arrived, each counted once
 	in      struct{ got, reordered, duplicates int64 }
 	dropped int64 // by the socket, in the window
 
@@ -75,7 +73,6 @@ func udpServer(t *thread) {
 		workload.CountDuplicates: r.in.duplicates, workload.CountDropped: min(r.dropped, lost), workload.CountBuffer: int64(r.f.buffer)}
 }
 
-// cross takes the marks that are due, and what the socket has dropped between them.
 func (r *receiver) cross(now int64) {
 	for t := r.t; ; {
 		was := t.bounds
@@ -92,7 +89,6 @@ func (r *receiver) cross(now int64) {
 	}
 }
 
-// over reports whether nothing more will come.
 func (r *receiver) over(now int64) bool {
 	if r.ended > 0 {
 		return r.total >= r.sent || now > r.ended+straggle+2*r.rtt
@@ -100,8 +96,7 @@ func (r *receiver) over(now int64) bool {
 	return now > max(r.t.when.To, r.t.when.End)+lastWord
 }
 
-// take processes one buffer: a datagram, or with GRO several of one size, the last possibly
-// shorter.
+// take processes a datagram, or with GRO several of one size, the last possibly shorter.
 func (r *receiver) take(b []byte, now int64) {
 	o := workload.UDPOf(r.t.spec)
 	for len(b) > 0 {
@@ -147,7 +142,7 @@ func (r *receiver) one(h head, b []byte, now int64) {
 	}
 }
 
-// answer answers a control message. A lost answer is asked for again.
+// answer replies to a control message. The other end repeats it if the reply is lost.
 func (r *receiver) answer(h head, b []byte) {
 	reply, numbers := head{run: r.f.run}, []int64(nil)
 	switch h.kind {
@@ -168,7 +163,7 @@ func (r *receiver) answer(h head, b []byte) {
 		return
 	}
 	times := 1
-	if reply.kind == bye { // the other end will not ask again
+	if reply.kind == bye {
 		times = byes
 	}
 	for range times {

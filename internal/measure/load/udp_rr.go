@@ -7,17 +7,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// udp-rr is request and response in one datagram each, the next request as soon as the last
-// response has come, each round trip timed. A trip whose response does not come in time is lost and
-// not timed.
+// udp-rr is request and response in one datagram each, each round trip timed. A response that does
+// not come in time is lost and not timed.
 //
-// The first byte of a request and of its response is the request's number, by which late responses
-// are recognized; a head begins with another.
+// The first byte of both is the request's number, by which late responses are recognized; a head
+// begins with a higher one.
 
-// replyTime is when a trip counts as lost, in ns, besides four round trips.
+// replyTime is when a trip counts as lost (ns), besides four round trips.
 const replyTime = 100e6
 
-// rrNumbers is the number of request numbers in use; heads begin with higher ones.
 const rrNumbers = 128
 
 func udpRRClient(t *thread) {
@@ -37,7 +35,7 @@ func udpRRClient(t *thread) {
 			return
 		}
 		t.sent += int64(len(request))
-		if timed { // the last trip, while this one is in flight
+		if timed {
 			_ = t.hist.RecordValue(took)
 		}
 		timed = false

@@ -2,44 +2,44 @@ package load
 
 import "github.com/bridgetoll/bridgetoll/internal/machine/clock"
 
-// The highest rate without loss is searched in the warm-up by short steps, each at a rate of its
-// own, whose datagrams the server counts: first as fast as possible, then between what arrived and
-// what did not. A step is good if at most tolerated was lost and the server received the rest as
-// fast as it was sent: a queue that only grows would hide the loss of a short step.
+// The highest rate without loss is searched in the warm-up by short steps, first as fast as
+// possible, then between what arrived and what did not. A step is good if at most tolerated was
+// lost and the server received the rest as fast as it was sent: a growing queue would hide the loss
+// of a short step.
 const (
 	stepTime  = 25e6   // ns
-	stepSlack = 1500e3 // ns by which arriving may take longer than sending
+	stepSlack = 1500e3 // ns by which receiving may take longer than sending
 	// tolerated is the share that may be lost at the highest rate.
 	tolerated = 0.001
 	unheard   = 0.25 // the same if what arrived is unknown
-	// answerSlack is how long a step's answer usually takes, in ns.
+	// answerSlack is how long a step's answer usually takes (ns).
 	answerSlack = 4e6
-	// drainTime bounds how long a step's queues may take to drain, in ns.
+	// drainTime bounds how long a step's queues may take to drain (ns).
 	drainTime = 60e6
-	narrow    = 1.05 // of the bracket's ends: close enough
-	upward    = 1.15 // beyond the highest rate that was tried and good
-	backOff   = 0.9  // of what arrived of too much
+	narrow    = 1.05 // ratio of the bracket's ends that is close enough
+	upward    = 1.15 // beyond the highest good rate
+	backOff   = 0.9  // of what arrived
 	fallBack  = 0.7  // of the lowest bad rate, while none was good
 	lastDitch = 0.5  // the same if none ever was
-	margin    = 0.95 // of the highest good rate: a slack that a short step does not show fills queues in a window
-	// The rate that the steps found is confirmed for longer at the end of the warm-up, and lowered
-	// while it shows loss: what stops a receiver for a moment is rare, and short steps miss it.
+	margin    = 0.95 // of the highest good rate: a window fills queues that a short step does not
+	// The rate is confirmed for longer at the end of the warm-up, and lowered while it shows loss:
+	// short steps miss rare stalls.
 	confirmTime  = 100e6 // ns
 	confirmShare = 0.46  // of the rest of the warm-up
 	lowered      = 0.8
 )
 
-// bracket is what the steps have shown. Rates are in datagrams per second.
+// bracket is what the steps have shown, in datagrams per second.
 type bracket struct {
-	top  float64 // the rate as fast as possible; 0: not tried
-	flat bool    // it was good
+	top  float64 // as fast as possible; 0: not tried
+	flat bool    // top was good
 	good float64 // the highest good rate; 0: none
 	bad  float64 // the lowest bad rate; 0: none
-	got  float64 // what arrived of it
-	sure int     // number of steps since both are close
+	got  float64 // what arrived of bad
+	sure int     // steps since both are close
 }
 
-// step records a step at a rate, 0 as fast as possible, with the rates sent and received.
+// step records a step at a rate (0: as fast as possible), with the rates sent and received.
 func (b *bracket) step(rate, sent, got float64, ok bool) {
 	if rate == 0 {
 		b.top, b.flat = sent, ok
@@ -48,7 +48,7 @@ func (b *bracket) step(rate, sent, got float64, ok bool) {
 	switch {
 	case ok:
 		b.good = max(b.good, rate)
-		if b.bad <= b.good { // it was a passing disturbance
+		if b.bad <= b.good {
 			b.bad = 0
 		}
 	default:
@@ -62,7 +62,7 @@ func (b *bracket) step(rate, sent, got float64, ok bool) {
 	}
 }
 
-// next returns the rate to try; 0 is as fast as possible.
+// next returns the rate to try (0: as fast as possible).
 func (b *bracket) next() float64 {
 	switch {
 	case b.top == 0 || b.flat:
@@ -79,10 +79,10 @@ func (b *bracket) next() float64 {
 	if b.sure++; b.sure%2 == 0 {
 		return b.bad // again: noise may have disturbed it
 	}
-	return margin * b.good // this will be measured
+	return margin * b.good
 }
 
-// best returns the rate to measure at; 0 is as fast as possible.
+// best returns the rate to measure at (0: as fast as possible).
 func (b *bracket) best() float64 {
 	switch {
 	case b.flat || b.top == 0:
@@ -93,12 +93,11 @@ func (b *bracket) best() float64 {
 	return lastDitch * min(b.got, b.bad)
 }
 
-// search tries rates in steps, and then confirms the best, until the warm-up is nearly over.
 func (s *sender) search() float64 {
 	var b bracket
 	n := byte(1)
 	confirm := int64(confirmShare * float64(s.t.when.From-s.t.when.Start))
-	for ; n != 0 && s.fits(stepTime, confirm); n++ { // as many as a head can distinguish
+	for ; n != 0 && s.fits(stepTime, confirm); n++ {
 		rate := atLeast(s.slowest(), b.next())
 		sent, got, ok := s.try(rate, n, stepTime)
 		if s.t.err != nil {
@@ -112,7 +111,7 @@ func (s *sender) search() float64 {
 		if ok {
 			break
 		}
-		if rate == 0 { // as fast as possible
+		if rate == 0 {
 			rate = sent
 		}
 		rate = atLeast(s.slowest(), lowered*rate)
@@ -120,7 +119,6 @@ func (s *sender) search() float64 {
 	return rate
 }
 
-// fits reports whether a step of that length ends long enough before the window.
 func (s *sender) fits(length, before int64) bool {
 	return clock.Now()+length+2*s.f.rtt+answerSlack+before <= s.t.when.From
 }
@@ -131,7 +129,6 @@ func (s *sender) slowest() float64 {
 	return calls * float64(len(s.f.msgs.bufs)*s.f.msgs.each) * 1e9 / stepTime
 }
 
-// atLeast returns the rate, but not less than the slowest; 0 stays as fast as possible.
 func atLeast(slowest, rate float64) float64 {
 	if rate == 0 {
 		return 0
@@ -139,7 +136,7 @@ func atLeast(slowest, rate float64) float64 {
 	return max(slowest, rate)
 }
 
-// try makes a step of a length in ns and returns what was sent and received per second.
+// try makes a step of length ns and returns what was sent and received per second.
 func (s *sender) try(rate float64, step byte, length int64) (sent, got float64, ok bool) {
 	first, began := s.seq, clock.Now()
 	ended := began

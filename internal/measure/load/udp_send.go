@@ -14,20 +14,18 @@ import (
 )
 
 // udp is a flow of datagrams from the client to the server, at a given rate or at the highest at
-// which no more than tolerated of them are lost. That one is searched in the warm-up
-// (udp_search.go).
+// which at most tolerated of them are lost.
 
-// maxBehind is how much of a delay the sender makes up for, in ns. What was due before is missed: a
-// burst of it would only overflow a queue.
+// maxBehind is how much of a delay (ns) the sender makes up for. What was due before is missed: a
+// burst would only overflow a queue.
 const maxBehind = 5e6
 
-// longestPause is the time after which the sender looks at the clock, in ns.
+// longestPause is the longest sleep (ns) between looks at the clock.
 const longestPause = 5e6
 
-// answerTime bounds how long the client asks for an answer, in ns, besides the round trips.
+// answerTime bounds how long (ns) the client asks for an answer, besides the round trips.
 const answerTime = 1e9
 
-// sender is the sending end of a flow.
 type sender struct {
 	t       *thread
 	f       *flow
@@ -43,7 +41,7 @@ func udpClient(t *thread) {
 		rate = s.search()
 	}
 	var from, to uint64
-	var blocked, missed int64 // in the window
+	var blocked, missed int64
 	s.run(rate, 0, func(now, late int64) bool {
 		was := t.bounds
 		over := t.passed(now)
@@ -68,8 +66,8 @@ func udpClient(t *thread) {
 
 var errNoneSent = errors.New("no datagram was due in the window: a higher rate or a longer window has some")
 
-// run sends until over, which it calls after each call with the time and the number missed, returns
-// true. The rate is in datagrams per second, 0 as fast as possible. It returns the number missed.
+// run sends at rate (datagrams per second; 0: as fast as possible) until over returns true, which
+// it calls after each system call. It returns the number missed.
 func (s *sender) run(rate float64, step byte, over func(now, missed int64) bool) (missed int64) {
 	t, m := s.t, s.f.msgs
 	per := len(m.bufs) * m.each
@@ -107,13 +105,11 @@ func (s *sender) run(rate float64, step byte, over func(now, missed int64) bool)
 	}
 }
 
-// pause sleeps for the given ns.
 func pause(ns int64) {
 	ts := unix.NsecToTimespec(ns)
 	_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0) // a signal ends it early: the caller looks at the clock
 }
 
-// send sends what one system call takes.
 func (s *sender) send(step byte) bool {
 	t, m := s.t, s.f.msgs
 	size := workload.UDPOf(t.spec).Size
@@ -135,7 +131,7 @@ func (s *sender) send(step byte) bool {
 		case syscall.EAGAIN: // the send buffer is full: wait for space
 			s.blocked++
 			flags = 0
-		case syscall.ENOBUFS: // so is the device's queue, which does not signal space
+		case syscall.ENOBUFS: // the device's queue does not signal space
 			s.blocked++
 			pause(int64(queueTime))
 		default:
@@ -148,7 +144,7 @@ func (s *sender) send(step byte) bool {
 	return true
 }
 
-// queueTime is the pause for a full device's queue, in ns.
+// queueTime is the pause (ns) for a full device's queue.
 const queueTime = 50e3
 
 func (s *sender) explain(e syscall.Errno) error {
@@ -164,7 +160,7 @@ func (s *sender) explain(e syscall.Errno) error {
 	return fmt.Errorf("send: %w", e)
 }
 
-// converse repeats a message until the answer comes. It returns nil if none does within limit.
+// converse repeats a message until the answer comes, and returns nil if none does within limit.
 func (s *sender) converse(h head, answer kind, limit int64, numbers ...int64) []byte {
 	b := s.f.msgs.answer
 	began := clock.Now()
@@ -189,8 +185,7 @@ func (s *sender) converse(h head, answer kind, limit int64, numbers ...int64) []
 	return nil
 }
 
-// end tells the server which numbers were sent, and in the window. If no answer comes, the server
-// reports whether it received that.
+// end tells the server which numbers were sent, and in the window.
 func (s *sender) end(from, to uint64) {
 	limit := int64(answerTime) + 4*s.f.rtt
 	_ = s.converse(head{kind: end, run: s.f.run}, bye, limit, int64(from), int64(to), int64(s.seq), s.f.rtt)

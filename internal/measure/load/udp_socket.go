@@ -18,26 +18,24 @@ import (
 )
 
 const (
-	// wantedBuffer is the receive buffer that a flow asks for, in bytes. It holds what arrives in
-	// some ms while the receiver is off its CPU.
+	// wantedBuffer is the receive buffer in bytes. It holds what arrives in some ms while the
+	// receiver is off its CPU.
 	wantedBuffer = 8 << 20
 	// idle is how long a receiver waits before it looks at the clock.
 	idle = 2 * time.Millisecond
-	// greetAgain is the time before a greeting is first repeated; it doubles each time.
+	// greetAgain is the first interval between greetings; it doubles each time.
 	greetAgain = 20 * time.Millisecond
 )
 
-// flow is a connected UDP socket's state besides its thread's.
 type flow struct {
 	run    uint32
-	rtt    int64  // ns, of the greeting; for the client's end
+	rtt    int64  // ns, of the greeting; client only
 	word   []byte // for control messages
 	buffer int    // bytes of the receive buffer
 	msgs   *messages
 }
 
-// udpSocket makes a blocking socket for datagrams of any size: those larger than the MTU are sent
-// in IP fragments.
+// udpSocket makes a blocking socket that fragments datagrams larger than the MTU.
 func udpSocket(addr netip.AddrPort) (int, error) {
 	family, _ := sockaddr(addr)
 	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
@@ -55,7 +53,6 @@ func udpSocket(addr netip.AddrPort) (int, error) {
 	return fd, nil
 }
 
-// prepareFlow sets a connected socket up as the receiving or sending end of a load.
 func prepareFlow(t *thread, receives bool) (*flow, error) {
 	f := &flow{word: make([]byte, controlBytes)}
 	wait := unix.NsecToTimeval(int64(idle))
@@ -76,7 +73,7 @@ func prepareFlow(t *thread, receives bool) (*flow, error) {
 	return f, nil
 }
 
-// growBuffer makes the receive buffer as large as permitted, and returns its size; the kernel keeps
+// growBuffer makes the receive buffer as large as permitted, and returns its size. The kernel keeps
 // twice the request, for its own overhead.
 func growBuffer(fd int) int {
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, wantedBuffer) != nil { // needs CAP_NET_ADMIN
@@ -86,8 +83,6 @@ func growBuffer(fd int) int {
 	return n / 2
 }
 
-// socketDrops returns the number of datagrams that the socket's full queue has dropped, or 0 if
-// unknown (before Linux 4.12).
 func socketDrops(fd int) int64 {
 	const fields, drops = 9, 8 // SK_MEMINFO_VARS, SK_MEMINFO_DROPS
 	var info [fields]uint32
@@ -100,7 +95,6 @@ func socketDrops(fd int) int64 {
 	return int64(info[drops])
 }
 
-// udpListener is the socket that receives greetings.
 type udpListener struct {
 	fd    int
 	addr  netip.AddrPort
@@ -130,7 +124,6 @@ func listenUDP(addr netip.AddrPort, shared bool) (*udpListener, error) {
 	return &udpListener{fd: fd, addr: addr, known: map[uint32]bool{}}, nil
 }
 
-// accept waits for a greeting and makes a socket for its flow.
 func (l *udpListener) accept(t *thread) error {
 	b := make([]byte, workload.MinDatagram)
 	for {
@@ -152,14 +145,13 @@ func (l *udpListener) accept(t *thread) error {
 		again := l.known[run]
 		l.known[run] = true
 		l.mu.Unlock()
-		if again { // its own socket answers the following ones
+		if again {
 			continue
 		}
 		return l.meet(t, run, from)
 	}
 }
 
-// meet makes the flow's socket and answers the greeting from it.
 func (l *udpListener) meet(t *thread, run uint32, from unix.Sockaddr) error {
 	fd, err := udpSocket(l.addr)
 	if err != nil {
@@ -218,7 +210,7 @@ const (
 )
 
 // bindFresh binds to a port that no recent flow had: NAT remembers a flow for two minutes, and its
-// rules would not see one with the same ports. The kernel would choose a random one.
+// rules would not see one with the same ports.
 func bindFresh(fd int, addr netip.AddrPort, index int) error {
 	const slot = 10 * time.Millisecond // no two visits are closer
 	first := int(clock.Now()/int64(slot)) + index*ports/maxFlows
@@ -235,10 +227,9 @@ func bindFresh(fd int, addr netip.AddrPort, index int) error {
 	return unix.EADDRINUSE
 }
 
-// maxFlows is the number of flows with a range of source ports of their own.
+// Flows with a range of source ports of their own.
 const maxFlows = 64
 
-// greet sends hello until it is answered.
 func (f *flow) greet(t *thread) error {
 	b := make([]byte, workload.MinDatagram)
 	began := clock.Now()
@@ -266,7 +257,6 @@ func (f *flow) greet(t *thread) error {
 	}
 }
 
-// listenDatagrams makes the server's end of a load over UDP.
 func listenDatagrams(addr netip.AddrPort, o Options, w job) (*Server, error) {
 	l, err := listenUDP(addr, o.Shared)
 	if err != nil {
@@ -277,7 +267,6 @@ func listenDatagrams(addr netip.AddrPort, o Options, w job) (*Server, error) {
 	return s, nil
 }
 
-// fitUDP returns an error for impossible datagrams.
 func (o Options) fitUDP(s sample.Load) error {
 	datagram, m := workload.UDPOf(s), workload.MessagesOf(s)
 	switch {

@@ -17,7 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
-// A tracker sorts arrivals as RFC 4737 and RFC 5560 do.
+// Terms are those of RFC 4737 and RFC 5560.
 func TestTracker(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -52,7 +52,7 @@ func TestTracker(t *testing.T) {
 	}
 }
 
-// simulated returns what a simulated receiver gets of a rate: all up to its capacity.
+// simulated returns what a receiver gets of a rate: all up to its capacity.
 func simulated(capacity, top float64) func(rate float64) (sent, got float64, ok bool) {
 	return func(rate float64) (float64, float64, bool) {
 		if rate == 0 || rate > top {
@@ -83,7 +83,6 @@ func TestBracketFindsTheCapacity(t *testing.T) {
 	}
 }
 
-// One bad step does not spoil the search: what it called bad is tried again.
 func TestBracketSurvivesNoise(t *testing.T) {
 	for spoilt := range 6 {
 		var b bracket
@@ -109,8 +108,7 @@ func TestBracketSurvivesNoise(t *testing.T) {
 	}
 }
 
-// over runs the ends of a load over a relay, whose address relay makes of the
-// server's.
+// over runs the ends of a load over the relay that relay returns for the server's address.
 func over(t testing.TB, s sample.Load, warm, wide time.Duration, relay func(netip.AddrPort) netip.AddrPort) (client, server Stats, errs error) {
 	t.Helper()
 	Prepare(2 * max(1, s.Streams))
@@ -142,7 +140,6 @@ func over(t testing.TB, s sample.Load, warm, wide time.Duration, relay func(neti
 
 func straight(a netip.AddrPort) netip.AddrPort { return a }
 
-// freeUDP returns an address that a server of the test may have.
 func freeUDP(t testing.TB) netip.AddrPort {
 	t.Helper()
 	return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), testnet.Port(t))
@@ -175,7 +172,6 @@ func TestUDP(t *testing.T) {
 				s := withDefaults(c.spec)
 				o := workload.UDPOf(s)
 				in, out := server.Counts, client.Counts
-				// Every datagram of the window is accounted for: it came, or is lost.
 				if in[workload.CountDatagrams]+in[workload.CountLost] != out[workload.CountDatagrams] {
 					t.Errorf("sent %d in the window, %d came and %d are lost", out[workload.CountDatagrams], in[workload.CountDatagrams], in[workload.CountLost])
 				}
@@ -188,7 +184,6 @@ func TestUDP(t *testing.T) {
 				if client.Connections != s.Streams || server.Connections != s.Streams {
 					u.Errorf("flows %d, %d", client.Connections, server.Connections)
 				}
-				// A rate is never exceeded by more than what was made up for.
 				if most := o.Rate * (window + 2*maxBehind*time.Nanosecond).Seconds() / 8 * 1.5; o.Rate > 0 && float64(client.Sent) > most+2*float64(o.Size*o.Batch*maxSegments) {
 					u.Errorf("%d bytes in the window at %g bit/s", client.Sent, o.Rate)
 				}
@@ -200,7 +195,6 @@ func TestUDP(t *testing.T) {
 	}
 }
 
-// What a path loses is counted as lost, whatever it is.
 func TestUDPLossIsCounted(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const every = 10
@@ -223,8 +217,6 @@ func TestUDPLossIsCounted(t *testing.T) {
 	})
 }
 
-// A rate that is searched is one at which little is lost: over a relay that
-// passes a part only, it cannot be found, and the search still ends.
 func TestUDPSearchEnds(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		half := func(addr netip.AddrPort) netip.AddrPort {
@@ -240,14 +232,13 @@ func TestUDPSearchEnds(t *testing.T) {
 	})
 }
 
-// A window in which all is lost, or nothing is sent, is no result.
 func TestUDPWithoutDatagrams(t *testing.T) {
 	inTime(t, func(u testing.TB) {
-		begun := func(addr netip.AddrPort) netip.AddrPort { // what is small passes
+		begun := func(addr netip.AddrPort) netip.AddrPort {
 			return lossy(u, addr, 0, func(n int) bool { return n < 8 })
 		}
 		_, _, err := over(u, sample.Load{Kind: "udp", Options: sample.UDPOptions{Rate: 4e6, Size: 500}}, warmup, window, begun)
-		if !errors.Is(err, errCutOff) { // what ends it is lost, too
+		if !errors.Is(err, errCutOff) {
 			u.Errorf("Run = %v", err)
 		}
 		if _, _, err = over(u, sample.Load{Kind: "udp", Options: sample.UDPOptions{Rate: 1e4, Size: 50_000}}, warmup, window, straight); !errors.Is(err, errNoneSent) {
@@ -289,7 +280,6 @@ func TestUDPRR(t *testing.T) {
 	}
 }
 
-// A request that gets lost costs its time, is counted and hangs nothing.
 func TestUDPRRLoss(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const wide = 450 * time.Millisecond // of which a lost trip takes 100 ms
@@ -310,7 +300,6 @@ func TestUDPRRLoss(t *testing.T) {
 	})
 }
 
-// A server whose client falls silent says so, and does not hang.
 func TestUDPServerWithoutItsClient(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		for kind, loop := range map[string]error{"udp": errNothing, "udp-rr": errNothing} {
@@ -365,7 +354,6 @@ func TestWhatUDPCannotOpen(t *testing.T) {
 	}
 }
 
-// Whatever arrives at the server's socket, it neither panics nor believes it.
 func FuzzReceiver(f *testing.F) {
 	f.Add(control(make([]byte, controlBytes), head{kind: ask, run: 7}, 1), false)
 	f.Add(control(make([]byte, controlBytes), head{kind: end, run: 7}, 1, 2, 3, 4), true)

@@ -11,12 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Another process can take a load's socket (pidfd_getfd, BPF) and set its options. No counter and
-// no setting of the path shows that, so the load reads them itself, when its connections are open
-// and when it is over.
+// Another process can take a load's socket (pidfd_getfd, BPF) and set its options. No counter shows
+// that, so the load compares them when it opens and when it is over.
 
 // watchedOptions are the socket options that change what a socket carries, and that neither the
-// kernel nor a loop changes. TCP_WINDOW_CLAMP is not included: the kernel moves it.
+// kernel nor a loop changes. The kernel moves TCP_WINDOW_CLAMP.
 var watchedOptions = []struct {
 	name          string
 	level, option int
@@ -36,7 +35,6 @@ var watchedOptions = []struct {
 	{"TCP_ULP", unix.IPPROTO_TCP, unix.TCP_ULP},
 }
 
-// sockets returns the descriptors of the thread's own connections that live as long as the load.
 func (t *thread) sockets() []int {
 	switch {
 	case t.twin != nil, t.brief != nil:
@@ -47,14 +45,12 @@ func (t *thread) sockets() []int {
 	return []int{t.fd}
 }
 
-// noteOptions remembers the options of the thread's sockets.
 func (t *thread) noteOptions() {
 	for _, fd := range t.sockets() {
 		t.noted = append(t.noted, optionsOf(fd))
 	}
 }
 
-// untouched returns an error if an option of one of the thread's sockets is not what it was.
 func (t *thread) untouched() error {
 	for i, fd := range t.sockets() {
 		if i >= len(t.noted) {
@@ -70,11 +66,10 @@ func (t *thread) untouched() error {
 	return nil
 }
 
-// optionsOf reads a socket's watched options, each as text.
 func optionsOf(fd int) []string {
 	out := make([]string, len(watchedOptions))
 	for i, o := range watchedOptions {
-		var value [16]byte // the longest value is a name of TCP_CA_NAME_MAX
+		var value [16]byte
 		size := uint32(len(value))
 		if o.level == unix.SOL_SOCKET {
 			size = 8 // the kernel fills 4 of them or, for a rate, 8
@@ -85,7 +80,7 @@ func optionsOf(fd int) []string {
 		_, _, e := syscall.RawSyscall6(syscall.SYS_GETSOCKOPT, uintptr(fd), uintptr(o.level), uintptr(o.option),
 			uintptr(unsafe.Pointer(&value)), uintptr(unsafe.Pointer(&size)), 0)
 		switch {
-		case e != 0: // the kernel does not know it, or it is a BPF filter, which it does not return
+		case e != 0: // unknown to the kernel, or a BPF filter, which it does not return
 			out[i] = e.Error()
 		case o.option == unix.TCP_CONGESTION && o.level == unix.IPPROTO_TCP, o.option == unix.TCP_ULP && o.level == unix.IPPROTO_TCP:
 			name, _, _ := strings.Cut(string(value[:size]), "\x00")

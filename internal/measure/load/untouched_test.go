@@ -13,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
-// An option that another program sets on a socket of a running load makes it fail.
 func TestTouchedSocketsAreNoticed(t *testing.T) {
 	set := func(level, option, value int) func(fd int) error {
 		return func(fd int) error { return unix.SetsockoptInt(fd, level, option, value) }

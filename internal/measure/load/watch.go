@@ -2,8 +2,8 @@ package load
 
 import "github.com/bridgetoll/bridgetoll/internal/machine/clock"
 
-// watch takes the marks of a crowd's or of many threads at the window's bounds, whatever they are
-// blocked in. A thread without a connection yet gets none, and fails.
+// watch takes the marks of all threads at the window's bounds, whatever they are blocked in. A
+// thread without a connection gets none, and fails.
 func (c *crew) watch(when Schedule) {
 	if !c.threads[0].watched {
 		return
@@ -21,14 +21,12 @@ func (c *crew) watch(when Schedule) {
 	}
 }
 
-// threadClock returns the CPU-time clock of another thread of this process (as
-// pthread_getcpuclockid makes it).
+// threadClock returns another thread's CPU-time clock, as pthread_getcpuclockid makes it.
 func threadClock(tid int) int32 {
 	const perThreadSched = 6
 	return int32(^tid<<3 | perThreadSched)
 }
 
-// flow returns the connection's window, from a to b.
 func (t *thread) flow(a, b mark) Flow {
 	return Flow{
 		Client:    t.client,
