@@ -26,8 +26,6 @@ func (c carded) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
 	return p, err
 }
 
-// Each card is once in the environment, and the paths that cross it name it: a load at its rate is
-// limited by it.
 func TestCardsAreNotedOnce(t *testing.T) {
 	q := request()
 	q.Rounds = 1

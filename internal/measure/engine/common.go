@@ -18,7 +18,6 @@ func (r *run) witness(all []*guest) {
 	}
 }
 
-// judgeHops makes the guest's witness.
 func (g *guest) judgeHops(all []*guest) {
 	moved := make([]path.Moved, len(all))
 	for i, o := range all {
@@ -45,5 +44,4 @@ func (g *guest) judgeHops(all []*guest) {
 	g.visit.Proof = proof(hops, g.before, g.after, path.Witness(hops, g.before, g.after, moved...))
 }
 
-// errPartner is why a cell has no witness although nothing is wrong with it.
 var errPartner = errors.New("its traffic cannot be verified, because another cell on the same path failed")

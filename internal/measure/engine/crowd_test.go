@@ -19,8 +19,6 @@ func crowdRequest(shapes ...sample.Shape) plan.Request {
 	return r
 }
 
-// What each process gets is in the visit, a starving one's nothing too, and
-// shapes with the same containers share a path.
 func TestCrowd(t *testing.T) {
 	three, six := sample.Shape{Servers: 2, Clients: 3, Procs: 1}, sample.Shape{Servers: 2, Clients: 3, Procs: 2}
 	b := &fake.Builder{
@@ -36,7 +34,7 @@ func TestCrowd(t *testing.T) {
 	if r.err != nil || len(r.report.Failed) > 0 {
 		t.Fatal(r.err, r.report.Failed)
 	}
-	if n := len(r.file.Header.Paths); n != 2 { // host and bridge
+	if n := len(r.file.Header.Paths); n != 2 {
 		t.Errorf("%d paths were built", n)
 	}
 	for _, v := range r.file.Visits {
@@ -61,7 +59,6 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// A crowd that dies fails its visits with a short account.
 func TestCrowdThatDies(t *testing.T) {
 	b := &fake.Builder{Die: func(s path.Spec, _ int) bool { return s.Mode == bridgeSpec.Mode }}
 	r := try(t, context.Background(), b, crowdRequest(sample.Shape{Servers: 1, Clients: 20, Procs: 5}), nil)
@@ -80,7 +77,6 @@ func TestCrowdThatDies(t *testing.T) {
 	}
 }
 
-// Larger crowds have longer visits, by the plan's own arithmetic.
 func TestCrowdsTakeTurns(t *testing.T) {
 	var starts []engine.Progress
 	req := crowdRequest(sample.Shape{Servers: 1, Clients: 1, Procs: 1}, sample.Shape{Servers: 1, Clients: 10, Procs: 10})

@@ -9,12 +9,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// headroomShare is the share of the headroom that a visit may plan to use: rates vary, and the last
+// headroomShare is the share of the headroom that a visit plans to use: rates vary, and the last
 // ports are slow to find.
 const headroomShare = 0.9
 
 // prepare restores a path for a visit of a load whose connections end, and shortens the visit so
-// that its connections do not run out. For any other load it does nothing.
+// that its connections do not run out.
 func (r *run) prepare(p *path.Path, l sample.Load, v *sample.Visit) (sample.Load, error) {
 	if !workload.Of(l).Brief || p.Drain == nil {
 		return l, nil
@@ -31,13 +31,12 @@ func (r *run) prepare(p *path.Path, l sample.Load, v *sample.Visit) (sample.Load
 	return cut, nil
 }
 
-// drain sweeps after such a visit, so that no other load on the path inherits what is left.
 func (r *run) drain(p *path.Path, v *sample.Visit) {
 	if v.Headroom == nil {
 		return
 	}
 	headroom, err := p.Drain()
-	if err != nil { // the next visit will fail for that reason
+	if err != nil {
 		v.Headroom.Error = err.Error()
 		return
 	}
@@ -47,8 +46,7 @@ func (r *run) drain(p *path.Path, v *sample.Visit) {
 	}
 }
 
-// opening returns the connections per second of the cell's last visit, or 0 if there was none. A
-// visit that ran out in its warm-up opened at least that many.
+// opening returns the connections per second of the cell's last visit, or 0 if there was none.
 func (r *run) opening(cell int, l sample.Load) float64 {
 	for _, v := range slices.Backward(r.visits) {
 		switch c := v.Client; {
@@ -62,8 +60,6 @@ func (r *run) opening(cell int, l sample.Load) float64 {
 	return 0
 }
 
-// fitted returns the load with a warm-up and a window so short that the budget of connections lasts
-// at the given rate.
 func fitted(l sample.Load, budget int, rate float64) sample.Load {
 	headroom := headroomShare*float64(budget) - rate*tail.Seconds()
 	if need := rate * (l.Warmup + l.Window); need > 0 && need > headroom {
@@ -73,15 +69,14 @@ func fitted(l sample.Load, budget int, rate float64) sample.Load {
 	return l
 }
 
-// leastWindow is the shortest window that a visit is cut to, in seconds.
+// leastWindow is the shortest window that a visit is cut to (s).
 const leastWindow = 0.005
 
-// leastCut is the shortest window that a visit may have been cut to, in seconds.
+// leastCut is the shortest window that a visit may have been cut to (s).
 const leastCut = 0.01
 
 // exhausted reports whether the client used up v.Headroom. Such a visit counts, without the
-// machine's clocks, which ran on. If it ran out before the window was long enough, exhausted
-// returns an error.
+// machine's clocks, which ran on; if its window was too short, exhausted returns an error.
 func exhausted(v *sample.Visit) (bool, error) {
 	if v.Client.Counts[workload.EndedEarly] == 0 {
 		return false, nil
@@ -94,7 +89,6 @@ func exhausted(v *sample.Visit) (bool, error) {
 	return true, fmt.Errorf("%s after %d connections, before there was a window", exhaustion(v.Headroom), v.Client.Connections)
 }
 
-// exhaustion says what ran out.
 func exhaustion(r *sample.Headroom) string {
 	if r != nil && r.Limit == sample.LimitTracking {
 		return "conntrack-full: the connection table was full"

@@ -25,8 +25,6 @@ func rate(r float64) func(path.Spec, string, int) float64 {
 	return func(path.Spec, string, int) float64 { return r }
 }
 
-// A path is drained before and after each visit of a load whose connections
-// end, and at no other time.
 func TestPathsAreDrained(t *testing.T) {
 	drained := 0
 	b := &fake.Builder{Rate: rate(1000), Headroom: func(path.Spec) sample.Headroom {
@@ -55,8 +53,7 @@ func TestPathsAreDrained(t *testing.T) {
 	}
 }
 
-// The first visit runs out and still has its rate; the next ones are cut to what
-// there is headroom for, and the report says so.
+// The first visit runs out; the next ones are cut.
 func TestBudgetsAreKept(t *testing.T) {
 	const ports, perSecond = 4000, 20_000
 	b := &fake.Builder{Rate: rate(perSecond), Headroom: func(path.Spec) sample.Headroom { return sample.NewHeadroom(ports, 0, 0, 0, 1) }}
@@ -73,7 +70,7 @@ func TestBudgetsAreKept(t *testing.T) {
 				t.Errorf("a visit that ran out has the machine's clocks: %+v", v)
 			}
 		} else {
-			whole = v.Headroom.Window * (0.1 + 0.25) / 0.25 // with the warm-up
+			whole = v.Headroom.Window * (0.1 + 0.25) / 0.25
 			if v.Elapsed == 0 {
 				t.Errorf("a visit that did not run out lacks the machine's clocks: %+v", v)
 			}
@@ -83,7 +80,7 @@ func TestBudgetsAreKept(t *testing.T) {
 		}
 	}
 	for _, c := range r.report.Cells {
-		if x := c.Metrics[workload.Connections].Median; math.Abs(x-perSecond) > perSecond/1000 { // whole connections
+		if x := c.Metrics[workload.Connections].Median; math.Abs(x-perSecond) > perSecond/1000 {
 			t.Errorf("%s: %g connections a second", c.Mode, x)
 		}
 		warned := false
@@ -96,7 +93,6 @@ func TestBudgetsAreKept(t *testing.T) {
 	}
 }
 
-// Without any headroom to speak of a visit fails, and says why.
 func TestNoHeadroom(t *testing.T) {
 	b := &fake.Builder{Rate: rate(20_000), Headroom: func(path.Spec) sample.Headroom { return sample.NewHeadroom(100, 28_132, 9_999, 10_000, 1) }}
 	q := crr(1)
@@ -110,7 +106,6 @@ func TestNoHeadroom(t *testing.T) {
 	}
 }
 
-// The report knows every failure that the load counts.
 func TestFailuresAreReported(t *testing.T) {
 	q := crr(1)
 	q.Loads = q.Loads[:1]

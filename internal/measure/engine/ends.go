@@ -13,20 +13,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// process is a process that the run started, with the pipes to it.
 type process struct {
 	line interface{ Close() error }
 	proc *path.Process
 	role worker.Role
 }
 
-// hand is a worker.
 type hand struct {
 	*worker.Control
 	process
 }
 
-// start starts a worker.
 func start(place path.Place, role worker.Role) (*hand, error) {
 	p, err := place.Start(path.Command{Args: []string{worker.Arg}, Env: worker.Env()})
 	if err != nil {
@@ -36,14 +33,14 @@ func start(place path.Place, role worker.Role) (*hand, error) {
 	return &hand{s, process{s, p, role}}, nil
 }
 
-// stop ends the process, which may take limit to exit, and returns how it ended if it had to be
-// killed or failed.
+// stop ends the process, which may take limit to exit, and returns an error if it failed or had to
+// be killed.
 func (h process) stop(now bool, limit time.Duration) error {
 	var errs []error
 	if now {
 		errs = append(errs, h.proc.Kill())
 	}
-	_ = h.line.Close() // a pipe whose reader is gone: the exit status says more
+	_ = h.line.Close()
 	var exit error
 	ended := make(chan struct{})
 	go func() { exit = h.proc.Wait(); close(ended) }()
@@ -76,19 +73,15 @@ func newEnds(p *path.Path, s sample.Shape) *ends {
 	return &ends{path: p, distant: &distant{path: p}, shape: s, servers: make([]*hand, len(p.Servers)), clients: make([]*hand, procs*len(p.Clients))}
 }
 
-// count returns the number of workers.
 func (e *ends) count() int { return len(e.servers) + len(e.clients) }
 
-// all returns the workers, the servers first.
 func (e *ends) all() []*hand { return append(append([]*hand{}, e.servers...), e.clients...) }
 
-// of returns which of the path's clients worker i belongs to, and its number there.
 func (e *ends) of(i int) (client, proc int) {
 	procs := max(1, e.shape.Procs)
 	return i / procs, i % procs
 }
 
-// atOnce calls f for each i below n, all at once, and joins their errors.
 func atOnce(n int, f func(i int) error) error {
 	var wg sync.WaitGroup
 	errs := make([]error, n)
@@ -99,7 +92,7 @@ func atOnce(n int, f func(i int) error) error {
 	return few(errs)
 }
 
-// few joins errors, hundreds of which may be equal.
+// few joins errors, keeping equal ones once.
 func few(errs []error) error {
 	const most = 3
 	var out []error
@@ -118,7 +111,6 @@ func few(errs []error) error {
 	return errors.Join(out...)
 }
 
-// start starts all workers.
 func (e *ends) start() error {
 	return atOnce(e.count(), func(i int) (err error) {
 		if i < len(e.servers) {
@@ -132,7 +124,6 @@ func (e *ends) start() error {
 	})
 }
 
-// stop ends all workers.
 func (e *ends) stop(now bool) error {
 	all := append(append([]*hand{}, e.clients...), e.servers...)
 	limit := exitTimeout + time.Duration(len(all))*eachTimeout
@@ -140,14 +131,13 @@ func (e *ends) stop(now bool) error {
 		limit += farExit
 	}
 	return atOnce(len(all), func(i int) error {
-		if all[i] == nil { // it was not started
+		if all[i] == nil {
 			return nil
 		}
 		return all[i].stop(now, limit)
 	})
 }
 
-// open connects all ends, which then wait for the schedule.
 func (e *ends) open(ctx context.Context, l sample.Load, cpus sample.CPUs) error {
 	limit := openTimeout + time.Duration(e.count())*eachTimeout
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errors.New("the ends were not connected in time"))
@@ -173,8 +163,7 @@ func (e *ends) open(ctx context.Context, l sample.Load, cpus sample.CPUs) error 
 	})
 }
 
-// pinned returns the CPUs of an end, or none on another machine: the plan's CPUs are this
-// machine's.
+// pinned returns no CPUs on another machine: the plan's are this machine's.
 func pinned(cpus []int, m path.Machine) []int {
 	if m != nil {
 		return nil
@@ -182,7 +171,6 @@ func pinned(cpus []int, m path.Machine) []int {
 	return cpus
 }
 
-// serverLoad returns the load of one server: a connection for each of its clients'.
 func (e *ends) serverLoad(l sample.Load, server int) sample.Load {
 	if !e.shape.Crowd() {
 		return l
@@ -197,13 +185,12 @@ func (e *ends) serverLoad(l sample.Load, server int) sample.Load {
 	return l
 }
 
-// schedule sends all ends the schedule, each by its own clock.
 func (e *ends) schedule(when load.Schedule) error {
 	all := e.all()
 	return atOnce(len(all), func(i int) error { return all[i].Go(e.distant.shifted(when, e.machine(i))) })
 }
 
-// machine returns the machine of worker i of all; nil: this one.
+// machine returns the machine of a worker; nil is this one.
 func (e *ends) machine(i int) path.Machine {
 	if i < len(e.servers) {
 		return e.path.Servers[i].Machine
@@ -212,8 +199,8 @@ func (e *ends) machine(i int) path.Machine {
 	return e.path.Clients[client].Machine
 }
 
-// collect waits for the replies of all ends. If one fails, the others get a moment to reply: a
-// client sees only a reset if its server dies.
+// collect waits for all replies. If one end fails, the others get a moment to reply: a client sees
+// only a reset if its server dies.
 func (e *ends) collect(ctx context.Context, l sample.Load) (servers, clients []worker.Reply, err error) {
 	streams := len(e.clients) * max(1, l.Streams)
 	limit := doneTimeout + time.Duration(streams)*drainTimeout
@@ -222,7 +209,6 @@ func (e *ends) collect(ctx context.Context, l sample.Load) (servers, clients []w
 	return e.replies(ctx)
 }
 
-// replies returns the replies of all ends, for which it waits until ctx ends.
 func (e *ends) replies(ctx context.Context) (servers, clients []worker.Reply, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -236,7 +222,7 @@ func (e *ends) replies(ctx context.Context) (servers, clients []worker.Reply, er
 			clients[i-len(servers)] = r
 		}
 		switch {
-		case errors.Is(err, context.Canceled): // it sent no reply
+		case errors.Is(err, context.Canceled):
 			return nil
 		case err != nil:
 			time.AfterFunc(graceTimeout, cancel)

@@ -1,10 +1,10 @@
-// Package engine walks a plan: it builds each path once, then visits every cell once a round in the
-// plan's order, and writes each visit as it happens. It is the only package that sees paths,
+// Package engine carries out a plan: it builds each path once, visits every cell once a round in
+// the plan's order, and writes each visit as it happens. It is the only package that sees paths,
 // workers and meters together, and it judges nothing.
 //
-// A call to a lost machine fails, and every later visit that needs it fails at once, with its name;
-// the run continues with the rest. The CPU time of processes comes from their own clocks in ns;
-// /proc/stat, with ticks of 10 ms, gives the machine's total.
+// A call to a lost machine fails, and so does every later visit that needs it; the run continues
+// with the rest. Processes' CPU time comes from their own clocks in ns, the machine's total from
+// /proc/stat in ticks of 10 ms.
 package engine
 
 import (
@@ -50,40 +50,39 @@ type Config struct {
 	Out         *sample.Writer
 	// Endpoints are measured instead of the builders' paths; nil: the paths are.
 	Endpoints Endpoints
-	// Judge returns what is told each visit and asked between the turns what is known; it gets the
-	// plan of what was built. Nil: nothing is known before the end.
+	// Judge is called with the plan of what was built. Nil: nothing is known before the end.
 	Judge func(sample.Plan) Judge
-	// MeshConverged reports the same for a mesh, after each sweep except the first few.
+	// MeshConverged reports whether a mesh has its precision, after each sweep except the first
+	// few.
 	MeshConverged func(sample.Plan, []sample.PairVisit) bool
-	// Next returns what is measured when everything planned is known, or its time is over: the
-	// step, the cells that are measured from then on, including the baseline's, and for how many
-	// seconds. left are the seconds that remain of the budget. No cells end the run. Nil: there is
-	// no further step. First is how many seconds what is planned may take; 0: the budget.
+	// Next is called when everything planned is known or its time is over. It returns the next
+	// step, the cells measured from then on, including the baseline's, and for how many seconds;
+	// left are the seconds that remain of the budget. No cells end the run. First is how many
+	// seconds what is planned may take; 0: the budget.
 	Next  func(p sample.Plan, visits []sample.Visit, left float64) (s sample.Step, cells []sample.Cell, seconds float64)
 	First float64
-	// Before is the contention of this machine's CPUs before the run; nil: it was not watched.
+	// Before is the contention of this machine's CPUs before the run; nil: unknown.
 	Before *sample.Contention
-	// Contention returns what others took of this machine's CPUs since the run's start; own are
-	// processes of the run that are not children of this one or that still run. Nil: not watched.
+	// Contention returns what others took of this machine's CPUs since the run's start. own are
+	// processes of the run that are not children of this one or that still run. Nil: unknown.
 	Contention func(own []int) sample.Contention
-	// EndIfBusy ends the run after a round if others left too little to measure with.
+	// EndIfBusy ends the run after a round if others left too little CPU time.
 	EndIfBusy bool
 	// Throttled returns how often the cgroup's CPU limit has stopped this process; nil without a
 	// limit.
 	Throttled func() int
-	// Progress is called before each visit with what comes next. May be nil.
+	// Progress is called before each visit. May be nil.
 	Progress func(Progress)
 }
 
-// Judge judges during a run.
+// Judge judges visits during a run.
 type Judge interface {
 	Add(v sample.Visit)
-	// Known reports by cell whether more measurements would change nothing: its verdict is certain,
-	// or its ratio as precise as the plan asks.
+	// Known reports by cell whether more measurements would change nothing.
 	Known() []bool
 }
 
-// Endpoints are the external endpoints, by the cells' names.
+// Endpoints are external endpoints, by the cells' names.
 type Endpoints interface {
 	// Paths describes the routes.
 	Paths() []sample.Path
@@ -101,13 +100,13 @@ type Progress struct {
 	Elapsed float64
 	Total   float64 // estimate of the whole run, seconds
 
-	// For a mesh only: Round is one of Rounds of the Sweep (from 0), in which Pairs are visited at
-	// once.
+	// Sweep, Rounds and Pairs are for a mesh: Round is one of Rounds of the Sweep (from 0), with
+	// Pairs visits at once.
 	Sweep, Rounds, Pairs int
 }
 
-// Check asks the builders for every path of the plan and moves the cells that cannot be built here
-// to Skipped, with the reason; also those for which the builder could not tell.
+// Check moves to Skipped the cells whose paths cannot be built here, or whose builder could not
+// tell.
 func Check(ctx context.Context, p sample.Plan, builders []path.Builder) (sample.Plan, error) {
 	p = skipApart(p, builders)
 	keys := paths(p)
@@ -121,7 +120,6 @@ func Check(ctx context.Context, p sample.Plan, builders []path.Builder) (sample.
 	return plan.Drop(p, func(c sample.Cell) *sample.Skip { return skipFor(c, answers[keyOf(p, c)]) }), nil
 }
 
-// paths lists the distinct paths of the plan in its order.
 func paths(p sample.Plan) []key {
 	var out []key
 	for _, c := range p.Cells {
@@ -132,12 +130,10 @@ func paths(p sample.Plan) []key {
 	return out
 }
 
-// each calls f for every path at once, because the kernel makes callers wait for its grace periods,
-// and returns the results.
 func each(keys []key, builders []path.Builder, f func(path.Builder, key) error) (map[key]error, error) {
 	var (
 		wg  sync.WaitGroup
-		mu  sync.Mutex // guards out
+		mu  sync.Mutex
 		out = map[key]error{}
 	)
 	for _, k := range keys {
@@ -172,7 +168,6 @@ func skipFor(c sample.Cell, err error) *sample.Skip {
 	return s
 }
 
-// key identifies a path among backends.
 type key struct {
 	on   string
 	spec path.Spec
@@ -194,14 +189,13 @@ func builder(all []path.Builder, name string) (path.Builder, error) {
 	return nil, fmt.Errorf("unknown backend %q", name)
 }
 
-// run is a run in progress.
 type run struct {
 	Config
 	paths    map[key]*path.Path
 	keepers  map[key]*pair // for paths on which programs ran
 	visits   []sample.Visit
-	fails    []int     // failures in a row, by cell
-	judge    Judge     // nil: none
+	fails    []int // failures in a row, by cell
+	judge    Judge
 	known    []bool    // by cell, as judged
 	drains   []float64 // by cell, how long its slices drain, in s
 	began    int64
@@ -212,12 +206,12 @@ type run struct {
 	relays     relays
 	inspection inspection
 	budget     budget
-	cut        error       // a *path.CutError because of which a visit has failed
+	cut        error       // because of which a visit has failed
 	spoke      atomic.Bool // a visit has failed because of a *spokeError
 }
 
-// Run makes the run and returns how it ended, as in the results file. An error means that it could
-// not continue, not that a cell failed. All paths are closed when it returns.
+// Run makes the run and returns how it ended. An error means that it could not continue, not that a
+// cell failed. All paths are closed when it returns.
 func Run(ctx context.Context, c Config) (end sample.End, err error) {
 	r := &run{Config: c, paths: map[key]*path.Path{}, keepers: map[key]*pair{}, began: c.Clock.Now()}
 	defer func() { err = errors.Join(err, r.close()) }()
@@ -244,7 +238,7 @@ func Run(ctx context.Context, c Config) (end sample.End, err error) {
 		visitAll = r.mesh
 	}
 	reason, err := visitAll(ctx)
-	if err == nil { // otherwise nothing can be written
+	if err == nil {
 		if err = r.inspect(ctx, r.roundsIn); err != nil {
 			reason = sample.EndedByFailure
 		}
@@ -263,7 +257,7 @@ func (r *run) end(ctx context.Context, reason string, err error) sample.End {
 	return e
 }
 
-// contention returns what others took of this machine's CPUs so far, or nil if that is not watched.
+// contention returns nil if it is not watched.
 func (r *run) contention() *sample.Contention {
 	if r.Contention == nil {
 		return nil
@@ -278,20 +272,18 @@ func (r *run) contention() *sample.Contention {
 
 func (r *run) elapsed() float64 { return time.Duration(r.Clock.Now() - r.began).Seconds() }
 
-// NothingBuiltError reports that no path could be built, and why each failed. Nothing was measured
-// then, and nothing can be.
+// NothingBuiltError reports that no path could be built, and why each failed.
 type NothingBuiltError struct{ Err error }
 
 func (e *NothingBuiltError) Error() string { return "no path could be built: " + e.Err.Error() }
 func (e *NothingBuiltError) Unwrap() error { return e.Err }
 
-// build builds every path once. If one fails although it was checked, its cells are taken out of
-// the plan, and the run continues.
+// build builds every path once. If one fails, its cells are taken out of the plan.
 func (r *run) build(ctx context.Context) ([]sample.Path, error) {
 	if r.Endpoints != nil {
 		return r.Endpoints.Paths(), nil
 	}
-	if r.Plan.Mesh != nil { // each visit builds its own
+	if r.Plan.Mesh != nil {
 		return nil, nil
 	}
 	out, failed, err := r.buildPaths(ctx, paths(r.Plan))
@@ -305,10 +297,9 @@ func (r *run) build(ctx context.Context) ([]sample.Path, error) {
 	return out, nil
 }
 
-// buildPaths builds paths at once, and describes those that were built; failed has the reasons of
-// the others.
+// buildPaths builds paths at once; failed has the reasons of those that were not built.
 func (r *run) buildPaths(ctx context.Context, keys []key) (built []sample.Path, failed map[key]error, err error) {
-	var mu sync.Mutex // guards r.paths and took
+	var mu sync.Mutex
 	took := map[key]float64{}
 	failed, err = each(keys, r.Builders, func(b path.Builder, k key) error {
 		t := r.Clock.Now()
@@ -342,7 +333,6 @@ func describe(k key, p *path.Path, built float64) sample.Path {
 		ProxyMemory: proxyMemory(p), Links: p.Links, Sysctls: p.Sysctls, Facts: p.Facts, Cards: p.Crosses}
 }
 
-// cards returns the network cards of all paths, each once.
 func (r *run) cards() (out []sample.Card) {
 	if r.Plan.Mesh != nil {
 		return r.Plan.Mesh.Cards()
@@ -360,7 +350,6 @@ func (r *run) cards() (out []sample.Card) {
 	return out
 }
 
-// close closes all paths at once.
 func (r *run) close() error {
 	for k := range r.keepers {
 		_ = r.dismiss(k, true)

@@ -38,7 +38,6 @@ type result struct {
 	report *analysis.Report
 }
 
-// try makes a run with the fake backend and clock.
 func try(t *testing.T, ctx context.Context, b *fake.Builder, r plan.Request, change func(*engine.Config)) result {
 	t.Helper()
 	p, err := plan.Make(r)
@@ -71,8 +70,7 @@ func try(t *testing.T, ctx context.Context, b *fake.Builder, r plan.Request, cha
 	return out
 }
 
-// drift returns the throughput of a machine that gets slower and faster by round; bridge always has
-// 0.8 of its throughput and rate.
+// drift returns the throughput of a machine that changes with each round; bridge has 0.8 of it.
 func drift(s path.Spec, _ string, n int) float64 {
 	rate := []float64{1e6, 3e5, 2e6, 5e5, 1e6, 8e5, 4e5}[n/2%7] // host is visited twice a round
 	if s == bridgeSpec {
@@ -100,14 +98,11 @@ func TestRunMeasuresWritesAndJudges(t *testing.T) {
 	if x := r.report.Cells[0].Metrics[workload.Throughput].Median; x < 7.9e6 || x > 8.1e6 {
 		t.Errorf("throughput %g bit/s", x)
 	}
-	// The client is busy for half of each second, which moves a million bytes.
 	if x := r.report.Cells[0].CPU; x.Unit != "s/B" || math.Abs(x.Client-0.5e-6) > 1e-9 || x.Rest > 1e-9 {
 		t.Errorf("CPU %+v", x)
 	}
 }
 
-// A variant is a path of its own, and the tune that is the load's goes to the
-// load.
 func TestVariantsAreBuiltAndLoaded(t *testing.T) {
 	b := &fake.Builder{}
 	q := request()
@@ -131,7 +126,6 @@ func TestVariantsAreBuiltAndLoaded(t *testing.T) {
 	}
 }
 
-// A drifting machine must not hide a difference, nor make one.
 func TestRatiosSurviveDrift(t *testing.T) {
 	req := request()
 	req.Loads = req.Loads[:1]
@@ -280,7 +274,7 @@ func TestCellThatAlwaysFailsIsGivenUp(t *testing.T) {
 			tried++
 		}
 	}
-	if tried != 2*(3+2) { // two loads; rounds 0 to 2, then 4 and 8
+	if tried != 2*(3+2) {
 		t.Errorf("a cell that always fails was tried %d times", tried)
 	}
 	if len(r.report.Cells) != 2 {
@@ -288,14 +282,13 @@ func TestCellThatAlwaysFailsIsGivenUp(t *testing.T) {
 	}
 }
 
-// A path that breaks in the last round is visited once more: it is no row, and one
-// whose visit went wrong only once is.
+// A path that breaks in the last round must have no row.
 func TestLastVisitIsMadeAgain(t *testing.T) {
-	const perRound, rounds = 2, 6 // visits to bridge's path, one of each load
+	const perRound, rounds = 2, 6 // to bridge's path, one of each load
 	for _, tt := range []struct {
 		name string
 		die  func(n int) bool
-		want int // cells
+		want int
 	}{
 		{"broke", func(n int) bool { return n >= perRound*(rounds-1) }, 2},
 		{"spoilt", func(n int) bool { return n == perRound*(rounds-1) }, 4},
@@ -317,10 +310,8 @@ func TestLastVisitIsMadeAgain(t *testing.T) {
 	}
 }
 
-// When nothing works any more the run is over, however many rounds were asked for,
-// and says so.
 func TestRunThatStopsWorking(t *testing.T) {
-	const works = 4 // visits of each path, of which each round has at least two
+	const works = 4
 	req := request()
 	req.Rounds = 100
 	dies := func(_ path.Spec, n int) bool { return n >= works }
@@ -344,7 +335,7 @@ func TestUnsupportedAndBrokenPathsAreSkipped(t *testing.T) {
 	if s := r.report.Skipped; r.err != nil || len(s) != 1 || !strings.Contains(s[0].Reason, "no more memory") {
 		t.Errorf("%v, skipped %+v", r.err, s)
 	}
-	if r.end.Reason != sample.EndedByPrecision { // judged by the plan as it was built
+	if r.end.Reason != sample.EndedByPrecision {
 		t.Errorf("end %+v", r.end)
 	}
 	r = try(t, context.Background(), &fake.Builder{Broken: map[path.Spec]error{bridgeSpec: broken, hostSpec: broken}}, request(), nil)
@@ -366,7 +357,6 @@ func TestCheckThatCannotTellSkips(t *testing.T) {
 	}
 }
 
-// What a builder says that was interrupted is no reason to skip a path.
 func TestInterruptedCheck(t *testing.T) {
 	p, err := plan.Make(request())
 	if err != nil {
@@ -398,7 +388,6 @@ func TestInterruptKeepsWhatWasMeasured(t *testing.T) {
 	}
 }
 
-// full is a disk with room for so many writes.
 type full struct {
 	bytes.Buffer
 	room int

@@ -25,9 +25,9 @@ type guest struct {
 	visit sample.Visit
 	err   error
 
-	before, after    []sample.Counters // of hops
-	read, readAgain  int64             // when
-	slots            []int             // indexes of its own in the timetable
+	before, after    []sample.Counters
+	read, readAgain  int64
+	slots            []int
 	when             load.Schedule
 	servers, clients []worker.Reply
 	fate             fate
@@ -37,15 +37,15 @@ type guest struct {
 type fate int
 
 const (
-	silent fate = iota // it was never told to start: it moved nothing
+	silent fate = iota // not told to start: it moved nothing
 	begun
 	told // its ends reported what they moved
 )
 
 func (g *guest) hops() []path.Hop { return append(slices.Clone(g.path.Hops), g.path.Guards...) }
 
-// epoch measures the sliced cells of one load: all workers are connected, then a timetable gives
-// each its slices and its window, then counters are read.
+// epoch measures the sliced cells of one load: after all workers are connected, a timetable gives
+// each its slices and its window, and then counters are read.
 func (r *run) epoch(ctx context.Context, round int, cells []int) []sample.Visit {
 	all := make([]*guest, len(cells))
 	for i, cell := range cells {
@@ -56,7 +56,6 @@ func (r *run) epoch(ctx context.Context, round int, cells []int) []sample.Visit 
 	out := make([]sample.Visit, len(all))
 	for i, g := range all {
 		if g.err != nil {
-			// Whatever the failure looked like; and never with half of its figures.
 			g.err = cmp.Or(left(g.path), g.err)
 			g.visit.Outcome = r.outcome(g.err)
 		}
@@ -65,7 +64,7 @@ func (r *run) epoch(ctx context.Context, round int, cells []int) []sample.Visit 
 	return out
 }
 
-// host runs the epoch. No worker is left when it returns.
+// host runs the epoch, and leaves no worker behind.
 func (r *run) host(ctx context.Context, round int, all []*guest) {
 	each := func(f func(g *guest) error) { eachGuest(all, f) }
 	defer func() { // after a failure an end may be blocked for good
@@ -108,7 +107,7 @@ func (r *run) host(ctx context.Context, round int, all []*guest) {
 			return err
 		}
 		err = g.ends.note(g.load, g.servers, g.clients, &g.visit)
-		if errors.Is(err, errStarved) { // only the window is lost
+		if errors.Is(err, errStarved) {
 			g.visit.Ends, err = g.visit.WithoutWindow(), nil
 			g.visit.Metered = g.visit.WithoutCPU()
 		}
@@ -118,8 +117,7 @@ func (r *run) host(ctx context.Context, round int, all []*guest) {
 	r.witness(all)
 }
 
-// open connects all ends at once, except those that may listen at one address, one after another:
-// on one path or, on a real machine, in one place.
+// open connects all ends at once, except those that may listen at the same address.
 func (r *run) open(ctx context.Context, all []*guest) {
 	type address struct {
 		path *path.Path
@@ -150,15 +148,13 @@ func (r *run) open(ctx context.Context, all []*guest) {
 	wg.Wait()
 }
 
-// cpus returns the CPUs of a cell's client, server and docker-proxy.
 func (r *run) cpus(cell int) sample.CPUs {
-	if r.Plan.Mesh != nil { // a mesh has no cells
+	if r.Plan.Mesh != nil {
 		return r.Plan.CPUs
 	}
 	return r.Plan.CPUsOf(r.Plan.Cells[cell])
 }
 
-// eachGuest calls f at once for all guests without an error.
 func eachGuest(all []*guest, f func(g *guest) error) {
 	_ = atOnce(len(all), func(i int) error {
 		if all[i].err == nil {
@@ -170,7 +166,7 @@ func eachGuest(all []*guest, f func(g *guest) error) {
 
 // readPaths reads the counters of each path once, for all guests on it.
 func (r *run) readPaths(all []*guest, take func(g *guest, c []sample.Counters)) {
-	var first []*guest // of each path
+	var first []*guest
 	for _, g := range all {
 		if g.err == nil && !slices.ContainsFunc(first, func(o *guest) bool { return o.path == g.path }) {
 			first = append(first, g)
@@ -190,7 +186,6 @@ func (r *run) readPaths(all []*guest, take func(g *guest, c []sample.Counters)) 
 	})
 }
 
-// timetable returns the timetable of the guests without an error.
 func (r *run) timetable(round int, all []*guest) plan.Timetable {
 	var cells []int
 	pace := plan.Pace{Length: r.budget.length, Known: r.known, Drain: r.drains}
@@ -207,7 +202,6 @@ func (r *run) timetable(round int, all []*guest) plan.Timetable {
 	return plan.Epoch(r.Plan, cells, pace, round)
 }
 
-// schedule returns the guest's own part of a timetable that begins at start.
 func (g *guest) schedule(t plan.Timetable, start int64) {
 	for i, s := range t.Slots {
 		if s.Cell != g.cell {
@@ -231,7 +225,7 @@ func (g *guest) schedule(t plan.Timetable, start int64) {
 // to the whole epoch.
 func (r *run) follow(ctx context.Context, t plan.Timetable, all []*guest) error {
 	if len(t.Windows) == 0 {
-		return nil // all have failed
+		return nil
 	}
 	ahead, ends := lead, 0
 	for _, g := range all {
@@ -270,7 +264,6 @@ func (r *run) follow(ctx context.Context, t plan.Timetable, all []*guest) error 
 	return nil
 }
 
-// hushAll silences the channels to the guests' machines for the given time.
 func hushAll(ctx context.Context, all []*guest, took time.Duration) (resume func(), err error) {
 	var (
 		done []path.Channel
@@ -294,7 +287,6 @@ func hushAll(ctx context.Context, all []*guest, took time.Duration) (resume func
 	return resume, nil
 }
 
-// meterWindow reads the meters at the bounds of a guest's window.
 func (r *run) meterWindow(ctx context.Context, g *guest) error {
 	if g.err != nil {
 		return nil
@@ -317,8 +309,8 @@ func (r *run) meterWindow(ctx context.Context, g *guest) error {
 	return nil
 }
 
-// fits reports whether a reading of the given length was of the load's window. A late reading also
-// saw other things and is dropped.
+// fits reports whether a reading of the given length matches the load's window. A late one also saw
+// other things.
 func fits(l sample.Load, took float64) bool {
 	return math.Abs(took-l.Window) <= maxMeterError*l.Window
 }

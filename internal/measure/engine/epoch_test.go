@@ -17,7 +17,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// sliced returns a request whose loads are sliced.
 func sliced(rounds int) plan.Request {
 	r := request()
 	for i := range r.Loads {
@@ -27,7 +26,6 @@ func sliced(rounds int) plan.Request {
 	return r
 }
 
-// A round is an epoch of each load, in the turns' order; a visit is a cell's epoch.
 func TestEpochs(t *testing.T) {
 	b := &fake.Builder{}
 	r := try(t, context.Background(), b, sliced(3), nil)
@@ -69,8 +67,7 @@ func TestEpochs(t *testing.T) {
 	}
 }
 
-// pace returns what the engine knows when it makes an epoch of the fake backend: that nothing
-// drains, except bulk's first.
+// pace returns what the engine knows of the fake backend: nothing drains, except bulk's first.
 func pace(p sample.Plan, turn plan.Turn, round int) plan.Pace {
 	out := plan.Pace{Length: p.Epoch, Drain: make([]float64, len(p.Cells))}
 	if round == 0 {
@@ -84,8 +81,6 @@ func pace(p sample.Plan, turn plan.Turn, round int) plan.Pace {
 	return out
 }
 
-// What is in the windows is not in the slices' way: a path that is slow for one
-// round only is slow against itself as well.
 func TestEpochRatiosSurviveDrift(t *testing.T) {
 	q := sliced(7)
 	q.Loads = q.Loads[:1]
@@ -95,7 +90,6 @@ func TestEpochRatiosSurviveDrift(t *testing.T) {
 	}
 }
 
-// Slices that an end saw too short or too long are left out and counted.
 func TestLostSlices(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -127,8 +121,6 @@ func TestLostSlices(t *testing.T) {
 	}
 }
 
-// A slice whose bytes still drain in the next ones' time spoils those, and the cell
-// gets a longer rest in the next epoch.
 func TestDrainingSlices(t *testing.T) {
 	q := sliced(2)
 	q.Loads = q.Loads[:1]
@@ -153,14 +145,13 @@ func TestDrainingSlices(t *testing.T) {
 	}
 }
 
-// An end that dies costs its cell the epoch, the others nothing; of two that share a
-// path nobody knows what moved on it.
+// Two cells share a path: when one's end dies, nobody knows what moved on it.
 func TestDeathInAnEpoch(t *testing.T) {
 	q := sliced(3)
 	q.Loads = q.Loads[:1]
 	for _, c := range []struct {
 		dies path.Spec
-		want []string // modes that fail in round 1
+		want []string
 	}{
 		{bridgeSpec, []string{"bridge"}},
 		{hostSpec, []string{"host", "host"}},
@@ -189,7 +180,6 @@ func TestDeathInAnEpoch(t *testing.T) {
 	}
 }
 
-// Bytes of any slice that a hop did not see, or that are not the load's, are found.
 func TestEpochWitness(t *testing.T) {
 	q := sliced(3)
 	q.Loads = q.Loads[:1]
@@ -205,8 +195,8 @@ func TestEpochWitness(t *testing.T) {
 	}
 }
 
-// A window of which the ends saw a tenth was starved: it is left out, the slices are
-// not. A cell that was starved of its slices is, which says nothing of the path.
+// A starved window is left out and its slices are kept. A cell starved of its slices is left out,
+// but the path is not blamed.
 func TestStarvedEpoch(t *testing.T) {
 	q := sliced(6)
 	q.Loads = q.Loads[:1]
@@ -233,13 +223,12 @@ func TestStarvedEpoch(t *testing.T) {
 	}
 }
 
-// An interrupt within an epoch leaves no half of it in the file.
 func TestInterruptedEpoch(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	sleeps := 0
 	r := try(t, ctx, &fake.Builder{}, sliced(3), func(c *engine.Config) {
 		c.Clock.(*fake.Clock).OnSleep = func(int64) {
-			if sleeps++; sleeps == 9 { // a window of the second epoch
+			if sleeps++; sleeps == 9 {
 				cancel()
 			}
 		}
@@ -249,8 +238,6 @@ func TestInterruptedEpoch(t *testing.T) {
 	}
 }
 
-// Cells that are known give their slices to the others, and a load of which all is
-// known its epochs.
 func TestKnownCells(t *testing.T) {
 	q := sliced(0)
 	q.Budget = 40
@@ -271,7 +258,6 @@ func TestKnownCells(t *testing.T) {
 	}
 }
 
-// fixed is a judge to whom rr is known.
 type fixed sample.Plan
 
 func (fixed) Add(sample.Visit) {}
@@ -284,7 +270,6 @@ func (f fixed) Known() []bool {
 	return out
 }
 
-// A budget of 10 s takes no longer, however long an epoch is.
 func TestBudgetOfEpochs(t *testing.T) {
 	q := sliced(0)
 	q.Budget, q.Precision = 10, 1e-6
@@ -294,8 +279,7 @@ func TestBudgetOfEpochs(t *testing.T) {
 	}
 }
 
-// What several paths cross on one machine counted the bytes of all; a writer that is
-// none of them is found all the same.
+// A writer that is none of the paths sharing a hop is found.
 func TestSharedHops(t *testing.T) {
 	for _, foreign := range []bool{false, true} {
 		q := sliced(3)
@@ -316,8 +300,6 @@ func TestSharedHops(t *testing.T) {
 	}
 }
 
-// Of a cell that never began or that was starved it is known what it moved on hops that
-// others cross, too, and the others can have its port.
 func TestFailureBesideSharedHops(t *testing.T) {
 	starve := func(s path.Spec, _ worker.Role, _, _ int, x *load.SliceStats) {
 		if s == bridgeSpec {
@@ -349,8 +331,7 @@ func TestFailureBesideSharedHops(t *testing.T) {
 	}
 }
 
-// A clock that jumps while a window is measured, as that of a machine that slept,
-// costs the window its CPU figures and the run its time, nothing else.
+// A clock jumps when the machine slept.
 func TestClockThatJumps(t *testing.T) {
 	q := sliced(0)
 	q.Budget, q.Precision = 60, 1e-6

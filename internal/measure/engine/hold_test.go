@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// holder builds paths of which those of a bridge need something of the whole machine.
+// holder builds paths of which those of bridge need a setting of the whole machine.
 type holder struct {
 	*fake.Builder
 	hold func() (func() error, error)
@@ -25,8 +25,6 @@ func (h holder) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
 	return p, err
 }
 
-// What a path needs of the whole machine is set during its visits only, and a visit in which it
-// cannot be set or taken back has failed.
 func TestHeldSettings(t *testing.T) {
 	for _, c := range []struct {
 		name         string

@@ -14,21 +14,19 @@ const (
 	// the largest share of the run's time for them.
 	inspectEvery = 5 * time.Second
 	inspectShare = 0.01
-	// settle is how long a difference must last. Other programs rewrite rules in several steps.
+	// settle is how long a difference must last: other programs rewrite rules in several steps.
 	settle = 200 * time.Millisecond
 )
 
-// inspection is what is known of the paths' settings.
 type inspection struct {
 	built map[key][]path.Setting // after all paths were built
 	lost  map[key]bool           // paths that have changed
 	at    int64                  // when they were last read, by the run's clock
 	took  time.Duration
 	right float64 // the same since the run's start
-	round int     // the round whose visits followed
+	round int     // whose visits followed
 }
 
-// survey reads the paths' settings before the first visit.
 func (r *run) survey() {
 	in := &r.inspection
 	in.built, in.lost = map[key][]path.Setting{}, map[key]bool{}
@@ -44,7 +42,6 @@ func (r *run) survey() {
 	})
 }
 
-// timed records when settings were read, before the visits of a round.
 func (r *run) timed(round int, read func()) {
 	in := &r.inspection
 	at := r.Clock.Now()
@@ -54,7 +51,6 @@ func (r *run) timed(round int, read func()) {
 	in.took = time.Duration(in.at - at)
 }
 
-// inspectIfDue reads the paths' settings before a visit of the round, if it is time.
 func (r *run) inspectIfDue(ctx context.Context, round int) error {
 	in := &r.inspection
 	since := time.Duration(r.Clock.Now() - in.at)
@@ -64,9 +60,8 @@ func (r *run) inspectIfDue(ctx context.Context, round int) error {
 	return r.inspect(ctx, round)
 }
 
-// inspect compares the paths' settings with the original ones, and records differences. The cells
-// of such a path are not visited again. The error is a *path.CutError if settings can no longer be
-// read.
+// inspect records differences from the original settings, and excludes the cells of changed paths.
+// The error is a *path.CutError if settings can no longer be read.
 func (r *run) inspect(ctx context.Context, round int) error {
 	in := &r.inspection
 	var (
@@ -101,7 +96,7 @@ func (r *run) inspect(ctx context.Context, round int) error {
 	return cut
 }
 
-// differences returns those of a path that last.
+// differences returns the differences of a path that last.
 func (r *run) differences(ctx context.Context, k key) ([]sample.Difference, error) {
 	found, cut := r.compare(k)
 	if len(found) == 0 || cut != nil {
@@ -143,7 +138,6 @@ func lostMachine(all []path.Machine) path.Machine {
 	return nil
 }
 
-// cellsOn returns the cells of a path.
 func (r *run) cellsOn(k key) []int {
 	var out []int
 	for i, c := range r.Plan.Cells {

@@ -15,7 +15,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// mtu returns a path's only setting.
 func mtu(value string) []path.Setting {
 	return []path.Setting{{Where: "machine A", Of: "veth-server", What: "MTU", Value: value}}
 }
@@ -30,8 +29,6 @@ func bridgeChanges(after int) func(path.Spec, int) ([]path.Setting, error) {
 	}
 }
 
-// A change in the middle of a run fails the cells of that path, all of them and no
-// others, and ends the visits there.
 func TestChangedPathFailsItsCells(t *testing.T) {
 	b := &fake.Builder{Settings: bridgeChanges(20)}
 	req := request()
@@ -77,8 +74,7 @@ func TestChangedPathFailsItsCells(t *testing.T) {
 	}
 }
 
-// What changes after the last visit began is found when the run ends, also one
-// that is interrupted.
+// An interrupted run also compares at its end.
 func TestChangeIsFoundAtTheEnd(t *testing.T) {
 	req := request()
 	req.Rounds = 1
@@ -103,7 +99,6 @@ func TestChangeIsFoundAtTheEnd(t *testing.T) {
 	}
 }
 
-// What other programs do in several steps is no change when they are done.
 func TestPassingDifferenceIsNone(t *testing.T) {
 	reads := 0
 	b := &fake.Builder{Settings: func(s path.Spec, visits int) ([]path.Setting, error) {
@@ -122,7 +117,6 @@ func TestPassingDifferenceIsNone(t *testing.T) {
 	}
 }
 
-// A path that cannot be read any more cannot be vouched for.
 func TestUnreadablePathFails(t *testing.T) {
 	for name, from := range map[string]int{"from-the-start": 0, "later": 4} {
 		t.Run(name, func(t *testing.T) {
@@ -142,7 +136,6 @@ func TestUnreadablePathFails(t *testing.T) {
 	}
 }
 
-// A path that changed holds up neither precision nor the end.
 func TestChangedPathsEndTheRun(t *testing.T) {
 	noisy := func(s path.Spec, _ string, n int) float64 {
 		if s == bridgeSpec {
@@ -163,13 +156,12 @@ func TestChangedPathsEndTheRun(t *testing.T) {
 	}
 }
 
-// Reading takes no more of a run than a hundredth.
 func TestInspectionIsRare(t *testing.T) {
 	clock := &fake.Clock{}
 	var took int64
 	b := &fake.Builder{}
 	b.Settings = func(path.Spec, int) ([]path.Setting, error) {
-		const each = 100e6 // ns
+		const each = 100e6
 		took += each
 		return mtu("1500"), clock.Sleep(context.Background(), clock.Now()+each)
 	}

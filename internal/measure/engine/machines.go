@@ -19,27 +19,25 @@ const (
 	// farLead is added to lead if ends are on other machines, besides round trips to them: the
 	// request to start is relayed.
 	farLead = 50 * time.Millisecond
-	// leadTrips is the multiple of the bound of a clock's error, which is half a round trip, that
-	// is added, too.
+	// leadTrips is the multiple of a clock's error bound, half a round trip, that is added to lead.
 	leadTrips = 4
-	// farTail is added to tail there, so that no end replies before a late meter was read.
+	// farTail is added to tail, so that no end replies before a late meter was read.
 	farTail = 100 * time.Millisecond
 	// farExit is added to the time that an end may take to exit.
 	farExit = 2 * time.Second
 	// clockTimeout bounds the comparison of clocks.
 	clockTimeout = 10 * time.Second
 	// unsureShare is the share of a window by which clocks may be off if only the window depends on
-	// them, and unsureTime the time if an end's times do.
+	// them, unsureTime the time if an end's times do.
 	unsureShare = 0.1
 	unsureTime  = 0.01
 )
 
-// skipApart removes the cells whose loads cannot be measured between machines from backends whose
-// paths are on other machines.
+// skipApart removes the cells whose loads cannot be measured between machines.
 func skipApart(p sample.Plan, builders []path.Builder) sample.Plan {
 	return plan.Drop(p, func(c sample.Cell) *sample.Skip {
 		b, err := builder(builders, c.On)
-		if err != nil { // it is reported later
+		if err != nil {
 			return nil
 		}
 		why := workload.Of(p.LoadOf(c.Load)).Apart
@@ -78,16 +76,13 @@ func machinesOf(p *path.Path) []path.Machine {
 	return out
 }
 
-// distant is the other machines of a path in a visit. For a path on this machine alone it is empty
-// and does nothing.
 type distant struct {
 	path      *path.Path
-	offsets   map[path.Machine]path.Offset // for all machines
-	meterings []path.Metering              // of Path.Machines
+	offsets   map[path.Machine]path.Offset
+	meterings []path.Metering
 	moved     uint64
 }
 
-// far reports whether there are any.
 func (d *distant) far() bool { return len(d.offsets) > 0 }
 
 // here reports whether an end is on this machine, so that its meters count.
@@ -96,7 +91,6 @@ func (d *distant) here() bool {
 		slices.ContainsFunc(d.path.Clients, func(c path.Client) bool { return c.Machine == nil })
 }
 
-// compareClocks compares the clocks of all machines of a path.
 func compareClocks(ctx context.Context, p *path.Path) (*distant, error) {
 	all := machinesOf(p)
 	d := &distant{path: p, offsets: make(map[path.Machine]path.Offset, len(all))}
@@ -146,7 +140,7 @@ func (d *distant) sure(warmup, window float64) error {
 	return nil
 }
 
-// sureOf returns an error if a time between instants of two ends is too short for the clocks'
+// sureOf returns an error if seconds between instants of two ends are too few for the clocks'
 // uncertainty.
 func (d *distant) sureOf(seconds float64) error {
 	if u := d.unsure().Seconds(); u > unsureTime*seconds {
@@ -188,7 +182,6 @@ func (d *distant) hush(ctx context.Context, took time.Duration) (resume func(), 
 	return d.path.Channel.Hush(ctx, took)
 }
 
-// mark records what the channel has moved, and quiet returns an error if it moved more in a window.
 func (d *distant) mark() {
 	if d.path.Channel != nil {
 		d.moved = d.path.Channel.Moved()
@@ -205,8 +198,8 @@ func (d *distant) quiet() error {
 	return nil
 }
 
-// meter has the machines read their meters between two instants of this machine's clock; an open
-// end is 0.
+// meter has the machines read their meters between two instants of this machine's clock; 0: open
+// end.
 func (d *distant) meter(ctx context.Context, from, to int64) error {
 	d.meterings = make([]path.Metering, len(d.path.Machines))
 	return atOnce(len(d.path.Machines), func(i int) (err error) {
@@ -220,9 +213,8 @@ func (d *distant) meter(ctx context.Context, from, to int64) error {
 	})
 }
 
-// note adds the machines' readings to this one's, if an end is here, and returns an error if the
-// channel spoke in the window. If a reading does not have about the window's length, which fits
-// reports, it removes them all.
+// note adds the machines' readings to this one's, and returns an error if the channel spoke in the
+// window. If fits rejects a reading's length, all are removed.
 func (d *distant) note(ctx context.Context, v *sample.Visit, fits func(elapsed float64) bool) error {
 	if !d.far() {
 		return nil
@@ -263,8 +255,7 @@ func (d *distant) note(ctx context.Context, v *sample.Visit, fits func(elapsed f
 	return nil
 }
 
-// read reads the counters of hops: those of other machines at once, because each takes a round
-// trip.
+// read reads the counters of hops: other machines' at once, because each takes a round trip.
 func (d *distant) read(hops []path.Hop) ([]sample.Counters, error) {
 	if !d.far() {
 		return path.ReadAll(hops)
@@ -277,7 +268,7 @@ func (d *distant) read(hops []path.Hop) ([]sample.Counters, error) {
 	})
 }
 
-// pidsOf returns the processes on a machine that relay the load; nil is this machine.
+// pidsOf returns the processes on a machine (nil: this one) that relay the load.
 func pidsOf(p *path.Path, m path.Machine) (pids []int) {
 	for _, x := range p.Proxies {
 		if x.Machine == m {
@@ -287,7 +278,6 @@ func pidsOf(p *path.Path, m path.Machine) (pids []int) {
 	return pids
 }
 
-// noteProxies adds their CPU time there.
 func noteProxies(p *path.Path, m path.Machine, spent []float64, v *sample.Visit) {
 	i := 0
 	for _, x := range p.Proxies {

@@ -21,9 +21,9 @@ import (
 type afar struct {
 	*fake.Builder
 	a, b *remote
-	// moved is what the channel has moved, by readings.
+	// moved returns what the channel has moved at the nth reading.
 	moved  func(n int) uint64
-	mu     sync.Mutex // guards asked: cells of an epoch ask at once
+	mu     sync.Mutex
 	asked  int
 	hushed int
 }
@@ -61,13 +61,12 @@ func (f *afar) Moved() uint64 {
 	return f.moved(f.asked)
 }
 
-// remote is a scripted machine.
 type remote struct {
 	name   string
 	offset path.Offset
 	lost   func() error
 	use    path.Use
-	mu     sync.Mutex // guards what follows: cells of an epoch are metered at once
+	mu     sync.Mutex
 	orders [][2]int64
 	pids   []int
 }
@@ -148,8 +147,8 @@ func TestWindowsOfOtherMachinesAreGuarded(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		set  func(*afar)
-		load *sample.Load // nil: those of request
-		want string       // in each visit's failure; "": good, without CPU figures
+		load *sample.Load
+		want string // in each visit's failure; "": good, without CPU figures
 	}{
 		{"word-here", func(f *afar) { f.moved = func(n int) uint64 { return uint64(n) } }, nil, "carried 1 bytes in the window"},
 		{"word-there", func(f *afar) { f.b.use.Control.Bytes = 40 }, nil, "the channel to node b carried 40 bytes"},
@@ -189,12 +188,11 @@ func TestWindowsOfOtherMachinesAreGuarded(t *testing.T) {
 	}
 }
 
-// A visit is repeated at once if toll's own channel spoke in its window, but not for ever.
 func TestVisitsAreRepeatedWhenTheChannelSpoke(t *testing.T) {
 	for name, q := range map[string]plan.Request{"visits": rounds(1), "epochs": sliced(1)} {
 		t.Run(name, func(t *testing.T) {
 			f := apart()
-			f.moved = func(n int) uint64 { // a word in the first window
+			f.moved = func(n int) uint64 {
 				if n > 1 {
 					return 78
 				}
@@ -233,7 +231,6 @@ func TestVisitsAreRepeatedWhenTheChannelSpoke(t *testing.T) {
 	})
 }
 
-// What a failing visit looked like does not matter if its machine has left.
 func TestLostInAVisit(t *testing.T) {
 	f := apart()
 	n := 0
@@ -255,14 +252,13 @@ func TestLostInAVisit(t *testing.T) {
 	}
 }
 
-// A channel that breaks says nothing against the paths: the run ends there, and what was measured before stands.
-// If a path's machine has gone itself, its cells are lost, and the others go on.
+// A broken channel ends the run. If a path's machine itself is gone, only its cells are lost.
 func TestChannelBreaks(t *testing.T) {
 	cut := &path.CutError{Err: errors.New("the stream to node b broke")}
 	begin := func(inspected func(path.Spec) error) (*afar, *bool) {
 		f, broken := apart(), false
 		f.b.lost = func() error {
-			if broken = broken || len(f.b.orders) >= 2*6+1; broken { // in the third round
+			if broken = broken || len(f.b.orders) >= 2*6+1; broken {
 				return cut
 			}
 			return nil
@@ -324,7 +320,7 @@ func TestChannelBreaks(t *testing.T) {
 			if gone = gone || *broken; !gone || s.Mode != mode.Bridge {
 				return nil, nil
 			}
-			f.b.lost = nil // it was the pod of that path alone
+			f.b.lost = nil // only that path's pod
 			return nil, &path.LeftError{Node: "b", Err: errors.New("its pod was deleted")}
 		}
 		r := tryApart(t, f, rounds(4))

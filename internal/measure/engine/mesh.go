@@ -45,7 +45,6 @@ func (r *run) mesh(ctx context.Context) (reason string, err error) {
 	}
 }
 
-// enoughSweeps returns what ends the run after the last sweep, which took the given time, or "".
 func (r *run) enoughSweeps(pairs []sample.PairVisit, took float64) string {
 	if n := r.Plan.Mesh.Sweeps; n > 0 {
 		if r.sweepsIn >= n {
@@ -70,7 +69,6 @@ func (r *run) enoughSweeps(pairs []sample.PairVisit, took float64) string {
 	return ""
 }
 
-// phase visits the pairs of a phase at once.
 func (r *run) phase(ctx context.Context, b path.Builder, round int, phase plan.Phase) []sample.Visit {
 	out := make([]sample.Visit, len(phase.Pairs))
 	all := newMuster(r.Clock, len(phase.Pairs))
@@ -118,7 +116,6 @@ func (r *run) visitPair(ctx context.Context, b path.Builder, l sample.Load, v *s
 	})
 }
 
-// meshMode returns the mode of a visit, or of one beside it.
 func (r *run) meshMode(beside bool) string {
 	if beside {
 		return r.Plan.Mesh.Beside
@@ -126,7 +123,7 @@ func (r *run) meshMode(beside bool) string {
 	return r.Plan.Mesh.Mode
 }
 
-// blame names the end's node that has left, if one has, in a visit's error.
+// blame adds to err the end's node that is lost, if one is.
 func blame(err error, p *path.Path, spec path.Spec) error {
 	gone := func(m path.Machine) bool { return m != nil && m.Err() != nil }
 	switch {

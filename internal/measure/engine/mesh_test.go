@@ -20,36 +20,34 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// meshed is the fake backend with paths between nodes, the first of which is
-// faulty.
+// meshed is the fake backend with paths between nodes, the first of which is faulty.
 type meshed struct {
 	*fake.Builder
 	clock *fake.Clock
-	pairs int // of a round
-	// late is how long the faulty node takes to fail when its path is built, once the
-	// other pairs' ends were started; 0: it does not.
+	pairs int
+	// late is how long the faulty node takes to fail when its path is built, once the other pairs'
+	// ends were started; 0: it does not fail then.
 	late time.Duration
-	// deaf is whether it refuses to meter; unsure, how well its clock is known.
+	// deaf means that it refuses to meter; unsure is its clock's uncertainty.
 	deaf   bool
 	unsure time.Duration
-	// left is why it is gone: it does not meter, and its next paths cannot be built.
+	// left means that it is gone: it does not meter, and its next paths cannot be built.
 	left error
 
-	mu      sync.Mutex   // guards following
-	changed *sync.Cond   // started
-	moved   atomic.Int64 // times that Moved was asked
-	word    int64        // after so many of them the channel has spoken, once
-	started int          // ends, in this round
-	hushed  int          // hushes that go on
+	mu      sync.Mutex
+	changed *sync.Cond // started
+	moved   atomic.Int64
+	word    int64 // after this many calls of Moved the channel has spoken, once
+	started int
+	hushed  int
 	rounds  []meshRound
 }
 
-// meshRound is what happened in a round.
 type meshRound struct {
 	hushes []hush
 	orders [][2]int64 // from and to of all meterings
-	kills  []int      // for each, the hushes that went on
-	failed int64      // when the faulty node's path did
+	kills  []int      // for each, the hushes in progress
+	failed int64      // when the faulty node's path failed
 }
 
 type hush struct {
@@ -86,7 +84,7 @@ func (b *meshed) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
 	return p, nil
 }
 
-// fail fails when the other pairs have got as far as they can, and the clock further.
+// fail fails once the other pairs have got as far as they can, and the clock further.
 func (b *meshed) fail(ctx context.Context) error {
 	b.mu.Lock()
 	for b.started < 2*(b.pairs-1) {
@@ -101,7 +99,6 @@ func (b *meshed) fail(ctx context.Context) error {
 	return errors.New("it failed late")
 }
 
-// round begins a round.
 func (b *meshed) round() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,7 +106,6 @@ func (b *meshed) round() {
 	b.rounds = append(b.rounds, meshRound{})
 }
 
-// note notes what happens.
 func (b *meshed) note(f func(*meshRound)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,7 +127,6 @@ func (b *meshed) Moved() uint64 {
 	return 0
 }
 
-// meshNode is a node's machine.
 type meshNode struct {
 	of   *meshed
 	name string
@@ -183,7 +178,6 @@ func (p meshPlace) Start(c path.Command) (*path.Process, error) {
 	return x, nil
 }
 
-// tryMesh makes one sweep.
 func tryMesh(t *testing.T, b *meshed) *sample.File {
 	t.Helper()
 	q := plan.MeshRequest{On: b.Name(), Mode: mode.Host, Loads: []sample.Load{{Kind: "rr", Warmup: 0.1, Window: 0.25}},
@@ -211,7 +205,6 @@ func tryMesh(t *testing.T, b *meshed) *sample.File {
 	return f
 }
 
-// meshFailures checks that the faulty node's visits failed, and no others.
 func meshFailures(t *testing.T, f *sample.File, want string) {
 	t.Helper()
 	for _, v := range f.Pairs {
@@ -224,8 +217,7 @@ func meshFailures(t *testing.T, f *sample.File, want string) {
 	}
 }
 
-// A pair that fails after seconds fails alone: the others begin when it has, and the
-// channel is hushed then, once for all of them and for as long as it takes.
+// The others begin only when the late pair has failed, and the channel is hushed once, then.
 func TestPairThatFailsLate(t *testing.T) {
 	b := newMeshed(6)
 	b.late = 10 * time.Second
@@ -250,7 +242,6 @@ func TestPairThatFailsLate(t *testing.T) {
 	}
 }
 
-// The more pairs there are, the longer beforehand they are told.
 func TestPairsAreToldInTime(t *testing.T) {
 	leads := map[int]time.Duration{}
 	for _, nodes := range []int{4, 16} {
@@ -259,13 +250,13 @@ func TestPairsAreToldInTime(t *testing.T) {
 		r := b.rounds[0]
 		leads[nodes] = time.Duration(r.orders[0][0] - r.hushes[0].at)
 	}
-	const more = 12 * 300 * time.Microsecond // of as many ends
+	const more = 12 * 300 * time.Microsecond
 	if got := leads[16] - leads[4]; got != more {
 		t.Errorf("%s more for 6 more pairs, not %s", got, more)
 	}
 }
 
-// A pair that fails at the muster says nothing until the others' windows are over.
+// A pair that fails at the muster must not use the channel before the others' windows are over.
 func TestPairThatFailsAtTheMuster(t *testing.T) {
 	b := newMeshed(6)
 	b.deaf = true
@@ -290,8 +281,6 @@ func TestPairThatFailsAtTheMuster(t *testing.T) {
 	}
 }
 
-// Visits to a node that has left say so: that in which it left, and those whose
-// paths cannot be built any more. One that only fails has not.
 func TestNodeThatLeft(t *testing.T) {
 	for _, left := range []error{errors.New("node n0 left: it gave no answer for 15 s"), nil} {
 		b := newMeshed(4)
@@ -308,7 +297,6 @@ func TestNodeThatLeft(t *testing.T) {
 	}
 }
 
-// The pairs of a phase are visited again at once if the channel spoke in the window of one.
 func TestPairsAreRepeatedWhenTheChannelSpoke(t *testing.T) {
 	b := newMeshed(4)
 	b.word = 3 // of two pairs, the last window's end

@@ -8,13 +8,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// reading is one reading of this machine's meters.
 type reading struct {
 	meter.Reading
 	throttled int // how often the cgroup's CPU limit has stopped this process and its workers
 }
 
-// readAt reads the meters at an instant of this machine's clock.
 func (r *run) readAt(ctx context.Context, t int64, pids []int) (out reading, err error) {
 	if err := r.Clock.Sleep(ctx, t); err != nil {
 		return out, err
@@ -26,13 +24,12 @@ func (r *run) readAt(ctx context.Context, t int64, pids []int) (out reading, err
 	return out, err
 }
 
-// until returns what this machine did from a to b.
 func (a reading) until(b reading) (m sample.Metered, throttled int) {
 	return sample.Metered{Machine: meter.Since(a.Reading, b.Reading), Elapsed: b.At.Sub(a.At).Seconds()}, b.throttled - a.throttled
 }
 
-// metered records what this machine did between two readings, if an end is here and fits reports
-// that they are of the window, and the CPU time of its proxies.
+// metered records what this machine did between two readings, if an end is here and fits accepts
+// their length, and the CPU time of its proxies.
 func (e *ends) metered(first, last reading, fits func(elapsed float64) bool, v *sample.Visit) {
 	if e.distant.here() {
 		m, throttled := first.until(last)
@@ -44,7 +41,6 @@ func (e *ends) metered(first, last reading, fits func(elapsed float64) bool, v *
 	e.proxyUse(first, last, v)
 }
 
-// proxyUse records the CPU time of this machine's proxies between two readings.
 func (e *ends) proxyUse(first, last reading, v *sample.Visit) {
 	var spent []float64
 	for i := range last.Procs {
@@ -56,7 +52,7 @@ func (e *ends) proxyUse(first, last reading, v *sample.Visit) {
 	}
 }
 
-// proxyMemory returns the memory of the proxies on this machine, in bytes.
+// proxyMemory returns bytes.
 func proxyMemory(p *path.Path) (bytes int64) {
 	for _, pid := range pidsOf(p, nil) {
 		bytes += meter.ProcessMemory(pid)

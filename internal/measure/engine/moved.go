@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// moved returns what each of the path's clients moved in the whole visit, as the ends report;
+// moved returns what each of the path's clients moved in the whole visit, as the ends report.
 // seconds is the time between the readings of the counters.
 func (e *ends) moved(l sample.Load, servers, clients []worker.Reply, seconds float64) []path.Moved {
 	out := make([]path.Moved, len(e.path.Clients))
@@ -45,8 +45,8 @@ func (e *ends) moved(l sample.Load, servers, clients []worker.Reply, seconds flo
 	return out
 }
 
-// roundTrips returns a client's number in the whole visit. Beside a stream only rr's replies come
-// back.
+// roundTrips returns a client's number of trips in the whole visit. Beside a stream only rr's
+// replies come back.
 func roundTrips(l sample.Load, m path.Moved) int64 {
 	sizes := workload.MessagesOf(l)
 	if workload.RROf(l).Beside {
@@ -67,7 +67,6 @@ func lossy(l sample.Load, server, client *sample.Party, out []path.Moved) []path
 	return out
 }
 
-// packetsOf returns what bounds the packets of a load.
 func packetsOf(l sample.Load) path.Shape {
 	m := workload.MessagesOf(l)
 	s := path.Shape{Request: m.Request, Reply: m.Reply, Write: workload.WriteOf(l), Beside: workload.RROf(l).Beside, Datagrams: workload.Of(l).UDP}
@@ -80,7 +79,7 @@ func packetsOf(l sample.Load) path.Shape {
 	return s
 }
 
-// Headers of a datagram: IPv6's and UDP's.
+// IPv6's and UDP's.
 const datagramHeaders = 40 + 8
 
 // segment returns the least payload of a full packet, by the ends' kernels and the path's devices,

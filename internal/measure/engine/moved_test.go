@@ -7,8 +7,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// What was lost may have been counted by a hop; trips are those whose datagrams
-// both arrived.
 func TestLossy(t *testing.T) {
 	got := lossy(sample.Load{Kind: "udp"}, &sample.Party{TotalRecv: 800}, &sample.Party{TotalSent: 1000}, []path.Moved{{Forward: 800}})[0]
 	if got != (path.Moved{Forward: 800, Resent: 200}) {

@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// needs are what a visit needs around the start of its load.
 type needs struct {
 	lead time.Duration // for its schedule to reach its ends
 	ends int           // that get it, in the worst case one after another
@@ -14,23 +13,22 @@ type needs struct {
 }
 
 // beginning determines the start of visits that are made at once, after silencing the channel. When
-// its window is over, or it has failed, a visit calls resume, which waits for the others' windows:
-// later messages would be noise in them.
+// its window is over, or it has failed, a visit calls resume, which waits for the others' windows.
 type beginning func(ctx context.Context, far *distant, n needs) (start int64, resume func(), err error)
 
-// muster is where visits that are made at once wait for each other, so that all have the same
-// window: messages to one's machines would be noise in another's.
+// muster lets visits that are made at once wait for each other, so that all have the same window:
+// messages to one's machines would be noise in another's.
 type muster struct {
 	clock   Clock
 	all     chan struct{}  // closed when no more ends are expected
 	windows sync.WaitGroup // of those that have come
 
-	once  sync.Once // sets the fields that follow
+	once  sync.Once // guards the fields that follow
 	start int64
 	quiet func() // ends the silence
 	err   error
 
-	mu      sync.Mutex // guards the fields that follow
+	mu      sync.Mutex
 	expects int
 	needs   needs // of all that have come: the sum of ends, and the longest times
 }
@@ -39,9 +37,8 @@ func newMuster(c Clock, n int) *muster {
 	return &muster{clock: c, expects: n, all: make(chan struct{})}
 }
 
-// begin implements beginning. It waits until all have come or left; only then it silences the
-// channel and chooses the start, because leaving after a failure takes time. All have the same
-// channel.
+// begin waits until all have come or left, silences the channel, and then chooses the start,
+// because leaving after a failure takes time. All have the same channel.
 func (m *muster) begin(ctx context.Context, far *distant, n needs) (start int64, resume func(), err error) {
 	m.come(n)
 	<-m.all
@@ -60,7 +57,6 @@ func (m *muster) begin(ctx context.Context, far *distant, n needs) (start int64,
 	}), nil
 }
 
-// come adds a visit that waits, and leave one that never will.
 func (m *muster) come(n needs) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,15 +9,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// note records the ends' replies in the visit, and returns an error if the window was not the
-// plan's.
+// note records the ends' replies, and returns an error if the window was not the plan's.
 func (e *ends) note(l sample.Load, servers, clients []worker.Reply, v *sample.Visit) error {
 	v.Ends = sample.Ends{Client: together(clients), Server: together(servers)}
 	var err error
 	if v.Timings, err = timings(clients); err != nil {
 		return err
 	}
-	if workload.BulkOf(l).Bytes > 0 { // no window was planned
+	if workload.BulkOf(l).Bytes > 0 {
 		return nil
 	}
 	if !e.shape.Crowd() {
@@ -26,7 +25,7 @@ func (e *ends) note(l sample.Load, servers, clients []worker.Reply, v *sample.Vi
 		}
 		return punctual(l.Window, v.Client, v.Server)
 	}
-	for _, s := range servers { // the clients' own windows do not matter
+	for _, s := range servers {
 		if err := punctual(l.Window, *s.Done); err != nil {
 			return err
 		}
@@ -35,7 +34,6 @@ func (e *ends) note(l sample.Load, servers, clients []worker.Reply, v *sample.Vi
 	return nil
 }
 
-// together returns what several ends did together. For one end it is that end's own.
 func together(replies []worker.Reply) sample.Party {
 	if len(replies) == 1 {
 		return *replies[0].Done
@@ -53,7 +51,6 @@ func together(replies []worker.Reply) sample.Party {
 	return out
 }
 
-// timings returns what several ends timed together. For one end they are that end's own.
 func timings(clients []worker.Reply) (out sample.Timings, err error) {
 	if len(clients) == 1 {
 		return clients[0].Timings, nil
@@ -72,7 +69,6 @@ func timings(clients []worker.Reply) (out sample.Timings, err error) {
 	return out, nil
 }
 
-// merged returns the same histograms of all ends combined, or nil if they have none.
 func merged(clients []worker.Reply, of func(worker.Reply) *sample.EncodedHisto) (*sample.EncodedHisto, error) {
 	all := sample.NewHistogram()
 	timed := false
@@ -94,7 +90,8 @@ func merged(clients []worker.Reply, of func(worker.Reply) *sample.EncodedHisto) 
 	return sample.Encode(all)
 }
 
-// rates returns what arrived per second for each client's processes, as the servers counted it.
+// rates returns the bytes that arrived per second for each client's processes, as the servers
+// counted them.
 func (e *ends) rates(l sample.Load, servers []worker.Reply) [][]float64 {
 	out := make([][]float64, len(e.path.Clients))
 	for i := range out {

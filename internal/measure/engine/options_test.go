@@ -9,15 +9,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// A load that its bytes end is measured for as long as they take, which is not
-// the plan's window, and both ways every byte is witnessed.
+// Its bytes end the load, not the plan's window.
 func TestOptionsOfBulk(t *testing.T) {
-	const rate, bytes = 1e8, 4e6 // bytes a second, bytes
+	const rate, bytes = 1e8, 4e6
 	for _, tt := range []struct {
 		name    string
 		load    sample.Load
 		window  float64
-		forward int64 // what each end received in the window
+		forward int64 // received by each end in the window
 		back    int64
 	}{
 		{"bytes", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: bytes}, Window: 0.25}, bytes / rate, bytes, 0},
@@ -42,7 +41,6 @@ func TestOptionsOfBulk(t *testing.T) {
 	}
 }
 
-// A transfer whose server dies fails its visit, and the run goes on.
 func TestTransferThatDies(t *testing.T) {
 	req := request()
 	req.Loads, req.Rounds = []sample.Load{{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1e6}, Window: 0.25}}, 2

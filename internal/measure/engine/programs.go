@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// pair are the keepers of the programs on a path. They, and the memory in which a server may keep
+// pair has the keepers of the programs on a path. They, and the memory in which a server may keep
 // its files, stay for the whole run.
 type pair struct{ server, client *keeper }
 
@@ -23,13 +23,13 @@ type keeper struct {
 	process
 }
 
-// keptOutput is the number of bytes that a visit keeps of each of an end's output streams.
+// keptOutput is the number of bytes kept of each of an end's output streams.
 const keptOutput = 4 << 10
 
 // keeperExit is how long a keeper may take to exit, its programs included.
 const keeperExit = 3 * time.Second
 
-// keepersOf returns the keepers on a path, which it starts if necessary.
+// keepersOf starts the keepers on a path if necessary.
 func (r *run) keepersOf(k key) (*pair, error) {
 	if p := r.keepers[k]; p != nil {
 		return p, nil
@@ -63,12 +63,12 @@ func (r *run) dismiss(k key, now bool) error {
 	if p == nil {
 		return nil
 	}
-	delete(r.keepers, k) // the next visit has new ones
+	delete(r.keepers, k)
 	return errors.Join(p.client.stop(now, keeperExit), p.server.stop(now, keeperExit))
 }
 
-// runPrograms makes a visit of a pair of foreign programs: the server is started until it is ready,
-// the client runs to its end, the server is stopped. Meters and hops are read before and after the
+// runPrograms makes a visit of foreign programs: the server is started until it is ready, the
+// client runs to its end, the server is stopped. Meters and hops are read before and after the
 // client.
 func (r *run) runPrograms(ctx context.Context, k key, l sample.Program, v *sample.Visit) error {
 	p := r.paths[k]
@@ -89,16 +89,16 @@ func (r *run) runPrograms(ctx context.Context, k key, l sample.Program, v *sampl
 	if errors.Is(err, worker.ErrDied) {
 		return errors.Join(err, r.dismiss(k, false))
 	}
-	// Both, because what a client leaves running would disturb the next visits.
+	// What a client leaves running would disturb the next visits.
 	_, clientErr := both.client.Do(ctx, program.Request{Op: program.Stop})
 	stopped, stopErr := both.server.Do(ctx, program.Request{Op: program.Stop})
 	stopErr = errors.Join(clientErr, stopErr)
-	if v.Output.Server == "" { // it was started
+	if v.Output.Server == "" {
 		v.Output.Server = stopped.Kept(keptOutput)
 	}
 	var told *program.Error
 	if stopErr != nil || err != nil && !errors.As(err, &told) {
-		_ = r.dismiss(k, true) // they are killed: their exit status does not matter
+		_ = r.dismiss(k, true)
 	}
 	return errors.Join(err, stopErr)
 }
@@ -141,7 +141,7 @@ func (r *run) serve(ctx context.Context, both *pair, p *path.Path, l sample.Prog
 	return nil
 }
 
-// arrived returns what has reached the server of a path so far; NaN: unknown.
+// arrived returns the bytes that have reached the server of a path; NaN: unknown.
 func arrived(p *path.Path) (float64, error) {
 	if p.Arrived == nil {
 		return math.NaN(), nil
@@ -150,7 +150,6 @@ func arrived(p *path.Path) (float64, error) {
 	return float64(n), err
 }
 
-// client runs the client to its end, between two readings of the meters.
 func (r *run) client(ctx context.Context, both *pair, p *path.Path, l sample.Program, limit time.Duration, v *sample.Visit) (program.State, error) {
 	pids := pidsOf(p, nil)
 	served, err := both.server.Do(ctx, program.Request{Op: program.Read})

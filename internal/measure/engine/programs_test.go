@@ -18,7 +18,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// script is what keepers say.
 type script = func(path.Spec, program.Request, int) program.State
 
 func programs(rounds int) plan.Request {
@@ -30,12 +29,11 @@ func programs(rounds int) plan.Request {
 	return r
 }
 
-// latency returns the state of a client that took two seconds and prints the given ms.
+// latency returns the state of a client that took two seconds and prints ms.
 func latency(ms float64) program.State {
 	return program.State{Ended: true, Known: true, Elapsed: 2 * time.Second, CPU: time.Second, Stdout: fmt.Sprintf("latency %g\n", ms)}
 }
 
-// printing returns a script in which every client succeeds and prints ms.
 func printing(ms func(s path.Spec) float64) script {
 	return func(s path.Spec, o program.Request, _ int) program.State {
 		if o.Op == program.Wait {
@@ -47,8 +45,7 @@ func printing(ms func(s path.Spec) float64) script {
 
 func steady(path.Spec) float64 { return 5 }
 
-// wrong returns a script in which one request of the second visit to the bridge gets another
-// answer.
+// wrong returns a script in which one request of the second visit to the bridge gets another reply.
 func wrong(op program.Op, ready bool, st program.State) script {
 	well := printing(steady)
 	return func(s path.Spec, o program.Request, n int) program.State {
@@ -59,7 +56,6 @@ func wrong(op program.Op, ready bool, st program.State) script {
 	}
 }
 
-// failures returns the visits that failed, or were not witnessed.
 func failures(f *sample.File) (out []sample.Visit) {
 	for _, v := range f.Visits {
 		if v.Failure != "" || !v.Witness.OK {
@@ -77,7 +73,7 @@ func TestProgramsValuesReachTheVisits(t *testing.T) {
 		switch o.Op {
 		case program.Start:
 			commands = append(commands, fmt.Sprintf("%s|%s|%d|%s", o.Command, o.Ready, o.Port, o.Limit))
-		case program.Read: // before and after each client
+		case program.Read:
 			served += 250 * time.Millisecond
 			return program.State{CPU: served, Known: true}
 		case program.Stop:
@@ -122,8 +118,6 @@ func TestProgramsValuesReachTheVisits(t *testing.T) {
 	}
 }
 
-// A path's keepers stay, so that what a server keeps in its memory does; they
-// end with the run.
 func TestKeepersAreStartedOncePerPath(t *testing.T) {
 	b := &fake.Builder{Program: printing(steady)}
 	r := try(t, context.Background(), b, programs(4), nil)
@@ -135,13 +129,11 @@ func TestKeepersAreStartedOncePerPath(t *testing.T) {
 	}
 }
 
-// What goes wrong with a program fails its visit with what the program said, and
-// the next visit works.
 func TestFailingProgramFailsItsVisitOnly(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		script script
-		want   []string // of the visit's failure
+		want   []string
 		output sample.Output
 	}{
 		{"server-never-ready", wrong(program.Start, true, program.State{Error: "it was not ready within 5s", Stderr: "cannot bind\n"}),
@@ -177,7 +169,6 @@ func TestFailingProgramFailsItsVisitOnly(t *testing.T) {
 			if bad[0].Output == nil || *bad[0].Output != c.output {
 				t.Errorf("output %+v, want %+v", bad[0].Output, c.output)
 			}
-			// They told what was wrong, so they can go on.
 			if b.Keepers[bridgeSpec] != 2 || b.Kept != 0 {
 				t.Errorf("keepers started: %v; left: %d", b.Keepers, b.Kept)
 			}
@@ -185,8 +176,6 @@ func TestFailingProgramFailsItsVisitOnly(t *testing.T) {
 	}
 }
 
-// A keeper that dies takes its visit along, which says how; the next one has new
-// keepers.
 func TestDeadKeeperIsReplaced(t *testing.T) {
 	b := &fake.Builder{Program: printing(steady), Die: func(s path.Spec, n int) bool { return s == bridgeSpec && n == 1 }}
 	r := try(t, context.Background(), b, programs(6), nil)
@@ -199,7 +188,6 @@ func TestDeadKeeperIsReplaced(t *testing.T) {
 	}
 }
 
-// What a program leaves running would be in the other cells' visits.
 func TestProgramsAreStoppedAfterTheirVisit(t *testing.T) {
 	running := map[path.Spec]int{}
 	well := printing(steady)
@@ -222,7 +210,6 @@ func TestProgramsAreStoppedAfterTheirVisit(t *testing.T) {
 	}
 }
 
-// A client that prints well but went another way is no result.
 func TestProgramsThatGoAnotherWayAreNotWitnessed(t *testing.T) {
 	b := &fake.Builder{Program: printing(steady), Bypass: func(s path.Spec, _ int) bool { return s == bridgeSpec }}
 	r := try(t, context.Background(), b, programs(6), nil)
@@ -239,7 +226,6 @@ func TestProgramsThatGoAnotherWayAreNotWitnessed(t *testing.T) {
 	}
 }
 
-// A program that would run for long does not keep an interrupted run.
 func TestInterruptDoesNotWaitForPrograms(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -267,8 +253,7 @@ func TestInterruptDoesNotWaitForPrograms(t *testing.T) {
 	}
 }
 
-// The server's ports are drained before each visit: the one before left it in
-// TIME_WAIT.
+// The visit before left the server's ports in TIME_WAIT.
 func TestPathsAreDrainedForPrograms(t *testing.T) {
 	drained := 0
 	b := &fake.Builder{Program: printing(steady), Headroom: func(path.Spec) sample.Headroom { drained++; return sample.Headroom{} }}
@@ -278,7 +263,6 @@ func TestPathsAreDrainedForPrograms(t *testing.T) {
 	}
 }
 
-// Programs without a metric are judged by how long the client takes.
 func TestElapsedIsTheMetricOfProgramsWithoutOne(t *testing.T) {
 	q := programs(6)
 	workload.ExecOf(q.Loads[0]).Program.Gauges = nil
@@ -293,7 +277,6 @@ func TestElapsedIsTheMetricOfProgramsWithoutOne(t *testing.T) {
 	}
 }
 
-// The end of an output is kept, not all of it.
 func TestOutputIsKeptInPart(t *testing.T) {
 	long := strings.Repeat("x", 100<<10)
 	b := &fake.Builder{Program: func(_ path.Spec, o program.Request, _ int) program.State {

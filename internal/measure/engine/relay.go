@@ -9,16 +9,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// relays moves the processes that relay a load, docker-proxy's, to the CPUs of a cell's placement
-// before the cell is measured.
+// relays moves docker-proxy's processes to the CPUs of a cell's placement before it is measured.
 type relays struct {
 	mu sync.Mutex
-	// own are the CPUs that each process had before it was moved, by PID.
+	// own has the original CPUs by PID.
 	own map[int][]int
 }
 
-// move moves the processes of a path on this machine to the given CPUs or, if there are none, back
-// to their original ones.
+// move moves the proxies of a path on this machine; no cpus restores the original ones.
 func (r *relays) move(p *path.Path, cpus []int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,8 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// docker-proxy goes to the CPU of a cell's placement, and back to those it had for a cell that does
-// not place it.
 func TestRelaysAreMoved(t *testing.T) {
 	c := exec.Command("sleep", "3600")
 	if err := c.Start(); err != nil {

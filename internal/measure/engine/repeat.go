@@ -11,8 +11,7 @@ import (
 // mostRepeats bounds how often a visit is repeated because toll's own channel spoke in its window.
 const mostRepeats = 2
 
-// spokeError reports that toll's own control channel carried traffic in a visit's window. The path
-// is not to blame, and the next visit may succeed.
+// spokeError reports that toll's control channel carried traffic in a visit's window.
 type spokeError struct {
 	to    string
 	bytes uint64
@@ -22,8 +21,8 @@ func (e *spokeError) Error() string {
 	return fmt.Sprintf("the channel to %s carried %d bytes in the window", e.to, e.bytes)
 }
 
-// repeated makes visits, and repeats them at most mostRepeats times if a channel spoke in the
-// window of one. It returns the last ones, with the number of repeats.
+// repeated makes visits, and repeats them while a channel spoke in the window of one. It returns
+// the last ones.
 func (r *run) repeated(ctx context.Context, visits func() []sample.Visit) []sample.Visit {
 	for n := 0; ; n++ {
 		r.spoke.Store(false)
@@ -38,8 +37,7 @@ func (r *run) repeated(ctx context.Context, visits func() []sample.Visit) []samp
 	}
 }
 
-// notice records that a visit failed because a channel spoke. It may be called from several
-// goroutines.
+// notice may be called from several goroutines.
 func (r *run) notice(err error) {
 	if spoke := (*spokeError)(nil); errors.As(err, &spoke) {
 		r.spoke.Store(true)

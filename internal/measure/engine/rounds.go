@@ -9,8 +9,7 @@ import (
 )
 
 // A cell that failed giveUpAfter times in a row is only tried in every retryEvery-th round: one
-// that hangs would use up the budget of all others, and one that a busy machine starved may
-// recover.
+// that hangs would use up the budget, and one that a busy machine starved may recover.
 const (
 	giveUpAfter = 3
 	retryEvery  = 4
@@ -57,7 +56,6 @@ func (r *run) rounds(ctx context.Context) (reason string, err error) {
 	}
 }
 
-// skipped reports whether a cell is left out of a round.
 func (r *run) skipped(round, cell int) bool {
 	return r.step.rests(cell) || r.inspection.lost[keyOf(r.Plan, r.Plan.Cells[cell])] || r.fails[cell] >= giveUpAfter && round%retryEvery != 0
 }
@@ -70,7 +68,7 @@ func (r *run) idle(round int, cells []int) bool {
 		!slices.ContainsFunc(cells, func(cell int) bool { return r.known == nil || !r.known[cell] })
 }
 
-// take makes a turn and writes its visits; it returns what ends the run.
+// take makes a turn and writes its visits. A reason ends the run.
 func (r *run) take(ctx context.Context, round int, t plan.Turn) (reason string, err error) {
 	made := r.repeated(ctx, func() []sample.Visit {
 		if t.Epoch {
@@ -100,8 +98,8 @@ func (r *run) take(ctx context.Context, round int, t plan.Turn) (reason string, 
 	return "", nil
 }
 
-// lostTouch ends the run if a visit has failed because the channel to its machines broke, unless
-// the machines themselves have gone: that only excludes a path's cells.
+// lostTouch ends the run if the channel to its machines broke, but not if the machines have gone:
+// that only excludes a path's cells.
 func (r *run) lostTouch(ctx context.Context, round int) error {
 	cut := r.cut
 	if r.cut = nil; cut == nil {
@@ -117,9 +115,9 @@ func (r *run) lostTouch(ctx context.Context, round int) error {
 	return cut
 }
 
-// confirm visits those cells once more whose last visit failed and the one before did not: a path
-// that broke in the last round must not look like a visit that a busy machine disturbed. It skips
-// endpoints, because asking them may cost money.
+// confirm repeats cells whose last visit failed and the one before did not: a path that broke in
+// the last round must not look like a visit that a busy machine disturbed. It skips endpoints,
+// because asking them may cost money.
 func (r *run) confirm(ctx context.Context, round int, ended string) (reason string, err error) {
 	if r.Endpoints != nil || ended == sample.EndedByBusy {
 		return ended, nil
@@ -129,7 +127,7 @@ func (r *run) confirm(ctx context.Context, round int, ended string) (reason stri
 			continue
 		}
 		again := round
-		if t.Epoch { // slices are only compared with those of their own epoch
+		if t.Epoch {
 			again++
 		}
 		if reason, err := r.take(ctx, again, t); reason != "" {
@@ -147,7 +145,7 @@ func (r *run) enough(rounds int) string {
 	}
 	own := rounds - r.step.first
 	switch {
-	case !alive: // whatever the requested number of rounds: nothing is measured any more
+	case !alive: // nothing is measured any more
 		return sample.EndedByFailure
 	case r.Plan.Rounds > 0 && own >= r.Plan.Rounds:
 		return sample.EndedByRounds
@@ -165,8 +163,7 @@ func (r *run) enough(rounds int) string {
 	return ""
 }
 
-// judged asks the judge, and reports whether everything is known. Cells that failed for good do not
-// count.
+// judged reports whether everything is known, except cells that failed for good.
 func (r *run) judged() bool {
 	if r.judge == nil {
 		return false
@@ -191,7 +188,6 @@ func (r *run) tell(round, i, n int, t plan.Turn) {
 	r.Progress(Progress{Round: round, Cell: r.Plan.Cells[t.Cells[0]], Epoch: t.Epoch, Visit: i, Visits: n, Elapsed: r.elapsed(), Total: total})
 }
 
-// busy returns the turns of a round that have something to do.
 func (r *run) busy(round int) []plan.Turn {
 	var out []plan.Turn
 	for _, t := range plan.Turns(r.Plan, round) {

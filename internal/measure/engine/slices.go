@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// mostDrain bounds the rest that a cell gets after its slices, in s. A cell that queues more
-	// disturbs its neighbours' slices, which are then left out.
+	// mostDrain bounds the rest (s) that a cell gets after its slices. A cell that queues more
+	// disturbs other slices, which are left out.
 	mostDrain = 0.025
 	// firstDrain is that rest while nothing is known of the cell.
 	firstDrain = 0.002
@@ -23,12 +23,11 @@ const (
 	drainShare = 0.95
 	// leastSlices is the least number of slices for a cell's epoch to be of use.
 	leastSlices = 2
-	// figures is the number of digits of a slice's rate.
+	// figures is the number of digits of a slice's rate: a file has thousands.
 	figures = 6
 )
 
-// firstDrains returns how long cells may drain before anything is known of them: only bulk leaves
-// bytes behind.
+// firstDrains returns a rest for bulk alone, which leaves bytes behind.
 func firstDrains(p sample.Plan) []float64 {
 	out := make([]float64, len(p.Cells))
 	for i, c := range p.Cells {
@@ -67,8 +66,7 @@ func (g *guest) counts() []worker.Reply {
 	return g.servers
 }
 
-// drained returns when the last byte of its k-th slot came, by this machine's clock, or 0 if
-// unknown.
+// drained returns when the last byte of slot k came, by this machine's clock, or 0 if unknown.
 func (g *guest) drained(k int) int64 {
 	last := int64(0)
 	for i, side := range [][]worker.Reply{g.servers, g.clients} {
@@ -94,7 +92,6 @@ func (g *guest) spill(t plan.Timetable, spoilt []bool) {
 	}
 }
 
-// learn records how long the guest's slices drain.
 func (r *run) learn(g *guest) {
 	var after []float64
 	for k := range g.slots {
@@ -109,7 +106,6 @@ func (r *run) learn(g *guest) {
 	r.drains[g.cell] = min(mostDrain, after[int(drainShare*float64(len(after)-1))])
 }
 
-// take records the good slices in the visit.
 func (g *guest) take(t plan.Timetable, spoilt []bool) error {
 	ends := g.counts()
 	for _, e := range ends {
@@ -141,7 +137,6 @@ func (g *guest) take(t plan.Timetable, spoilt []bool) error {
 
 func (g *guest) timesTrips() bool { return workload.Of(g.load).Trips }
 
-// slice returns what the ends did in the guest's k-th slot.
 func (g *guest) slice(ends []worker.Reply, k int) (rate, median float64, ok bool) {
 	for _, e := range ends {
 		s := e.Slices[k]
@@ -162,7 +157,7 @@ func (g *guest) slice(ends []worker.Reply, k int) (rate, median float64, ok bool
 	return rounded(rate), median, rate > 0
 }
 
-// cpu returns the number of CPUs that both ends kept busy in the guest's k-th slot.
+// cpu returns the number of CPUs that both ends kept busy in slot k.
 func (g *guest) cpu(k int) (busy float64) {
 	for _, e := range []worker.Reply{g.servers[0], g.clients[0]} {
 		if k < len(e.Slices) && e.Slices[k].Width > 0 {
@@ -172,7 +167,6 @@ func (g *guest) cpu(k int) (busy float64) {
 	return busy
 }
 
-// rounded returns x with the given number of digits: a file has thousands.
 func rounded(x float64) float64 {
 	if x == 0 {
 		return 0

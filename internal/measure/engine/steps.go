@@ -13,15 +13,14 @@ import (
 type stage struct {
 	first  int     // its first round
 	until  float64 // its end, in s since the run's start
-	active []bool  // the measured cells, by index; nil: all
+	active []bool  // by index; nil: all
 }
 
-// rests reports whether a cell is not measured now.
 func (s stage) rests(cell int) bool {
 	return s.active != nil && (cell >= len(s.active) || !s.active[cell])
 }
 
-// next begins the next step, whose first round is given, or returns false if there is none.
+// next begins the next step at the given round, or returns false if there is none.
 func (r *run) next(ctx context.Context, round int, ended string) (more bool, err error) {
 	if r.Next == nil || ended == sample.EndedByFailure || ended == sample.EndedByBusy {
 		return false, nil
@@ -50,7 +49,7 @@ func (r *run) next(ctx context.Context, round int, ended string) (more bool, err
 	if r.Judge != nil {
 		r.judge = r.Judge(r.resting())
 		for _, v := range r.visits {
-			if v.Round >= round { // earlier ones belong to another step
+			if v.Round >= round {
 				r.judge.Add(v)
 			}
 		}
@@ -58,8 +57,7 @@ func (r *run) next(ctx context.Context, round int, ended string) (more bool, err
 	return true, nil
 }
 
-// resting returns the plan with the resting cells marked, because another search's baselines are
-// not this one's.
+// resting marks the resting cells: another search's baselines are not this one's.
 func (r *run) resting() sample.Plan {
 	p := r.Plan
 	p.Cells = slices.Clone(p.Cells)

@@ -12,7 +12,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// A step adds cells, lets others rest, has rounds and seconds of its own, and is written.
 func TestStepsFollow(t *testing.T) {
 	tuned := bridgeSpec
 	tuned.Tune = "gro=on"
@@ -71,7 +70,6 @@ func TestStepsFollow(t *testing.T) {
 	}
 }
 
-// A run whose steps have no time left ends after the rounds that are always made.
 func TestStepsEndInTime(t *testing.T) {
 	steps := 0
 	got := try(t, context.Background(), &fake.Builder{}, request(), func(c *engine.Config) {
@@ -91,7 +89,6 @@ func TestStepsEndInTime(t *testing.T) {
 	}
 }
 
-// An interrupt before a step leaves what was measured.
 func TestStepInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	got := try(t, ctx, &fake.Builder{}, request(), func(c *engine.Config) {

@@ -6,7 +6,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// A mesh ends while its file can still be read, whatever time is left.
 func TestMeshEndsWhenItsFileIsFull(t *testing.T) {
 	p := sample.Plan{Budget: 1e9, Loads: []sample.Load{{Kind: "rr"}, {Kind: "bulk"}}, Mesh: &sample.Mesh{Nodes: make([]sample.Node, sample.MaxNodes)}}
 	for sweeps, want := range map[int]string{p.MaxSweeps() - 1: "", p.MaxSweeps(): sample.EndedBySize} {

@@ -2,11 +2,11 @@ package engine
 
 import "github.com/bridgetoll/bridgetoll/internal/machine/meter"
 
-// mostPairs bounds the pairs of processes that are watched. In larger crowds all share all CPUs.
+// mostPairs bounds the pairs of processes that are watched: larger crowds share all CPUs.
 const mostPairs = 8
 
-// watch samples whether the ends of a cell that are not pinned run on one CPU, until the returned
-// function is called, which returns nil if that is unknown.
+// watch samples whether the unpinned ends of a cell run on one CPU until stop, which returns nil if
+// that is unknown.
 func (r *run) watch(e *ends, cell int) (stop func() *float64) {
 	var pairs []meter.Pair
 	if cpus := r.cpus(cell); len(cpus.Client)+len(cpus.Server) == 0 {
@@ -22,8 +22,7 @@ func (r *run) watchPairs(pairs []meter.Pair) (stop func() *float64) {
 	return r.Meter.Together(pairs...)
 }
 
-// pairs returns each client's process and its server's, or nil if not each server has one client,
-// or some are not on this machine.
+// pairs returns nil if not each server has one client, or some are not on this machine.
 func (e *ends) pairs() []meter.Pair {
 	if len(e.clients) != len(e.servers) || len(e.clients) > mostPairs {
 		return nil
@@ -41,7 +40,6 @@ func (e *ends) pairs() []meter.Pair {
 	return out
 }
 
-// pids returns the keepers of a path's programs.
 func (p *pair) pids() []meter.Pair {
 	client, server := p.client.proc.PID, p.server.proc.PID
 	if client <= 0 || server <= 0 {

@@ -11,21 +11,20 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// slowest is the rate, in bytes per second, below which a transfer is given up, unless the wire
-// itself is about that slow.
+// slowest is the rate (bytes per second) below which a transfer is given up, unless the wire is
+// that slow.
 const slowest = 10e6
 
-// leastMetered is the shortest transfer whose CPU time is recorded, in seconds: /proc/stat counts
-// in ticks of 10 ms.
+// leastMetered is the shortest transfer (s) whose CPU time is recorded: /proc/stat counts ticks of
+// 10 ms.
 const leastMetered = 0.05
 
-// transferLimit bounds the duration of a transfer of a number of bytes.
 func transferLimit(l sample.Load, w *sample.Wire) time.Duration {
 	rate := slowest
 	if w != nil && w.Rate > 0 {
 		const (
 			bitsPerByte = 8
-			half        = 2 // for headers, and losses
+			half        = 2
 		)
 		rate = min(rate, float64(w.Rate)/bitsPerByte/half)
 	}
@@ -33,8 +32,8 @@ func transferLimit(l sample.Load, w *sample.Wire) time.Duration {
 	return openTimeout + time.Duration(seconds*float64(time.Second))
 }
 
-// transfer runs a load that its bytes end, not the clock: there is no warm-up, and the meters are
-// read at the common start and when both ends have ended.
+// transfer runs a load that its bytes end: there is no warm-up, and the meters are read at the
+// common start and when both ends have ended.
 func (r *run) transfer(ctx context.Context, e *ends, l sample.Load, when load.Schedule, v *sample.Visit) (servers, clients []worker.Reply, err error) {
 	limit := transferLimit(l, r.Plan.Wire)
 	when.From, when.To, when.End = when.Start, when.Start+int64(limit), 0

@@ -10,8 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Cells of loads over UDP share paths of their own, which may be refused where
-// those of TCP are not.
+// UDP may be refused where TCP is not.
 func TestUDPHasPathsOfItsOwn(t *testing.T) {
 	udp := bridgeSpec
 	udp.UDP = true

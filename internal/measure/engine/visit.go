@@ -18,22 +18,21 @@ import (
 const (
 	// lead is the time from the schedule's sending to the common start.
 	lead = 3 * time.Millisecond
-	// leadEach is added for each worker in all visits that are made at once: this toll sends all
+	// leadEach is added for each worker in all visits that are made at once: this process sends all
 	// schedules, and requests to the machines' meters.
 	leadEach = 300 * time.Microsecond
 	// tail is how long the load goes on after the window, for the meters.
 	tail = 10 * time.Millisecond
 	// openTimeout bounds the connecting of the ends.
 	openTimeout = 8 * time.Second
-	// doneTimeout bounds how long after the window they may take to finish.
+	// doneTimeout bounds how long they may take to finish after the window.
 	doneTimeout = 3 * time.Second
 	// drainTimeout is added for each stream: what is queued must arrive.
 	drainTimeout = 50 * time.Millisecond
 	// graceTimeout bounds how long one end may go on after the other failed.
 	graceTimeout = 100 * time.Millisecond
-	// exitTimeout bounds the exit of a worker.
-	exitTimeout = 500 * time.Millisecond
-	// eachTimeout is added to both for each worker of a visit.
+	exitTimeout  = 500 * time.Millisecond
+	// eachTimeout is added to the timeouts for each worker of a visit.
 	eachTimeout = 30 * time.Millisecond
 )
 
@@ -59,7 +58,7 @@ func (r *run) visit(ctx context.Context, round, cell int) sample.Visit {
 	return v
 }
 
-// hold sets what a path needs of the whole machine. The path may be nil; release never is.
+// hold sets what a path, which may be nil, needs of the whole machine. release is never nil.
 func hold(p *path.Path) (release func() error, err error) {
 	none := func() error { return nil }
 	if p == nil || p.Hold == nil {
@@ -71,12 +70,10 @@ func hold(p *path.Path) (release func() error, err error) {
 	return release, nil
 }
 
-// turn returns the record of a visit that begins now.
 func (r *run) turn(round, cell int) sample.Turn {
 	return sample.Turn{Round: round, Cell: cell, At: r.elapsed()}
 }
 
-// outcome returns the record of a failed visit.
 func (r *run) outcome(err error) sample.Outcome {
 	r.notice(err)
 	if cut := (*path.CutError)(nil); errors.As(err, &cut) {
@@ -85,7 +82,6 @@ func (r *run) outcome(err error) sample.Outcome {
 	return sample.Outcome{Failure: path.OneLine(err), Starved: errors.Is(err, errStarved)}
 }
 
-// ask makes a visit to an endpoint, between two readings of the meters.
 func (r *run) ask(ctx context.Context, c sample.Cell, l sample.Load, v *sample.Visit) error {
 	first, err := r.readAt(ctx, 0, nil)
 	if err != nil {
@@ -119,20 +115,19 @@ func (r *run) measure(ctx context.Context, p *path.Path, l sample.Load, shape sa
 	return r.measureBeside(ctx, p, l, shape, v, newMuster(r.Clock, 1).begin)
 }
 
-// measureBeside makes a visit that begins together with others.
 func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, shape sample.Shape, v *sample.Visit, begin beginning) (err error) {
-	if err := left(p); err != nil { // at once: nothing there will answer any more
+	if err := left(p); err != nil {
 		return err
 	}
 	defer func() {
-		if err != nil { // whatever the failure looked like
+		if err != nil {
 			err = cmp.Or(left(p), err)
 		}
 	}()
 	if l, err = r.prepare(p, l, v); err != nil {
 		return err
 	}
-	defer r.drain(p, v) // after the ends have exited
+	defer r.drain(p, v)
 	e := newEnds(p, shape)
 	if e.distant, err = compareClocks(ctx, p); err != nil {
 		return err
@@ -141,7 +136,7 @@ func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, sh
 		e.budget = v.Headroom.Budget
 	}
 	defer func() {
-		// After a failure the other ends may be blocked for good: kill all.
+		// After a failure the other ends may be blocked for good.
 		err = errors.Join(err, e.stop(err != nil))
 	}()
 	cpus := r.cpus(v.Cell)
@@ -177,7 +172,6 @@ func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, sh
 	return nil
 }
 
-// proof returns a witness and the counters that it was made from.
 func proof(hops []path.Hop, before, after []sample.Counters, w sample.Witness) sample.Proof {
 	out := sample.Proof{Hops: make([]sample.HopReading, len(hops)), Witness: w}
 	for i, h := range hops {
@@ -190,7 +184,7 @@ func proof(hops []path.Hop, before, after []sample.Counters, w sample.Witness) s
 func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visit, begin beginning) (servers, clients []worker.Reply, err error) {
 	far := e.distant
 	took := time.Duration(ns(l.Warmup + l.Window))
-	if workload.BulkOf(l).Bytes > 0 { // its bytes end it
+	if workload.BulkOf(l).Bytes > 0 {
 		took = transferLimit(l, r.Plan.Wire)
 	} else if err := far.sure(l.Warmup, l.Window); err != nil {
 		return nil, nil, err
@@ -244,7 +238,7 @@ func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visi
 const maxMeterError = 0.1
 
 // stretch is how much shorter or longer than planned a window may have been, as a share, and slip
-// an additional allowance in seconds: what another thread's turn on the CPU takes.
+// an allowance in seconds for another thread's turn on the CPU.
 const (
 	stretch = 1.25
 	slip    = 0.01
@@ -253,8 +247,8 @@ const (
 // errStarved is the failure of a visit that may succeed if it is repeated.
 var errStarved = errors.New("the machine was too busy")
 
-// punctual returns an error if a visit's ends were kept off their CPUs for so long that their
-// window was not the plan's: its rates mean nothing.
+// punctual returns an error if the ends were kept off their CPUs for so long that their window was
+// not the plan's.
 func punctual(planned float64, ends ...sample.Party) error {
 	for _, e := range ends {
 		if e.Window < planned/stretch-slip || e.Window > planned*stretch+slip {

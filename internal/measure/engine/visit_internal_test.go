@@ -7,7 +7,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// A window that is a quarter off was starved; of a short one, another thread's turn is not.
 func TestPunctual(t *testing.T) {
 	for _, tt := range []struct {
 		planned, window float64
