@@ -24,15 +24,15 @@ func AffinityOf(pid int) ([]int, error) {
 	return cpus, nil
 }
 
-// SetAffinity moves all threads of a process to the given CPUs. Threads that they start later
-// inherit it. Threads that end meanwhile are no error.
+// SetAffinity moves all threads of a process to the given CPUs. Threads that end meanwhile are no
+// error.
 func SetAffinity(pid int, cpus []int) error {
 	set := unix.NewCPUSet(maxCPUs)
 	for _, c := range cpus {
 		set.Set(c)
 	}
 	moved := map[int]bool{}
-	for { // until no thread is new: one that was not yet moved may have started another
+	for { // a thread that was not yet moved may have started another
 		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 		if err != nil {
 			return fmt.Errorf("list threads of process %d: %w", pid, err)

@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// sleeper returns the PID of a process that lives as long as the test.
 func sleeper(t *testing.T) int {
 	t.Helper()
 	c := exec.Command("sleep", "3600")
@@ -41,7 +40,6 @@ func TestSetAffinity(t *testing.T) {
 	}
 }
 
-// All threads of a process are moved, not only its main thread.
 func TestSetAffinityOfThreads(t *testing.T) {
 	all, err := AffinityOf(os.Getpid())
 	if err != nil {

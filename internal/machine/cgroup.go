@@ -8,11 +8,9 @@ import (
 )
 
 // Throttler returns a function that reads how often the CPU limit has stopped this process's cgroup
-// or one above it since they were made; use the difference of two readings. It returns nil if the
-// kernel does not tell, as where no limit is possible. The cgroups are found once, because the
-// function is called while a load runs.
-//
-// Be aware: a container that the run started is in another cgroup and is not counted.
+// or one above it; use the difference of two readings. It returns nil if the kernel does not tell.
+// Containers that the run started are in other cgroups and are not counted. The cgroups are found
+// once, because the function is called while a load runs.
 func (m Machine) Throttler() func() int {
 	groups := m.cpuGroups(self)
 	if _, ok := m.throttled(groups); !ok {
@@ -21,7 +19,6 @@ func (m Machine) Throttler() func() int {
 	return func() int { n, _ := m.throttled(groups); return n }
 }
 
-// self is this process in /proc.
 const self = "self"
 
 func (m Machine) throttled(groups []string) (throttled int, ok bool) {
@@ -33,7 +30,7 @@ func (m Machine) throttled(groups []string) (throttled int, ok bool) {
 	return throttled, ok
 }
 
-// counted returns the number behind a key at the beginning of a line; ok is false if there is none.
+// counted returns the number after a key that begins a line.
 func counted(text, key string) (n int, ok bool) {
 	for line := range strings.Lines(text) {
 		v, is := strings.CutPrefix(strings.TrimSpace(line), key+" ")
@@ -54,7 +51,7 @@ func (m Machine) cgroupCPUs() float64 {
 	smallest := 0.0
 	for _, dir := range m.cpuGroups(self) {
 		quota, period, _ := strings.Cut(m.text(dir+"/cpu.max"), " ")
-		if quota == "" { // version 1
+		if quota == "" {
 			quota, period = m.text(dir+"/cpu.cfs_quota_us"), m.text(dir+"/cpu.cfs_period_us")
 		}
 		q, err := strconv.ParseInt(quota, 10, 64)
@@ -72,13 +69,11 @@ func (m Machine) cgroupCPUs() float64 {
 	return smallest
 }
 
-// cpuGroups returns the directories of this process's cgroups that can limit
-// its CPU time.
 func (m Machine) cpuGroups(process string) []string { return m.groups(process, "cpu") }
 
-// groups returns the directories of a process's cgroups that a controller may limit, each followed by
-// its ancestors as far as they can be seen. A machine may have both versions mounted; only one has
-// the controller, and the other's files are then missing.
+// groups returns the directories of a process's cgroups that a controller may limit, each followed
+// by its ancestors as far as they can be seen. A machine may have both versions mounted; the files
+// are missing in the one without the controller.
 func (m Machine) groups(process, controller string) []string {
 	mounts := parseCgroupMounts(m.read("/proc/self/mountinfo"), controller)
 	var dirs []string
@@ -93,8 +88,7 @@ func (m Machine) groups(process, controller string) []string {
 			continue
 		}
 		at := pickMount(mounts, v2, parts[2], controller)
-		// A path outside of the mount starts with "/.."; cleaned, it stays below the mount, where
-		// only the top exists.
+		// A path outside of the mount starts with "/.."; cleaned, it stays below the mount.
 		rel := path.Clean("/" + strings.TrimPrefix(parts[2], at.root))
 		for {
 			dirs = append(dirs, path.Join(at.point, rel))
@@ -109,14 +103,13 @@ func (m Machine) groups(process, controller string) []string {
 
 const maxPath = 4096 // the kernel's PATH_MAX
 
-// cgroupMount is a mount of a hierarchy with the controller. Inside a container root is often
-// the container's own cgroup.
 type cgroupMount struct {
 	v2          bool
 	root, point string
 }
 
-// pickMount returns the first mount that shows the cgroup, or else the usual mount.
+// pickMount returns the first mount that shows the cgroup, or else the usual mount. Inside a
+// container, a mount's root is often the container's own cgroup.
 func pickMount(mounts []cgroupMount, v2 bool, group, controller string) cgroupMount {
 	for _, c := range mounts {
 		if c.v2 == v2 && (c.root == "" || group == c.root || strings.HasPrefix(group, c.root+"/")) {
@@ -157,7 +150,6 @@ func parseCgroupMounts(mountinfo, controller string) []cgroupMount {
 	return mounts
 }
 
-// unescape decodes white space and backslashes of mountinfo.
 func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }

@@ -4,7 +4,6 @@ import "testing"
 
 func TestCgroup(t *testing.T) {
 	const v2 = "29 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
-	// root is what the mount of the CPU controller shows.
 	v1 := func(root string) string {
 		return "29 23 0:26 / /sys/fs/cgroup ro - tmpfs tmpfs ro,mode=755\n" +
 			"30 29 0:27 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n" +

@@ -12,9 +12,9 @@ import (
 // userHz is the number of ticks per second in /proc/stat, on every architecture that Go supports.
 const userHz = 100
 
-// Contention starts to watch what others take of the CPUs that this process may use. The returned
-// function reports that, from the start until the call. own returns the CPU time in seconds that
-// toll itself has used; if own is nil, what others used is unknown.
+// Contention returns a function that reports what others took, since the call, of the CPUs that
+// this process may use. own returns the CPU time in seconds that toll itself has used; if own is
+// nil, what others used is unknown.
 func (m Machine) Contention(own func() float64) func() sample.Contention {
 	before := m.cpuUse()
 	used := 0.0
@@ -42,12 +42,11 @@ func (m Machine) Contention(own func() float64) func() sample.Contention {
 	}
 }
 
-// cpuUse is the state of the machine's CPU counters at one instant, in seconds.
 type cpuUse struct {
 	at           time.Time
 	cpus         int
-	busy, stolen float64 // of the CPUs that this process may use
-	stalled      float64 // -1: unknown
+	busy, stolen float64 // s, of the CPUs that this process may use
+	stalled      float64 // s; -1: unknown
 }
 
 func (m Machine) cpuUse() cpuUse {
@@ -77,7 +76,7 @@ func (m Machine) cpuUse() cpuUse {
 }
 
 // stalled returns the seconds in which a task waited for a CPU since the machine started, or -1 if
-// the kernel does not tell.
+// unknown.
 func (m Machine) stalled() float64 {
 	for line := range strings.Lines(m.read("/proc/pressure/cpu")) {
 		some, is := strings.CutPrefix(line, "some ")

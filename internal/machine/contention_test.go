@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// What others took is of the CPUs that this process may use, without what toll itself used.
 func TestContention(t *testing.T) {
 	m := tree(t, map[string]string{
 		"/proc/loadavg":      "35.10 30.00 20.00 40/345 678\n",
@@ -16,7 +15,7 @@ func TestContention(t *testing.T) {
 			"cpu1 200 0 0 0 0 0 0 0 0 0\ncpu2 300 0 0 0 0 0 0 0 0 0\n",
 	})
 	m.Affinity = func() ([]int, error) { return []int{0, 1}, nil }
-	const hours = 3600 // the time between the readings is nearly nothing: of these, what was used is huge
+	const hours = 3600 // the time between the readings is nearly nothing
 	used := 0.0
 	since, unknown := m.Contention(func() float64 { return used }), m.Contention(nil)
 	stat := "cpu0 360100 0 0 0 0 0 0 50 0 0\ncpu1 200 100 100 900 900 80 20 0 0 0\ncpu2 99999 0 0 0 0 0 0 0 0 0\n"

@@ -13,8 +13,8 @@ import (
 // maxCPUs is the largest number of CPUs that Linux can be built for.
 const maxCPUs = 8192
 
-// CPU locates one CPU. Cores and caches are named by their lowest-numbered CPU, because the
-// kernel's own core ids repeat from package to package.
+// CPU locates one CPU. Cores and caches are named by their lowest-numbered CPU: the kernel's core
+// ids repeat from package to package.
 type CPU struct {
 	ID      int
 	Core    int // physical core
@@ -25,8 +25,7 @@ type CPU struct {
 // Topology lists the online CPUs by ID.
 type Topology []CPU
 
-// Topology reads where the online CPUs are. It is empty if the kernel does not tell which are
-// online.
+// Topology returns nothing if the kernel does not tell which CPUs are online.
 func (m Machine) Topology() Topology {
 	var t Topology
 	for _, id := range parseList(m.read("/sys/devices/system/cpu/online")) {
@@ -47,11 +46,11 @@ func (m Machine) Topology() Topology {
 	return t
 }
 
-// lastCache returns the lowest CPU that shares the highest cache level with the CPU whose directory
-// is dir, or -1.
+// lastCache returns the lowest CPU that shares the last-level cache with the CPU whose directory is
+// dir, or -1.
 func (m Machine) lastCache(dir string) int {
 	cache, highest := -1, 0
-	// No CPU has nearly as many caches; the kernel numbers them densely.
+	// No CPU has nearly as many caches.
 	for i := range 16 {
 		index := fmt.Sprintf("%scache/index%d/", dir, i)
 		level, err := strconv.Atoi(m.text(index + "level"))
@@ -65,7 +64,6 @@ func (m Machine) lastCache(dir string) int {
 	return cache
 }
 
-// of returns the CPU with the given id; ok is false if it is not online.
 func (t Topology) of(id int) (c CPU, ok bool) {
 	i := slices.IndexFunc(t, func(c CPU) bool { return c.ID == id })
 	if i < 0 {
@@ -74,8 +72,7 @@ func (t Topology) of(id int) (c CPU, ok bool) {
 	return t[i], true
 }
 
-// SameCore reports whether a CPU of a is on the same physical core as one of b, so that the two
-// slow each other down.
+// SameCore reports whether a CPU of a is on the same physical core as one of b.
 func (t Topology) SameCore(a, b []int) bool {
 	core := func(id int) int {
 		if c, ok := t.of(id); ok {
@@ -99,7 +96,6 @@ func (t Topology) threadsPerCore() int {
 	return most
 }
 
-// allowed returns the CPUs that this process may run on, in order.
 func (m Machine) allowed() []int {
 	affinity := m.Affinity
 	if affinity == nil {
@@ -111,11 +107,10 @@ func (m Machine) allowed() []int {
 	return parseList(field(m.read("/proc/self/status"), "Cpus_allowed_list"))
 }
 
-// getAffinity returns the CPUs of the main thread, because the calling one may have been pinned.
+// getAffinity asks for the main thread, because the calling one may have been pinned.
 func getAffinity() ([]int, error) { return AffinityOf(os.Getpid()) }
 
-// governor returns the frequency governor of the online CPUs, or a comma-separated list if they
-// differ.
+// governor returns the frequency governor of the online CPUs, or a comma-separated list.
 func (m Machine) governor(t Topology) string {
 	var found []string
 	for _, c := range t {
@@ -128,8 +123,7 @@ func (m Machine) governor(t Topology) string {
 	return strings.Join(found, ",")
 }
 
-// mitigations returns what the kernel does, or fails to do, about each of the CPU's faults. Faults
-// that the CPU does not have are left out.
+// mitigations leaves out faults that the CPU does not have.
 func (m Machine) mitigations() map[string]string {
 	const dir = "/sys/devices/system/cpu/vulnerabilities"
 	entries, err := os.ReadDir(m.path(dir))
@@ -154,7 +148,6 @@ func cpuModel(cpuinfo string) string {
 	if name := armModel(cpuinfo); name != "" {
 		return name
 	}
-	// PowerPC, RISC-V.
 	return cmp.Or(fold(field(cpuinfo, "cpu")), fold(field(cpuinfo, "uarch")))
 }
 
@@ -187,7 +180,7 @@ func armModel(cpuinfo string) string {
 	return cmp.Or(names[maker+" "+part], "ARM implementer "+maker+" part "+part)
 }
 
-// parseList parses a CPU list as the kernel writes it, "0-3,8". It returns nil for anything else.
+// parseList parses a CPU list such as "0-3,8". It returns nil for anything else.
 func parseList(s string) []int {
 	var cpus []int
 	next := 0 // the kernel's lists ascend, so a garbled one cannot blow up

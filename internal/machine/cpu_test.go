@@ -80,7 +80,6 @@ func TestTopology(t *testing.T) {
 	}
 }
 
-// A list longer than any fact must not be cut in the middle.
 func TestTopologyLongList(t *testing.T) {
 	list, n := "0", 1
 	for id := 2; id < 1000; id += 2 {

@@ -6,8 +6,7 @@ import (
 )
 
 // docker returns "running" if a Docker Engine's process exists, "installed" if its program does,
-// else "". It does not connect: if systemd holds the socket, that would start the daemon with its
-// bridges and rules.
+// else "". It does not connect: if systemd holds the socket, that would start the daemon.
 func (m Machine) docker() string {
 	for _, name := range []string{"/run/docker.pid", "/var/run/docker.pid"} {
 		if pid := m.text(name); pid != "" && m.text(filepath.Join("/proc", filepath.Base(pid), "comm")) == "dockerd" {
@@ -22,7 +21,6 @@ func (m Machine) docker() string {
 	return ""
 }
 
-// isExecutable reports whether name is a program.
 func (m Machine) isExecutable(name string) bool {
 	info, err := os.Stat(m.path(name))
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0

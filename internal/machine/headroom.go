@@ -30,7 +30,6 @@ func (e *HeadroomError) Error() string {
 	return fmt.Sprintf("not enough headroom: %s: need about %d, have %d%s", e.What, e.Need, e.Have, limit)
 }
 
-// Hint returns the remedy.
 func (e *HeadroomError) Hint() string { return e.Remedy }
 
 // Headroom returns a *HeadroomError if the limits of this process, of its cgroups or of the
@@ -55,7 +54,7 @@ func (m Machine) Headroom(c Crowd) error {
 	if most, known := softLimit(limits, "Max open files"); known {
 		checks[0].have, checks[0].known, checks[0].limit = most, true, fmt.Sprintf("ulimit -n is %d", most)
 	}
-	if !m.privileged() { // root may have as many as it likes
+	if !m.privileged() {
 		if most, known := softLimit(limits, "Max processes"); known {
 			used := m.usedThreads()
 			checks[1].have, checks[1].known = most-min(most, used), true
@@ -76,7 +75,7 @@ func (m Machine) Headroom(c Crowd) error {
 }
 
 // usedThreads counts the threads of this user's other processes, to which the kernel's limit
-// applies, too. Processes that a mount of /proc hides are not counted.
+// applies, too, except those hidden in /proc.
 func (m Machine) usedThreads() (n uint64) {
 	self := m.read("/proc/self/status")
 	id := func(status, key string) string { // the first: the real user
@@ -120,7 +119,7 @@ func softLimit(limits, name string) (n uint64, ok bool) {
 func (m Machine) left(most, current string) (least uint64, ok bool) {
 	for _, dir := range m.cpuGroups(self) {
 		limit, err := strconv.ParseUint(m.text(dir+"/"+most), 10, 64)
-		if err != nil { // "max", or no such file
+		if err != nil {
 			continue
 		}
 		used, err := uint64(0), error(nil)

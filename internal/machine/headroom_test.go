@@ -20,7 +20,7 @@ func TestHeadroom(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		files map[string]string
-		want  string // in the error; "": there is enough
+		want  string
 		hint  string
 	}{
 		{"nothing-known", nil, "", ""},

@@ -1,19 +1,13 @@
 // Package machine reads the facts of the machine that, besides the mode, decide a network
-// benchmark's numbers; the CPUs that a run may use and how to divide them; and the settings that
-// forbid what the lab needs.
-//
-//	env, doubts := machine.Machine{}.Read()
-//	cpus, err := machine.Machine{}.Place(sample.PinFar, 1)
+// benchmark's numbers; chooses the CPUs of a run; and explains the settings that forbid what the
+// lab needs.
 //
 // Facts come from /proc, /sys and /etc only; nothing is changed and no program is started. Units
-// are base units: bytes, CPUs, seconds.
+// are bytes, CPUs and seconds. A fact that cannot be read is left empty. Inside a container the
+// facts are those that the container is shown, and the sysctls those of the calling network
+// namespace.
 //
-// Be aware: a fact that cannot be read is left empty, which does not mean that it is absent. Inside
-// a container the facts are those that the container is shown, and the sysctls those of the calling
-// network namespace.
-//
-// Note: procfs does not fit. Its parsers are chosen by GOARCH and reject a whole file for one odd
-// line; here a fixture of any machine must be readable on any other, each fact on its own.
+// procfs does not fit: its parsers are chosen by GOARCH and reject a whole file for one odd line.
 package machine
 
 import (
@@ -36,16 +30,14 @@ import (
 type Machine struct {
 	// Root replaces "/".
 	Root string
-	// Affinity returns the CPUs that this process may run on. If nil, sched_getaffinity is called,
-	// which ignores Root.
+	// Affinity returns the CPUs that this process may run on; nil: sched_getaffinity, which ignores
+	// Root.
 	Affinity func() ([]int, error)
 }
 
-// Read returns the facts of the machine. The doubts name facts that every machine has and that
-// could not be read here; they are worth a footnote and never a reason to stop.
-//
-// Tool is left to the caller. Root is set if the process has the capabilities that the lab needs
-// without a user namespace, and is not in one.
+// Read returns the facts of the machine, except Tool. The doubts name facts that every machine has
+// and that could not be read here. Root is set if the process has the capabilities that the lab
+// needs without a user namespace, and is not in one.
 func (m Machine) Read() (e sample.Environment, doubts []error) {
 	cpuinfo := m.read("/proc/cpuinfo")
 	topology := m.Topology()
@@ -88,7 +80,6 @@ func (m Machine) Read() (e sample.Environment, doubts []error) {
 	return e, doubts
 }
 
-// osName returns the distribution's name for itself.
 func (m Machine) osName() string {
 	for _, name := range []string{"/etc/os-release", "/usr/lib/os-release"} {
 		for line := range strings.Lines(m.read(name)) {
@@ -100,19 +91,16 @@ func (m Machine) osName() string {
 	return ""
 }
 
-// memory returns MemTotal in bytes.
 func (m Machine) memory() uint64 {
 	n, _ := kibibytes(m.read("/proc/meminfo"), "MemTotal")
 	return n
 }
 
-// kibibytes returns a line of /proc/meminfo in bytes.
 func kibibytes(meminfo, name string) (n uint64, ok bool) {
 	return units.ParseKiB(field(meminfo, name))
 }
 
-// loadAverage returns the load average of the last minute. It refuses NaN, which ParseFloat accepts
-// and JSON does not.
+// loadAverage refuses NaN, which ParseFloat accepts and JSON does not.
 func (m Machine) loadAverage() (l float64, ok bool) {
 	first, _, _ := strings.Cut(m.text("/proc/loadavg"), " ")
 	l, err := strconv.ParseFloat(first, 64)
@@ -132,8 +120,8 @@ func (m Machine) privileged() bool {
 	return err == nil && effective&need == need && (uids == "" || uids == "0 0 4294967295")
 }
 
-// sysctls returns the kernel settings that change what a network benchmark reads, as far as this
-// kernel has them.
+// sysctls returns the kernel settings that change a network benchmark, as far as this kernel has
+// them.
 func (m Machine) sysctls() map[string]string {
 	found := make(map[string]string)
 	for _, name := range []string{
@@ -167,11 +155,8 @@ func (m Machine) path(name string) string {
 	return filepath.Join(m.Root, name)
 }
 
-// maxFile limits what is read of a file, in bytes: more than any of these files has on the largest
-// machines.
 const maxFile = 8 << 20
 
-// read returns a file's contents, or "" if it cannot be read.
 func (m Machine) read(name string) string {
 	f, err := os.Open(m.path(name))
 	if err != nil {
@@ -185,7 +170,6 @@ func (m Machine) read(name string) string {
 	return string(b)
 }
 
-// text returns the contents of a file that holds one fact.
 func (m Machine) text(name string) string { return fold(m.read(name)) }
 
 func (m Machine) exists(name string) bool {
@@ -193,7 +177,6 @@ func (m Machine) exists(name string) bool {
 	return err == nil
 }
 
-// maxFact is the longest fact that is kept, in characters.
 const maxFact = 400
 
 // fold returns one printable line with single spaces: facts are shown on terminals, and some come
@@ -202,7 +185,7 @@ func fold(s string) string {
 	return strings.TrimSpace(printable.Limit(printable.Words(strings.ReplaceAll(s, "\x00", " ")), maxFact))
 }
 
-// field returns the value of the first "key: value" line, as /proc has them.
+// field returns the value of the first "key: value" line.
 func field(text, key string) string {
 	for line := range strings.Lines(text) {
 		k, v, ok := strings.Cut(line, ":")

@@ -11,7 +11,7 @@ import (
 
 // PinError reports why a placement on CPUs is impossible here.
 type PinError struct {
-	Pin string // sample.PinFar
+	Pin string
 	Why string
 }
 
@@ -21,8 +21,8 @@ func (e *PinError) Error() string { return fmt.Sprintf("--pin %s: %s", e.Pin, e.
 func (e *PinError) Hint() string { return "--pin " + sample.PinNear + ", or --pin " + sample.PinNone }
 
 // Place chooses the CPUs of a placement, sample.PinFar or PinNear, from those that the process may
-// use, for at most threads threads of each end. The error is a *PinError if the machine or the CPU
-// limit of this process's cgroup does not allow the placement.
+// use, for at most threads threads of each end. The error is a *PinError if the machine or the
+// cgroup's CPU limit does not allow the placement.
 func (m Machine) Place(pin string, threads int) (sample.CPUs, error) {
 	t := m.Topology()
 	client, server, sameCore, err := t.Pin(m.allowed(), threads)
@@ -42,7 +42,7 @@ func (m Machine) Place(pin string, threads int) (sample.CPUs, error) {
 	return sample.CPUs{Client: client, Server: server, SameCore: sameCore, Distance: t.distance(client, server)}, nil
 }
 
-// Pinned returns the placement of client and server on one CPU each, chosen by the caller.
+// Pinned returns the placement of client and server on one CPU each.
 func (m Machine) Pinned(client, server int) sample.CPUs {
 	t, a, b := m.Topology(), []int{client}, []int{server}
 	return sample.CPUs{Client: a, Server: b, SameCore: t.SameCore(a, b), Distance: t.distance(a, b)}
@@ -79,13 +79,11 @@ func (t Topology) distance(a, b []int) string {
 }
 
 // Pin chooses CPUs for client and server from allowed: the same number for each, as many as
-// possible, at most threads. The ends never share a physical core unless only one is allowed, which
+// possible, at most threads. The ends share a physical core only if one alone is allowed, which
 // sameCore reports; with a single CPU both get it. They share a package and a last-level cache
-// where possible, and CPU 0, where most interrupts arrive, is left alone when more than four CPUs
-// are allowed.
-//
-// An end gets a second CPU of a core only when the cores do not suffice. Client and server cores
-// alternate, so the i-th CPUs of both are close to each other.
+// where possible. CPU 0, where most interrupts arrive, is left alone when more than four CPUs are
+// allowed. An end gets a second CPU of a core only when the cores do not suffice. The i-th CPUs of
+// both are close to each other.
 func (t Topology) Pin(allowed []int, threads int) (client, server []int, sameCore bool, err error) {
 	threads = max(threads, 1)
 	cores := leaveZero(t.cores(allowed))
@@ -110,7 +108,6 @@ func (t Topology) Pin(allowed []int, threads int) (client, server []int, sameCor
 	return client[:n], server[:n], false, nil
 }
 
-// core is a physical core with its usable CPUs.
 type core struct {
 	CPU
 	cpus []int
@@ -157,8 +154,8 @@ func leaveZero(cores []core) []core {
 	return cores
 }
 
-// rank sorts cores so that the first need of them are close together: first by the package that has
-// most of them, within it by the last-level cache that has, otherwise in the given order.
+// rank sorts cores so that the first need of them share a package and then a last-level cache,
+// where possible.
 func rank(cores []core, need int) {
 	type cache struct{ pkg, cache int }
 	inPackage, inCache := make(map[int]int), make(map[cache]int)
@@ -185,7 +182,7 @@ func rank(cores []core, need int) {
 	})
 }
 
-// spread lists the CPUs of cores: every core's first before any core's second.
+// spread lists every core's first CPU before any core's second.
 func spread(cores []core) []int {
 	var cpus []int
 	for i, more := 0, true; more; i++ {

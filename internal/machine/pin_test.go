@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// flat returns n CPUs, each a core of its own, in one package.
 func flat(n int) Topology { return split(n, n) }
 
 // split returns n single-threaded cores in packages of size each, with a cache for each package.
@@ -23,8 +22,7 @@ func split(n, size int) Topology {
 	return t
 }
 
-// smt returns cores of two threads, numbered as on x86: the second threads after all the first
-// ones.
+// smt returns cores of two threads, the second threads numbered after all first ones, as on x86.
 func smt(cores int) Topology {
 	var t Topology
 	for i := range 2 * cores {
@@ -113,8 +111,6 @@ func TestPinNothing(t *testing.T) {
 	}
 }
 
-// Whatever the machine, the ends get equally many CPUs, all of them allowed,
-// and share a core only where there is one.
 func TestPinAlways(t *testing.T) {
 	for name, topology := range map[string]Topology{"flat": flat(7), "smt": smt(4), "split": split(8, 2)} {
 		for mask := 1; mask < 1<<len(topology); mask++ {
@@ -161,7 +157,6 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// A placement that the machine has no CPUs for is refused with what can be had.
 func TestPlaceRefused(t *testing.T) {
 	var cannot *PinError
 	one := tree(t, cloud())
@@ -172,7 +167,7 @@ func TestPlaceRefused(t *testing.T) {
 	if p, err := one.Place(sample.PinNear, 1); err != nil || !slices.Equal(p.Client, []int{1}) {
 		t.Errorf("one CPU, near: %+v %v", p, err)
 	}
-	limited := tree(t, cloud()) // 1.5 CPUs
+	limited := tree(t, cloud())
 	if _, err := limited.Place(sample.PinFar, 1); !errors.As(err, &cannot) || !strings.Contains(err.Error(), "1.5 CPUs") {
 		t.Errorf("limited: %v", err)
 	}

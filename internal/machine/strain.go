@@ -10,15 +10,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Strain reads what slows down a process from without: the limits of its cgroups, and TCP in the
-// network namespace that it is in. The cgroups are found once, because it is read around a load.
+// Strain reads what slows down a process from without: the limits of its cgroups, and TCP in its
+// network namespace. The cgroups are found once, because it is read around a load.
 type Strain struct {
 	m           Machine
 	process     string
-	cpu, memory []string // cgroups
+	cpu, memory []string
 }
 
-// StrainOf returns the reader of a process; 0 is this one. Its cgroups must be seen from here.
+// StrainOf returns the reader of a process, whose cgroups must be visible; 0 is this one.
 func (m Machine) StrainOf(pid int) *Strain {
 	process := self
 	if pid != 0 {
@@ -27,20 +27,18 @@ func (m Machine) StrainOf(pid int) *Strain {
 	return &Strain{m, process, m.cpuGroups(process), m.groups(process, "memory")}
 }
 
-// apart reports whether the process is in another network namespace than this one. It is false
-// if that cannot be read.
+// apart reports whether the process is known to be in another network namespace than this one.
 func (s *Strain) apart() bool {
 	its, err := os.Readlink(s.m.path("/proc/" + s.process + "/ns/net"))
 	own, errOwn := os.Readlink(s.m.path("/proc/" + self + "/ns/net"))
 	return err == nil && errOwn == nil && its != own
 }
 
-// ofGroup stands between the name of a count and the cgroup that it is of.
 const ofGroup = " of "
 
-// Read returns what was counted since the cgroups and the namespace were made, by the names that
-// visits to endpoints use. Each cgroup above the process's own has a CPU limit and periods of its
-// own, under names for Since. What the kernel does not tell is not in it.
+// Read returns the counters by the names that visits to endpoints use, without those that the
+// kernel does not tell. Each cgroup above the process's own has a CPU limit and periods of its own,
+// under names for Since.
 func (s *Strain) Read() map[string]int64 {
 	out := map[string]int64{}
 	for i, dir := range s.cpu {
@@ -81,13 +79,12 @@ func (s *Strain) Read() map[string]int64 {
 	return out
 }
 
-// ofNamespace lists the counters of a network namespace, whose processes share them.
 var ofNamespace = []string{
 	workload.CountOverflows, workload.CountDelayedACKs, workload.CountResent, workload.CountSegments,
 }
 
 // Own returns a reader like Read that leaves out the counters of the network namespace if the
-// process is in that of this one: there other servers of the machine are counted, too.
+// process is in that of this one: other servers of the machine are counted there.
 func (s *Strain) Own() func() map[string]int64 {
 	if s.apart() {
 		return s.Read
@@ -101,8 +98,8 @@ func (s *Strain) Own() func() map[string]int64 {
 	}
 }
 
-// kernelCounters reads /proc/net/snmp and /proc/net/netstat, in which each line of names is followed
-// by one of numbers: "Tcp RetransSegs" is one of them.
+// kernelCounters reads /proc/net/snmp and /proc/net/netstat: each line of names is followed by one
+// of numbers. "Tcp RetransSegs" is one key.
 func kernelCounters(text string) map[string]int64 {
 	out := map[string]int64{}
 	var names []string
@@ -122,9 +119,9 @@ func kernelCounters(text string) map[string]int64 {
 	return out
 }
 
-// Since returns by how much the counters grew from a reading to a later one, by the names that visits
-// to endpoints use; one that was not in both is left out. The stops by a CPU limit and its periods
-// are those of one cgroup: the one that was stopped most, or of several the one that ran longest.
+// Since returns by how much the counters in both readings grew, by the names that visits to
+// endpoints use. The stops by a CPU limit and its periods are those of one cgroup: the one that was
+// stopped most, or of several the one that ran longest.
 func Since(before, after map[string]int64) map[string]int64 {
 	out, groups := map[string]int64{}, map[string]map[string]int64{}
 	for name, n := range after {

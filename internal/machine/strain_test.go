@@ -10,8 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// A group that was stopped long ago does not hide the one that is stopped now, and no group is
-// stopped in more periods than it has.
+// A group that was stopped long ago must not hide the one that is stopped now.
 func TestStopsOfOneGroup(t *testing.T) {
 	read := func(outer, inner string) map[string]int64 {
 		return tree(t, map[string]string{
@@ -78,7 +77,6 @@ func TestStrain(t *testing.T) {
 	}
 }
 
-// What other processes of the machine's network namespace are counted for is not the server's own.
 func TestOwnStrain(t *testing.T) {
 	files := map[string]string{
 		"/proc/self/mountinfo":      "29 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",

@@ -8,12 +8,9 @@ import (
 )
 
 // ExplainUserNamespace explains why a process without privileges could not make a user namespace
-// with a network namespace in it; cause is the error of the attempt. The returned error wraps
-// cause, names the setting that forbids it, and has a method Hint() string with the command to try.
-// A nil cause returns nil.
-//
-// Note: the settings are not read before an attempt. Security modules and container runtimes forbid
-// it without any readable setting, so only trying tells.
+// with a network namespace in it. The returned error wraps cause, the error of the attempt, names
+// the setting that forbids it, and has a Hint. A nil cause returns nil. Security modules and
+// container runtimes forbid it without any readable setting, so only trying tells.
 func (m Machine) ExplainUserNamespace(cause error) error {
 	if cause == nil {
 		return nil
@@ -45,7 +42,6 @@ type obstacle struct {
 	reason, hint string
 }
 
-// obstacles lists them in the order in which the kernel checks them.
 func (m Machine) obstacles() []obstacle {
 	is := func(file, value string) func() bool {
 		return func() bool { return m.text(file) == value }
@@ -83,13 +79,12 @@ func (m Machine) obstacles() []obstacle {
 	}
 }
 
-// filtered reports whether this process is in a container behind a seccomp filter. What the filter
-// forbids cannot be read.
+// filtered reports whether this process is in a container behind a seccomp filter, which cannot be
+// read.
 func (m Machine) filtered() bool {
 	return m.container() != "" && field(m.read("/proc/self/status"), "Seccomp") == "2"
 }
 
-// namespaceError names what forbids user namespaces.
 type namespaceError struct {
 	reason, hint string
 	cause        error
@@ -101,5 +96,4 @@ func (e *namespaceError) Error() string {
 
 func (e *namespaceError) Unwrap() error { return e.cause }
 
-// Hint returns the command to try.
 func (e *namespaceError) Hint() string { return e.hint }

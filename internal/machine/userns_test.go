@@ -17,7 +17,6 @@ func TestExplainUserNamespace(t *testing.T) {
 		debian   = "/proc/sys/kernel/unprivileged_userns_clone"
 		apparmor = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
 	)
-	// A kernel that permits everything; each case changes what it says.
 	base := map[string]string{
 		users: "15000\n", nets: "15000\n", debian: "1\n", apparmor: "0\n",
 		"/proc/self/ns/user": "", "/proc/self/ns/net": "", "/proc/self/status": "Seccomp:\t0\n",

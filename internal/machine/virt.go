@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// virtualization returns what is between this process and the hardware: the hypervisor, the
-// container, or both, separated by a comma; "" on bare metal.
+// virtualization returns the hypervisor, the container, or both, separated by a comma; "" on bare
+// metal.
 func (m Machine) virtualization(cpuinfo string) string {
 	var layers []string
 	if h := m.hypervisor(cpuinfo); h != "" {
@@ -18,9 +18,8 @@ func (m Machine) virtualization(cpuinfo string) string {
 	return strings.Join(layers, ", ")
 }
 
-// hypervisor returns the hypervisor's name. A cloud's name in the firmware is no proof, because
-// clouds rent out bare metal too: on x86 the CPU's flag decides, elsewhere a vendor whose machine
-// is not called metal.
+// hypervisor does not rely on a cloud's name in the firmware, because clouds rent out bare metal:
+// on x86 the CPU's flag decides, elsewhere a vendor whose machine is not called metal.
 func (m Machine) hypervisor(cpuinfo string) string {
 	product := m.text("/sys/class/dmi/id/product_name")
 	vendor := m.text("/sys/class/dmi/id/sys_vendor")
@@ -44,8 +43,7 @@ func (m Machine) hypervisor(cpuinfo string) string {
 	if m.text("/sys/hypervisor/type") == "xen" {
 		return "Xen"
 	}
-	// Small virtual machines, such as Firecracker's, have no DMI; their clock source still reveals
-	// the hypervisor.
+	// Small virtual machines, such as Firecracker's, have no DMI, but a clock source.
 	clocks := m.text("/sys/devices/system/clocksource/clocksource0/available_clocksource")
 	switch {
 	case strings.Contains(clocks, "kvm-clock"):
@@ -58,7 +56,6 @@ func (m Machine) hypervisor(cpuinfo string) string {
 	return "virtual machine"
 }
 
-// firmware returns the hypervisor that has the given vendor and product in its firmware, or "".
 func firmware(vendor, product string) string {
 	both := vendor + " " + product
 	for _, known := range []struct{ text, name string }{
@@ -83,10 +80,8 @@ func firmware(vendor, product string) string {
 	return ""
 }
 
-// container returns the kind of container that this process runs in, or "".
 func (m Machine) container() string {
-	// Pods are recognized by their service account: with cgroup namespaces nothing in /proc shows
-	// them.
+	// With cgroup namespaces nothing in /proc shows pods: their service account does.
 	for _, mark := range []struct{ file, name string }{
 		{"/var/run/secrets/kubernetes.io", "Kubernetes"},
 		{"/run/.containerenv", "Podman"},

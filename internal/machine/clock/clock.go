@@ -7,12 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Go's monotonic clock is CLOCK_MONOTONIC with another origin. It is read without a system call,
-// unlike unix.ClockGettime. The origin is found once.
+// Go's monotonic clock is CLOCK_MONOTONIC with another origin, read without a system call.
 var origin, originNs = calibrate()
 
-// calibrate reads both clocks at nearly the same instant: the closest of a few tries, because the
-// first one faults pages in.
+// calibrate takes the closest of a few tries, because the first one faults pages in.
 func calibrate() (origin time.Time, ns int64) {
 	const tries = 5
 	best := int64(1<<63 - 1)

@@ -7,8 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// CPUs are paired by their number, not by their place: one that went offline
-// must not shift the others.
+// A CPU that went offline must not shift the others.
 func TestSincePairsByNumber(t *testing.T) {
 	before := Reading{CPUs: []sample.CPU{{ID: 0, User: 1, Idle: 10}, {ID: 1, User: 2}, {ID: 2, System: 3, Steal: 1, IOWait: 2, Nice: 1, Guest: 5}}}
 	after := Reading{CPUs: []sample.CPU{{ID: 0, User: 1.5, Idle: 11}, {ID: 2, System: 4, Steal: 1.25, IOWait: 2.5, Nice: 1.25, Guest: 5}, {ID: 3, User: 9}}}
@@ -34,7 +33,7 @@ func TestReadSeesThisProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for sum, i := 0, 0; i < 50_000_000; i++ { // some milliseconds of work
+	for sum, i := 0, 0; i < 50_000_000; i++ {
 		sum += i
 		_ = sum
 	}

@@ -14,8 +14,7 @@ type Pair struct{ Client, Server int }
 const (
 	sampleStep = 10 * time.Millisecond
 	// renewEvery is the number of samples after which the busiest threads are determined again.
-	renewEvery = 10
-	// leastSamples is the least number of samples for a result.
+	renewEvery   = 10
 	leastSamples = 5
 )
 
@@ -68,14 +67,12 @@ func together(pairs []Pair, done <-chan struct{}) *float64 {
 	}
 }
 
-// end is one end of a pair.
 type end struct {
 	root    int
-	spent   map[string]int // CPU time of each thread, in ticks, by its directory
+	spent   map[string]int // in ticks, by the thread's directory
 	busiest string         // thread; "": unknown
 }
 
-// renew finds the thread that was busiest since the last call, or since its start.
 func (e *end) renew() {
 	now := map[string]int{}
 	e.visit(e.root, now)
@@ -91,10 +88,9 @@ func (e *end) renew() {
 	e.spent = now
 }
 
-// visit records the CPU time of all threads of a process and of those that it started.
 func (e *end) visit(pid int, now map[string]int) {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil { // it has ended
+	if err != nil {
 		return
 	}
 	for _, t := range tasks {
@@ -126,7 +122,6 @@ func (e *end) cpu() int {
 	return -1
 }
 
-// threadStat reads a thread's CPU time in ticks, and its CPU.
 func threadStat(dir string) (ticks, cpu int, ok bool) {
 	b, err := os.ReadFile(dir + "/stat")
 	if err != nil {
@@ -135,7 +130,6 @@ func threadStat(dir string) (ticks, cpu int, ok bool) {
 	return parseThread(string(b))
 }
 
-// parseThread reads /proc/PID/task/TID/stat.
 func parseThread(stat string) (ticks, cpu int, ok bool) {
 	const user, system, processor = 11, 12, 36 // after the name, which may contain anything
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])

@@ -30,7 +30,6 @@ func TestParseThread(t *testing.T) {
 	}
 }
 
-// The children of processes pinned to CPUs are found there.
 func TestTogetherOfPinnedProcesses(t *testing.T) {
 	facts, _ := machine.Machine{}.Read()
 	if len(facts.CPUsAllowed) < 2 {
