@@ -8,9 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Advice plans the first part of a search for what makes a mode faster: the baseline, which is the
-// unchanged mode, its control, and each lever alone, over the loads that screened returns. PairOf
-// plans the further steps.
+// Advice plans the first part of a search for what makes a mode faster: the unchanged mode as the
+// baseline, its control, and each lever alone. PairOf plans the further steps.
 func Advice(r Request, levers []sample.Lever) (sample.Plan, error) {
 	p := sample.Plan{Study: sample.StudyAdvise, Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget, Precision: r.Precision,
 		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Pins: r.Pins, CPUs: r.CPUs, Loads: r.Loads, Levers: levers}

@@ -27,8 +27,7 @@ func named(cells []sample.Cell) string {
 	return strings.Join(out, ", ")
 }
 
-// Each lever is tried alone, beside the mode as it is, over what is sliced; where the mode is not
-// reached from, over the paths of the one that stands for it.
+// Where the mode cannot be reached, another stands for it.
 func TestAdvice(t *testing.T) {
 	p, err := Advice(adviceRequest(), []sample.Lever{
 		{Name: "gro", Variant: sample.Variant{Mode: "bridge", Tune: "gro=on"}},
@@ -57,7 +56,6 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// A step measures what was before and what is after over all loads.
 func TestPairOf(t *testing.T) {
 	p, err := Advice(adviceRequest(), nil)
 	if err != nil {
@@ -82,7 +80,6 @@ func TestPairOf(t *testing.T) {
 	}
 }
 
-// The baseline and its control are near all other cells, also where another mode stands for it.
 func TestAdviceIsSliced(t *testing.T) {
 	p, err := Advice(adviceRequest(), []sample.Lever{{Name: "gro", Variant: sample.Variant{Mode: "bridge", Tune: "gro=on"}}})
 	if err != nil {

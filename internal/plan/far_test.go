@@ -8,7 +8,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// A visit between machines takes longer than its window, and the plan says so.
 func TestFarVisitsTakeLonger(t *testing.T) {
 	p := sample.Plan{Loads: []sample.Load{{Kind: workload.RR, Warmup: 0.1, Window: 0.3}}}
 	on := func(name string) float64 {

@@ -11,18 +11,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// MeshRequest holds what the user asked for of a mesh.
+// MeshRequest is a request for a mesh.
 type MeshRequest struct {
 	Nodes  []sample.Node // at least two, of different names
 	Mode   mode.Name     // of the containers; "": host
 	Beside mode.Name     // a second mode for every visit, to compare with; "": none
-	Labels []string      // keys of the nodes' labels, as shown
+	Labels []string      // keys of the nodes' labels
 	// NotWitnessed names the hops of a path of Mode that nobody can read, and why.
 	NotWitnessed string
 	On           string        // the backend
 	Loads        []sample.Load // rr, bulk or both
 	Sweeps       int           // 0: until Precision or Budget
-	AtOnce       int           // pairs measured at a time, at most; 0: as many as a round has
+	AtOnce       int           // the most pairs measured at a time; 0: as many as a round has
 	Budget       float64       // seconds
 	Precision    float64       // relative
 	Pin          string
@@ -33,8 +33,8 @@ type MeshRequest struct {
 // the first.
 const MinSweeps = 5
 
-// meshOverhead is what a visit takes beyond warm-up and window where the ends are
-// on other machines, in seconds. Only estimates use it.
+// meshOverhead estimates what a visit takes (s) beyond warm-up and window if the ends are on other
+// machines.
 const meshOverhead = 0.25
 
 // Mesh plans a mesh. The plan has no cells: see MeshRounds and MeshRound.
@@ -57,14 +57,12 @@ func Mesh(r MeshRequest) (sample.Plan, error) {
 	return p, nil
 }
 
-// sweepsError reports more sweeps than a results file can hold.
 type sweepsError struct{ Sweeps, Nodes, Most int }
 
 func (e *sweepsError) Error() string {
 	return fmt.Sprintf("%d sweeps: a results file holds at most %d of %d nodes", e.Sweeps, e.Most, e.Nodes)
 }
 
-// Hint returns the remedy.
 func (e *sweepsError) Hint() string {
 	return fmt.Sprintf("--sweeps %d, or fewer nodes or loads", e.Most)
 }
@@ -116,11 +114,10 @@ type Phase struct {
 // MeshRounds returns the number of tournament rounds in a sweep of the plan.
 func MeshRounds(p sample.Plan) int { return SweepRounds(len(p.Mesh.Nodes)) }
 
-// MeshRound returns a tournament round of a sweep, both counted from 0: its phases, one after
-// another, in an order shuffled by the seed. Each pair is in one phase of each load, or in two if
-// the load is measured both ways, with client and server exchanged. With two modes each phase is
-// made in both, one right after the other, so that both drift alike; they take turns in coming
-// first.
+// MeshRound returns the phases of a tournament round of a sweep, both counted from 0, in an order
+// shuffled by the seed. Each pair is in one phase of each load, or in two, with client and server
+// exchanged, if the load is measured both ways. With two modes each phase is made in both, one
+// right after the other, and they take turns in coming first.
 func MeshRound(p sample.Plan, sweep, round int) []Phase {
 	pairs := NewSweep(len(p.Mesh.Nodes), p.Seed, sweep).Round(round)
 	back := make([]sample.Pair, len(pairs))
@@ -134,7 +131,7 @@ func MeshRound(p sample.Plan, sweep, round int) []Phase {
 			all = append(all, Phase{Load: l, Pairs: back})
 		}
 	}
-	const stream = 1 << 63 // a stream of random numbers apart from the schedule's
+	const stream = 1 << 63 // apart from the schedule's
 	rng := rand.New(rand.NewPCG(p.Seed^stream, uint64(sweep)<<32|uint64(round)))
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	all = split(all, p.Mesh.AtOnce)
@@ -168,7 +165,7 @@ func split(phases []Phase, most int) []Phase {
 	return out
 }
 
-// meshRoundTime estimates how long a tournament round takes, in seconds.
+// meshRoundTime estimates a tournament round in seconds.
 func meshRoundTime(p sample.Plan) float64 {
 	t := 0.0
 	pairs := len(p.Mesh.Nodes) / 2
@@ -189,8 +186,8 @@ func meshRoundTime(p sample.Plan) float64 {
 	return t * float64(batches)
 }
 
-// LeastTime estimates the least duration of a run in seconds: until it has the rounds, or the sweep
-// of a mesh, without which it has no result.
+// LeastTime estimates in seconds how long a run takes to have a result: the least rounds, or a
+// sweep of a mesh.
 func LeastTime(p sample.Plan) float64 {
 	switch {
 	case p.Mesh != nil:

@@ -70,8 +70,7 @@ func TestMeshRefuses(t *testing.T) {
 	}
 }
 
-// A file of so many sweeps could not be read again; the largest mesh has room for
-// as many as precision takes.
+// A results file with too many sweeps could not be read again.
 func TestMeshTooLargeForAFile(t *testing.T) {
 	for _, tt := range []struct{ nodes, sweeps, most int }{{2, 1_000_001, 1_000_000}, {3, 888_889, 888_888}, {1000, 6, 5}, {sample.MaxNodes, 6, 5}} {
 		request := func(sweeps int) MeshRequest {
@@ -92,8 +91,6 @@ func TestMeshTooLargeForAFile(t *testing.T) {
 	}
 }
 
-// In a sweep each pair is in one phase of rr and in two of bulk, one each way,
-// and in no phase is a node in two pairs.
 func TestMeshRounds(t *testing.T) {
 	for _, n := range []int{2, 3, 6, 9} {
 		for _, atOnce := range []int{0, 1, 2} {
@@ -147,7 +144,6 @@ func TestMeshRounds(t *testing.T) {
 	}
 }
 
-// With two modes every phase is made in both, one right after the other, and each comes first half of the time.
 func TestMeshOfTwoModes(t *testing.T) {
 	one, err := Mesh(meshRequest(6, func(r *MeshRequest) { r.AtOnce = 2 }))
 	if err != nil {
@@ -184,7 +180,6 @@ func TestMeshOfTwoModes(t *testing.T) {
 	}
 }
 
-// Which load comes first in a round is drawn, and by the seed.
 func TestMeshPhasesAreShuffled(t *testing.T) {
 	p, err := Mesh(meshRequest(4, nil))
 	if err != nil {

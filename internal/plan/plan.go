@@ -1,10 +1,9 @@
 // Package plan turns a request into what a run will do: which cells, with which loads, in which
-// order. It is pure: no file, clock or kernel. So a dry run prints exactly what a run does, and the
-// same seed gives the same order.
+// order. It is pure: a dry run prints exactly what a run does, and the same seed gives the same
+// order.
 //
 // An epoch's timetable (Epoch) is complete before the epoch starts. Workers and agents receive it
-// in advance, as instants of CLOCK_MONOTONIC, and nothing is sent on any path or pipe while it
-// runs.
+// in advance, as instants of CLOCK_MONOTONIC, and nothing is sent while it runs.
 package plan
 
 import (
@@ -22,12 +21,12 @@ import (
 // 95 % interval by rounds. See LeastRounds.
 const MinRounds = 6
 
-// Request holds what the user asked for.
+// Request is a request for a run.
 type Request struct {
 	Study     string           // "": a comparison
 	Modes     []mode.Name      // empty: the usual ones
 	From      []mode.Placement // at least one
-	To        []mode.Target    // for modes that have several; empty: all but those over IPv6 that are measured on request
+	To        []mode.Target    // for modes that have several; empty: the usual ones
 	Loads     []sample.Load
 	Tunes     []mode.Tunes   // variants, in addition to the untuned modes
 	Shapes    []sample.Shape // of crowds; empty: one client and one server
@@ -50,9 +49,8 @@ type Request struct {
 	Seed    uint64
 }
 
-// visitOverhead is what a visit takes beyond warm-up and window, in seconds: starting two processes
-// and reading counters. Each further end of a crowd takes eachOverhead, and an epoch epochOverhead
-// beyond its timetable. Only estimates use them.
+// Estimates of what a visit takes beyond warm-up and window (s), each further end of a crowd, and
+// an epoch beyond its timetable.
 const (
 	visitOverhead = 0.05
 	eachOverhead  = 0.005
@@ -89,7 +87,6 @@ func Make(r Request) (sample.Plan, error) {
 	return p, nil
 }
 
-// asked reports whether the cell is more than the baseline of a mode that was named.
 func (r Request) asked(c sample.Cell) bool {
 	return len(r.Modes) == 0 || slices.Contains(r.Modes, mode.Name(c.Mode))
 }
@@ -159,8 +156,8 @@ func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 	return out
 }
 
-// chosen returns those of a mode's routes whose target was asked for. A mode with a single target
-// is asked for by its name, in the family of the others.
+// chosen returns the routes whose target was asked for. A mode with a single target is asked for by
+// its name, in the family of the others.
 func (r Request) chosen(all []mode.Route) []mode.Route {
 	unasked := func(x mode.Route) bool { return !slices.Contains(r.To, x.To) }
 	otherFamily := mode.Route.OnRequest
@@ -179,7 +176,6 @@ func (r Request) chosen(all []mode.Route) []mode.Route {
 	return nil
 }
 
-// shapes returns the crowds, or the zero shape.
 func (r Request) shapes() []sample.Shape {
 	if len(r.Shapes) == 0 {
 		return []sample.Shape{{}}
@@ -187,7 +183,6 @@ func (r Request) shapes() []sample.Shape {
 	return r.Shapes
 }
 
-// pins returns the names of the placements on CPUs, or "" alone.
 func (r Request) pins() []string {
 	if len(r.Pins) == 0 {
 		return []string{""}
@@ -199,8 +194,8 @@ func (r Request) pins() []string {
 	return names
 }
 
-// cells returns a group's cells, each like the given one; the control follows the baseline, and
-// variants follow their mode.
+// cells returns a group's cells like the given one; the control follows the baseline, and variants
+// follow their mode.
 func (r Request) cells(group []routed, like sample.Cell) []sample.Cell {
 	var out []sample.Cell
 	controlled, relayed := false, false
@@ -232,8 +227,8 @@ func (r Request) cells(group []routed, like sample.Cell) []sample.Cell {
 	return out
 }
 
-// placebo reports whether a group needs a placebo: if its cells take turns in slices and
-// docker-proxy leaves threads, caches and queues behind.
+// placebo reports whether a group needs a placebo: its cells take turns in slices, and docker-proxy
+// leaves threads, caches and queues behind.
 func (r Request) placebo(like sample.Cell) bool {
 	return r.Study == "" && like.Shape == (sample.Shape{}) && slices.ContainsFunc(r.Loads, func(l sample.Load) bool {
 		return l.Kind == like.Load && l.Point == like.Point && l.Slice > 0

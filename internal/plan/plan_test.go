@@ -26,7 +26,7 @@ func request(change func(*Request)) Request {
 	return r
 }
 
-// show returns a cell in short: "mode from>to load", with "!" for a control.
+// show returns "mode from>to load", with "!" for a control.
 func show(c sample.Cell) string {
 	name := mode.Tunes(c.Tune).Name(c.Mode)
 	s := fmt.Sprintf("%s %s>%s %s", name, c.From, c.To, c.Load)
@@ -166,7 +166,6 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// Every group that has the baseline has one control, right behind it.
 func TestControlFollowsTheBaseline(t *testing.T) {
 	for _, base := range mode.Names() {
 		t.Run(string(base), func(t *testing.T) {
@@ -247,7 +246,6 @@ func TestMakeRefuses(t *testing.T) {
 			}
 		})
 	}
-	// A fixed number of rounds needs no budget.
 	if _, err := Make(request(func(r *Request) { r.Rounds, r.Budget = 3, 0 })); err != nil {
 		t.Error(err)
 	}
@@ -321,8 +319,7 @@ func TestDrop(t *testing.T) {
 	if !slices.Equal(showAll(got.Cells), want) {
 		t.Errorf("cells %v", showAll(got.Cells))
 	}
-	// Two loads over two targets: two paths, each listed once, behind what
-	// had been skipped before.
+	// Two loads over two targets: two paths, each listed once, behind what had been skipped before.
 	if len(got.Skipped) != skips+2 || got.Skipped[0].Mode != string(mode.Shared) ||
 		got.Skipped[1].To != string(mode.ToLoopback) || got.Skipped[2].To != string(mode.ToAddress) {
 		t.Errorf("skipped %+v", got.Skipped)
@@ -361,7 +358,6 @@ func TestRoundTime(t *testing.T) {
 	}
 }
 
-// Where the machine's congestion control paces, host and bridge are in bulk's groups without that, too.
 func TestUnpaced(t *testing.T) {
 	r := request(func(r *Request) {
 		r.Modes, r.Loads, r.Unpaced = []mode.Name{mode.Bridge, mode.PublishNAT}, []sample.Load{bulk, rr}, "congestion=reno"
@@ -381,7 +377,6 @@ func TestUnpaced(t *testing.T) {
 	}
 }
 
-// Each placement on CPUs has all cells, and an epoch of its own.
 func TestPins(t *testing.T) {
 	r := request(func(r *Request) { r.Modes, r.Loads, r.Epoch = []mode.Name{mode.Bridge}, []sample.Load{bulk, rr}, 1 })
 	for i := range r.Loads {
@@ -412,7 +407,6 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// A group with docker-proxy, sliced, has the baseline once more among the other modes.
 func TestPlacebo(t *testing.T) {
 	placebos := func(slice float64, modes ...mode.Name) (n int) {
 		l := bulk

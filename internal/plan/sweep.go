@@ -7,22 +7,18 @@ import (
 )
 
 // Sweep is the schedule of one sweep: every pair of nodes once, in rounds in which no node is in
-// two pairs.
-//
-// It uses the circle method of round-robin tournaments (M. Reiss, Über eine Steinersche
-// kombinatorische Aufgabe, 1859): one node keeps its seat at a table, the others move on by one
-// each round. Each sweep draws the nodes' seats, the order of the rounds and of their pairs, and
-// the clients. Otherwise each pair would always be measured at the same time as the same others,
-// and one fault could look like another.
+// two pairs, by the circle method of round-robin tournaments: one node keeps its place, the others
+// move on by one each round. Each sweep draws the nodes' places, the order of the rounds and of
+// their pairs, and the clients. Otherwise each pair would always be measured beside the same
+// others, and one fault could look like another.
 type Sweep struct {
 	nodes  int
-	rounds []int // seats that the table has moved on, by round
-	seats  []int // the node on each; the last keeps its place; -1: none
+	rounds []int // places that the nodes have moved on, by round
+	seats  []int // the node on each place; the last keeps it; -1: none
 	seed   [2]uint64
 }
 
-// SweepRounds returns the number of rounds in a sweep of n nodes: n-1, or n if n is odd, and in
-// each round one node rests.
+// SweepRounds returns the number of rounds in a sweep of n nodes: n-1, or n if n is odd.
 func SweepRounds(n int) int {
 	if n < 2 {
 		return 0
@@ -55,7 +51,7 @@ func (s *Sweep) Round(round int) []sample.Pair {
 	out := make([]sample.Pair, 0, s.nodes/2)
 	meet := func(a, b int) {
 		if a < 0 || b < 0 {
-			return // the other one rests
+			return
 		}
 		if rng.IntN(2) == 0 {
 			a, b = b, a

@@ -7,7 +7,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Each pair meets once a sweep, and no node is in two pairs of a round.
 func TestSchedule(t *testing.T) {
 	sizes := []int{100, 101, 255, 256, 999, 1000}
 	for n := 2; n <= 40; n++ {
@@ -59,7 +58,6 @@ func TestScheduleOfNobody(t *testing.T) {
 	}
 }
 
-// sweep returns a whole schedule.
 func sweep(n int, seed uint64, number int) (out [][]sample.Pair) {
 	s := NewSweep(n, seed, number)
 	for r := range s.Rounds() {
@@ -81,8 +79,6 @@ func TestScheduleFollowsTheSeed(t *testing.T) {
 	}
 }
 
-// No pair is always measured beside the same pairs, and each node is now client,
-// now server of another.
 func TestSweepsDiffer(t *testing.T) {
 	const n, sweeps = 8, 40
 	beside := map[[4]int]int{}

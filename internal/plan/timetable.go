@@ -8,7 +8,7 @@ import (
 )
 
 // Timetable assigns an epoch's time to its cells. All instants are ns since the start of the
-// epoch's first slot. All workers have it before that, so nothing is sent while it runs.
+// epoch's first slot.
 type Timetable struct {
 	// Slots are in order of time and do not overlap.
 	Slots []Slot
@@ -20,26 +20,25 @@ type Timetable struct {
 
 // Slot is the time of one cell.
 type Slot struct {
-	Cell  int   // index into Plan.Cells
-	Start int64 // its load starts
-	// From and To bound what is measured; both are 0 in a run-in, which is discarded entirely.
+	Cell  int // index into Plan.Cells
+	Start int64
+	// From and To bound what is measured; both are 0 in a run-in, which is discarded.
 	From, To int64
-	End      int64 // its load stops
+	End      int64
 }
 
-// Measured reports whether the slot is measured, and not a run-in.
 func (s Slot) Measured() bool { return s.To > s.From }
 
 const (
-	// runIn is the length of a cell's first slot, in s, in which its connections leave slow start
-	// and their buffers grow.
+	// runIn is the length (s) of a cell's first slot, in which its connections leave slow start and
+	// their buffers grow.
 	runIn = 0.020
 	// leadShare is the share of a slice that is discarded before the measured part, and leadMost
-	// its limit in s: the caches still hold another cell's data.
+	// its limit (s): the caches still hold another cell's data.
 	leadShare = 0.25
 	leadMost  = 0.010
-	// sliceTail is how long a load works on after the measured part, in s, so that both ends see
-	// its end pass. In the rest that follows, also in s, all cells pause.
+	// sliceTail is how long (s) a load works on after the measured part, so that both ends see its
+	// end pass. In the rest that follows all cells pause.
 	sliceTail = 0.00025
 	rest      = 0.00125
 	// windowTail and windowRest are the same for a window. Meters may be read late.
@@ -49,12 +48,10 @@ const (
 	near = 3
 	// leastCycles is the least number of cycles in an epoch, however many cells it has.
 	leastCycles = 4
-	// seldom: after the least cycles, a cell that is known well enough has a slice in every third
-	// one.
+	// seldom: after the least cycles, a known cell has a slice in every third one.
 	seldom = 3
 )
 
-// isSliced reports whether a cell is measured in slices.
 func isSliced(p sample.Plan, cell int) bool {
 	c := p.Cells[cell]
 	return p.LoadAt(c).Slice > 0 && !c.Shape.Crowd()
@@ -62,14 +59,14 @@ func isSliced(p sample.Plan, cell int) bool {
 
 // Pace holds what earlier epochs have shown. The zero value is for the first.
 type Pace struct {
-	// Length is the duration of all slices, in s; 0: the plan's.
+	// Length is the duration of all slices (s); 0: the plan's.
 	Length float64
-	// Known marks the cells, by index, that are known well enough: they get fewer slices.
+	// Known marks the cells, by index, that get fewer slices.
 	Known []bool
-	// Drain is how long a cell's queued data arrives after its slice, in s, by cell.
+	// Drain is how long a cell's queued data arrives after its slice (s), by cell.
 	Drain []float64
-	// Unsure bounds the difference of the ends' clocks, in s. Tail is how much longer a window's
-	// load goes on if meters are on other machines.
+	// Unsure bounds the difference of the ends' clocks (s). Tail is how much longer a window's load
+	// goes on if meters are on other machines.
 	Unsure, Tail float64
 }
 
@@ -102,7 +99,6 @@ func Epoch(p sample.Plan, cells []int, pace Pace, round int) Timetable {
 	return t.Timetable
 }
 
-// maker builds a timetable; now is the next free instant.
 type maker struct {
 	Timetable
 	slice float64

@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// timetables returns epochs of many kinds, by name.
 func timetables(t *testing.T) map[string]sample.Plan {
 	long := slicedBulk
 	long.Slice = 1
@@ -30,18 +29,16 @@ func timetables(t *testing.T) map[string]sample.Plan {
 	}
 }
 
-// epochOf returns the epoch of all cells of a plan.
 func epochOf(p sample.Plan, known []bool, round int) Timetable {
 	return Epoch(p, unshuffled(p)[0].Cells, Pace{Known: known}, round)
 }
 
-// Nobody works in another's time, and what is measured lies within it.
 func TestEpochIsInOrder(t *testing.T) {
 	for name, p := range timetables(t) {
 		t.Run(name, func(t *testing.T) {
 			l := p.Loads[0]
 			tt := epochOf(p, nil, 3)
-			free := int64(0) // from when on nobody works
+			free := int64(0)
 			for i, s := range slices.Concat(tt.Slots, tt.Windows) {
 				if s.Start < free || s.End <= s.Start {
 					t.Fatalf("slot %d from %d to %d: free from %d", i, s.Start, s.End, free)
@@ -64,8 +61,6 @@ func TestEpochIsInOrder(t *testing.T) {
 	}
 }
 
-// Every cell has a run-in before its first slice, slices in each cycle, and one
-// window.
 func TestEpochHasEveryCell(t *testing.T) {
 	for name, p := range timetables(t) {
 		t.Run(name, func(t *testing.T) {
@@ -99,8 +94,6 @@ func TestEpochHasEveryCell(t *testing.T) {
 	}
 }
 
-// The baseline or its control is close before every slice, of the same group, and
-// they alternate.
 func TestEpochKeepsTheBaselineNear(t *testing.T) {
 	for name, p := range timetables(t) {
 		if name == "no-baseline" {
@@ -132,7 +125,6 @@ func TestEpochKeepsTheBaselineNear(t *testing.T) {
 	}
 }
 
-// The cells of a group follow each other, so that a pair is close in time.
 func TestEpochKeepsGroupsTogether(t *testing.T) {
 	p := timetables(t)["groups"]
 	tt := epochOf(p, nil, 0)
@@ -160,7 +152,6 @@ func TestEpochKeepsGroupsTogether(t *testing.T) {
 	}
 }
 
-// slicesOf counts a cell's slices.
 func slicesOf(tt Timetable, cell int) int {
 	n := 0
 	for _, s := range tt.Slots {
@@ -171,8 +162,7 @@ func slicesOf(tt Timetable, cell int) int {
 	return n
 }
 
-// A known cell gives two thirds of its slices, but for those of the first cycles, to
-// the others; the baseline has as many as they need.
+// A known cell gives two thirds of its slices, but for those of the first cycles, to the others.
 func TestEpochOfKnownCells(t *testing.T) {
 	p := timetables(t)["default"]
 	p.Epoch = 3
@@ -211,8 +201,6 @@ func TestEpochOfKnownCells(t *testing.T) {
 	}
 }
 
-// An epoch takes as long as asked, to half a cycle, but has its cycles whatever
-// that takes.
 func TestEpochLength(t *testing.T) {
 	span := func(tt Timetable) float64 {
 		first := slices.IndexFunc(tt.Slots, Slot.Measured)
@@ -239,7 +227,6 @@ func TestEpochLength(t *testing.T) {
 	}
 }
 
-// The same seed and round give the same timetable, others another.
 func TestEpochIsDrawnBySeedAndRound(t *testing.T) {
 	p := timetables(t)["default"]
 	other := p

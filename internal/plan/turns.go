@@ -10,7 +10,7 @@ import (
 // Turn is what is measured at a time: one cell in a visit, or all sliced cells of one load,
 // placement on CPUs and point of a sweep in an epoch.
 type Turn struct {
-	Cells []int // indexes into Plan.Cells; of a visit one
+	Cells []int // indexes into Plan.Cells
 	Epoch bool
 }
 
@@ -24,7 +24,7 @@ func Turns(p sample.Plan, round int) []Turn {
 	return out
 }
 
-// unshuffled returns the turns of a round in the order of their first cells.
+// unshuffled returns the turns in the order of their first cells.
 func unshuffled(p sample.Plan) []Turn {
 	var out []Turn
 	type workload struct{ load, point, pin string }
@@ -56,10 +56,8 @@ func Order(p sample.Plan, round int) []int {
 }
 
 // LeastRounds returns the least number of rounds of a run that is not cut short. An epoch has many
-// pairs to judge by, a round of visits has one.
-//
-// A curve takes more rounds: its points are judged at a stricter level, at which few epochs have
-// wide intervals and few rounds have none.
+// pairs to judge by, a round of visits has one. A curve takes more: its points are judged at a
+// stricter level.
 func LeastRounds(p sample.Plan) int {
 	sliced := true
 	for i := range p.Cells {
@@ -83,8 +81,7 @@ const curveEpochs = 3
 // figure after a few seconds.
 const FirstShare = 0.3
 
-// turnTime estimates the duration of a turn in seconds, with epochs of the given share of the
-// plan's length.
+// turnTime estimates a turn in seconds, with epochs of the given share of the plan's length.
 func turnTime(p sample.Plan, t Turn, share float64) float64 {
 	const second = 1e9
 	if t.Epoch {
@@ -100,5 +97,5 @@ func turnTime(p sample.Plan, t Turn, share float64) float64 {
 	return seconds
 }
 
-// farOverhead is the additional duration of a visit by agents on other machines, in seconds:
+// farOverhead is the additional duration (s) of a visit by agents on other machines.
 const farOverhead = 0.25

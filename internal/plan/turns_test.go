@@ -17,7 +17,6 @@ var (
 	crr        = sample.Load{Kind: "crr", Warmup: 0.05, Window: 0.25}
 )
 
-// sliced returns a plan of these loads, from one placement and on one backend unless changed.
 func sliced(t *testing.T, change func(*Request), loads ...sample.Load) sample.Plan {
 	t.Helper()
 	p, err := Make(request(func(r *Request) {
@@ -32,8 +31,7 @@ func sliced(t *testing.T, change func(*Request), loads ...sample.Load) sample.Pl
 	return p
 }
 
-// All sliced cells of a load share a turn, whatever their group; every other cell
-// has one of its own.
+// All sliced cells of a load share a turn, whatever their group.
 func TestTurns(t *testing.T) {
 	p := sliced(t, func(r *Request) { r.From = []mode.Placement{mode.FromHost, mode.FromContainer} }, slicedBulk, slicedRR, crr)
 	firsts := map[string]bool{}
@@ -72,7 +70,6 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// Without slices a round is what it was before there were any.
 func TestTurnsOfVisits(t *testing.T) {
 	p := sample.Plan{Seed: 2445519278, Cells: make([]sample.Cell, 8)}
 	for i, turn := range Turns(p, 1) {
@@ -117,7 +114,6 @@ func TestLeastRounds(t *testing.T) {
 	}
 }
 
-// An epoch is estimated by its timetable, and visits are added to it.
 func TestRoundTimeOfEpochs(t *testing.T) {
 	p := sliced(t, nil, slicedBulk, crr)
 	var epoch, visits float64
