@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
@@ -56,5 +60,44 @@ func TestStartEnds(t *testing.T) {
 	}
 	if _, err := p.Wait(); err == nil || !strings.Contains(err.Error(), "no-such-program") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Each tool's server and client find each other and are understood.
+func TestVisit(t *testing.T) {
+	ns, err := netns.New()
+	if errors.Is(err, os.ErrPermission) {
+		pathtest.SkipOrFail(t, "network namespaces need root here")
+	}
+	if err == nil {
+		err = ns.Do(func() error { return link.Up("lo") })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ns.Close() })
+	at := netip.MustParseAddrPort("127.0.0.1:20000")
+	for name, tool := range map[string]Tool{IPerf3: Bulk, IPerf3 + "-udp": UDP, QPerf: Trips, SockPerf: SockTrips, NetPerf: Connections} {
+		t.Run(name, func(t *testing.T) {
+			program, _, _ := strings.Cut(name, "-")
+			if _, err := exec.LookPath(program); err != nil {
+				t.Skip(err)
+			}
+			at = netip.AddrPortFrom(at.Addr(), at.Port()+1)
+			dial := at
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			watched := false
+			figure, err := tool.Visit(ctx, Ends{Server: Namespace{ns}, Client: Namespace{ns}, ServerCPUs: []int{0}},
+				Ask{Listen: dial, Dial: dial, Size: 1000, Window: time.Second, Bitrate: 1e6},
+				func(client, server *Process) error {
+					watched = client.PID != server.PID
+					return nil
+				})
+			if err != nil || !(figure > 0) || !watched {
+				t.Errorf("got %v, %v; watched: %v", figure, err, watched)
+			}
+		})
 	}
 }
