@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -150,4 +152,139 @@ func loadLines(p sample.Plan, whole map[string]string) []document.Block {
 		out = append(out, line)
 	}
 	return out
+}
+
+// timetable describes how the cells of a sliced load take turns in an epoch.
+func timetable(p sample.Plan, l sample.Load) string {
+	for _, t := range plan.Turns(p, 0) {
+		if !t.Epoch || p.Cells[t.Cells[0]].Load != l.Kind || p.Cells[t.Cells[0]].Point != l.Point {
+			continue
+		}
+		const second = 1e9
+		tt := plan.Epoch(p, t.Cells, plan.Pace{}, 0)
+		text := fmt.Sprintf("%s: an epoch of %.1f s per round, in which the cells take turns in slices of %g ms",
+			wholeKey(l), float64(tt.Length)/second, 1000*l.Slice)
+		if hasControl(p, t) {
+			text += fmt.Sprintf(", each near one of %s or its control", p.Baseline)
+		}
+		text += fmt.Sprintf("; then each has a window of %g s", l.Window)
+		return text
+	}
+	return wholeKey(l) + ": in slices"
+}
+
+func hasControl(p sample.Plan, t plan.Turn) bool {
+	return slices.ContainsFunc(t.Cells, func(i int) bool { return p.Cells[i].Control })
+}
+
+// turnTables describes the n-th turn of a round: a visit, or an epoch with its cells and the number
+// of slices of each.
+func turnTables(p sample.Plan, n int, t plan.Turn) []document.Block {
+	turn := document.Table{Columns: append([]document.Column{{Right: true, Width: 4}}, cellColumns...)}
+	turn.Columns[1].Gap = 2
+	number := document.Cell{Text: strconv.Itoa(n)}
+	if !t.Epoch {
+		turn.Rows = []document.Row{{Cells: append([]document.Cell{number}, cellTexts(p, p.Cells[t.Cells[0]])...)}}
+		return []document.Block{turn}
+	}
+	turn.Columns = turn.Columns[:2]
+	turn.Rows = []document.Row{{Cells: []document.Cell{number, {Text: "an epoch of " + loadAndPin(p, p.Cells[t.Cells[0]])}}}}
+	count := map[int]int{}
+	for _, s := range plan.Epoch(p, t.Cells, plan.Pace{}, 0).Slots {
+		if s.Measured() {
+			count[s.Cell]++
+		}
+	}
+	cells := document.Table{Level: 4, Layouts: []document.Layout{{Tight: true}}, Columns: append(slices.Clone(cellColumns), document.Column{Right: true})}
+	for _, i := range t.Cells {
+		slots := document.Cell{Text: fmt.Sprintf("%4d slices", count[i]), Number: &document.Number{Value: float64(count[i]), Unit: "slices"}}
+		cells.Rows = append(cells.Rows, document.Row{Cells: append(cellTexts(p, p.Cells[i]), slots)})
+	}
+	return []document.Block{turn, cells}
+}
+
+// cellColumns are the columns of a cell in a plan.
+var cellColumns = []document.Column{{Width: 28}, {Width: 15, Gap: 1}, {Gap: 1}}
+
+func cellTexts(p sample.Plan, c sample.Cell) []document.Cell {
+	name := nameOf(c)
+	switch {
+	case c.Placebo:
+		name += " (placebo)"
+	case c.Control:
+		name += " (control)"
+	}
+	return document.Texts(name, "from "+c.From, loadAndPin(p, c))
+}
+
+// loadAndPin returns a cell's load and, if the plan has several, its placement on CPUs.
+func loadAndPin(p sample.Plan, c sample.Cell) string {
+	if len(p.Pins) < 2 {
+		return loadAt(c)
+	}
+	return loadAt(c) + ", " + analysis.PinWords(c.Pin)
+}
+
+// loadAt returns a cell's load, in a sweep with its point.
+func loadAt(c sample.Cell) string { return wholeKey(sample.Load{Kind: c.Load, Point: c.Point}) }
+
+// The number of tournament rounds that a mesh's plan prints, of phases in each round, and of pairs
+// in each phase.
+const (
+	shownRounds = 5
+	shownPhases = 6
+	shownPairs  = 6
+)
+
+// meshSections describes what a run of a mesh would do.
+func meshSections(p sample.Plan) []document.Section {
+	m := p.Mesh
+	n := len(m.Nodes)
+	text := fmt.Sprintf("%d nodes, %d pairs, %d rounds per sweep, about %.1f s per round and %.0f s per sweep; ",
+		n, n*(n-1)/2, plan.MeshRounds(p), plan.RoundTime(p), plan.SweepTime(p))
+	if m.Sweeps > 0 {
+		text += fmt.Sprintf("%d sweeps", m.Sweeps)
+	} else {
+		text += fmt.Sprintf("sweeps until each node's values are known to ± %g %% (at least %d sweeps) or %g s have passed (at least one sweep)",
+			100*p.Precision, plan.MinSweeps, p.Budget)
+	}
+	atOnce := ""
+	if m.AtOnce > 0 {
+		atOnce = fmt.Sprintf("at most %d pairs at once", m.AtOnce)
+	}
+	head := document.Section{Blocks: lines(fmt.Sprintf("%s; seed %d", text, p.Seed), overBudget(p), atOnce)}
+	head.Add(loadLines(p, nil)...)
+	first := document.Section{Title: document.Plainly("The first sweep, client → server:")}
+	said := func(level int, format string, n int) {
+		first.Add(document.Paragraph{Level: level, Text: document.Plainly(fmt.Sprintf(format, n))})
+	}
+	for round := range min(shownRounds, plan.MeshRounds(p)) {
+		said(1, "round %d", round+1)
+		phases := plan.MeshRound(p, 0, round)
+		first.Add(phaseTable(m, phases[:min(shownPhases, len(phases))]))
+		if left := len(phases) - shownPhases; left > 0 {
+			said(2, "and %d phases more", left)
+		}
+	}
+	if left := plan.MeshRounds(p) - shownRounds; left > 0 {
+		said(1, "and %d rounds more", left)
+	}
+	return []document.Section{head, first}
+}
+
+// phaseTable lists the load and the first pairs of each phase.
+func phaseTable(m *sample.Mesh, phases []plan.Phase) document.Table {
+	t := document.Table{Level: 2, Columns: []document.Column{{Width: 4}, {}}}
+	for _, ph := range phases {
+		var pairs []string
+		for i, x := range ph.Pairs {
+			if i == shownPairs {
+				pairs = append(pairs, fmt.Sprintf("%d more", len(ph.Pairs)-i))
+				break
+			}
+			pairs = append(pairs, m.Nodes[x[0]].Name+" → "+m.Nodes[x[1]].Name)
+		}
+		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(ph.Load.Kind, strings.Join(pairs, ", "))})
+	}
+	return t
 }
