@@ -11,12 +11,14 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
 	_ "github.com/bridgetoll/bridgetoll/internal/measure/worker/start" // runs workers
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
 // env is what a command knows about its environment.
@@ -93,3 +95,16 @@ func untilSignal() (context.Context, context.CancelCauseFunc) {
 	}()
 	return ctx, cancel
 }
+
+// say prints a line for people. On a terminal it is broken between words if it is too long. Files
+// and pipes get it whole.
+func say(w io.Writer, text string) { sayAfter(w, "", text) }
+
+func sayAfter(w io.Writer, before, text string) {
+	if isTerminal(w) {
+		text = strings.Join(format.Wrap(text, terminalWidth(w)), "\n")
+	}
+	fmt.Fprintln(w, before+text)
+}
+
+func warn(e env, text string) { say(e.stderr, "toll: warning: "+text) }
