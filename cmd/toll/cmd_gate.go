@@ -2,16 +2,24 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/gate"
+	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
@@ -180,4 +188,47 @@ func readRules(name string) ([]string, error) {
 		return nil, usage(fmt.Errorf("--rules %s: it has no sentence", name), "one on a line, such as bridge.throughput >= 0.9 of host")
 	}
 	return out, nil
+}
+
+// remeasure repeats the run of a results file with its own command, and returns the results.
+func remeasure(ctx context.Context, e env, h sample.Header) (*sample.File, error) {
+	if h.Command == nil {
+		return nil, usage(errors.New("the results file does not say by which command it was measured"),
+			"measure again, and give the new file: --confirm again.jsonl")
+	}
+	here, _ := machine.Machine{}.Read() // what cannot be read is left empty
+	if here.Kernel != h.Environment.Kernel || here.CPUModel != h.Environment.CPUModel {
+		return nil, usage(fmt.Errorf("the run was made on another machine: Linux %s on %s", h.Environment.Kernel, h.Environment.CPUModel),
+			"measure again there, and give the new file: --confirm again.jsonl")
+	}
+	dir, err := os.MkdirTemp("", "toll-gate-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	saved := filepath.Join(dir, "again.jsonl")
+	var said bytes.Buffer
+	cmd := exec.CommandContext(ctx, self, append(slices.Clone(h.Command), "--save", saved, "--quiet")...)
+	cmd.Stderr = &said
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // it cleans up
+	const patience = 30 * time.Second
+	cmd.WaitDelay = patience
+	runErr := cmd.Run()
+	if stop := interrupted(ctx); stop != nil {
+		return nil, stop
+	}
+	in, err := os.Open(saved)
+	if err != nil { // it did not start
+		return nil, &failure{exitFailed, fmt.Errorf("measure again: %w: %s", runErr, strings.TrimSpace(said.String())), ""}
+	}
+	defer in.Close()
+	f, err := sample.Read(in)
+	if err != nil {
+		return nil, fmt.Errorf("measure again: %w", errors.Join(err, runErr))
+	}
+	return f, nil
 }

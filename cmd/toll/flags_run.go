@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
@@ -341,4 +343,34 @@ func (f *runFlags) saveHint(err error) string {
 		return "what was measured before is printed above; free some space or give --save another path"
 	}
 	return ""
+}
+
+// forOutput are the flags that only decide where output goes, and whether each takes a value.
+var forOutput = map[string]bool{"save": true, "output": true, "format": true,
+	"force": false, "live": false, "details": false, "quiet": false}
+
+// commandOf returns the arguments that repeat a run, without those for its output. It returns nil
+// for a mesh, and for runs that involve the user's own programs or servers, whose command lines may
+// contain passwords.
+func commandOf(p sample.Plan, args []string) []string {
+	foreign := func(l sample.Load) bool { return workload.Of(l).Foreign }
+	if p.Foreign() || p.Mesh != nil || slices.ContainsFunc(p.Loads, foreign) {
+		return nil
+	}
+	out := []string{}
+	for i := 0; i < len(args); i++ {
+		name, is := strings.CutPrefix(args[i], "--")
+		name, _, joined := strings.Cut(name, "=")
+		valued, drop := forOutput[name]
+		switch {
+		case !is || !drop:
+			out = append(out, args[i])
+		case valued && !joined:
+			i++
+		}
+	}
+	if len(out) == 0 { // "toll" alone; nil means that the command is not known
+		out = []string{"compare"}
+	}
+	return out
 }
