@@ -1,26 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
-	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
-
-// helpWidth is the maximum width of help, in columns.
-const helpWidth = 80
-
-// named is a heading and the names listed below it.
-type named struct {
-	title string
-	names []string
-}
 
 // commandGroups lists the commands by purpose.
 var commandGroups = []named{
@@ -31,22 +17,6 @@ var commandGroups = []named{
 	{"Read results", []string{"report", "diff", "history", "view", "gate", "predict", "published"}},
 	{"Other commands", []string{"explain", "help", "completion", "image", "kubernetes", "clean", "version"}},
 }
-
-// flagGroups lists the flags by what they decide.
-var flagGroups = []named{
-	{"What to measure", []string{"mode", "label", "from", "to", "ipv4", "ipv6", "baseline", "tune", "lever", "clients", "pairs", "procs", "shape", "dsn", "query", "model", "prompt",
-		"recipe", "server", "client", "ready", "metric", "seconds", "no-root", "password-env", "api-key-env", "all", "parts", "measure"}},
-	{"Input", []string{"results", "against", "rules", "confirm", "unclear", "last"}},
-	{"Load", []string{"load", "sweep", "direction", "streams", "reverse", "write-size", "bidir", "bytes", "send", "nodelay", "request", "reply", "connections",
-		"rate", "under-load", "bitrate", "datagram", "batch", "gso", "buffer", "sessions", "tokens", "tokens-per-second", "queries", "requests", "no-stream", "stall", "qps", "pin"}},
-	{"How long", []string{"budget", "busy", "precision", "same", "rounds", "sweeps", "slice", "window", "timeout", "at-once", "seed", "lease"}},
-	{"Where the modes are built", []string{"on", "wire", "congestion", "proxy", "parent", "keep-image", "others", "kubeconfig", "context", "namespace", "account", "nodes", "image", "unprivileged", "outside", "control",
-		"peer", "peer-dial", "peers", "peers-network", "peer-binary", "peer-sudo"}},
-	{"Output", []string{"list", "details", "live", "format", "output", "save", "force", "no-history", "fail-above", "dry-run", "quiet"}},
-}
-
-// otherFlags is the heading of flags without a group.
-const otherFlags = "Other flags"
 
 // helpful sets the commands' groups and help functions.
 func helpful(root *cobra.Command) {
@@ -97,287 +67,53 @@ func newHelp(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// helpOf returns a command's help in lines of at most the given number of columns, with all flags
-// or only the main ones. Commands in examples are not broken, so that they can be copied.
-func helpOf(c *cobra.Command, columns int, all bool) string {
+// topics are the help topics that are no commands.
+var topics = []struct {
+	name, short string
+	long        func() string
+}{
+	{"exit-codes", "What toll's exit codes mean", exitCodesHelp},
+	{"environment", "The environment variables that toll reads", func() string { return environmentHelp }},
+}
+
+func topicNames() (names []string) {
+	for _, t := range topics {
+		names = append(names, t.name)
+	}
+	return names
+}
+
+func addTopics(root *cobra.Command) {
+	for _, t := range topics {
+		root.AddCommand(&cobra.Command{Use: t.name, Short: t.short, Long: t.long()})
+	}
+}
+
+func exitCodesHelp() string {
 	var b strings.Builder
-	b.WriteString(paragraphs(cmp.Or(c.Long, c.Short+"."), columns))
-	if c.Runnable() || c.HasAvailableSubCommands() {
-		section(&b, "Usage", "  "+strings.Join(format.Wrap(usageLine(c), columns-2), "\n  ")+"\n")
+	b.WriteString("toll ends with one of these codes:\n\n")
+	for _, c := range exitCodes {
+		b.WriteString(entry("  "+c.code, c.means, len("  130, 143, 129  "), helpWidth))
 	}
-	if c.HasExample() {
-		section(&b, "Examples", examples(c.Example, columns))
-	}
-	if c.HasAvailableSubCommands() {
-		commandLists(&b, c, columns)
-	}
-	flags := c.Flags()
-	if !c.HasParent() { // the flags of toll compare are in its own help
-		flags = pflag.NewFlagSet("", pflag.ContinueOnError)
-	}
-	left := 0
-	if !all {
-		flags, left = selected(c, flags)
-	}
-	groups := grouped(flags)
-	if len(groups) == 1 {
-		groups[0].title = "Flags"
-	}
-	for _, g := range groups {
-		lines := ""
-		for _, f := range g.flags {
-			lines += flagText(f, columns)
-		}
-		section(&b, g.title, lines)
-	}
-	b.WriteString("\n")
-	if left > 0 {
-		b.WriteString(wrap(fmt.Sprintf("%d more flags: %s --%s", left, c.CommandPath(), helpAllFlag), "", columns))
-	}
-	for _, line := range footer(c) {
-		b.WriteString(wrap(line, "", columns))
-	}
+	b.WriteString("\nAn error is one line, \"toll: error: …\", on the standard error, with a line\n" +
+		"\"toll: hint: …\" where something can be done about it.")
 	return b.String()
 }
 
-func section(b *strings.Builder, title, text string) {
-	fmt.Fprintf(b, "\n%s:\n%s", title, text)
-}
+// environmentHelp describes the environment variables.
+var environmentHelp = fmt.Sprintf(`toll reads these environment variables:
 
-// usageLine shows how a command is called.
-func usageLine(c *cobra.Command) string {
-	if !c.HasParent() {
-		return "toll [COMMAND] [flags]"
-	}
-	line := c.CommandPath()
-	if _, args, ok := strings.Cut(c.Use, " "); ok {
-		line += " " + args
-	}
-	if c.HasAvailableFlags() {
-		line += " [flags]"
-	}
-	return line
-}
+  NO_COLOR     if set, no colours
+  TERM=dumb    no colours and no progress line
+  CI           if set, no progress line: a line of text every %d s instead
+  TOLL_BUSY    if it is yes, as --busy: do not wait for a busy machine
+  TOLL_HISTORY if it is off, as --no-history: keep no run and learn from none
+  XDG_STATE_HOME
+               where the history and journals are kept (default ~/.local/state)
+  KUBECONFIG   the kubeconfig, as kubectl reads it
+  DOCKER_HOST, DOCKER_CONTEXT, DOCKER_CONFIG
+               the Docker daemon, as the docker command reads them
+  PGPASSWORD   the password of toll sql for PostgreSQL (see --password-env)
 
-// commandLists writes a command's subcommands, group by group.
-func commandLists(b *strings.Builder, c *cobra.Command, columns int) {
-	left := slices.DeleteFunc(slices.Clone(c.Commands()), func(sub *cobra.Command) bool {
-		return !sub.IsAvailableCommand() && sub.Name() != "help"
-	})
-	list := func(title string, of func(*cobra.Command) bool) {
-		lines := ""
-		for _, sub := range left {
-			if of(sub) {
-				lines += entry("  "+sub.Name(), sub.Short, len("  completion  "), columns)
-			}
-		}
-		if lines != "" {
-			section(b, title, lines)
-		}
-	}
-	for _, g := range commandGroups {
-		slices.SortStableFunc(left, func(a, b *cobra.Command) int {
-			return slices.Index(g.names, a.Name()) - slices.Index(g.names, b.Name())
-		})
-		list(g.title, func(sub *cobra.Command) bool { return sub.GroupID == g.title })
-	}
-	list("Commands", func(sub *cobra.Command) bool { return sub.GroupID == "" })
-}
-
-// flagGroup is a heading and the flags listed below it.
-type flagGroup struct {
-	title string
-	flags []*pflag.Flag
-}
-
-// grouped returns the flags by group, in the order of flagGroups.
-func grouped(fl *pflag.FlagSet) []flagGroup {
-	out := make([]flagGroup, len(flagGroups)+1)
-	for i, g := range flagGroups {
-		out[i].title = g.title
-		for _, n := range g.names {
-			if f := fl.Lookup(n); f != nil && !f.Hidden {
-				out[i].flags = append(out[i].flags, f)
-			}
-		}
-	}
-	rest := &out[len(flagGroups)]
-	rest.title = otherFlags
-	fl.VisitAll(func(f *pflag.Flag) {
-		if f.Name != "help" && !f.Hidden && !slices.ContainsFunc(flagGroups, func(g named) bool { return slices.Contains(g.names, f.Name) }) {
-			rest.flags = append(rest.flags, f)
-		}
-	})
-	return slices.DeleteFunc(out, func(g flagGroup) bool { return len(g.flags) == 0 })
-}
-
-// valueNames are the placeholders for flags' values, by the flag's name.
-var valueNames = map[string]string{
-	"from": "PLACE", "to": "TARGET", "load": "LOAD", "on": "BACKEND", "baseline": "MODE", "mode": "MODE", "label": "KEY", "tune": "TUNE", "lever": "LEVER", "format": "FORMAT",
-	"send": "HOW", "nodelay": "on|off", "pin": "CPUS", "confirm": "N|FILE", "wire": "WIRE", "congestion": "NAME", "parent": "CARD", "nodes": "NODES", "image": "IMAGE",
-	"control": "ADDRESS", "kubeconfig": "FILE", "context": "NAME", "namespace": "NAME", "account": "NAME", "peer": "HOST", "peers": "HOSTS", "peer-dial": "ADDRESS", "peers-network": "NETWORK", "peer-binary": "FILE", "dsn": "URL", "recipe": "NAME", "server": "COMMAND", "client": "COMMAND", "ready": "WHEN", "metric": "METRIC",
-	"query": "SQL", "model": "NAME", "password-env": "VARIABLE", "api-key-env": "VARIABLE", "sweep": "OPTION=VALUES", "direction": "WHICH", "shape": "SHAPE", "procs": "CxP",
-	"output": "FILE", "save": "FILE", "results": "FILE", "against": "FILE", "proxy": "FILE",
-}
-
-// typeNames are the placeholders for other flags' values, by the flag's type.
-var typeNames = map[string]string{
-	"bool": "", "int": "N", "uint64": "N", "float64": "N", "duration": "TIME", "size": "SIZE", "rate": "RATE", "share": "PERCENT",
-	"string": "TEXT", "stringSlice": "LIST", "stringArray": "TEXT",
-}
-
-// flagText returns a flag's entry: its name, its value, what it does and its default.
-func flagText(f *pflag.Flag, columns int) string {
-	value, text := pflag.UnquoteUsage(f)
-	if !strings.Contains(f.Usage, "`") {
-		value = cmp.Or(valueNames[f.Name], typeNames[f.Value.Type()])
-	}
-	name := "  --" + f.Name
-	if f.Shorthand != "" {
-		name = "  -" + f.Shorthand + ", --" + f.Name
-	}
-	if value != "" {
-		name += " " + value
-	}
-	if preset := strings.Trim(f.DefValue, "[]"); preset != "" && preset != "false" && preset != "0" && !strings.Contains(text, "(default") {
-		text += " (default " + preset + ")"
-	}
-	return entry(name, text, len("  --write-size SIZE  "), columns)
-}
-
-// entry returns a name, followed by its text from column at on.
-func entry(name, text string, at, columns int) string {
-	const tooNarrow = 50 // columns: the text goes below the name
-	if columns < tooNarrow {
-		return name + "\n" + wrap(text, "      ", columns)
-	}
-	body := wrap(text, strings.Repeat(" ", at), columns)
-	if ansi.StringWidth(name)+2 > at {
-		return name + "\n" + body
-	}
-	return name + body[ansi.StringWidth(name):]
-}
-
-// footer says where to read on.
-func footer(c *cobra.Command) []string {
-	if c.HasParent() {
-		return []string{"Exit codes: toll help exit-codes. Words of the output: toll explain WORD."}
-	}
-	return []string{
-		`Without a command toll is "toll compare".`,
-		"Flags of a command: toll COMMAND --help",
-		"Words of the output: toll explain WORD",
-		"Topics: " + strings.Join(topicNames(), ", ") + " (toll help TOPIC)",
-	}
-}
-
-// paragraphs wraps text again at the given number of columns. It keeps lines that begin with a
-// space unless they are too long.
-func paragraphs(text string, columns int) string {
-	var out strings.Builder
-	var open []string
-	kept := "" // an indented line that may continue in the next one
-	end := func() {
-		out.WriteString(wrap(strings.Join(open, " "), "", columns))
-		if kept != "" {
-			out.WriteString(hanging(kept, columns))
-		}
-		open, kept = nil, ""
-	}
-	for line := range strings.Lines(strings.TrimSpace(text) + "\n") {
-		line = strings.TrimRight(line, "\n")
-		switch {
-		case line == "":
-			end()
-			out.WriteString("\n")
-		case strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t"):
-			line = strings.ReplaceAll(line, "\t", "  ")
-			if text, ok := goesOn(kept, line); ok && columns < helpWidth {
-				kept += " " + text
-				continue
-			}
-			end()
-			kept = line
-		default:
-			if kept != "" {
-				end()
-			}
-			open = append(open, line)
-		}
-	}
-	end()
-	return out.String()
-}
-
-// examples returns commands with what they do, each on one line if that fits.
-func examples(text string, columns int) string {
-	out := ""
-	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
-		if _, _, ok := hung(line); ok {
-			line = hanging(strings.TrimRight(line, "\n"), columns)
-		}
-		out += line
-	}
-	return out
-}
-
-// hanging returns an indented line in lines of at most the given number of columns. Text after a
-// gap of at least two spaces is indented to where it begins, or goes below the name if little room
-// is left.
-func hanging(line string, columns int) string {
-	if ansi.StringWidth(line) <= columns {
-		return line + "\n"
-	}
-	name, text, ok := hung(line)
-	if !ok {
-		text = strings.TrimLeft(line, " ")
-		return wrap(text, line[:len(line)-len(text)], columns)
-	}
-	const least = 20 // columns of the text
-	at := ansi.StringWidth(line) - ansi.StringWidth(text)
-	if columns-at < least {
-		return name + "\n" + wrap(text, "      ", columns)
-	}
-	return entry(name, text, at, columns)
-}
-
-// goesOn returns the text of line if it continues the description in the line before, at its
-// column.
-func goesOn(before, line string) (text string, ok bool) {
-	_, of, hangs := hung(before)
-	text = strings.TrimLeft(line, " ")
-	at := ansi.StringWidth(before) - ansi.StringWidth(of)
-	return text, hangs && ansi.StringWidth(line)-ansi.StringWidth(text) == at
-}
-
-// hung splits a line at the first two or more spaces after a word.
-func hung(line string) (name, text string, ok bool) {
-	rest := strings.TrimLeft(line, " ")
-	i := strings.Index(rest, "  ")
-	if i < 0 {
-		return line, "", false
-	}
-	i += len(line) - len(rest)
-	return line[:i], strings.TrimLeft(line[i:], " "), true
-}
-
-// wrap breaks text between words into lines of at most the given number of columns, each after
-// margin. A longer word gets a line of its own.
-func wrap(text, margin string, columns int) string {
-	var out strings.Builder
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && ansi.StringWidth(margin+line+" "+word) > columns {
-			out.WriteString(margin + line + "\n")
-			line = ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	if line != "" {
-		out.WriteString(margin + line + "\n")
-	}
-	return out.String()
-}
+Where standard error is not a terminal, such as in a pipe, the progress line is
+also a line of text every %d s. --quiet turns both off.`, beat, beat)
