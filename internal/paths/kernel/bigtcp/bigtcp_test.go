@@ -143,7 +143,7 @@ func TestRaisedAndTakenBack(t *testing.T) {
 		}
 		apply(t, s, st, "br", "a", "b")
 		theirs := link.Sizes{Size, Size, 100000, Size}
-		err := errors.Join(link.SetSizes(indexes(t, "a")[0], theirs),
+		err = errors.Join(link.SetSizes(indexes(t, "a")[0], theirs),
 			link.SetSizes(indexes(t, "br")[0], before["br"]), link.Remove("b"))
 		if err != nil {
 			t.Fatal(err)
@@ -152,7 +152,7 @@ func TestRaisedAndTakenBack(t *testing.T) {
 			sizes(t)["br"] != before["br"] {
 			t.Errorf("what others set is theirs: %+v, %v", out, sizes(t))
 		}
-		out := apply(t, s, st)
+		out = apply(t, s, st)
 		if now := sizes(t); fmt.Sprint(out.Kept) != "[a]" ||
 			now["a"] != (link.Sizes{65536, 65536, 100000, 65536}) || now["br"] != before["br"] {
 			t.Errorf("taken back: %+v, %v", out, now)

@@ -177,7 +177,7 @@ func TestDisciplinesWithoutCounts(t *testing.T) {
 			LinkIndex: l.Attrs().Index, Parent: at.Handle, Handle: netlink.MakeHandle(1, 1)},
 			netlink.HtbClassAttrs{Rate: rate})
 	}
-	err := errors.Join(netlink.QdiscAdd(netlink.NewHtb(at)), netlink.ClassAdd(class(1e9)))
+	err = errors.Join(netlink.QdiscAdd(netlink.NewHtb(at)), netlink.ClassAdd(class(1e9)))
 	if err != nil {
 		t.Fatal(err)
 	}
