@@ -5,17 +5,15 @@ import (
 	"strings"
 )
 
-// conntrackFields lists the options of iptables' conntrack match that compare an address or a port
-// of one of a connection's tuples. The client's own port is not known, so options on it are
-// missing.
+// conntrackFields lacks the options on the client's own port, which is not known.
 var conntrackFields = map[string]Field{"--ctorigsrc": OrigSrc, "--ctorigdst": OrigDst, "--ctorigdstport": OrigDstPort,
 	"--ctreplsrc": ReplSrc, "--ctreplsrcport": ReplSrcPort, "--ctrepldst": ReplDst}
 
-// xtStates are the names that --ctstate takes (linux/netfilter/xt_conntrack.h).
+// linux/netfilter/xt_conntrack.h
 var xtStates = map[string]uint32{"INVALID": stateInvalid, "ESTABLISHED": stateEstablished, "RELATED": 1 << 2, "NEW": stateNew,
 	"SNAT": 1 << 6, "DNAT": xtDNAT, "UNTRACKED": 1 << 8}
 
-// xtStatuses are the names that --ctstatus takes. NONE has no bit, and so matches nothing.
+// NONE has no bit, and so matches nothing.
 var xtStatuses = map[string]uint32{"NONE": 0, "EXPECTED": 1 << 0, "SEEN_REPLY": statusSeenReply, "ASSURED": statusAssured, "CONFIRMED": statusConfirmed}
 
 // parseConntrack parses an option of iptables' matches conntrack and state.
@@ -49,7 +47,7 @@ func parseConntrack(o saveOption) (Lookup, bool) {
 	return Is(f, prefixRange(n), o.not), true
 }
 
-// bitsOf returns the bits that the comma-separated list names.
+// bitsOf takes names separated by commas.
 func bitsOf(names map[string]uint32, list string) (bits uint32, ok bool) {
 	for name := range strings.SplitSeq(list, ",") {
 		bit, known := names[name]

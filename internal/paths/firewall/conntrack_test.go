@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// forward returns the verdict on a client's packet to 172.17.0.2:80, translated from
+// forward returns the outcome for a client's packet to 172.17.0.2:80, translated from
 // 198.18.0.1:8080 or not, where a rule of DOCKER-USER drops what match matches.
 func forward(match string, translated bool) Outcome {
 	rules := ParseSave("*filter\n:FORWARD ACCEPT [0:0]\n:DOCKER-USER - [0:0]\n-A FORWARD -j DOCKER-USER\n-A DOCKER-USER "+match+" -j DROP\n-A DOCKER-USER -j RETURN\nCOMMIT\n", false)
@@ -18,7 +18,7 @@ func forward(match string, translated bool) Outcome {
 	return rules.Walk(Filter, Forward, p)
 }
 
-// Connection tracking's state of a connection's first packet is compared as xt_conntrack.c does.
+// As xt_conntrack.c does.
 func TestConntrack(t *testing.T) {
 	for match, want := range map[string]Verdict{
 		"-p tcp -m conntrack --ctorigdstport 8080":                  Drop,
@@ -88,8 +88,7 @@ var unknown = []string{
 	"-i eth0 -i eth+", "-m addrtype ! --dst-type UNICAST --limit-iface-in", "--strange", "! --strange x",
 }
 
-// A match that is not understood never counts as no match: where it could decide, it is listed in
-// Unread, whatever the rule's verdict.
+// Unknown matches that could decide are in Unread, whatever the rule's verdict.
 func TestUnknownIsDoubt(t *testing.T) {
 	p := Packet{Proto: "tcp", Src: at("203.0.113.1"), Dst: at("172.17.0.2"), Port: 80, In: "eth0", Out: "docker0"}
 	for _, match := range unknown {
@@ -99,7 +98,6 @@ func TestUnknownIsDoubt(t *testing.T) {
 				t.Errorf("%s -j %s: %+v", match, verdict, got)
 			}
 		}
-		// The result is the same whether the rule matches or not.
 		for _, rest := range []string{match + " -j ACCEPT", match + " -j LOG", match + " -j C"} {
 			rules := ParseSave("*filter\n:FORWARD ACCEPT [0:0]\n:C - [0:0]\n-A FORWARD "+rest+"\n-A C -j LOG\nCOMMIT\n", false)
 			if got := rules.Walk(Filter, Forward, p); got.Unread != nil || got.Verdict != Accept {
@@ -115,7 +113,6 @@ func TestUnknownIsDoubt(t *testing.T) {
 	}
 }
 
-// Before connection tracking a packet belongs to no connection.
 func TestUntracked(t *testing.T) {
 	p := Packet{Proto: "tcp", Src: at("203.0.113.1"), Dst: at("198.18.0.1"), Port: 80, In: "eth0", DstLocal: true}
 	for match, want := range map[string]Verdict{"--ctstate NEW": Accept, "! --ctstate NEW": Drop, "--ctdir ORIGINAL": Accept, "! --ctdir REPLY": Accept,
@@ -127,8 +124,7 @@ func TestUntracked(t *testing.T) {
 	}
 }
 
-// With an example source, Depends lists the rules that decide otherwise for other sources, and no
-// others.
+// Depends lists only rules that decide otherwise for other sources.
 func TestDepends(t *testing.T) {
 	p := Packet{Proto: "tcp", Src: at("203.0.113.1"), Dst: at("172.17.0.2"), Port: 80, In: "eth0", Out: "docker0",
 		Sources: &Sources{Among: netip.MustParsePrefix("0.0.0.0/0"), Except: []netip.Prefix{netip.MustParsePrefix("172.16.0.0/12")}}}
@@ -167,7 +163,6 @@ func TestDepends(t *testing.T) {
 	}
 }
 
-// With a map of verdicts by address, other sources meet the map's other elements.
 func TestDependsOnMap(t *testing.T) {
 	of := func(a string, v Verdict) Element { return Element{Key: []Range{Only(at(a).AsSlice())}, Verdict: v} }
 	rules := func(e ...Element) Rules {
@@ -188,7 +183,7 @@ func TestDependsOnMap(t *testing.T) {
 	}
 }
 
-// Rules that may or may not match are followed both ways, with at most one step for each place.
+// Both results of each rule are followed, with at most one step for each place.
 func TestManyUnknown(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("*filter\n:FORWARD ACCEPT [0:0]\n:A - [0:0]\n-A A -j LOG\n")
@@ -201,7 +196,6 @@ func TestManyUnknown(t *testing.T) {
 	}
 }
 
-// BeforeDNAT sees the original destination, AfterDNAT the translated one.
 func TestOrder(t *testing.T) {
 	r := ParseSave("*raw\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n*mangle\n:PREROUTING ACCEPT [0:0]\n:X - [0:0]\nCOMMIT\n*filter\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n", false)
 	names := func(r Rules) (out []string) {
@@ -218,7 +212,6 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Connection tracking's state of each packet of an exchange with port 80.
 func TestStages(t *testing.T) {
 	packets := map[Stage]Packet{}
 	for _, s := range []Stage{First, Later} {

@@ -3,9 +3,8 @@
 // nf_tables (internal/paths/kernel/nft) or from the output of iptables-save.
 //
 // The package knows the matches that Docker and common firewalls write. A rule with an unknown
-// match is followed both ways, as if it matched and as if it did not; if the results differ,
-// Outcome.Unread names the match. Outcome.Depends does the same where the packet's source is only
-// an example.
+// match is followed both ways; if the results differ, Outcome.Unread names the match.
+// Outcome.Depends does the same where the packet's source is only an example.
 package firewall
 
 import (
@@ -14,10 +13,10 @@ import (
 	"strings"
 )
 
-// Hook is the place where the kernel calls a chain.
+// Hook is where the kernel calls a chain.
 type Hook string
 
-// The hooks, by their names in nf_tables.
+// The names are nf_tables'.
 const (
 	Prerouting  Hook = "prerouting"
 	Input       Hook = "input"
@@ -29,13 +28,12 @@ const (
 // Kind is the type of a chain.
 type Kind string
 
-// The kinds of chains that decide where packets go.
 const (
 	Filter Kind = "filter"
 	NAT    Kind = "nat"
 )
 
-// Rules is a whole rule set.
+// Rules is a rule set.
 type Rules struct {
 	Chains []Chain
 }
@@ -52,7 +50,7 @@ type Chain struct {
 	Rules    []Rule
 }
 
-// Verdict is what a rule does.
+// Verdict is the effect of a rule.
 type Verdict string
 
 // Continue is the verdict of rules that only count, mark or log.
@@ -66,11 +64,11 @@ const (
 	Goto       Verdict = "goto"
 	DNAT       Verdict = "dnat"
 	Masquerade Verdict = "masquerade"
-	// Other is the verdict of rules whose effect on the packet is not understood.
+	// Other is an effect that is not understood.
 	Other Verdict = "other"
 )
 
-// Rule consists of matches and a verdict. A zero match matches every packet.
+// Rule has matches and a verdict. A zero match matches every packet.
 type Rule struct {
 	In, Out  Device
 	Src, Dst Net
@@ -79,8 +77,7 @@ type Rule struct {
 	Proto    string
 	Ports    Ports    // destination ports
 	Sets     []Lookup // all must match
-	// Map, if not nil, gives the verdict instead of Verdict. A packet that is not in it does not
-	// match.
+	// Map, if not nil, replaces Verdict. A packet that is not in it does not match.
 	Map *Lookup
 	// Unread names a match that is not understood, or is "".
 	Unread  string
@@ -90,7 +87,7 @@ type Rule struct {
 	To      netip.AddrPort // of DNAT; an invalid address or port 0 is unchanged
 }
 
-// Device matches a device's name. A name that ends in + matches all names with that prefix.
+// Device matches a device's name, or all names with the prefix before a final +.
 type Device struct {
 	Name string
 	Not  bool
@@ -102,7 +99,6 @@ type Net struct {
 	Not    bool
 }
 
-// Ports matches a range of ports.
 type Ports struct {
 	Low, High uint16 // 0: any
 	Not       bool
@@ -111,7 +107,6 @@ type Ports struct {
 // Local matches an address by whether it is the machine's own.
 type Local string
 
-// The values of Local.
 const (
 	Any     Local = ""
 	Own     Local = "own"
@@ -119,10 +114,10 @@ const (
 	NoOnes  Local = "no one's" // of several machines or of none, such as broadcast
 )
 
-// Stage identifies a packet of a connection as far as connection tracking tells packets apart.
+// Stage identifies a packet of a connection as far as connection tracking does.
 type Stage int
 
-// The stages. A connection is assured once both ends have answered.
+// A connection is assured once both ends have answered.
 const (
 	First      Stage = iota // the client's first packet
 	Reply                   // the server's first packet
@@ -133,14 +128,13 @@ const (
 // Back reports whether the server sends the packet.
 func (s Stage) Back() bool { return s == Reply || s == LaterReply }
 
-// Packet is a packet of a connection. The zero Stage is the first, in the original direction.
+// Packet is a packet of a connection.
 type Packet struct {
 	Stage    Stage
 	Proto    string
 	Src, Dst netip.Addr
 	Port     uint16 // destination port
-	// High is the last possible destination port if Port is the first of a range; 0: there is only
-	// Port.
+	// High is the last possible destination port if Port is the first of a range, or 0.
 	High uint16
 	// From is the server's port, for a packet that the server sends.
 	From               uint16
@@ -148,8 +142,7 @@ type Packet struct {
 	SrcLocal, DstLocal bool
 	// Orig is the address that the client dialled, if it was translated since.
 	Orig netip.AddrPort
-	// Sources are the possible addresses of the client, of which Src is one. Nil: the client has
-	// Src.
+	// Sources are the possible addresses of the client, if Src is only one of them.
 	Sources *Sources
 
 	untracked bool // connection tracking has not seen the packet yet
@@ -175,13 +168,13 @@ type Outcome struct {
 
 func (c Chain) sees(p Packet) bool { return p.Dst.Is4() && c.V4 || !p.Dst.Is4() && c.V6 }
 
-// Priorities of the kernel's own hooks (linux/netfilter_ipv4.h).
+// linux/netfilter_ipv4.h
 const (
 	conntrackPriority = -200
 	dnatPriority      = -100
 )
 
-// BeforeDNAT returns the rules with only the base chains that see a packet's original destination.
+// BeforeDNAT returns the rules with only the base chains that see the original destination.
 func (r Rules) BeforeDNAT() Rules {
 	return r.only(func(c Chain) bool { return c.Priority <= dnatPriority })
 }
@@ -191,7 +184,6 @@ func (r Rules) AfterDNAT() Rules {
 	return r.only(func(c Chain) bool { return c.Priority > dnatPriority })
 }
 
-// only returns the rules without the base chains that want rejects. Other chains remain.
 func (r Rules) only(want func(Chain) bool) Rules {
 	var out Rules
 	for _, c := range r.Chains {
@@ -232,7 +224,6 @@ func (s Ports) to(p *Packet) answer {
 	return p.to(s.Low, s.High).not(s.Not)
 }
 
-// to reports whether the packet's destination port is in the range.
 func (p *Packet) to(low, high uint16) answer {
 	last := max(p.Port, p.High)
 	all := low <= p.Port && last <= high

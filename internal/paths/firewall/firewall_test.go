@@ -64,7 +64,7 @@ func TestWalk(t *testing.T) {
 		"unpublished":  {Filter, Forward, Packet{Proto: "tcp", Src: far, Dst: at("172.17.0.2"), Port: 81, In: "eth0", Out: "docker0"}, Drop, "", "policy of filter FORWARD", 0},
 		"unwanted":     {Filter, Forward, Packet{Proto: "tcp", Src: at("203.0.113.7"), Dst: at("172.17.0.2"), Port: 80, In: "eth0", Out: "docker0"}, Drop, "", "filter DOCKER-USER", 0},
 		"foreign":      {Filter, Forward, Packet{Proto: "tcp", Src: far, Dst: far, Port: 80, In: "br1", Out: "br1"}, Drop, "", "policy of filter FORWARD", 0},
-		"input, known": {Filter, Input, Packet{Proto: "tcp", Src: far, Dst: own, Port: 23, In: "eth0"}, Accept, "", "", 0}, // from a friend or not
+		"input, known": {Filter, Input, Packet{Proto: "tcp", Src: far, Dst: own, Port: 23, In: "eth0"}, Accept, "", "", 0}, // whether it matches or not
 		"input":        {Filter, Input, Packet{Proto: "tcp", Src: far, Dst: own, Port: 80, In: "eth0"}, Drop, "", "policy of filter INPUT", 1},
 	} {
 		got := rules.Walk(c.kind, c.hook, c.p)
@@ -80,13 +80,13 @@ func TestWalk(t *testing.T) {
 	if got := rules.Walk(Filter, Forward, unwanted); got.Rule != 1 {
 		t.Errorf("rule %d of DOCKER-USER, want 1", got.Rule)
 	}
-	// These are the jump, the return for another device, and the port's own rule.
+	// the jump, the return for another device, and the port's own rule
 	if got := rules.Walk(NAT, Prerouting, Packet{Proto: "tcp", Src: far, Dst: own, Port: 8080, In: "eth0", DstLocal: true}); got.Tried != 3 {
 		t.Errorf("%d rules were tried", got.Tried)
 	}
 }
 
-// A walk through a chain that jumps to itself ends.
+// A chain jumps to itself.
 func TestWalkEnds(t *testing.T) {
 	rules := ParseSave("*filter\n:INPUT ACCEPT [0:0]\n:A - [0:0]\n-A INPUT -j A\n-A A -j A\nCOMMIT\n", false)
 	if got := rules.Walk(Filter, Input, Packet{Dst: at("192.0.2.1")}); got.Verdict != Accept {

@@ -9,12 +9,12 @@ import (
 // Field is a part of a packet, or of connection tracking's record of it.
 type Field int
 
-// The fields, with the size of their values. A device's name is padded with zeros to 16 bytes. As
-// in nf_tables, addresses and ports are in network order, states in the machine's.
+// A device's name is padded with zeros to 16 bytes. As in nf_tables, addresses and ports are in
+// network order, states in the machine's.
 const (
 	NoField  Field = iota
-	InName         // the device of arrival
-	OutName        // the device of departure
+	InName         // of arrival
+	OutName        // of departure
 	SrcAddr        // 4 or 16 bytes
 	DstAddr        // 4 or 16 bytes
 	Protocol       // 1 byte
@@ -35,7 +35,7 @@ const (
 	ReplDst      // 4 or 16 bytes
 )
 
-// Bits of fields (linux/netfilter/nf_conntrack_common.h, xt_conntrack.h).
+// linux/netfilter/nf_conntrack_common.h, xt_conntrack.h
 const (
 	stateInvalid     = 1 << 0
 	stateEstablished = 1 << 1 // NF_CT_STATE_BIT(IP_CT_ESTABLISHED), both directions
@@ -51,14 +51,12 @@ const (
 	KnownStatus = 1<<0 | statusSeenReply | statusAssured | statusConfirmed | 1<<4 | statusDNAT | 1<<9
 )
 
-// tracked reports whether the field comes from connection tracking.
 func (f Field) tracked() bool { return f >= State }
 
 // source reports whether the field holds the client's address.
 func (f Field) source() bool { return f == SrcAddr || f == OrigSrc || f == ReplDst }
 
-// Lookup compares fields of a packet with the elements of a set, or finds the packet's verdict in a
-// map.
+// Lookup looks up fields of a packet in a set, or in a map of verdicts.
 type Lookup struct {
 	Fields   []Field
 	Mask     []byte // for a single field: compare only these bits; nil: all
@@ -79,12 +77,12 @@ type Range struct{ Low, High []byte }
 // Only returns the range of one value.
 func Only(b []byte) Range { return Range{b, b} }
 
-// Is returns a Lookup that matches if f is in r, or, with not, if it is not.
+// Is returns a Lookup that matches if f is in r or, with not, if it is not.
 func Is(f Field, r Range, not bool) Lookup {
 	return Lookup{Fields: []Field{f}, Elements: []Element{{Key: []Range{r}}}, Not: not}
 }
 
-// AnyBit returns a Lookup that matches if f, in the machine's byte order, has any of the bits, or,
+// AnyBit returns a Lookup that matches if f, in the machine's byte order, has any of the bits or,
 // with not, none.
 func AnyBit(f Field, bits uint32, not bool) Lookup {
 	l := Is(f, Only(make([]byte, 4)), !not)
@@ -95,7 +93,6 @@ func AnyBit(f Field, bits uint32, not bool) Lookup {
 // ByAddress reports whether the lookup uses the destination address.
 func (l Lookup) ByAddress() bool { return slices.Contains(l.Fields, DstAddr) }
 
-// matches reports whether the packet is in the set.
 func (l *Lookup) matches(p *Packet) answer {
 	has, ok := l.of(p)
 	if !ok {
@@ -132,8 +129,8 @@ func (l *Lookup) find(p *Packet) (now *Element, others []*Element, open bool) {
 	return now, others, open
 }
 
-// of returns the packet's values of the fields; ok is false if it lacks one. A field that the
-// packet lacks matches nothing, negated or not.
+// of returns false if the packet lacks one of the fields: such a Lookup matches nothing, negated or
+// not.
 func (l *Lookup) of(p *Packet) (has [][]byte, ok bool) {
 	for _, f := range l.Fields {
 		b := f.of(p)
@@ -172,11 +169,11 @@ func (l *Lookup) match(e *Element, has [][]byte, p *Packet) answer {
 	return out
 }
 
-// numbers are the protocol numbers of IANA, as packets carry them.
+// IANA's protocol numbers
 var numbers = map[string]byte{"icmp": 1, "igmp": 2, "tcp": 6, "udp": 17, "dccp": 33, "gre": 47, "esp": 50, "ah": 51,
 	"icmpv6": 58, "ipv6-icmp": 58, "sctp": 132, "udplite": 136}
 
-// of returns the packet's value of the field, or nil if it has none.
+// of returns nil if the packet lacks the field.
 func (f Field) of(p *Packet) []byte {
 	const (
 		nameSize = 16    // IFNAMSIZ
@@ -209,7 +206,6 @@ func (f Field) of(p *Packet) []byte {
 	return nil
 }
 
-// ofConnection returns the field's value from connection tracking's record of the packet.
 func (f Field) ofConnection(p *Packet) []byte {
 	if p.untracked {
 		if f == State || f == XtState {
@@ -249,8 +245,7 @@ func (f Field) ofConnection(p *Packet) []byte {
 	return nil
 }
 
-// bits returns the state bits of the packet's connection. A first packet that arrives by lo has
-// left this machine before, which confirmed its connection.
+// A first packet that arrives by lo has left this machine before, which confirmed its connection.
 func (f Field) bits(p *Packet, translated bool) (out uint32) {
 	first := p.Stage == First
 	switch {

@@ -5,7 +5,6 @@ import (
 	"testing"
 )
 
-// Ranges include both ends, for each field of a concatenation.
 func TestLookup(t *testing.T) {
 	net := func(low, high string) Range { return Range{at(low).AsSlice(), at(high).AsSlice()} }
 	port := func(low, high byte) Range { return Range{[]byte{0, low}, []byte{0, high}} }

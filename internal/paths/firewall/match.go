@@ -11,7 +11,7 @@ type answer struct{ yes, open bool }
 
 func sure(yes bool) answer { return answer{yes: yes} }
 
-// and combines two answers. A definite no decides.
+// A definite no decides.
 func (a answer) and(b answer) answer {
 	switch {
 	case !a.yes && !a.open || !b.yes && !b.open:
@@ -25,7 +25,7 @@ func (a answer) not(not bool) answer {
 	return a
 }
 
-// matches compares the packet with all matches of the rule except Map and Unread.
+// matches ignores Map and Unread.
 func (r *Rule) matches(p *Packet) answer {
 	out := sure(r.In.matches(p.In) && r.Out.matches(p.Out) && r.Dst.matches(p.Dst) &&
 		r.SrcLocal.matches(p.SrcLocal) && r.DstLocal.matches(p.DstLocal) &&
@@ -36,7 +36,6 @@ func (r *Rule) matches(p *Packet) answer {
 	return out
 }
 
-// from reports whether the packet's source matches.
 func (n Net) from(p *Packet) answer {
 	if !n.Prefix.IsValid() {
 		return sure(true)
@@ -44,7 +43,6 @@ func (n Net) from(p *Packet) answer {
 	return p.from(prefixRange(n.Prefix)).not(n.Not)
 }
 
-// from reports whether the packet's source is in the range.
 func (p *Packet) from(r Range) answer {
 	now := r.has(addrBytes(p.Src))
 	if p.Sources == nil {
@@ -77,7 +75,7 @@ func prefixRange(p netip.Prefix) Range {
 	return Range{low, high}
 }
 
-// has reports whether b has the range's size and is in it.
+// has returns false if b is of another size.
 func (r Range) has(b []byte) bool {
 	return len(b) == len(r.Low) && len(b) == len(r.High) && bytes.Compare(b, r.Low) >= 0 && bytes.Compare(b, r.High) <= 0
 }

@@ -38,7 +38,7 @@ func ParseSave(text string, six bool) Rules {
 	return out
 }
 
-// priorities are the ones that iptables gives its tables.
+// iptables' priorities of its tables
 var priorities = map[string]int{"raw": -300, "mangle": -150, "nat": -100, "filter": 0, "security": 50}
 
 func savedChain(table, name, policy string, six bool) Chain {
@@ -84,7 +84,6 @@ func quoted(s string) (text, rest string) {
 }
 
 // harmless lists options that do not affect what a rule matches, and whether they take a value.
-// Administrators may have written any value.
 var harmless = map[string]bool{"--comment": true, "--reject-with": true, "--set-mark": true, "--set-xmark": true,
 	"--log-prefix": true, "--log-level": true, "--to-source": true, "--persistent": false, "--random": false, "--random-fully": false}
 
@@ -92,7 +91,6 @@ var harmless = map[string]bool{"--comment": true, "--reject-with": true, "--set-
 var modules = map[string]bool{"tcp": true, "udp": true, "sctp": true, "conntrack": true, "state": true, "addrtype": true, "comment": true,
 	"set": true, "multiport": true, "mark": true, "connmark": true, "limit": true, "iprange": true}
 
-// saveOption is an option of a rule and its value.
 type saveOption struct {
 	name, value string
 	not         bool
@@ -126,8 +124,7 @@ func ParseRule(words []string) Rule {
 	return r
 }
 
-// option applies an option to the rule. It returns false, and leaves the rule's matches unchanged,
-// if it does not know the option.
+// option leaves the rule's matches unchanged if it does not know the option.
 func (r *Rule) option(o saveOption) (known bool) {
 	switch o.name {
 	case "-m":
@@ -180,7 +177,7 @@ func (r *Rule) option(o saveOption) (known bool) {
 	return true
 }
 
-// protocol sets the protocol from a name or a number.
+// The protocol is a name or a number.
 func (r *Rule) protocol(o saveOption) (known bool) {
 	n, known := protocolNumber(o.value)
 	switch {
@@ -209,8 +206,7 @@ func protocolNumber(s string) (byte, bool) {
 	return byte(n), err == nil
 }
 
-// typeOf returns what an address type implies for the machine's own addresses. Types of several
-// machines are neither Own nor Foreign.
+// Types of several machines are neither Own nor Foreign.
 func typeOf(o saveOption) (Local, bool) {
 	is := map[string][2]Local{"LOCAL": {Own, Foreign}, "UNICAST": {Foreign, Own},
 		"BROADCAST": {NoOnes, Any}, "MULTICAST": {NoOnes, Any}, "ANYCAST": {NoOnes, Any}}

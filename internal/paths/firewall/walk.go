@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// maxDepth is the kernel's own limit of nested jumps.
+	// the kernel's limit of nested jumps
 	maxDepth = 16
-	// maxSteps limits a walk through rules that no kernel would accept.
+	// for rules that no kernel would accept
 	maxSteps = 1 << 20
 )
 
 // Walk sends p through the chains of a kind at a hook, in the kernel's order.
 //
-// It follows both outcomes of a rule that may or may not match. Later matches do not depend on how
+// It follows both results of a rule that may or may not match. Later matches do not depend on how
 // the packet reached a place, so the walk forks only once at each.
 func (r Rules) Walk(kind Kind, hook Hook, p Packet) Outcome {
 	w := walk{rules: r, hook: hook, p: p, left: map[string]bool{}}
@@ -51,7 +51,6 @@ func (r Rules) Walk(kind Kind, hook Hook, p Packet) Outcome {
 	return out
 }
 
-// ends reports whether two outcomes are the same for the packet.
 func (o Outcome) ends(b Outcome) bool {
 	lost := func(v Verdict) bool { return v == Drop || v == Reject }
 	return o.To == b.To && (o.Verdict == b.Verdict || lost(o.Verdict) && lost(b.Verdict))
@@ -69,7 +68,7 @@ type walk struct {
 	steps  int
 }
 
-// branch is one possible walk through the rules: its position and its assumptions.
+// branch is a position in the rules, with assumptions.
 type branch struct {
 	base            int
 	stack           []frame
@@ -127,7 +126,7 @@ func (w *walk) follow(b *branch) Outcome {
 	}
 }
 
-// next starts the next chain of the hook. It returns false after the last.
+// next returns false after the hook's last chain.
 func (w *walk) next(b *branch) bool {
 	if b.base++; b.base == len(w.bases) {
 		return false
@@ -197,7 +196,7 @@ func (r *Rule) may(p *Packet) (now Rule, others []Rule) {
 	return now, others
 }
 
-// leave records that the branch forks at its position. It returns false if a branch did so before.
+// leave marks the branch's position as forked. It returns false if it already was.
 func (w *walk) leave(b *branch) bool {
 	key := binary.AppendUvarint(nil, uint64(b.base))
 	for _, f := range b.stack {
@@ -211,7 +210,7 @@ func (w *walk) leave(b *branch) bool {
 	return true
 }
 
-// apply carries out a rule. ok reports that the branch ends with it.
+// apply reports with ok that the branch ends with the rule.
 func (w *walk) apply(b *branch, r Rule) (end Outcome, ok bool) {
 	top := b.stack[len(b.stack)-1]
 	where := top.chain.Table + " " + top.chain.Name
@@ -244,7 +243,6 @@ func (w *walk) apply(b *branch, r Rule) (end Outcome, ok bool) {
 	return end, false
 }
 
-// to returns the destination after a DNAT rule.
 func (w *walk) to(r Rule) netip.AddrPort {
 	if r.Verdict != DNAT {
 		return netip.AddrPort{}

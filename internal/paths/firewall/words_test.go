@@ -5,7 +5,6 @@ import (
 	"testing"
 )
 
-// A rule parsed from iptables' words is printed in the same words.
 func TestRuleString(t *testing.T) {
 	for _, words := range []string{
 		"-i br-1 -d 172.18.0.2/32 -p tcp --dport 5201 -j ACCEPT",
