@@ -6,15 +6,18 @@ import (
 )
 
 // conntrackFields lacks the options on the client's own port, which is not known.
-var conntrackFields = map[string]Field{"--ctorigsrc": OrigSrc, "--ctorigdst": OrigDst, "--ctorigdstport": OrigDstPort,
-	"--ctreplsrc": ReplSrc, "--ctreplsrcport": ReplSrcPort, "--ctrepldst": ReplDst}
+var conntrackFields = map[string]Field{"--ctorigsrc": OrigSrc, "--ctorigdst": OrigDst,
+	"--ctorigdstport": OrigDstPort,
+	"--ctreplsrc":     ReplSrc, "--ctreplsrcport": ReplSrcPort, "--ctrepldst": ReplDst}
 
 // linux/netfilter/xt_conntrack.h
-var xtStates = map[string]uint32{"INVALID": stateInvalid, "ESTABLISHED": stateEstablished, "RELATED": 1 << 2, "NEW": stateNew,
+var xtStates = map[string]uint32{"INVALID": stateInvalid, "ESTABLISHED": stateEstablished,
+	"RELATED": 1 << 2, "NEW": stateNew,
 	"SNAT": 1 << 6, "DNAT": xtDNAT, "UNTRACKED": 1 << 8}
 
 // NONE has no bit, and so matches nothing.
-var xtStatuses = map[string]uint32{"NONE": 0, "EXPECTED": 1 << 0, "SEEN_REPLY": statusSeenReply, "ASSURED": statusAssured, "CONFIRMED": statusConfirmed}
+var xtStatuses = map[string]uint32{"NONE": 0, "EXPECTED": 1 << 0, "SEEN_REPLY": statusSeenReply,
+	"ASSURED": statusAssured, "CONFIRMED": statusConfirmed}
 
 // parseConntrack parses an option of iptables' matches conntrack and state.
 func parseConntrack(o saveOption) (Lookup, bool) {
@@ -38,7 +41,8 @@ func parseConntrack(o saveOption) (Lookup, bool) {
 	}
 	if f == OrigDstPort || f == ReplSrcPort {
 		p, ok := parsePorts(o.value)
-		return Is(f, Range{binary.BigEndian.AppendUint16(nil, p.Low), binary.BigEndian.AppendUint16(nil, p.High)}, o.not), ok
+		return Is(f, Range{binary.BigEndian.AppendUint16(nil, p.Low),
+			binary.BigEndian.AppendUint16(nil, p.High)}, o.not), ok
 	}
 	n, ok := parseNet(o.value)
 	if !ok {

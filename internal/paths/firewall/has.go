@@ -4,8 +4,10 @@ import "net/netip"
 
 // Has reports whether the rule has every match and the verdict of want. It may have more.
 func (r Rule) Has(want Rule) bool {
-	return says(want.In, r.In) && says(want.Out, r.Out) && says(want.Src, r.Src) && says(want.Dst, r.Dst) &&
-		says(want.SrcLocal, r.SrcLocal) && says(want.DstLocal, r.DstLocal) && says(want.Proto, r.Proto) &&
+	return says(want.In, r.In) && says(want.Out, r.Out) && says(want.Src, r.Src) &&
+		says(want.Dst, r.Dst) &&
+		says(want.SrcLocal, r.SrcLocal) && says(want.DstLocal, r.DstLocal) &&
+		says(want.Proto, r.Proto) &&
 		says(want.Ports, r.Ports) &&
 		says(want.Verdict, r.Verdict) && says(want.Chain, r.Chain) && says(want.To, r.To)
 }

@@ -48,7 +48,8 @@ const (
 
 	// KnownStatus are the bits of Status whose value is known: whether the packet's connection was
 	// expected, answered, assured, confirmed, translated, or is dying.
-	KnownStatus = 1<<0 | statusSeenReply | statusAssured | statusConfirmed | 1<<4 | statusDNAT | 1<<9
+	KnownStatus = 1<<0 | statusSeenReply | statusAssured | statusConfirmed | 1<<4 | statusDNAT |
+		1<<9
 )
 
 func (f Field) tracked() bool { return f >= State }
@@ -150,7 +151,8 @@ func (l *Lookup) match(e *Element, has [][]byte, p *Packet) answer {
 	for i, r := range e.Key {
 		b := has[i]
 		switch {
-		case l.Fields[i] == DstPort && p.High != 0 && (l.Mask != nil || len(r.Low) != 2 || len(r.High) != 2):
+		case l.Fields[i] == DstPort && p.High != 0 &&
+			(l.Mask != nil || len(r.Low) != 2 || len(r.High) != 2):
 			out = out.and(answer{open: true})
 		case l.Fields[i] == DstPort && p.High != 0:
 			out = out.and(p.to(binary.BigEndian.Uint16(r.Low), binary.BigEndian.Uint16(r.High)))
@@ -159,7 +161,8 @@ func (l *Lookup) match(e *Element, has [][]byte, p *Packet) answer {
 			for j := range masked[:min(len(masked), len(l.Mask))] {
 				masked[j] &= l.Mask[j]
 			}
-			out = out.and(answer{yes: r.has(masked), open: p.Sources != nil && l.Fields[i].source()})
+			out = out.and(answer{yes: r.has(masked),
+				open: p.Sources != nil && l.Fields[i].source()})
 		case l.Fields[i].source() && p.Sources != nil:
 			out = out.and(p.from(r))
 		default:
@@ -170,7 +173,8 @@ func (l *Lookup) match(e *Element, has [][]byte, p *Packet) answer {
 }
 
 // IANA's protocol numbers
-var numbers = map[string]byte{"icmp": 1, "igmp": 2, "tcp": 6, "udp": 17, "dccp": 33, "gre": 47, "esp": 50, "ah": 51,
+var numbers = map[string]byte{"icmp": 1, "igmp": 2, "tcp": 6, "udp": 17, "dccp": 33, "gre": 47,
+	"esp": 50, "ah": 51,
 	"icmpv6": 58, "ipv6-icmp": 58, "sctp": 132, "udplite": 136}
 
 // of returns nil if the packet lacks the field.

@@ -17,7 +17,8 @@ func TestLookup(t *testing.T) {
 		to   string
 		want bool
 	}{
-		{"192.0.2.0:80", true}, {"192.0.2.127:90", true}, {"192.0.2.127:91", false}, {"192.0.2.128:80", false},
+		{"192.0.2.0:80", true}, {"192.0.2.127:90", true}, {"192.0.2.127:91", false},
+		{"192.0.2.128:80", false},
 		{"192.0.2.200:22", true}, {"192.0.2.200:80", false}, {"[2001:db8::1]:80", false},
 	} {
 		to := netip.MustParseAddrPort(c.to)

@@ -55,7 +55,8 @@ func (p *Packet) from(r Range) answer {
 // in reports whether any of the sources can be in the range, and whether all must be.
 func (s *Sources) in(r Range) (can, must bool) {
 	all := prefixRange(s.Among)
-	if len(r.Low) != len(all.Low) || bytes.Compare(r.High, all.Low) < 0 || bytes.Compare(r.Low, all.High) > 0 {
+	if len(r.Low) != len(all.Low) || bytes.Compare(r.High, all.Low) < 0 ||
+		bytes.Compare(r.Low, all.High) > 0 {
 		return false, false
 	}
 	for _, not := range s.Except {
@@ -77,5 +78,6 @@ func prefixRange(p netip.Prefix) Range {
 
 // has returns false if b is of another size.
 func (r Range) has(b []byte) bool {
-	return len(b) == len(r.Low) && len(b) == len(r.High) && bytes.Compare(b, r.Low) >= 0 && bytes.Compare(b, r.High) <= 0
+	return len(b) == len(r.Low) && len(b) == len(r.High) && bytes.Compare(b, r.Low) >= 0 &&
+		bytes.Compare(b, r.High) <= 0
 }

@@ -39,10 +39,12 @@ func ParseSave(text string, six bool) Rules {
 }
 
 // iptables' priorities of its tables
-var priorities = map[string]int{"raw": -300, "mangle": -150, "nat": -100, "filter": 0, "security": 50}
+var priorities = map[string]int{"raw": -300, "mangle": -150, "nat": -100, "filter": 0,
+	"security": 50}
 
 func savedChain(table, name, policy string, six bool) Chain {
-	c := Chain{V4: !six, V6: six, Table: table, Name: name, Kind: Filter, Priority: priorities[table], Drop: policy == "DROP"}
+	c := Chain{V4: !six, V6: six, Table: table, Name: name, Kind: Filter,
+		Priority: priorities[table], Drop: policy == "DROP"}
 	if table == "nat" {
 		c.Kind = NAT
 	}
@@ -84,11 +86,14 @@ func quoted(s string) (text, rest string) {
 }
 
 // harmless lists options that do not affect what a rule matches, and whether they take a value.
-var harmless = map[string]bool{"--comment": true, "--reject-with": true, "--set-mark": true, "--set-xmark": true,
-	"--log-prefix": true, "--log-level": true, "--to-source": true, "--persistent": false, "--random": false, "--random-fully": false}
+var harmless = map[string]bool{"--comment": true, "--reject-with": true, "--set-mark": true,
+	"--set-xmark":  true,
+	"--log-prefix": true, "--log-level": true, "--to-source": true, "--persistent": false,
+	"--random": false, "--random-fully": false}
 
 // modules lists the matches that have no effect without their options.
-var modules = map[string]bool{"tcp": true, "udp": true, "sctp": true, "conntrack": true, "state": true, "addrtype": true, "comment": true,
+var modules = map[string]bool{"tcp": true, "udp": true, "sctp": true, "conntrack": true,
+	"state": true, "addrtype": true, "comment": true,
 	"set": true, "multiport": true, "mark": true, "connmark": true, "limit": true, "iprange": true}
 
 type saveOption struct {
@@ -106,7 +111,8 @@ func ParseRule(words []string) Rule {
 			o.not, words = true, words[1:]
 		}
 		o.name, words = words[0], words[1:]
-		if len(words) > 0 && (harmless[o.name] || !strings.HasPrefix(words[0], "-") && words[0] != "!") {
+		if len(words) > 0 && (harmless[o.name] ||
+			!strings.HasPrefix(words[0], "-") && words[0] != "!") {
 			o.value, words = words[0], words[1:]
 		}
 		if _, nothing := harmless[o.name]; nothing {
@@ -218,7 +224,8 @@ func typeOf(o saveOption) (Local, bool) {
 }
 
 func (r *Rule) target(name string) {
-	known := map[string]Verdict{"ACCEPT": Accept, "DROP": Drop, "REJECT": Reject, "RETURN": Return, "DNAT": DNAT, "REDIRECT": DNAT,
+	known := map[string]Verdict{"ACCEPT": Accept, "DROP": Drop, "REJECT": Reject, "RETURN": Return,
+		"DNAT": DNAT, "REDIRECT": DNAT,
 		"MASQUERADE": Masquerade, "SNAT": Masquerade}
 	r.Marks = Marks(name)
 	switch v, ok := known[name]; {
@@ -231,8 +238,10 @@ func (r *Rule) target(name string) {
 
 // PassesOn reports whether a target of iptables leaves a packet's destination and verdict alone.
 func PassesOn(target string) bool {
-	return slices.Contains([]string{"LOG", "NFLOG", "ULOG", "AUDIT", "TRACE", "MARK", "CONNMARK", "SECMARK", "CONNSECMARK", "CLASSIFY", "CHECKSUM",
-		"TCPMSS", "TCPOPTSTRIP", "DSCP", "TOS", "ECN", "TTL", "HL", "SET", "RATEEST", "IDLETIMER", "LED"}, target)
+	return slices.Contains([]string{"LOG", "NFLOG", "ULOG", "AUDIT", "TRACE", "MARK", "CONNMARK",
+		"SECMARK", "CONNSECMARK", "CLASSIFY", "CHECKSUM",
+		"TCPMSS", "TCPOPTSTRIP", "DSCP", "TOS", "ECN", "TTL", "HL", "SET", "RATEEST", "IDLETIMER",
+		"LED"}, target)
 }
 
 // Marks reports whether a target of iptables may set a packet's mark.

@@ -25,7 +25,9 @@ func (r Rules) Walk(kind Kind, hook Hook, p Packet) Outcome {
 			w.bases = append(w.bases, c)
 		}
 	}
-	slices.SortStableFunc(w.bases, func(a, b *Chain) int { return cmp.Compare(a.Priority, b.Priority) })
+	slices.SortStableFunc(w.bases, func(a, b *Chain) int {
+		return cmp.Compare(a.Priority, b.Priority)
+	})
 	first := branch{base: -1}
 	out := w.follow(&first)
 	out.Tried = w.steps
@@ -142,14 +144,17 @@ func (w *walk) choose(b *branch, f *frame) (does Rule, known bool) {
 	r := &f.chain.Rules[f.next]
 	f.next++
 	// A packet that arrives by lo was tracked when it left.
-	w.p.untracked = w.bases[b.base].Priority < conntrackPriority && (w.hook == Prerouting && w.p.In != "lo" || w.hook == Output)
+	w.p.untracked = w.bases[b.base].Priority < conntrackPriority &&
+		(w.hook == Prerouting && w.p.In != "lo" || w.hook == Output)
 	now, others := r.may(&w.p)
 	if m := r.matches(&w.p); r.Marks && (m.yes || m.open) {
 		if where := f.chain.Table + " " + f.chain.Name; !slices.Contains(w.marks, where) {
 			w.marks = append(w.marks, where)
 		}
 	}
-	others = slices.DeleteFunc(others, func(x Rule) bool { return x.Verdict == now.Verdict && x.Chain == now.Chain && x.To == now.To })
+	others = slices.DeleteFunc(others, func(x Rule) bool {
+		return x.Verdict == now.Verdict && x.Chain == now.Chain && x.To == now.To
+	})
 	if len(others) == 0 {
 		return now, true
 	}
@@ -157,7 +162,8 @@ func (w *walk) choose(b *branch, f *frame) (does Rule, known bool) {
 		return Rule{}, false
 	}
 	for _, x := range others {
-		c := branch{base: b.base, stack: slices.Clone(b.stack), first: x, unread: slices.Clone(b.unread), depends: slices.Clone(b.depends)}
+		c := branch{base: b.base, stack: slices.Clone(b.stack), first: x,
+			unread: slices.Clone(b.unread), depends: slices.Clone(b.depends)}
 		if where := f.chain.Table + " " + f.chain.Name; r.Unread != "" {
 			c.unread = append(c.unread, where+": "+r.Unread)
 		} else {

@@ -17,8 +17,11 @@ func TestRuleString(t *testing.T) {
 			t.Errorf("%q is said %q", words, got)
 		}
 	}
-	dnat := ParseRule(strings.Fields("-d 127.0.0.1/32 -p tcp -m tcp --dport 80:90 -j DNAT --to-destination 172.18.0.2:5201"))
-	if got := dnat.String(); got != "-d 127.0.0.1/32 -p tcp --dport 80:90 -j DNAT to 172.18.0.2:5201" {
+	dnat := ParseRule(
+		strings.Fields(
+			"-d 127.0.0.1/32 -p tcp -m tcp --dport 80:90 -j DNAT --to-destination 172.18.0.2:5201"))
+	got := dnat.String()
+	if got != "-d 127.0.0.1/32 -p tcp --dport 80:90 -j DNAT to 172.18.0.2:5201" {
 		t.Error(got)
 	}
 }
