@@ -99,6 +99,7 @@ type Net struct {
 	Not    bool
 }
 
+// Ports matches a range of ports.
 type Ports struct {
 	Low, High uint16 // 0: any
 	Not       bool

@@ -19,7 +19,7 @@ const (
 // It follows both results of a rule that may or may not match. Later matches do not depend on how
 // the packet reached a place, so the walk forks only once at each.
 func (r Rules) Walk(kind Kind, hook Hook, p Packet) Outcome {
-	w := walk{rules: r, hook: hook, p: p, left: map[string]bool{}}
+	w := walk{rules: r, hook: hook, p: p, forked: map[string]bool{}}
 	for i := range r.Chains {
 		if c := &r.Chains[i]; c.Hook == hook && c.Kind == kind && c.sees(p) {
 			w.bases = append(w.bases, c)
@@ -64,7 +64,7 @@ type walk struct {
 	p      Packet
 	bases  []*Chain
 	later  []branch        // not followed yet
-	left   map[string]bool // places where the walk has forked
+	forked map[string]bool // places
 	unread []string
 	marks  []string // tables and chains
 	steps  int
@@ -158,7 +158,7 @@ func (w *walk) choose(b *branch, f *frame) (does Rule, known bool) {
 	if len(others) == 0 {
 		return now, true
 	}
-	if !w.leave(b) {
+	if !w.fork(b) {
 		return Rule{}, false
 	}
 	for _, x := range others {
@@ -202,17 +202,17 @@ func (r *Rule) may(p *Packet) (now Rule, others []Rule) {
 	return now, others
 }
 
-// leave marks the branch's position as forked. It returns false if it already was.
-func (w *walk) leave(b *branch) bool {
+// fork marks the branch's position as forked. It returns false if it already was.
+func (w *walk) fork(b *branch) bool {
 	key := binary.AppendUvarint(nil, uint64(b.base))
 	for _, f := range b.stack {
 		key = append(append(key, f.chain.Name...), 0)
 		key = binary.AppendUvarint(key, uint64(f.next))
 	}
-	if w.left[string(key)] {
+	if w.forked[string(key)] {
 		return false
 	}
-	w.left[string(key)] = true
+	w.forked[string(key)] = true
 	return true
 }
 
