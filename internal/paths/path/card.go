@@ -3,7 +3,7 @@ package path
 import "github.com/bridgetoll/bridgetoll/internal/record/sample"
 
 // AddCards adds network cards of a place to the path. crossed names those that all of its packets
-// cross there.
+// cross.
 func (p *Path) AddCards(where string, all []sample.Card, crossed []string) {
 	for _, c := range all {
 		c.Where = where

@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// A bridge counts the load, and the rule that publishes the port must have matched its connection.
+// A bridge must have counted the load, and the rule that publishes the port its connection.
 func ExampleWitness() {
 	var veth, rule sample.Counters // of the kernel
 	read := func(c *sample.Counters) func() (sample.Counters, error) {

@@ -7,12 +7,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// WitnessForeign is Witness for a load that does not report what it moved: a foreign program's. The
-// hops are checked against each other: what one of them proves to have been payload, all must have
+// WitnessForeign is Witness for a foreign program's load, which does not report what it moved. The
+// hops are compared with each other: what one of them proves to have been payload, all must have
 // counted, and each rule and relay must have seen a connection. A path without any packet is
-// contradicted: the program used another path, or none.
+// contradicted.
 //
-// Lost and resent packets are counted twice by the hops before the loss, so a tenth may be missing.
+// The hops before a loss count lost and resent packets twice, so a tenth may be missing.
 //
 // arrived is the number of connections and datagrams that reached the server, or NaN if unknown.
 // Without it, devices alone might only have counted neighbour discovery.
@@ -37,8 +37,8 @@ func WitnessForeign(hops []Hop, before, after []sample.Counters, arrived float64
 }
 
 const (
-	lostShare = 10 // a tenth
-	// maxHeader bounds a packet's headers without a tunnel's: Ethernet 14, IPv6 40, TCP 60.
+	lostShare = 10
+	// headers without a tunnel's: Ethernet 14, IPv6 40, TCP 60
 	maxHeader = 114
 )
 
@@ -54,7 +54,7 @@ func proven(hops []Hop, seen []sample.Counters) (m Moved) {
 	return m
 }
 
-// payload returns the least of the packets' bytes that must have been payload.
+// payload returns a lower bound.
 func payload(bytes, packets uint64) int64 { return max(0, int64(bytes)-maxHeader*int64(packets)) }
 
 func (h Hop) judgeForeign(c sample.Counters, m Moved) string {

@@ -43,7 +43,6 @@ func TestWitnessForeign(t *testing.T) {
 			}
 		})
 	}
-	// A program that went nowhere is no result.
 	if w := WitnessForeign([]Hop{{Expect: CarriesBoth}}, make([]sample.Counters, 1), make([]sample.Counters, 1), 1); w.OK {
 		t.Error("a path without a packet was witnessed")
 	}

@@ -7,15 +7,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Machine is another machine that a path is on, on which toll's agent answers. A request that
-// cannot be answered in a bounded time returns an error that names the machine.
+// Machine is another machine that a path is on and on which toll's agent answers. Its methods
+// return an error that names the machine if there is no answer in a bounded time.
 type Machine interface {
-	// Name returns its name in words, "node b".
+	// Name returns a name such as "node b".
 	Name() string
 	// Err returns why the machine no longer answers, or nil, without waiting. A lost machine does
 	// not come back.
 	Err() error
-	// Clock compares the machine's CLOCK_MONOTONIC with this one's, now.
+	// Clock compares the machine's CLOCK_MONOTONIC with this one's.
 	Clock(ctx context.Context) (Offset, error)
 	// Meter has the machine read its CPU clocks, and those of the processes pids, at two instants
 	// of its own CLOCK_MONOTONIC (ns). It returns once the machine has the request. If to is 0, the
@@ -28,13 +28,13 @@ type Machine interface {
 // ctx ends.
 type Metering func(ctx context.Context) (Use, error)
 
-// Use is what a machine did between two instants.
+// Use is a machine's consumption between two instants.
 type Use struct {
 	CPUs      []sample.CPU `json:"cpus"`
-	Elapsed   float64      `json:"elapsed_s"`       // between the two readings, by its own clock
+	Elapsed   float64      `json:"elapsed_s"`       // by its own clock
 	Procs     []float64    `json:"procs,omitempty"` // CPU time of the requested processes, in s
 	Throttled int          `json:"throttled,omitempty"`
-	// Control is what the channel to the machine carried meanwhile: noise that measuring made.
+	// Control is what the channel to the machine carried meanwhile.
 	Control Traffic `json:"control"`
 }
 
@@ -53,15 +53,15 @@ type Offset struct {
 
 // Channel is the connection to a path's machines. It is quiet while a window is measured.
 type Channel interface {
-	// Hush stops the channel's own messages for at most about d, and returns a function that ends
-	// the silence early. Hushes may overlap; resume may be called twice.
+	// Hush stops the channel's own messages for about d at most, or until resume is called. Hushes
+	// may overlap; resume may be called twice.
 	Hush(ctx context.Context, d time.Duration) (resume func(), err error)
-	// Moved returns the number of bytes that this end has written and read, on all its connections.
+	// Moved returns the number of bytes that this end has written and read.
 	Moved() uint64
 }
 
-// Distant is implemented by a Builder whose paths are on other machines, with clocks of their own.
-// Loads that compare the clocks of both ends are refused there.
+// Distant is implemented by a Builder whose paths are on other machines. Loads that compare the
+// clocks of both ends are refused there.
 type Distant interface {
 	Builder
 	Distant() bool

@@ -7,10 +7,10 @@ type Moved struct {
 	Forward     int64 // payload bytes, client to server, that arrived
 	Backward    int64 // payload bytes, server to client, that arrived
 	Trips       int64 // request/response pairs, one under way at a time
-	Resent      int64 // bytes that TCP sent again, or that were lost; a hop may or may not have counted them
+	Resent      int64 // bytes resent by TCP or lost; a hop may or may not have counted them
 	Connections int   // opened
 	// Brief means that the connections ended with their trips, before the counters were read.
-	// Failed is the number of further connections that were tried in vain.
+	// Failed is the number of further connections, which failed.
 	Brief  bool
 	Failed int
 
@@ -24,14 +24,13 @@ type Moved struct {
 
 // Shape bounds the number of packets for a load's bytes.
 type Shape struct {
-	// Request and Reply are the mean bytes of a message each way, if the load sends messages that
-	// may each be a packet; 0: a stream of bytes, written Write bytes at a time.
+	// Request and Reply are the mean bytes of a message each way, if each message may be a packet;
+	// 0: a stream of bytes, written Write bytes at a time.
 	Request, Reply, Write int
 	Beside                bool // a stream of bytes accompanies the requests
 	Datagrams             bool // there are no acknowledgements
 }
 
-// plus returns the sum of what two clients of one load moved.
 func (m Moved) plus(o Moved) Moved {
 	segment := m.Segment
 	if segment == 0 || o.Segment != 0 && o.Segment < segment {
@@ -43,19 +42,16 @@ func (m Moved) plus(o Moved) Moved {
 		Shape: o.Shape, Segment: segment, Seconds: max(m.Seconds, o.Seconds)}
 }
 
-// Bounds of the witness. The lower bound has no slack: every payload byte that arrived must have
-// been counted, and a packet each way for every trip. Above, the load bounds its packets, and they
-// the bytes.
+// Bounds of the witness. Every payload byte that arrived must have been counted, and a packet each
+// way for every trip. The load bounds the number of packets, and this the bytes.
 const (
-	slackShare = 0.02 // allowed beyond the bounds, such as unseen retransmissions of a proxy
+	slackShare = 0.02 // beyond the bounds, such as unseen retransmissions of a proxy
 
-	// headers bounds a packet's headers: Ethernet 14, IPv6 40, TCP 60, and a tunnel's: Ethernet,
-	// IPv6, UDP and VXLAN 70, ESP 44.
+	// Ethernet 14, IPv6 40, TCP 60, and a tunnel's: Ethernet, IPv6, UDP and VXLAN 70, ESP 44
 	headers = 228
-	// leastSegment is the least payload of a full TCP packet if unknown (RFC 9293, 3.7.1).
+	// payload of a full TCP packet if unknown (RFC 9293, 3.7.1)
 	leastSegment = 536
-	// splits bounds the number of packets that a segment's bytes may be split into: at the end of a
-	// congestion window, a write, or a proxy's pipe.
+	// packets for a segment's bytes, at the end of a congestion window, a write, or a proxy's pipe
 	splits = 2
 	// Packets of a connection without payload: the handshake and the end each way, and the
 	// acknowledgements that Linux sends at once at a connection's start and by timer: 16
@@ -64,15 +60,15 @@ const (
 	quick   = 16
 	delayed = 0.040 // s
 
-	quietBytes   = 8 << 10 // allowed on an untouched device: ARP, neighbour discovery
+	quietBytes   = 8 << 10 // on an untouched device: ARP, neighbour discovery
 	quietPackets = 64
 	eachBytes    = 512 // the same, for each connection beyond the first
 	eachPacket   = 8
-	extraProbes  = 2 // connections a rule may see beyond the load's own (SYN sent again)
-	probesEach   = 4 // the same for a failed connection, whose SYN is sent several times
+	extraProbes  = 2 // connections that a rule sees twice (SYN sent again)
+	probesEach   = 4 // the same for a failed connection
 )
 
-// flow is what went in one direction, or in both over a hop that counts them as one.
+// flow is the traffic in one direction, or in both over a hop that counts them as one.
 type flow struct {
 	arrived, trips int64
 	sent           float64 // bytes given to sockets, and sent again
@@ -83,38 +79,35 @@ func (f flow) plus(o flow) flow {
 	return flow{f.arrived + o.arrived, f.trips + o.trips, f.sent + o.sent, f.data + o.data, f.bare + o.bare}
 }
 
-// packets returns the most packets that a hop may have counted.
+// packets returns an upper bound of a hop's count.
 func (f flow) packets() float64 { return (f.data+f.bare)*(1+slackShare) + quietPackets }
 
-// bytes returns the most bytes that a hop may have counted in the given number of packets. A hop
-// that counts no packets counts no headers.
+// bytes returns an upper bound of a hop's count. A hop that counts no packets counts no headers.
 func (f flow) bytes(packets uint64) float64 {
 	return f.sent*(1+slackShare) + headers*float64(packets) + quietBytes
 }
 
-// direction is one direction of a load.
 type direction struct {
 	arrived int64 // bytes
 	sent    int64 // bytes that a hop may have counted
 	message int   // bytes; 0: a stream
 }
 
-func (m Moved) ways() (there, back direction) {
+func (m Moved) directions() (there, back direction) {
 	return direction{m.Forward, max(m.Forward, m.SentForward) + m.Resent, m.Request}, direction{m.Backward, max(m.Backward, m.SentBackward) + m.Resent, m.Reply}
 }
 
-// forward returns the flow to the server, and backward the one back.
 func (m Moved) forward() flow {
-	there, back := m.ways()
+	there, back := m.directions()
 	return m.flow(there, back)
 }
 
 func (m Moved) backward() flow {
-	there, back := m.ways()
+	there, back := m.directions()
 	return m.flow(back, there)
 }
 
-// flow returns what direction w carries, with the acknowledgements of the other.
+// flow includes the acknowledgements of the other direction.
 func (m Moved) flow(w, other direction) flow {
 	return flow{arrived: w.arrived, trips: m.Trips, sent: float64(w.sent), data: m.data(w), bare: m.bare(other)}
 }
@@ -149,7 +142,7 @@ func (m Moved) segment() float64 {
 	return leastSegment
 }
 
-// bare returns the most packets without payload that go in the opposite direction: those of the
+// bare returns the most packets without payload in the opposite direction: those of the
 // connections, and acknowledgements. Acknowledgements of messages travel with the answers, except
 // for long messages, whose full packets may each be acknowledged at once, and for unanswered ones.
 func (m Moved) bare(other direction) float64 {

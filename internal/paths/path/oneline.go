@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// mostSteps is the number of steps that are named for one reason.
+// steps named for one reason
 const mostSteps = 3
 
 // reason is an error that steps failed with.

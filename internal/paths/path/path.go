@@ -1,15 +1,12 @@
 // Package path defines a live network mode: two places where processes can be started, an address
-// to dial, and the hops in between, with counters. Backends implement Builder; the conformance
-// suite in pathtest checks that all behave the same.
+// to dial, and the hops in between, with counters. Backends implement Builder; pathtest checks that
+// all behave the same.
 //
-// The witness (Witness, WitnessForeign) proves from the hops' counters that a load crossed the
-// path. Some counters cannot prove it alone. A bridge and Open vSwitch's kernel datapath count
-// their ports, so whatever moves frames from port to port (tc, tcx, XDP, netdev chains, flow
-// tables) stays invisible. Rules see a connection's first packet only, and a program that learns
-// connections may take the rest. Devices count what they receive and send, but a program on them
-// may take what they counted past the next hop. So Undiverted refuses a path with programs or
-// filters on its devices. Proxies, IPVS, ESP and Open vSwitch in user space count their own work. A
-// counting rule in a bridge chain would be proof, too, but would cost time in the measured path.
+// The witness proves from the hops' counters that a load crossed the path. Some counters cannot
+// prove it alone: a bridge and Open vSwitch's kernel datapath count only their ports, rules see a
+// connection's first packet only, and a program on a device may take what the device counted past
+// the next hop. So Undiverted refuses a path with programs or filters on its devices. A counting
+// rule in a bridge chain would be proof, too, but would cost time in the measured path.
 package path
 
 import (
@@ -35,10 +32,9 @@ type Spec struct {
 	Servers, Clients int
 	// UDP means that the load goes over UDP: rules and proxies are for one protocol.
 	UDP bool
-	// Second asks for a second port of the (one) server, as some programs open. It has the same
-	// number at both ends.
+	// Second asks for a second port of the (one) server. It has the same number at both ends.
 	Second bool
-	// Server and Client name the cluster's nodes that the ends are on; empty: the backend chooses.
+	// Server and Client name the cluster's nodes of the ends; empty: the backend chooses.
 	Server, Client string
 }
 
@@ -109,25 +105,22 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("%s (%v)", e.Missing, e.Err)
 }
 
-// Is makes errors.Is(err, ErrUnsupported) true.
 func (e *UnsupportedError) Is(target error) bool { return target == ErrUnsupported }
 func (e *UnsupportedError) Unwrap() error        { return e.Err }
 
-// Hint returns the remedy.
 func (e *UnsupportedError) Hint() string { return e.Remedy }
 
-// LeftError reports that a node of a cluster has left, and will not come back in this run.
+// LeftError reports that a node of a cluster has left for the rest of this run.
 type LeftError struct {
 	Node string
-	Err  error // how that was noticed
+	Err  error
 }
 
 func (e *LeftError) Error() string { return e.Err.Error() }
 func (e *LeftError) Unwrap() error { return e.Err }
 
-// CutError reports that the channel to a machine broke. The machine and the path there may be
-// unchanged; what was measured before is not in doubt.
-type CutError struct{ Err error } // which channel, and why
+// CutError reports that the channel to a machine broke. What was measured before is not in doubt.
+type CutError struct{ Err error } // names the channel
 
 func (e *CutError) Error() string { return e.Err.Error() }
 func (e *CutError) Unwrap() error { return e.Err }
@@ -136,45 +129,44 @@ func (e *CutError) Unwrap() error { return e.Err }
 type Command struct {
 	Args []string // after the program's name
 	Env  []string // added to the environment
-	// Apart gives the process PID and mount namespaces of its own. It is the first process there:
-	// whatever it starts dies with it.
+	// Apart gives the process PID and mount namespaces of its own. Whatever it starts dies with it.
 	Apart bool
 }
 
 // Process is a started process.
 type Process struct {
-	PID int // as the machine numbers it (0: not known)
+	PID int // as the machine numbers it; 0: not known
 	In  io.WriteCloser
 	Out io.ReadCloser
-	// Wait waits for the end and returns how the process ended, with the last lines of its standard
-	// error if it failed. It is called once.
+	// Wait returns how the process ended, with the last lines of its standard error if it failed.
+	// It is called once.
 	Wait func() error
-	// Kill kills the process. It returns nil if the process has ended.
+	// Kill returns nil if the process has ended.
 	Kill func() error
 }
 
 // Place is where a process can be started.
 type Place interface {
-	// Name returns where it is in words, "container on machine A".
+	// Name returns a name such as "container on machine A".
 	Name() string
 	// Start starts c there. The process dies with the place and with the calling process, at the
 	// latest.
 	Start(c Command) (*Process, error)
 }
 
-// Server is the end that listens.
+// Server is the end that listens. A nil Machine is this machine.
 type Server struct {
 	Place
 	Listen  netip.AddrPort // in the namespace of its place
-	Machine Machine        // nil: this machine
+	Machine Machine
 }
 
-// Client is the end that dials.
+// Client is the end that dials. A nil Machine is this machine.
 type Client struct {
 	Place
 	Dial    netip.AddrPort // in the namespace of its place
 	Server  int            // index into Path.Servers
-	Machine Machine        // nil: this machine
+	Machine Machine
 }
 
 // Path is a live mode.
@@ -195,9 +187,9 @@ type Path struct {
 	// (first) server is. Nil: the backend cannot tell.
 	Arrived func() (uint64, error)
 
-	Proxies []Proxy // user-space ones on the path
-	// Machines are the other machines that the path is on, each once, including those that only
-	// relay. Nil: the path is on this machine alone. Channel connects to them.
+	Proxies []Proxy // in user space
+	// Machines are the other machines of the path, each once, including those that only relay, or
+	// nil. Channel connects to them.
 	Machines []Machine
 	Channel  Channel
 
@@ -210,32 +202,31 @@ type Path struct {
 	Sysctls map[string]string
 	Facts   map[string]string
 
-	// Drain removes what ended connections leave behind, sockets in TIME_WAIT and entries of
-	// connection tables, and returns the headroom for new ones. What cannot be removed is in the
+	// Drain removes sockets in TIME_WAIT and entries of connection tables that ended connections
+	// leave behind, and returns the headroom for new ones. What cannot be removed is in the
 	// headroom, not an error. It is called while no load runs. Nil: the backend cannot.
 	Drain func() (sample.Headroom, error)
 
-	// Inspect reads the path's settings. Unless somebody changes them they stay the same while the
-	// path lives, whatever it carries. It is called while no load runs, and takes milliseconds.
-	// Nil: the backend cannot.
+	// Inspect reads the path's settings, in milliseconds. Unless somebody changes them they stay
+	// the same while the path lives, whatever it carries. It is called while no load runs. Nil: the
+	// backend cannot.
 	Inspect func() ([]Setting, error)
 
-	// Hold sets what is the whole machine's, for the time that a visit takes; release takes it back.
-	// Nil: there is nothing such.
+	// Hold sets machine-wide settings for the time of a visit; release restores them. May be nil.
 	Hold func() (release func() error, err error)
 
 	Undo undo.Stack // run by Close
 }
 
-// Proxy is the process that relays the load.
+// Proxy is a process that relays the load. A nil Machine is this machine.
 type Proxy struct {
 	Name    string // program and, if known, version
 	PID     int
-	Machine Machine // nil: this machine
+	Machine Machine
 }
 
-// Close removes the path. It does all of its steps even if some fail, and joins their errors. A
-// second Close does nothing.
+// Close removes the path. It does all steps even if some fail, and joins their errors. A second
+// Close does nothing.
 func (p *Path) Close() error { return p.Undo.Undo() }
 
 // Of returns the hops that a client's bytes cross, in order.

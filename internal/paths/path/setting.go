@@ -20,13 +20,12 @@ type Setting struct {
 	Diverts bool `json:"diverts,omitempty"`
 }
 
-// id identifies a setting.
 type id struct{ where, of, what string }
 
 func (s Setting) id() id    { return id{s.Where, s.Of, s.What} }
 func (s Setting) thing() id { return id{s.Where, s.Of, ""} }
 
-// name returns the setting's name in words, without its place.
+// name leaves out the place.
 func (s Setting) name() string {
 	switch {
 	case s.What == "":
@@ -37,8 +36,8 @@ func (s Setting) name() string {
 	return s.What + " of " + s.Of
 }
 
-// Differences returns the settings that changed, in order. If a thing came or went, only that is
-// listed and not its properties.
+// Differences returns the settings that changed, in order. If a thing came or went, its properties
+// are not listed.
 func Differences(was, is []Setting) []sample.Difference {
 	before, after := byID(was), byID(is)
 	var out []sample.Difference

@@ -33,8 +33,8 @@ func Share(p *Path, ofMachine func(Hop) bool) {
 	}
 }
 
-// Counters returns what identifies the hop's forward and backward counters; hops of other paths
-// with an equal one read the same counter. They are nil if the hop is this path's own.
+// Counters identifies the hop's forward and backward counters; hops of other paths with an equal
+// value read the same counter. Both are nil if the hop is this path's own.
 func (h Hop) Counters() (out [2]any) {
 	if h.Shared == nil {
 		return out
@@ -56,17 +56,16 @@ func (h Hop) Counters() (out [2]any) {
 
 // Takes returns the directions of a client's bytes that the hop's forward and backward counters
 // count.
-func (h Hop) Takes() [2]Ways {
+func (h Hop) Takes() [2]Directions {
 	if h.Expect == CarriesBoth {
-		return [2]Ways{{true, true}, {}}
+		return [2]Directions{{true, true}, {}}
 	}
-	return [2]Ways{{Forward: true}, {Backward: true}}
+	return [2]Directions{{Forward: true}, {Backward: true}}
 }
 
 // Among returns the hops and guards of one of several paths as they count while all of them carry
-// traffic. Each path has one client, whose index in all is that of Clients and Crossing. On a real
-// machine a hop may be on several of the paths. A device's counters are compared one by one,
-// because a path may cross the device twice.
+// traffic. Each path has one client, whose index in all is that of Clients and Crossing. A device's
+// counters are compared one by one, because a path may cross the device twice.
 func Among(p *Path, all []*Path) []Hop {
 	hops := slices.Concat(p.Hops, p.Guards)
 	for i, h := range hops {
@@ -82,8 +81,7 @@ func Among(p *Path, all []*Path) []Hop {
 	return hops
 }
 
-// among returns whose bytes a hop or a guard of p counts, in which of its counters, and how they
-// cross it.
+// among returns whose bytes a hop or a guard of p counts, and how they cross it.
 func (h Hop) among(p *Path, all []*Path) (who []Crossing, as Expect) {
 	for i, o := range all {
 		x := Crossing{Client: i}
@@ -104,7 +102,7 @@ func (h Hop) among(p *Path, all []*Path) (who []Crossing, as Expect) {
 	if as == Carries || as == CarriesBoth {
 		as = CarriesBoth
 		for _, x := range who {
-			if x.Takes[1] != (Ways{}) {
+			if x.Takes[1] != (Directions{}) {
 				as = Carries
 			}
 		}
@@ -112,9 +110,8 @@ func (h Hop) among(p *Path, all []*Path) (who []Crossing, as Expect) {
 	return who, as
 }
 
-// shares returns which directions of a client's bytes over hop x the counters of h count, and
-// whether they count any.
-func (h Hop) shares(onePath bool, x Hop) (takes [2]Ways, any bool) {
+// shares returns which directions of a client's bytes over hop x the counters of h count, if any.
+func (h Hop) shares(onePath bool, x Hop) (takes [2]Directions, any bool) {
 	if onePath && h.Kind == x.Kind && h.Name == x.Name && h.Where == x.Where {
 		return x.Takes(), true
 	}

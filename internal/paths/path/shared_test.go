@@ -9,9 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Paths on one bridge: one crosses it once, between the machine and a container, the other
-// twice, up to a proxy and down again. Each counter is held against what both put in it, and a
-// guard against what others did; ports of the same bridge are each path's own.
+// One path crosses the bridge once, between the machine and a container, the other twice, up to a
+// proxy and down again.
 func TestPathsOnOneBridge(t *testing.T) {
 	const here = "this machine"
 	bridge := local.BridgeHop(nil, here, "docker0", true)

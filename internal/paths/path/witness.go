@@ -14,39 +14,38 @@ import (
 type Expect int
 
 const (
-	// Carries: every payload byte in its direction.
+	// every payload byte in its direction
 	Carries Expect = iota
-	// CarriesBoth: every payload byte of both directions, counted as forward
-	// (a loopback device does not tell the directions apart).
+	// every payload byte of both directions, counted as forward, like a loopback device
 	CarriesBoth
-	// Matches: a rule that sees the first packet of each connection.
+	// a rule that sees the first packet of each connection
 	Matches
-	// Untouched: nothing of the load.
+	// nothing of the load
 	Untouched
-	// Relays: as Carries, by the sockets of a process. If these ended with the load's connections,
-	// their bytes are gone; then Hits counts the relayed connections.
+	// as Carries, by the sockets of a process. The bytes of sockets that ended with the load's
+	// connections are gone; then Hits counts the relayed connections.
 	Relays
 )
 
-// Hop is one thing on the path whose counters can be read.
+// Hop is a part of the path whose counters can be read.
 type Hop struct {
 	Kind   mode.HopKind
 	Name   string // device, rule or process
 	Where  string // "machine A", "container"
 	Expect Expect
-	// Others means that the device usually has others' traffic: it must have counted the load, and
-	// may have counted more.
+	// Others means that the device usually has others' traffic, too, and may have counted more than
+	// the load.
 	Others bool
 	// Clients are the indexes into Path.Clients of those whose bytes cross the hop; nil: all.
 	Clients []int
-	// Shared identifies what counts if other paths may have it, too: hops with equal values are one
-	// thing. It is comparable; nil: this path's own.
+	// Shared is equal for hops of several paths that are one thing. It is comparable; nil: this
+	// path's own.
 	Shared any
 	// Counts name the device's counters that Read returns as forward and backward, if other hops
 	// may read one of them, too; zero: the hop's name identifies it.
 	Counts [2]Counter
-	// Crossing lists which bytes of which clients the counters of a hop shared by several cells
-	// have counted; nil: both directions of those in Clients.
+	// Crossing lists which bytes of which clients a hop shared by several cells has counted; nil:
+	// both directions of those in Clients.
 	Crossing []Crossing
 	// Read reads the counters now. It costs the load nothing: the kernel counts anyway.
 	Read func() (sample.Counters, error)
@@ -61,14 +60,16 @@ type Counter struct {
 // Crossing is what a hop's forward and backward counters count of a client's bytes.
 type Crossing struct {
 	Client int
-	Takes  [2]Ways
+	Takes  [2]Directions
 }
 
-// Ways are directions of a client's bytes: to the server and back.
-type Ways struct{ Forward, Backward bool }
+// Directions are directions of a client's bytes: to the server and back.
+type Directions struct{ Forward, Backward bool }
 
 // Or returns the directions of either.
-func (w Ways) Or(o Ways) Ways { return Ways{w.Forward || o.Forward, w.Backward || o.Backward} }
+func (w Directions) Or(o Directions) Directions {
+	return Directions{w.Forward || o.Forward, w.Backward || o.Backward}
+}
 
 // Carry reports whether the client's bytes cross the hop.
 func (h Hop) Carry(client int) bool { return h.Clients == nil || slices.Contains(h.Clients, client) }
@@ -111,8 +112,8 @@ func Witness(hops []Hop, before, after []sample.Counters, clients ...Moved) samp
 	return sample.Witness{OK: len(against) == 0, Evidence: strings.Join(against, "; ")}
 }
 
-// relaysResent returns the bytes that the relays of the given clients that cross the hop sent
-// again: no end of the load knows them.
+// relaysResent returns the bytes, unknown to the load's ends, that the relays of the given clients
+// that cross the hop sent again.
 func (h Hop) relaysResent(hops []Hop, before, after []sample.Counters, clients int) (bytes int64) {
 	for i, relay := range hops {
 		if relay.Expect != Relays {
@@ -128,8 +129,8 @@ func (h Hop) relaysResent(hops []Hop, before, after []sample.Counters, clients i
 	return bytes
 }
 
-// flows returns what the hop's forward and backward counters must have counted, if its clients
-// moved m and their relays resent again bytes.
+// flows returns what the hop's counters must have counted, if its clients moved m and their relays
+// resent again bytes.
 func (h Hop) flows(m Moved, clients []Moved, again int64) (out [2]flow) {
 	if h.Crossing == nil {
 		if h.Expect == CarriesBoth {
@@ -172,8 +173,7 @@ func (h Hop) judge(c sample.Counters, m Moved, flows [2]flow) string {
 	return h.carries(c, flows)
 }
 
-// carries returns what contradicts that every byte of both directions was
-// counted, or "".
+// carries returns what contradicts that every byte of both directions was counted, or "".
 func (h Hop) carries(c sample.Counters, flows [2]flow) string {
 	if s := h.carried("to the server", c.ForwardBytes, c.ForwardPackets, flows[0]); s != "" {
 		return s
@@ -209,8 +209,8 @@ func (h Hop) carried(way string, bytes, packets uint64, f flow) string {
 	return ""
 }
 
-// matched checks a count of connections. Of thousands, a few whose SYN was lost beyond the hop may
-// be counted again.
+// matched allows some connections of thousands to be counted again, because their SYN was lost
+// beyond the hop.
 func matched(what string, hits uint64, m Moved) string {
 	most := m.Connections + extraProbes + probesEach*m.Failed
 	if m.Brief {

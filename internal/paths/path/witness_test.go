@@ -96,7 +96,6 @@ func TestWitness(t *testing.T) {
 	}
 }
 
-// What a relay sent again crossed the hops of its own clients, and no other.
 func TestRelaysSendAgain(t *testing.T) {
 	moved := Moved{Forward: 3 << 20, Connections: 1, Segment: 1448, Seconds: 1}
 	bridge := Hop{Name: "bridge", Expect: Carries, Clients: []int{0}}
