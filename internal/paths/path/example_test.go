@@ -15,12 +15,14 @@ func ExampleWitness() {
 		return func() (sample.Counters, error) { return *c, nil }
 	}
 	hops := []path.Hop{
-		{Kind: mode.HopDNAT, Name: "tcp 8080", Where: "machine A", Expect: path.Matches, Read: read(&rule)},
+		{Kind: mode.HopDNAT, Name: "tcp 8080", Where: "machine A", Expect: path.Matches,
+			Read: read(&rule)},
 		{Kind: mode.HopVeth, Name: "veth0", Where: "machine A", Read: read(&veth)},
 	}
 	visit := func(hits uint64) {
 		before, _ := path.ReadAll(hops)
-		veth = veth.Add(sample.Counters{ForwardBytes: 1_052_000, ForwardPackets: 700, BackwardBytes: 20_000, BackwardPackets: 350})
+		veth = veth.Add(sample.Counters{ForwardBytes: 1_052_000, ForwardPackets: 700,
+			BackwardBytes: 20_000, BackwardPackets: 350})
 		rule = rule.Add(sample.Counters{Hits: hits})
 		after, _ := path.ReadAll(hops)
 		w := path.Witness(hops, before, after, path.Moved{Forward: 1_000_000, Connections: 1})

@@ -71,12 +71,14 @@ func (h Hop) judgeForeign(c sample.Counters, m Moved) string {
 			return "saw no packet"
 		}
 		if c.ForwardBytes < uint64(m.Forward+m.Backward) {
-			return fmt.Sprintf("counted %d bytes both ways, another hop %d", c.ForwardBytes, m.Forward+m.Backward)
+			return fmt.Sprintf("counted %d bytes both ways, another hop %d", c.ForwardBytes,
+				m.Forward+m.Backward)
 		}
 		return ""
 	}
 	if c.ForwardPackets == 0 || c.BackwardPackets == 0 {
-		return fmt.Sprintf("saw %d packets to the server and %d back", c.ForwardPackets, c.BackwardPackets)
+		return fmt.Sprintf("saw %d packets to the server and %d back", c.ForwardPackets,
+			c.BackwardPackets)
 	}
 	if c.ForwardBytes < uint64(m.Forward) || c.BackwardBytes < uint64(m.Backward) {
 		return fmt.Sprintf("counted %d bytes to the server and %d back, another hop %d and %d",

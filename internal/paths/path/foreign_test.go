@@ -10,7 +10,8 @@ import (
 
 func TestWitnessForeign(t *testing.T) {
 	both := func(fb, fp, bb, bp uint64) sample.Counters {
-		return sample.Counters{ForwardBytes: fb, ForwardPackets: fp, BackwardBytes: bb, BackwardPackets: bp}
+		return sample.Counters{ForwardBytes: fb, ForwardPackets: fp, BackwardBytes: bb,
+			BackwardPackets: bp}
 	}
 	full := both(1_000_000, 700, 40_000, 400)
 	for _, c := range []struct {
@@ -22,7 +23,8 @@ func TestWitnessForeign(t *testing.T) {
 		{"alike", Carries, full, ""},
 		{"in-larger-packets", Carries, both(950_000, 20, 26_000, 300), ""},
 		{"sent-again-before-it", Carries, both(900_000, 650, 40_000, 400), ""},
-		{"half-elsewhere", Carries, both(500_000, 350, 40_000, 400), "counted 500000 bytes to the server"},
+		{"half-elsewhere", Carries, both(500_000, 350, 40_000, 400),
+			"counted 500000 bytes to the server"},
 		{"elsewhere", Carries, both(0, 0, 0, 0), "0 packets to the server and 0 back"},
 		{"one-way", Carries, both(1_000_000, 700, 0, 0), "0 back"},
 		{"loopback", CarriesBoth, both(1_040_000, 1100, 0, 0), ""},
@@ -43,7 +45,9 @@ func TestWitnessForeign(t *testing.T) {
 			}
 		})
 	}
-	if w := WitnessForeign([]Hop{{Expect: CarriesBoth}}, make([]sample.Counters, 1), make([]sample.Counters, 1), 1); w.OK {
+	w := WitnessForeign([]Hop{{Expect: CarriesBoth}}, make([]sample.Counters, 1),
+		make([]sample.Counters, 1), 1)
+	if w.OK {
 		t.Error("a path without a packet was witnessed")
 	}
 	some := []sample.Counters{both(210, 3, 210, 3)} // neighbour discovery

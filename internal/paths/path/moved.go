@@ -36,8 +36,11 @@ func (m Moved) plus(o Moved) Moved {
 	if segment == 0 || o.Segment != 0 && o.Segment < segment {
 		segment = o.Segment
 	}
-	return Moved{Forward: m.Forward + o.Forward, Backward: m.Backward + o.Backward, Trips: m.Trips + o.Trips, Resent: m.Resent + o.Resent,
-		Connections: m.Connections + o.Connections, Brief: m.Brief || o.Brief, Failed: m.Failed + o.Failed,
+	return Moved{Forward: m.Forward + o.Forward, Backward: m.Backward + o.Backward,
+		Trips: m.Trips + o.Trips, Resent: m.Resent + o.Resent,
+		Connections: m.Connections + o.Connections,
+		Brief:       m.Brief || o.Brief,
+		Failed:      m.Failed + o.Failed,
 		SentForward: m.SentForward + o.SentForward, SentBackward: m.SentBackward + o.SentBackward,
 		Shape: o.Shape, Segment: segment, Seconds: max(m.Seconds, o.Seconds)}
 }
@@ -76,7 +79,8 @@ type flow struct {
 }
 
 func (f flow) plus(o flow) flow {
-	return flow{f.arrived + o.arrived, f.trips + o.trips, f.sent + o.sent, f.data + o.data, f.bare + o.bare}
+	return flow{f.arrived + o.arrived, f.trips + o.trips, f.sent + o.sent, f.data + o.data,
+		f.bare + o.bare}
 }
 
 // packets returns an upper bound of a hop's count.
@@ -94,7 +98,8 @@ type direction struct {
 }
 
 func (m Moved) directions() (there, back direction) {
-	return direction{m.Forward, max(m.Forward, m.SentForward) + m.Resent, m.Request}, direction{m.Backward, max(m.Backward, m.SentBackward) + m.Resent, m.Reply}
+	return direction{m.Forward, max(m.Forward, m.SentForward) + m.Resent, m.Request},
+		direction{m.Backward, max(m.Backward, m.SentBackward) + m.Resent, m.Reply}
 }
 
 func (m Moved) forward() flow {
@@ -109,7 +114,8 @@ func (m Moved) backward() flow {
 
 // flow includes the acknowledgements of the other direction.
 func (m Moved) flow(w, other direction) flow {
-	return flow{arrived: w.arrived, trips: m.Trips, sent: float64(w.sent), data: m.data(w), bare: m.bare(other)}
+	return flow{arrived: w.arrived, trips: m.Trips, sent: float64(w.sent), data: m.data(w),
+		bare: m.bare(other)}
 }
 
 // data returns the most packets that carry a direction's bytes.

@@ -85,7 +85,8 @@ func Undiverted(all []Setting) error {
 		found = append(slices.Clone(found[:most]), fmt.Sprintf("and %d more", more))
 	}
 	return &UnsupportedError{
-		Missing: "something may carry packets past the hops, unseen by their counters: " + strings.Join(found, "; "),
-		Remedy:  "remove it from the device, or stop the program that attaches it (an eBPF data plane or an agent of the machine)",
+		Missing: "something may carry packets past the hops, unseen by their counters: " +
+			strings.Join(found, "; "),
+		Remedy: "remove it from the device, or stop the program that attaches it (an eBPF data plane or an agent of the machine)",
 	}
 }

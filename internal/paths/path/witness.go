@@ -72,7 +72,9 @@ func (w Directions) Or(o Directions) Directions {
 }
 
 // Carry reports whether the client's bytes cross the hop.
-func (h Hop) Carry(client int) bool { return h.Clients == nil || slices.Contains(h.Clients, client) }
+func (h Hop) Carry(client int) bool {
+	return h.Clients == nil || slices.Contains(h.Clients, client)
+}
 
 // ReadAll reads the counters of hops. It returns an error if one cannot be read, because its path
 // cannot be proved.
@@ -182,8 +184,10 @@ func (h Hop) carries(c sample.Counters, flows [2]flow) string {
 		return s
 	}
 	// Even if all payload goes one way, acknowledgements come back.
-	if c.ForwardPackets > 0 && c.BackwardPackets == 0 || c.ForwardPackets == 0 && c.BackwardPackets > 0 {
-		return fmt.Sprintf("counted %d packets to the server and %d back: one direction took another path",
+	if c.ForwardPackets > 0 && c.BackwardPackets == 0 ||
+		c.ForwardPackets == 0 && c.BackwardPackets > 0 {
+		return fmt.Sprintf(
+			"counted %d packets to the server and %d back: one direction took another path",
 			c.ForwardPackets, c.BackwardPackets)
 	}
 	return ""
@@ -201,9 +205,12 @@ func (h Hop) carried(way string, bytes, packets uint64, f flow) string {
 	case h.Others:
 		return ""
 	case float64(packets) > most:
-		return fmt.Sprintf("counted %d packets %s, the load can have sent %.0f: other traffic shares the path", packets, way, most)
+		return fmt.Sprintf(
+			"counted %d packets %s, the load can have sent %.0f: other traffic shares the path",
+			packets, way, most)
 	case float64(bytes) > f.bytes(packets):
-		return fmt.Sprintf("counted %d bytes in %d packets %s, the load can have sent %.0f: other traffic shares the path",
+		return fmt.Sprintf(
+			"counted %d bytes in %d packets %s, the load can have sent %.0f: other traffic shares the path",
 			bytes, packets, way, f.bytes(packets))
 	}
 	return ""
@@ -220,7 +227,8 @@ func matched(what string, hits uint64, m Moved) string {
 	case hits < uint64(m.Connections):
 		return fmt.Sprintf("%s %d times by %d connections", what, hits, m.Connections)
 	case hits > uint64(most):
-		return fmt.Sprintf("%s %d times, the load opened only %d connections", what, hits, m.Connections)
+		return fmt.Sprintf("%s %d times, the load opened only %d connections", what, hits,
+			m.Connections)
 	}
 	return ""
 }
@@ -231,7 +239,8 @@ func untouched(c sample.Counters, more int) string {
 	}
 	bytes, packets := c.ForwardBytes+c.BackwardBytes, c.ForwardPackets+c.BackwardPackets
 	if bytes > quietBytes+eachBytes*uint64(more) || packets > quietPackets+eachPacket*uint64(more) {
-		return fmt.Sprintf("counted %d bytes in %d packets, the path must not use it", bytes, packets)
+		return fmt.Sprintf("counted %d bytes in %d packets, the path must not use it", bytes,
+			packets)
 	}
 	return ""
 }

@@ -10,20 +10,25 @@ import (
 func TestWitness(t *testing.T) {
 	const window = 0.35 // s
 	bulk := Moved{Forward: 1 << 30, Connections: 1, Segment: 1448, Seconds: 1}
-	rr := Moved{Forward: 10_000, Backward: 10_000, Trips: 10_000, Connections: 1, Shape: Shape{Request: 1, Reply: 1}, Segment: 1448, Seconds: 1}
+	rr := Moved{Forward: 10_000, Backward: 10_000, Trips: 10_000, Connections: 1,
+		Shape: Shape{Request: 1, Reply: 1}, Segment: 1448, Seconds: 1}
 	few := rr // as over a proxy of a busy machine
 	few.Forward, few.Backward, few.Trips = 870, 870, 870
 	large := rr
 	large.Forward, large.Request = 10_000*8192, 8192
-	tokens := Moved{Forward: 1_800, Backward: 300_000, Connections: 10, Shape: Shape{Request: 600, Reply: 300}, Segment: 1448, Seconds: 1}
+	tokens := Moved{Forward: 1_800, Backward: 300_000, Connections: 10,
+		Shape: Shape{Request: 600, Reply: 300}, Segment: 1448, Seconds: 1}
 	beside := rr
 	beside.Forward, beside.SentForward, beside.Beside = 10_000+1<<30, 10_000+1<<30, true
-	udp := Moved{Forward: 1400 * 1000, Resent: 1400 * 10, Connections: 1, Shape: Shape{Request: 1400, Reply: 1400, Datagrams: true}, Segment: 1452, Seconds: window}
-	crr := Moved{Forward: 5_000, Backward: 5_000, Trips: 5_000, Connections: 5_002, Brief: true, Shape: Shape{Request: 1, Reply: 1}, Seconds: window}
+	udp := Moved{Forward: 1400 * 1000, Resent: 1400 * 10, Connections: 1,
+		Shape: Shape{Request: 1400, Reply: 1400, Datagrams: true}, Segment: 1452, Seconds: window}
+	crr := Moved{Forward: 5_000, Backward: 5_000, Trips: 5_000, Connections: 5_002, Brief: true,
+		Shape: Shape{Request: 1, Reply: 1}, Seconds: window}
 	failing := crr
 	failing.Failed = 3
 	both := func(fb, fp, bb, bp uint64) sample.Counters {
-		return sample.Counters{ForwardBytes: fb, ForwardPackets: fp, BackwardBytes: bb, BackwardPackets: bp}
+		return sample.Counters{ForwardBytes: fb, ForwardPackets: fp, BackwardBytes: bb,
+			BackwardPackets: bp}
 	}
 	for _, c := range []struct {
 		name   string
@@ -33,26 +38,46 @@ func TestWitness(t *testing.T) {
 		want   string // in the evidence; "": witnessed
 	}{
 		{"bulk", Carries, bulk, both(1<<30+2_000_000, 20_000, 600_000, 9_000), ""},
-		{"bulk-one-byte-short", Carries, bulk, both(1<<30-1, 20_000, 600_000, 9_000), "counted 1073741823 bytes to the server"},
-		{"bulk-acks-elsewhere", Carries, bulk, both(1<<30+2_000_000, 20_000, 0, 0), "one direction took another path"},
+		{"bulk-one-byte-short", Carries, bulk, both(1<<30-1, 20_000, 600_000, 9_000),
+			"counted 1073741823 bytes to the server"},
+		{"bulk-acks-elsewhere", Carries, bulk, both(1<<30+2_000_000, 20_000, 0, 0),
+			"one direction took another path"},
 		{"bulk-other-traffic", Carries, bulk, both(2<<30, 20_000, 600_000, 9_000), "other traffic"},
-		{"bulk-sent-again", Carries, Moved{Forward: 1 << 30, Resent: 1 << 30, Connections: 1, Seconds: window}, both(2<<30, 20_000, 600_000, 9_000), ""},
+		{"bulk-sent-again", Carries, Moved{Forward: 1 << 30, Resent: 1 << 30, Connections: 1,
+			Seconds: window}, both(2<<30, 20_000, 600_000, 9_000), ""},
 		{"rr", Carries, rr, both(670_000, 10_003, 670_000, 10_003), ""},
-		{"bulk-in-flight", Carries, func() Moved { m := bulk; m.SentForward = 1<<30 + 4<<20; return m }(), both(1<<30+6<<20, 20_000, 600_000, 9_000), ""},
+		{"bulk-in-flight", Carries, func() Moved {
+			m := bulk
+			m.SentForward = 1<<30 + 4<<20
+			return m
+		}(), both(1<<30+6<<20, 20_000, 600_000, 9_000), ""},
 		{"bulk-cut-small", Carries, bulk, both(1<<30+80<<20, 800_000, 60_000_000, 740_000), ""},
-		{"bulk-small-foreign-packets", Carries, bulk, both(1<<30+300<<20, 4_000_000, 600_000, 9_000), "other traffic"},
-		{"bulk-many-small-writes", Carries, func() Moved { m := bulk; m.Forward, m.Write = 1<<20, 64; return m }(), both(1<<20+16384*66, 16384, 1_000_000, 16_000), ""},
+		{"bulk-small-foreign-packets", Carries, bulk,
+			both(1<<30+300<<20, 4_000_000, 600_000, 9_000), "other traffic"},
+		{"bulk-many-small-writes", Carries, func() Moved {
+			m := bulk
+			m.Forward, m.Write = 1<<20, 64
+			return m
+		}(), both(1<<20+16384*66, 16384, 1_000_000, 16_000), ""},
 		{"rr-acknowledged-late", Carries, few, both(870+66*1000, 1_000, 870+66*1000, 1_000), ""},
-		{"rr-foreign-packets", Carries, few, both(4_500_000, 870+3_966, 870+66*900, 900), "counted 4836 packets to the server"},
-		{"rr-foreign-packets-back", Carries, few, both(870+66*900, 900, 700+10_677*66, 870+10_677), "packets to the client"},
-		{"rr-few-large-foreign-packets", Carries, few, both(870+66*900+60*65_000, 960, 870+66*900, 900), "bytes in 960 packets to the server"},
-		{"rr-large", Carries, large, both(10_000*(8192+6*66), 60_000, 10_000+66*70_000, 70_000), ""},
+		{"rr-foreign-packets", Carries, few, both(4_500_000, 870+3_966, 870+66*900, 900),
+			"counted 4836 packets to the server"},
+		{"rr-foreign-packets-back", Carries, few, both(870+66*900, 900, 700+10_677*66, 870+10_677),
+			"packets to the client"},
+		{"rr-few-large-foreign-packets", Carries, few,
+			both(870+66*900+60*65_000, 960, 870+66*900, 900), "bytes in 960 packets to the server"},
+		{"rr-large", Carries, large, both(10_000*(8192+6*66), 60_000, 10_000+66*70_000, 70_000),
+			""},
 		{"rr-beside-bulk", Carries, beside, both(1<<30+2_000_000, 40_000, 60_000_000, 400_000), ""},
-		{"loopback-foreign", CarriesBoth, few, both(2*(870+66*900)+500_000, 1_800+2_000, 0, 0), "other traffic"},
-		{"tokens-each-acknowledged", Carries, tokens, both(1_800+1_100*66, 1_100, 300_000+1_000*66, 1_000), ""},
-		{"tokens-foreign", Carries, tokens, both(1_800+1_100*66, 1_100, 300_000+20_000*66, 20_000), "other traffic"},
+		{"loopback-foreign", CarriesBoth, few, both(2*(870+66*900)+500_000, 1_800+2_000, 0, 0),
+			"other traffic"},
+		{"tokens-each-acknowledged", Carries, tokens,
+			both(1_800+1_100*66, 1_100, 300_000+1_000*66, 1_000), ""},
+		{"tokens-foreign", Carries, tokens, both(1_800+1_100*66, 1_100, 300_000+20_000*66, 20_000),
+			"other traffic"},
 		{"udp", Carries, udp, both(1400*1010+42*1010, 1_010, 200, 3), ""},
-		{"udp-foreign", Carries, udp, both(1400*1010+42*1010+1400*500, 1_510, 200, 3), "other traffic"},
+		{"udp-foreign", Carries, udp, both(1400*1010+42*1010+1400*500, 1_510, 200, 3),
+			"other traffic"},
 		{"rr-first-packets-only", Carries, rr, both(33_500, 500, 33_500, 500), "10000 trips"},
 		{"rr-replies-elsewhere", Carries, rr, both(670_000, 10_003, 10_050, 150), "to the client"},
 		{"loopback", CarriesBoth, rr, both(1_340_000, 20_006, 0, 0), ""},
@@ -64,8 +89,10 @@ func TestWitness(t *testing.T) {
 		{"rule-not-hit", Matches, bulk, sample.Counters{}, "hit 0 times by 1 connections"},
 		{"rule-hit-by-others", Matches, bulk, sample.Counters{Hits: 9}, "opened only 1"},
 		{"guard", Untouched, bulk, both(270, 3, 90, 1), ""},
-		{"guard-of-a-crowd", Untouched, Moved{Forward: 1 << 30, Connections: 17}, both(5496, 86, 0, 0), ""},
-		{"guard-of-a-crowd-used", Untouched, Moved{Forward: 1 << 30, Connections: 17}, both(5496, 200, 0, 0), "must not use it"},
+		{"guard-of-a-crowd", Untouched, Moved{Forward: 1 << 30, Connections: 17},
+			both(5496, 86, 0, 0), ""},
+		{"guard-of-a-crowd-used", Untouched, Moved{Forward: 1 << 30, Connections: 17},
+			both(5496, 200, 0, 0), "must not use it"},
 		{"guard-used", Untouched, bulk, both(600_000, 9_000, 0, 0), "must not use it"},
 		{"guard-rule-hit", Untouched, bulk, sample.Counters{Hits: 1}, "must not use it"},
 		{"crr", Carries, crr, both(1_700_000, 25_010, 1_360_000, 20_008), ""},
@@ -74,7 +101,8 @@ func TestWitness(t *testing.T) {
 		{"crr-rule", Matches, crr, sample.Counters{Hits: 5_002}, ""},
 		{"crr-rule-syns-sent-again", Matches, crr, sample.Counters{Hits: 5_060}, ""},
 		{"crr-rule-failures", Matches, failing, sample.Counters{Hits: 5_005}, ""},
-		{"crr-rule-missed-one", Matches, crr, sample.Counters{Hits: 5_001}, "hit 5001 times by 5002"},
+		{"crr-rule-missed-one", Matches, crr, sample.Counters{Hits: 5_001},
+			"hit 5001 times by 5002"},
 		{"crr-rule-shared", Matches, crr, sample.Counters{Hits: 6_000}, "opened only 5002"},
 		{"crr-guard-used", Untouched, crr, both(340_000, 5_002, 0, 0), "must not use it"},
 		{"relayed", Relays, rr, both(10_000, 0, 10_000, 0), ""},
@@ -86,9 +114,12 @@ func TestWitness(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			before := both(5, 5, 5, 5)
 			before.Hits = 5
-			after := sample.Counters{ForwardBytes: 5 + c.got.ForwardBytes, ForwardPackets: 5 + c.got.ForwardPackets,
-				BackwardBytes: 5 + c.got.BackwardBytes, BackwardPackets: 5 + c.got.BackwardPackets, Hits: 5 + c.got.Hits}
-			w := Witness([]Hop{{Name: "x", Expect: c.expect}}, []sample.Counters{before}, []sample.Counters{after}, c.moved)
+			after := sample.Counters{ForwardBytes: 5 + c.got.ForwardBytes,
+				ForwardPackets: 5 + c.got.ForwardPackets,
+				BackwardBytes:  5 + c.got.BackwardBytes, BackwardPackets: 5 + c.got.BackwardPackets,
+				Hits: 5 + c.got.Hits}
+			w := Witness([]Hop{{Name: "x", Expect: c.expect}}, []sample.Counters{before},
+				[]sample.Counters{after}, c.moved)
 			if w.OK != (c.want == "") || !strings.Contains(w.Evidence, c.want) {
 				t.Errorf("witness %+v, want %q", w, c.want)
 			}
@@ -101,17 +132,22 @@ func TestRelaysSendAgain(t *testing.T) {
 	bridge := Hop{Name: "bridge", Expect: Carries, Clients: []int{0}}
 	proxy := Hop{Name: "proxy", Expect: Relays, Clients: []int{0}}
 	before := make([]sample.Counters, 2)
-	carried := sample.Counters{ForwardBytes: 3_320_490, ForwardPackets: 169, BackwardBytes: 9_000, BackwardPackets: 137}
+	carried := sample.Counters{ForwardBytes: 3_320_490, ForwardPackets: 169, BackwardBytes: 9_000,
+		BackwardPackets: 137}
 	relayed := sample.Counters{ForwardBytes: 3 << 20, Hits: 1}
-	if w := Witness([]Hop{bridge, proxy}, before, []sample.Counters{carried, relayed}, moved); w.OK {
+	w := Witness([]Hop{bridge, proxy}, before, []sample.Counters{carried, relayed}, moved)
+	if w.OK {
 		t.Error("a bridge may count 174762 bytes that nobody sent")
 	}
 	relayed.ResentBytes = 130_966
-	if w := Witness([]Hop{bridge, proxy}, before, []sample.Counters{carried, relayed}, moved); !w.OK {
+	w := Witness([]Hop{bridge, proxy}, before, []sample.Counters{carried, relayed}, moved)
+	if !w.OK {
 		t.Error("what the proxy sent again is taken for other traffic: " + w.Evidence)
 	}
 	proxy.Clients = []int{1}
-	if w := Witness([]Hop{bridge, proxy}, before, []sample.Counters{carried, relayed}, moved, Moved{Forward: 3 << 20, Connections: 1}); !strings.Contains(w.Evidence, "bridge") {
+	w := Witness([]Hop{bridge, proxy}, before, []sample.Counters{carried, relayed}, moved,
+		Moved{Forward: 3 << 20, Connections: 1})
+	if !strings.Contains(w.Evidence, "bridge") {
 		t.Error("what another client's proxy sent again excuses the bridge")
 	}
 }
