@@ -12,7 +12,6 @@ type Described struct {
 	Devices []string // nil: all
 }
 
-// noted are the machine's sysctls that results contain.
 var noted = []string{"net.ipv4.tcp_congestion_control", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.ip_forward", "net.bridge.bridge-nf-call-iptables"}
 
 // Describe adds to the path what a result has of its devices and of its machine's sysctls.

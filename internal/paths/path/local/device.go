@@ -7,8 +7,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Device returns a reader of a device's counters. forwardRx means that what the device receives is
-// on its way to the server.
+// Device returns a reader of a device's counters. forwardRx means that what it receives goes to the
+// server.
 func Device(ns Space, dev string, forwardRx bool) func() (sample.Counters, error) {
 	return func() (out sample.Counters, err error) {
 		err = ns.Do(func() error {
@@ -26,7 +26,7 @@ func Device(ns Space, dev string, forwardRx bool) func() (sample.Counters, error
 	}
 }
 
-// Links describes devices of a namespace, in a place called where; all if no name is given.
+// Links describes the named devices of a namespace, or all, in a place called where.
 func Links(ns Space, where string, names ...string) (out []sample.Link, err error) {
 	err = ns.Do(func() (err error) {
 		if len(names) == 0 {
@@ -49,8 +49,8 @@ func Links(ns Space, where string, names ...string) (out []sample.Link, err erro
 	return out, nil
 }
 
-// OneWay returns a reader that counts all as forward: for a device that sees both directions of the
-// load in one.
+// OneWay returns a reader that counts all as forward: for a device that both directions of the load
+// cross.
 func OneWay(read func() (sample.Counters, error)) func() (sample.Counters, error) {
 	return func() (sample.Counters, error) {
 		c, err := read()

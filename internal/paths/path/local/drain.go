@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// settle limits the wait for connections to reach TIME_WAIT, where they can be swept, after
-	// their process's end.
+	// from a process's end until its connections are in TIME_WAIT, where they can be swept
 	settle     = 200 * time.Millisecond
 	settleStep = 2 * time.Millisecond
 )
@@ -29,12 +28,11 @@ const portRange = "net.ipv4.ip_local_port_range"
 type Swept struct {
 	Space
 	Where string
-	// Ours reports whether an end of a connection is the path's; others are not swept. Nil: all are
-	// swept, because the namespace belongs to the path.
+	// Ours reports whether an end of a connection is the path's; others are not swept. Nil: the
+	// namespace belongs to the path.
 	Ours func(netip.AddrPort) bool
 }
 
-// leavings counts what ended connections left in a namespace.
 type leavings struct {
 	ports, timeWait int
 	table           conntrack.Use
@@ -80,8 +78,7 @@ func Drain(spots []Swept, relayed bool) (sample.Headroom, error) {
 	return r, nil
 }
 
-// sweep sweeps one namespace and reads what is left; refused is called with what the kernel
-// refuses.
+// sweep returns what is left. refused is called with what the kernel refuses.
 func (s Swept) sweep(refused func(error)) (l leavings, err error) {
 	once := func() error {
 		swept := sock.Sweep(s.ends())
@@ -118,7 +115,6 @@ func (s Swept) sweep(refused func(error)) (l leavings, err error) {
 	return l, err
 }
 
-// ends returns the sockets to sweep.
 func (s Swept) ends() sock.Ends {
 	if s.Ours == nil {
 		return nil
@@ -126,7 +122,6 @@ func (s Swept) ends() sock.Ends {
 	return func(local, remote netip.AddrPort) bool { return s.Ours(local) || s.Ours(remote) }
 }
 
-// untrack removes entries from the connection table.
 func (s Swept) untrack() error {
 	if s.Ours == nil {
 		return conntrack.Flush()
@@ -134,7 +129,7 @@ func (s Swept) untrack() error {
 	return conntrack.Remove(s.Ours)
 }
 
-// ephemeral returns the number of ephemeral ports in the calling thread's namespace.
+// ephemeral returns the number of ephemeral ports.
 func ephemeral() (int, error) {
 	text, err := sysctl.Get(portRange)
 	if err != nil {

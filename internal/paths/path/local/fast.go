@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Fast redirects a path's clients past docker-proxies, as toll fast does. It ends with the path
-// and, because nothing is pinned, with this process.
+// Fast redirects a path's clients past docker-proxies, as toll fast does. It ends with the path or
+// this process.
 type Fast struct {
 	path  *path.Path
 	space Space

@@ -18,8 +18,8 @@ func LoopbackHop(ns Space, where string) path.Hop {
 	return path.Hop{Kind: mode.HopLoopback, Name: "lo", Where: where, Expect: path.CarriesBoth, Read: OneWay(Device(ns, "lo", true))}
 }
 
-// ContainerHop returns the hop of a container's own device; port names the other half of a veth
-// pair, if it is one.
+// ContainerHop returns the hop of a container's own device; port names the other end of a veth
+// pair.
 func ContainerHop(kind mode.HopKind, ns Space, where, device, port string, toServer bool) path.Hop {
 	h := path.Hop{Kind: kind, Name: device, Where: where, Read: Device(ns, device, toServer)}
 	if port != "" {
@@ -43,21 +43,21 @@ func SwitchHop(where, bridge string, toClients, toServers Reader) path.Hop {
 }
 
 // BridgeLegHop returns the hop of a bridge that the load crosses twice, to the proxy and to the
-// server: leg "in" counts what the machine received from the bridge, "out" what it sent to it. Each
-// counts both directions of the load.
+// server: leg "in" counts what the machine received from the bridge, "out" what it sent to it, each
+// in both directions of the load.
 func BridgeLegHop(ns Space, where, bridge, leg string) path.Hop {
 	return path.Hop{Kind: mode.HopBridge, Name: bridge + " " + leg, Where: where, Expect: path.CarriesBoth,
 		Read: OneWay(Device(ns, bridge, leg == "in")), Counts: [2]path.Counter{{Device: bridge, Sent: leg != "in"}}}
 }
 
-// ReflectedHop returns the hop of a card whose switch reflects frames: both what it sent and what
-// it received contain both directions of the load.
+// ReflectedHop returns the hop of a card whose switch reflects frames: what it sent, and what it
+// received, contains both directions of the load.
 func ReflectedHop(ns Space, where, card string) path.Hop {
 	return path.Hop{Kind: mode.HopWire, Name: card, Where: where, Expect: path.CarriesBoth, Read: OneWay(Device(ns, card, false))}
 }
 
-// ProxyHop returns the hop of a docker-proxy: its sockets or, for UDP, what it read and wrote. It
-// adds the proxy to the path.
+// ProxyHop adds a docker-proxy to the path and returns its hop: its sockets or, for UDP, what it
+// read and wrote.
 func ProxyHop(p *path.Path, proxy Proxy, name, where string) path.Hop {
 	p.Proxies = append(p.Proxies, path.Proxy{Name: name, PID: proxy.PID})
 	p.Facts["proxy"] = name
@@ -72,8 +72,8 @@ func ProxyHop(p *path.Path, proxy Proxy, name, where string) path.Hop {
 }
 
 // Quiet makes the proxy that was added last, given as its hop, a guard: it listens on the dialled
-// port, and must have no connection. Its machine's TCP, which counts ended connections, has
-// others', too, and is not read.
+// port, and must have no connection. Its machine's TCP, which counts ended connections, also has
+// others' and is not read.
 func Quiet(p *path.Path, space Space, proxy path.Hop) {
 	pid := p.Proxies[len(p.Proxies)-1].PID
 	p.Proxies = p.Proxies[:len(p.Proxies)-1]

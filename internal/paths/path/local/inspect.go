@@ -22,23 +22,23 @@ import (
 type Inspected struct {
 	Space
 	Where string
-	// Devices names the path's devices. Nil: all, with all rules, routes and addresses, because the
-	// namespace belongs to the path.
+	// Devices names the path's devices. Nil: the namespace belongs to the path with all devices,
+	// rules, routes and addresses.
 	Devices []string
 	// To lists the addresses that the path's packets go to, on a machine with other traffic: only
 	// routes to them are the path's, and none of its addresses. Empty: all routes of the devices.
 	To []netip.Addr
 	// PID is a process in the control group of the place's processes; 0: they are in the caller's.
 	PID int
-	// Rules returns the packet filter's rules that belong to the path, for a namespace shared with
-	// others. Nil: none.
+	// Rules returns the path's rules of the packet filter, for a namespace shared with others, or
+	// is nil.
 	Rules func() ([]path.Setting, error)
 
-	watch *link.Watch // nil: none
+	watch *link.Watch // may be nil
 }
 
-// deciding are the sysctls that determine how a namespace's traffic is made and forwarded. Missing
-// ones are skipped.
+// deciding sysctls determine how a namespace's traffic is made and forwarded. Missing ones are
+// skipped.
 var deciding = []string{
 	"net.core.busy_poll", "net.core.busy_read", "net.core.default_qdisc", "net.core.dev_weight", "net.core.netdev_budget",
 	"net.core.netdev_budget_usecs", "net.core.netdev_max_backlog", "net.core.gro_normal_batch", "net.core.high_order_alloc_disable",
@@ -55,11 +55,12 @@ var deciding = []string{
 	"net.ipv6.conf.all.disable_ipv6", "net.ipv6.conf.all.forwarding",
 }
 
-// bridging are those of namespaces with a bridge. They come with a module that others may load.
+// bridging sysctls come with a module that others may load; they are read in namespaces with a
+// bridge.
 var bridging = []string{"net.bridge.bridge-nf-call-arptables", "net.bridge.bridge-nf-call-ip6tables", "net.bridge.bridge-nf-call-iptables"}
 
-// Inspect reads the settings of a path's namespaces, in their order. What the kernel changes by
-// itself is left out: counters, neighbours, forwarding entries, IPv6 addresses of devices, carrier,
+// Inspect reads the settings of a path's namespaces, in their order, without what the kernel
+// changes by itself: counters, neighbours, forwarding entries, IPv6 addresses of devices, carrier,
 // connection tables.
 func Inspect(spots []Inspected) (out []path.Setting, err error) {
 	for _, at := range spots {
@@ -107,8 +108,8 @@ func programs(all []path.Setting, where, what, value string, err error) ([]path.
 	return append(all, path.Setting{Where: where, What: what, Value: value}), err
 }
 
-// watch makes Inspect report what is changed from now on, even if it is changed back before it is
-// read. The watches end with the path.
+// watch makes Inspect report what is changed from now on, even if it is changed back. The watches
+// end with the path.
 func watch(p *path.Path, spots []Inspected) error {
 	for i := range spots {
 		at := &spots[i]
@@ -127,8 +128,8 @@ func watch(p *path.Path, spots []Inspected) error {
 // idle reports whether nothing of the namespace is the path's.
 func (at Inspected) idle() bool { return at.Devices != nil && len(at.Devices) == 0 }
 
-// Guard sets the path's Inspect. It returns an error if something is there already that may take
-// packets past the path's hops.
+// Guard sets the path's Inspect. It returns an error if something may already take packets past the
+// path's hops.
 func Guard(p *path.Path, spots []Inspected) error {
 	spots = slices.Clone(spots)
 	if err := watch(p, spots); err != nil {
@@ -193,7 +194,7 @@ func (at Inspected) sysctls(devices []link.Inspected) (out []path.Setting, err e
 	return out, nil
 }
 
-// routes returns the routes by the path's devices, and policies if the namespace is the path's.
+// routes includes policies if the namespace is the path's.
 func (at Inspected) routes(devices []link.Inspected) (out []path.Setting, err error) {
 	all, err := link.Routes()
 	if err != nil {
@@ -211,7 +212,6 @@ func (at Inspected) routes(devices []link.Inspected) (out []path.Setting, err er
 	return append(out, path.Setting{Where: at.Where, What: "routing policy", Value: policies}), err
 }
 
-// leadsOn reports whether a route is the path's.
 func (at Inspected) leadsOn(r link.Routed) bool {
 	return (at.Devices == nil || slices.Contains(at.Devices, r.Device)) && (len(at.To) == 0 || slices.ContainsFunc(at.To, r.To.Contains))
 }
@@ -256,7 +256,7 @@ func (at Inspected) changes(devices []link.Inspected) (out []path.Setting, err e
 		add(d.Name, "the link", c.Links[d.Name])
 	}
 	add("", "routes", c.Routes)
-	if at.Devices == nil { // elsewhere others' changes may be many
+	if at.Devices == nil { // others' changes may be many
 		add("", "routing policies", c.Policies)
 		out = append(out, path.Setting{Where: at.Where, What: "changes that were lost", Value: strconv.FormatBool(c.Lost)})
 		filters, err := nft.Generation()
@@ -268,8 +268,7 @@ func (at Inspected) changes(devices []link.Inspected) (out []path.Setting, err e
 	return out, nil
 }
 
-// ipsec returns the policies and states of IPsec in a namespace that is the path's. Elsewhere,
-// others' come and go.
+// In namespaces shared with others, IPsec's policies and states come and go.
 func (at Inspected) ipsec([]link.Inspected) (out []path.Setting, err error) {
 	if at.Devices != nil {
 		return nil, nil

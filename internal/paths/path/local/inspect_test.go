@@ -11,12 +11,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// here is the test's own network namespace.
 type here struct{ Space }
 
 func (here) Do(f func() error) error { return f() }
 
-// A program that the control group of an end has in mid-run changes the path, whatever it does.
 func TestInspectNoticesProgramsOfControlGroups(t *testing.T) {
 	pid, dir := bpftest.Grouped(t)
 	p := bpftest.Program(t, "other", ebpf.SockOps, ebpf.AttachCGroupSockOps, 1)

@@ -20,7 +20,6 @@ import (
 
 // Space is a network namespace.
 type Space interface {
-	// Do runs f in it.
 	Do(f func() error) error
 	// Start starts cmd in it, as a process that dies with it.
 	Start(cmd *exec.Cmd) error
@@ -35,10 +34,10 @@ func StartSelf(ns Space, name string, c path.Command) (*path.Process, error) {
 	return Start(ns, name, cmd, said)
 }
 
-// ThisMachine is the name of the place of what runs outside every container.
+// ThisMachine is the name of the place outside every container.
 const ThisMachine = "this machine"
 
-// Place is the place of processes in a network namespace, which start as children of this one.
+// Place starts processes in a network namespace, as children of this one.
 type Place struct {
 	Space Space
 	Named string
@@ -46,14 +45,12 @@ type Place struct {
 
 var _ path.Place = Place{}
 
-// Name returns the place's name.
 func (p Place) Name() string { return p.Named }
 
-// Start starts toll itself.
 func (p Place) Start(c path.Command) (*path.Process, error) { return StartSelf(p.Space, p.Named, c) }
 
-// Again returns the command of this program with other arguments, for Start, and what keeps its
-// last words.
+// Again returns the command of this program with other arguments, for Start, and the end of its
+// standard error.
 func Again(c path.Command) (*exec.Cmd, *Tail) {
 	cmd := exec.Command(Self, c.Args...)
 	cmd.Args[0] = os.Args[0]
@@ -73,7 +70,7 @@ func Start(ns Space, name string, cmd *exec.Cmd, said *Tail) (*path.Process, err
 	if err != nil {
 		return nil, fmt.Errorf("start in %s: %w", name, err)
 	}
-	// StdoutPipe would be closed by Wait under its reader.
+	// Wait would close StdoutPipe under its reader.
 	out, w, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start in %s: %w", name, err)
@@ -91,7 +88,7 @@ func Start(ns Space, name string, cmd *exec.Cmd, said *Tail) (*path.Process, err
 	}, nil
 }
 
-// Kill kills a process. It returns nil if the process has ended.
+// Kill returns nil if the process has ended.
 func Kill(cmd *exec.Cmd) error {
 	if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -99,7 +96,7 @@ func Kill(cmd *exec.Cmd) error {
 	return nil
 }
 
-// Tail keeps the last TailBytes bytes that were written to it.
+// Tail keeps the last TailBytes bytes written to it.
 type Tail struct{ b bytes.Buffer }
 
 var _ io.Writer = (*Tail)(nil)

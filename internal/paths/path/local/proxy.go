@@ -17,7 +17,7 @@ import (
 
 // Proxy is a docker-proxy for TCP.
 type Proxy struct {
-	Space   // of the machine that it runs on
+	Space   // of its machine
 	PID     int
 	Listens uint16         // the published port
 	Target  netip.AddrPort // the container's
@@ -27,9 +27,9 @@ type Proxy struct {
 }
 
 // Relayed returns a reader of the proxy's own sockets: bytes from clients to the server and back,
-// and what was sent again either way. They are read by sock_diag, because docker-proxy splices and
-// /proc/PID/io does not count spliced bytes. Sockets end with their connections, so the last
-// reading of each is kept; of those that ended unread, at least the number is known.
+// and what was sent again either way. It uses sock_diag, because /proc/PID/io does not count the
+// bytes that docker-proxy splices. Sockets end with their connections, so the last reading of each
+// is kept; of those that ended unread, the number is known.
 func (p Proxy) Relayed() func() (sample.Counters, error) {
 	type leg struct {
 		toServer bool
@@ -45,7 +45,7 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 		for _, c := range conns {
 			seen[c.Inode] = leg{c.RemotePort == p.Target.Port() && c.LocalPort != p.Listens, c}
 		}
-		var up, down sample.Counters // the client's leg, the server's leg
+		var up, down sample.Counters // of the client's leg, of the server's leg
 		var resent uint64
 		for _, l := range seen {
 			resent += l.conn.Resent
@@ -64,9 +64,8 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 }
 
 // passed returns the number of connections that were accepted and then dialled on the proxy's
-// machine, by the counters of its TCP; connections that NAT forwards never reach these. A client on
-// the machine itself dials once for each accepted connection; a dial that fails is not counted,
-// because nothing was accepted.
+// machine, by its TCP counters, which do not count connections that NAT forwards or dials that
+// fail.
 func (p Proxy) passed() (uint64, error) {
 	var dialled, accepted uint64
 	err := p.Do(func() (err error) {
@@ -79,8 +78,8 @@ func (p Proxy) passed() (uint64, error) {
 	return min(dialled, accepted), err
 }
 
-// ProcessIO returns what a process wrote by write(2), as forward, and read by read(2), from
-// /proc/PID/io: UDP sockets do not count bytes. docker-proxy (udp_proxy_linux.go, 20.10 to 29.8)
+// ProcessIO returns from /proc/PID/io what a process wrote by write(2), as forward, and read by
+// read(2), because UDP sockets do not count bytes. docker-proxy (udp_proxy_linux.go, 20.10 to 29.8)
 // uses these calls on the server's side only, and recvmsg(2) and sendmsg(2), which are not counted
 // there, for clients. So every byte that reached the server through it is counted once, even if it
 // was lost later.

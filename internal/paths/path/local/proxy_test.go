@@ -25,7 +25,6 @@ func TestProxyVersion(t *testing.T) {
 	}
 }
 
-// What is written and read is counted, and a process that ended is an error.
 func TestProcessIO(t *testing.T) {
 	before, err := ProcessIO(os.Getpid())
 	if err != nil {

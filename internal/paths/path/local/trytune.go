@@ -11,9 +11,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// TryTune tries whether the kernel and the user's rights allow tunes of a kind. It is called once
-// for each kind in a namespace for trials, in which it leaves devices. Tunes that every kernel has
-// are not tried.
+// TryTune tries whether the kernel and the user's rights allow tunes of a kind, except those that
+// every kernel has. It is called once for each kind in a namespace for trials, in which it leaves
+// devices.
 func TryTune(k mode.Key) error {
 	switch k {
 	case mode.RPS:
@@ -61,12 +61,11 @@ func MostQueues() (most int, err error) {
 	return most, nil
 }
 
-// tryRPS steers the packets of a device, which only real root may.
+// only real root may steer
 func tryRPS() error {
 	return trySteering(link.RPS, "lo", "receive packet steering", "CONFIG_RPS")
 }
 
-// tryXPS does the same for sent packets.
 func tryXPS() error {
 	if err := tryPair("try-xps"); err != nil {
 		return err
@@ -122,12 +121,11 @@ func tryBigTCP() error {
 	return &path.UnsupportedError{Missing: "the kernel has no BIG TCP over IPv4 (gso_ipv4_max_size, Linux 6.3)", Remedy: "use a kernel that has it", Err: err}
 }
 
-// tryPair makes a veth pair to try something on.
 func tryPair(name string) error {
 	return MissingDevice(link.AddVeth(name, name+"-p", unix.Gettid()), "veth", "CONFIG_VETH")
 }
 
-// MissingDevice explains why a device could not be made; nil if it could.
+// MissingDevice explains err, the failure to make a device. It returns nil for nil.
 func MissingDevice(err error, module, option string) error {
 	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENODEV) {
 		return err // could not tell

@@ -13,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Sysctls that tunes set.
 const (
 	tcpRmem       = "net.ipv4.tcp_rmem"
 	tcpWmem       = "net.ipv4.tcp_wmem"
@@ -50,7 +49,7 @@ var whyUntunable = map[mode.Key]string{
 	mode.BigTCPLoopback:  "the path does not cross a loopback device",
 }
 
-// Sets returns the kinds of the route's hops whose devices a tune sets, or none.
+// Sets returns the kinds of the route's hops whose devices a tune sets.
 func Sets(k mode.Key, r mode.Route) (out []mode.HopKind) {
 	for _, h := range r.Hops {
 		if slices.Contains(tunable[k], h) {
@@ -122,8 +121,8 @@ func RefuseSubInterfaceMTU(t mode.Tune, r mode.Route, card int, remedy string) e
 	return &path.UnsupportedError{Missing: fmt.Sprintf("mtu=%s: a sub-interface cannot have more than its card's %d", t.Value, card), Remedy: remedy}
 }
 
-// tunnelled reports whether the mode's bridges have a VXLAN port, also on routes that do not cross
-// it: an overlay's, and the routing mesh's.
+// tunnelled reports whether the mode's bridges have a VXLAN port, even on routes that do not cross
+// it.
 func tunnelled(m mode.Mode) bool {
 	return slices.ContainsFunc(m.Routes, func(r mode.Route) bool {
 		return slices.Contains(r.Hops, mode.HopVXLAN) || slices.Contains(r.Hops, mode.HopIPVS)
@@ -140,7 +139,6 @@ type TunedDevice struct {
 	SetMTU func(mtu int) error
 }
 
-// hopID identifies a hop of a path.
 type hopID struct {
 	kind        mode.HopKind
 	name, where string
@@ -148,7 +146,7 @@ type hopID struct {
 
 func idOf(h path.Hop) hopID { return hopID{h.Kind, h.Name, h.Where} }
 
-// Tuned maps a path's hops to their devices, for tunes.
+// Tuned maps a path's hops to their devices.
 type Tuned map[hopID][]TunedDevice
 
 // MadeOf records a hop's devices and returns the hop.
@@ -157,8 +155,8 @@ func (d Tuned) MadeOf(h path.Hop, devices ...TunedDevice) path.Hop {
 	return h
 }
 
-// Tune applies the variant's settings to the path: to its devices, and to the namespaces of its
-// ends, which have TCP's.
+// Tune applies the variant's settings to the path's devices and to the namespaces of its ends,
+// which have TCP's.
 func (d Tuned) Tune(p *path.Path, spaces []Space) error {
 	if limits := limitsOf(p.Spec.Tune); len(limits) > 0 {
 		p.Hold = func() (func() error, error) { return sockmem.Default.Set(limits) }
@@ -223,7 +221,6 @@ func (d Tuned) each(p *path.Path, k mode.Key, f func(TunedDevice) error) error {
 	return nil
 }
 
-// setters apply a tune to one device.
 var setters = map[mode.Key]func(TunedDevice, mode.Tune) error{
 	mode.MTU: func(d TunedDevice, t mode.Tune) error {
 		if d.SetMTU != nil {
@@ -252,7 +249,6 @@ func maxSizeOf(inside bool) func(TunedDevice, mode.Tune) error {
 	}
 }
 
-// everywhere calls f in every space.
 func everywhere(spaces []Space, f func() error) error {
 	for _, at := range spaces {
 		if err := at.Do(f); err != nil {
