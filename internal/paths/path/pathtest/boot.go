@@ -25,12 +25,12 @@ func NeedsDaemons(t testing.TB, programs ...string) {
 	}
 }
 
-// Machine is a machine made of new network, mount and PID namespaces. Everything in them ends with
-// its first process, at the end of the test.
+// Machine is a machine made of new network, mount and PID namespaces, which end with its first
+// process, at the end of the test.
 type Machine struct{ unshare int }
 
-// Boot starts a machine whose first process is bash with a script. with sets the command's output.
-// Boot does not wait for the script.
+// Boot starts a machine whose first process is bash with a script, and does not wait for the
+// script. with sets the command's output.
 func Boot(t testing.TB, script string, with func(*exec.Cmd), args ...string) *Machine {
 	t.Helper()
 	cmd := exec.Command("unshare", append([]string{"-n", "-m", "-p", "-f", "--kill-child", "--mount-proc", "bash", "-c", script, "boot"}, args...)...)
@@ -52,7 +52,7 @@ func Boot(t testing.TB, script string, with func(*exec.Cmd), args ...string) *Ma
 		first := m.First()
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		// Its files can be removed only after its processes have ended.
+		// Files can be removed only after the processes have ended.
 		for deadline := time.Now().Add(time.Minute); first != "" && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 			if _, err := os.Stat("/proc/" + first); err != nil {
 				break

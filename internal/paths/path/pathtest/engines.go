@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// enginesEnv selects the Docker Engines to test: "installed", the default, or "all", including
-// fetched and built ones; see make test-docker.
+// enginesEnv is "installed", the default, or "all", including fetched and built ones; see make
+// test-docker.
 const enginesEnv = "BRIDGETOLL_ENGINES"
 
-// AllEngines reports whether all engines were asked for, however long that takes.
+// AllEngines reports whether all engines were asked for.
 func AllEngines() bool { return os.Getenv(enginesEnv) == "all" }
 
 // Engine is a Docker Engine whose daemons a test may start.
@@ -22,8 +22,8 @@ type Engine struct {
 	root string // "": the installed one
 }
 
-// others lists the engines other than the installed one, and the scripts of test/docker that fetch
-// or build them: those of Debian's suites, 26.1.5 and 28.5.2 as of this writing, and 29.
+// others are fetched or built by scripts of test/docker: those of Debian's suites, 26.1.5 and
+// 28.5.2 as of this writing, and 29.
 var others = []struct {
 	name, script string
 	args         []string
@@ -54,8 +54,8 @@ func Engines(t testing.TB) []Engine {
 	return engines
 }
 
-// brought returns the folder of an engine that a script of test/docker fetches, once; the folder is
-// the script's last argument.
+// brought returns the folder, the script's last argument, of an engine that a script of test/docker
+// fetches once.
 func brought(script, name string, args ...string) (root string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -75,7 +75,7 @@ func brought(script, name string, args ...string) (root string, err error) {
 	return filepath.Join(dir, "root"), nil
 }
 
-// module returns the folder of the module that the test belongs to.
+// module returns the folder of the test's module.
 func module() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -93,8 +93,8 @@ func module() (string, error) {
 	}
 }
 
-// Env returns the variables to append to a process's environment to start this engine as dockerd.
-// The docker command is the installed one for all engines.
+// Env returns the variables that make a process start this engine as dockerd. The docker command is
+// the installed one for all engines.
 func (e Engine) Env() []string {
 	if e.root == "" {
 		return nil

@@ -21,7 +21,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Arg is the argument that makes a test binary one end of an exchange.
+// Arg makes a test binary one end of an exchange.
 const Arg = "pathtest-end"
 
 // exchanged is the number of bytes that the first client moves each way; each further one moves a
@@ -31,7 +31,7 @@ var exchanged = 1 << 20
 // ExchangeLess divides the bytes of all exchanges of this process by times, for emulated machines.
 func ExchangeLess(times int) { exchanged /= times }
 
-// exchangeMax bounds an exchange that hangs.
+// for an exchange that hangs
 const exchangeMax = time.Minute
 
 // Main runs an end of an exchange if this process was started as one. Call it first in TestMain.
@@ -165,7 +165,7 @@ func Exchange(t *testing.T, p *path.Path) Traffic {
 	return exchangeMore(t, p, 0)
 }
 
-// exchangeMore is Exchange with so many thirds of the usual number of bytes more.
+// exchangeMore adds the given number of thirds of the usual number of bytes.
 func exchangeMore(t *testing.T, p *path.Path, thirds int) Traffic {
 	t.Helper()
 	return exchange(t, p, thirds, func(i int) netip.AddrPort { return p.Clients[i].Dial })

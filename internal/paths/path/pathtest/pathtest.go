@@ -1,5 +1,5 @@
-// Package pathtest is the conformance suite, which tests what every backend promises for every
-// mode. A backend's test has a TestMain that calls Main and a test that calls Run.
+// Package pathtest tests what every backend promises for every mode. A backend's test has a
+// TestMain that calls Main and a test that calls Run.
 package pathtest
 
 import (
@@ -21,9 +21,9 @@ import (
 
 // Options adapt the suite to a backend.
 type Options struct {
-	// Only is the mode to test; "" is all.
+	// "" is all
 	Only mode.Name
-	// Modes are the modes to choose from; nil is what the function Modes returns.
+	// nil: those of the function Modes
 	Modes []mode.Mode
 	// Models adds the modes of a cluster that the lab builds.
 	Models bool
@@ -32,21 +32,21 @@ type Options struct {
 	// Around moves traffic from the client's place to the server without using the path; false if
 	// the mode has no other route within the same machines. May be nil.
 	Around func(t *testing.T, p *path.Path) (Traffic, bool)
-	// Lacks checks independently that the machine lacks what a refusal names. Then the refusal is
-	// right, and the route is skipped even where all routes are required. May be nil.
+	// Lacks checks independently that the machine lacks what a refusal names. Then the route is
+	// skipped even where all routes are required. May be nil.
 	Lacks func(err *path.UnsupportedError) bool
-	// Short limits slow tests: no test with several servers and clients, and of routes measured on
-	// request only the first. Otherwise the last such route represents those of a mode that is brief
-	// or has no rules of its own.
+	// Short limits slow tests: none with several servers and clients, and of routes measured on
+	// request only the first. Otherwise the last such route represents those of a mode that is
+	// brief or has no rules of its own.
 	Short bool
 	// Brief lists modes built like others: their last route represents the mode over UDP and with
 	// several servers and clients.
 	Brief []mode.Name
-	// Leave reports whether another mode's test covers everything of the route, except that it is
-	// measured in one run with the mode's others. May be nil.
+	// Leave reports whether another mode's test covers the route, except that it is measured in one
+	// run with the mode's others. May be nil.
 	Leave func(m mode.Name, r mode.Route) bool
 	// Common reports whether all paths of the backend cross the hop, because there is one machine:
-	// another path's traffic is counted there, too. May be nil.
+	// it also counts other paths' traffic. May be nil.
 	Common func(h path.Hop) bool
 }
 
@@ -113,8 +113,7 @@ func lastUsual(m mode.Mode) int {
 // Longest returns the mode's last route that is not measured on request only.
 func Longest(m mode.Mode) mode.Route { return m.Routes[lastUsual(m)] }
 
-// modesEnv selects the modes to test: "rare" for those that some kernels lack parts of (see
-// test/vm/run), "" for all.
+// modesEnv is "rare" for modes that some kernels lack parts of (see test/vm/run), or "" for all.
 const (
 	modesEnv = "BRIDGETOLL_MODES"
 	rare     = "rare"
@@ -157,8 +156,8 @@ func check(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	SkipOrFail(t, "%s: %v", spec, err)
 }
 
-// crowd checks what b promises for several servers and clients: each client reaches its server, and
-// its bytes are distinguished from the others'.
+// crowd checks that each of several clients reaches its server, and that its bytes are
+// distinguished from the others'.
 func crowd(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	before := Observe(t)
 	check(t, b, spec, o)
@@ -262,7 +261,7 @@ func RightWay(t *testing.T, p *path.Path) {
 	}
 }
 
-// Carries makes a single visit of RightWay.
+// Carries is one visit of RightWay.
 func Carries(t *testing.T, p *path.Path) {
 	t.Helper()
 	w, readings := witnessed(t, p, func() Traffic { return Exchange(t, p) })
@@ -292,7 +291,7 @@ func unchanged(t *testing.T, p *path.Path, f func()) {
 	}
 }
 
-// around sends traffic between the same two ends, but not over the path.
+// around sends traffic between the same ends, but not over the path.
 func around(t *testing.T, p *path.Path, o Options) {
 	t.Helper()
 	possible := false
@@ -335,7 +334,6 @@ func move(t *testing.T, p *path.Path, traffic func() Traffic) visit {
 	return v
 }
 
-// witness judges the counters, given what the clients moved.
 func (v visit) witness(moved []path.Moved) sample.Witness {
 	return path.Witness(v.hops, v.before, v.after, moved...)
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TollEnv names a static toll that exists already: `make test` links one for all packages.
+// TollEnv names an existing static toll: `make test` links one for all packages.
 const TollEnv = "BRIDGETOLL_TEST_TOLL"
 
 var linked struct {
@@ -23,7 +23,7 @@ var linked struct {
 // Toll returns the file of a static toll in a directory that every user may enter: the one that the
 // environment names, or one that is linked once per process and removed by RemoveToll. Its version
 // is devel, like that of a test's program, because agents and hub must have the same. It keeps no
-// history in the user's home, and does not wait for free CPUs.
+// history and does not wait for free CPUs.
 func Toll(t testing.TB) string {
 	t.Helper()
 	if err := errors.Join(os.Setenv("TOLL_HISTORY", "off"), os.Setenv("TOLL_BUSY", "yes")); err != nil {
@@ -52,7 +52,7 @@ func RemoveToll() {
 }
 
 // StaticSelf returns this test's program if it is static, as with CGO_ENABLED=0, or links a static
-// one of the package. It runs where there are no libraries.
+// one of the package, which needs no libraries.
 func StaticSelf(t testing.TB) string {
 	t.Helper()
 	self, err := os.Executable()

@@ -12,9 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// SecondPort checks what b promises for a second port: both ports are reached over the path, alone
-// and together, each alone proves it, and no rule and no relay counts what is on another path of
-// the same kind.
+// SecondPort checks that both ports are reached over the path, alone and together, that each alone
+// proves it, and that no rule and no relay counts what is on another path of the same kind.
 func SecondPort(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	spec.Second = true
 	check(t, b, spec, o)
@@ -45,7 +44,7 @@ func SecondPort(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	}
 }
 
-// built builds a path for the duration of the test.
+// The path lives as long as the test.
 func built(t *testing.T, b path.Builder, spec path.Spec) *path.Path {
 	t.Helper()
 	p, err := b.Build(context.Background(), spec)

@@ -13,7 +13,7 @@ import (
 type State struct {
 	Namespaces []string // network namespaces that this process's threads are in
 	Children   []string // processes that it started
-	Files      int      // open file descriptors
+	Files      int
 	Goroutines int
 	Links      []string // devices of the machine
 	Named      []string // named network namespaces of the machine
@@ -55,8 +55,7 @@ func Observe(t testing.TB) State {
 	return s
 }
 
-// fill adds what before had and s lacks: what an earlier test left to the kernel may have ended
-// since.
+// fill adds what before had and s lacks: an earlier test's remains may have ended since.
 func (s *State) fill(before State) {
 	for _, l := range []struct{ now, then *[]string }{{&s.Namespaces, &before.Namespaces}, {&s.Children, &before.Children}} {
 		for _, x := range *l.then {

@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// together checks what b promises for a mode measured from all its placements in one run: what a
-// hop counts is what all paths moved that cross it. Routes that cannot be built are left out.
+// together checks a mode measured from all its placements in one run: a hop counts what all paths
+// moved that cross it. Routes that cannot be built are left out.
 func together(t *testing.T, b path.Builder, specs []path.Spec, o Options) {
 	before := Observe(t)
 	var all []*path.Path

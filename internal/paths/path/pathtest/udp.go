@@ -17,7 +17,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Roles of the ends of an exchange over UDP.
 const (
 	udpServer = "udp-server"
 	udpClient = "udp-client"
@@ -29,7 +28,7 @@ const (
 	answerTime    = time.Second // for a busy machine: resent datagrams would be more than the path has to carry
 )
 
-// serveUDP returns what it receives, until its input ends.
+// serveUDP echoes until its input ends.
 func serveUDP(addr string) error {
 	c, err := net.ListenPacket("udp", addr)
 	if err != nil {
