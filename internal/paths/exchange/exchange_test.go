@@ -79,7 +79,7 @@ func startThenHang(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// A stream that began in time continues past its limit.
+// A stream that began in time may exceed its limit.
 func TestStreamLasts(t *testing.T) {
 	proceed := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -134,7 +134,6 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// A wait of more than two seconds is shown in one line without control characters.
 func TestWaiting(t *testing.T) {
 	told := make(chan string, 1)
 	var once sync.Once

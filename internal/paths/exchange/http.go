@@ -49,7 +49,6 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// body is an answer's body with its limits.
 type body struct {
 	io.ReadCloser
 	ctx    context.Context

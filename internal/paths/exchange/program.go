@@ -23,8 +23,8 @@ type Limits struct {
 const killDelay = time.Second
 
 // Output starts a program and returns its standard output. A program that prints too much or takes
-// too long is killed, together with its children if SysProcAttr has Setpgid. If cmd.Stderr is nil,
-// an error ends with the last words of the standard error.
+// too long is killed, with its children if SysProcAttr has Setpgid. If cmd.Stderr is nil, an error
+// ends with the last words of the standard error.
 func Output(ctx context.Context, cmd *exec.Cmd, l Limits) ([]byte, error) {
 	out := &bounded{most: l.Output}
 	if out.most == 0 {
@@ -64,7 +64,7 @@ func Output(ctx context.Context, cmd *exec.Cmd, l Limits) ([]byte, error) {
 	return out.b, nil
 }
 
-// kill kills the program, and its process group if it has its own.
+// kill kills the program, or its process group if it has its own.
 func kill(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr != nil && cmd.SysProcAttr.Setpgid {
 		return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
@@ -90,7 +90,6 @@ func (w *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tail keeps the last bytes written to it.
 type tail struct{ b []byte }
 
 func (t *tail) Write(p []byte) (int, error) {

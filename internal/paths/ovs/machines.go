@@ -3,7 +3,7 @@ package ovs
 import "fmt"
 
 // Machines is the Open vSwitch that already runs on the machine, reached by its default database.
-// It also has other programs' bridges, so commands must name their own bridge.
+// It also has other programs' bridges, so commands must name their own.
 type Machines struct{}
 
 // Version asks the running ovs-vswitchd for its version, such as "3.1.0". It returns an error if

@@ -47,8 +47,8 @@ func Main(in io.Reader, out io.Writer) error {
 	return <-ended
 }
 
-// hide mounts memory over the directories where the daemons keep their files, so that they do not
-// see the machine's own Open vSwitch.
+// hide mounts memory over the daemons' directories, so that they do not see the machine's own Open
+// vSwitch.
 func hide() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)

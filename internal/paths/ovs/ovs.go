@@ -1,7 +1,7 @@
 // Package ovs runs a separate Open vSwitch for one machine of the lab: an ovsdb-server and
 // ovs-vswitchd whose database, sockets and logs are in memory that only they can see. They are
-// children of one process, Main, which the kernel kills with the lab; they leave nothing on disk.
-// Machines is the other kind: the Open vSwitch that already runs on the machine.
+// children of one process, Main, which the kernel kills with the lab. Machines is the Open vSwitch
+// that already runs on the machine.
 package ovs
 
 import (
@@ -38,7 +38,7 @@ const (
 	startTimeout = 30 * time.Second // on a busy machine
 )
 
-// limits are those of Open vSwitch's programs: a thousand ports are 200 kB of output.
+// a thousand ports are 200 kB of output
 var limits = exchange.Limits{Time: 30 * time.Second, Output: 4 << 20}
 
 // Programs returns the names of Open vSwitch's programs that the lab needs.
@@ -73,9 +73,9 @@ var Version = sync.OnceValue(func() string {
 
 var versionLine = regexp.MustCompile(`Open vSwitch\) (\S+)`)
 
-// run runs a program of Open vSwitch and returns its output without surrounding spaces. The program
-// does not outlive this process, because it would continue to change the switch. Ctrl-C in a
-// terminal does not reach the program; otherwise nothing could be removed afterwards.
+// run returns the output of a program of Open vSwitch without surrounding spaces. The program does
+// not outlive this process, because it would continue to change the switch. Ctrl-C in a terminal
+// does not reach it; otherwise nothing could be removed afterwards.
 func run(program string, args ...string) (string, error) {
 	file, err := Find(program)
 	if err != nil {
@@ -201,8 +201,7 @@ func parsePorts(text string) (map[string]Port, error) {
 	return out, nil
 }
 
-// Sent returns what the bridge's ports with the given numbers sent together, in TxPackets and
-// TxBytes.
+// Sent returns what the ports with the given numbers sent together, in TxPackets and TxBytes.
 func Sent(ports map[string]Port, numbers []string) (sum Port, err error) {
 	for _, n := range numbers {
 		p, ok := ports[n]

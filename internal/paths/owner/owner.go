@@ -1,6 +1,6 @@
 // Package owner marks what a toll makes with the process that made it, so that another toll can
-// recognize what a dead one left behind. PIDs of two machines are alike, and a swarm's services are
-// visible on all of its managers, so a mark names the machine and its boot, too.
+// recognize what a dead one left behind. Machines have the same PIDs, and all managers of a swarm
+// see its services, so a mark also names the machine and its boot.
 package owner
 
 import (
@@ -22,10 +22,9 @@ const (
 	parts
 )
 
-// Mark returns a unique name of this process: its machine and boot, its PID namespace, PID and
-// start time.
+// Mark returns a unique name of this process.
 func Mark() string {
-	// By the name self it is found even in a /proc of another PID namespace.
+	// /proc/self works even if /proc is of another PID namespace.
 	return strings.Join([]string{machineID(), bootID(), pidNamespace(), strconv.Itoa(os.Getpid()), startTime("self")}, "/")
 }
 
@@ -39,9 +38,8 @@ const (
 	Gone
 )
 
-// Judge reports whether the process of a mark still runs. A process that is not seen may be hidden:
-// in another PID namespace, or by a /proc that shows each user only the own ones (hidepid, see
-// proc(5)). It is Gone only if that is proved.
+// Judge reports whether the process of a mark still runs. It is Gone only if that is proved: /proc
+// may hide a process in another PID namespace, or another user's (hidepid, see proc(5)).
 func Judge(mark string) State {
 	p := strings.Split(mark, "/")
 	if len(p) != parts || Elsewhere(mark) {
@@ -85,10 +83,10 @@ func Elsewhere(mark string) bool {
 	return len(p) == parts && p[machine] != machineID()
 }
 
-// machineID returns the machine's ID, see machine-id(5), or "" if it has none.
+// machineID returns "" if the machine has no machine-id(5).
 func machineID() string { return line("/etc/machine-id") }
 
-// bootID returns the kernel's ID of this boot, or "" if unknown.
+// bootID returns "" if it is unknown.
 func bootID() string {
 	id, _ := BootID()
 	return id
@@ -105,15 +103,12 @@ func line(file string) string {
 	return strings.ReplaceAll(strings.TrimSpace(string(b)), "/", "")
 }
 
-// pidNamespace returns the name of the PID namespace of PIDs here: a container's are not the
-// machine's.
 func pidNamespace() string {
 	ns, _ := os.Readlink("/proc/self/ns/pid")
 	return ns
 }
 
-// startTime returns when a process started, in the kernel's ticks since boot, or "" if that cannot
-// be seen.
+// startTime returns ticks since boot, or "" if they cannot be seen.
 func startTime(pid string) string {
 	b, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	if err != nil {

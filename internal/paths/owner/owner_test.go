@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// with is this process's mark with another part.
+// with returns this process's mark with another part.
 func with(part int, value string) string {
 	p := strings.Split(Mark(), "/")
 	p[part] = value
@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// A process that a /proc does not show is not gone for that.
+// A process that /proc does not show may run.
 func TestJudgeHidden(t *testing.T) {
 	if os.Geteuid() != 0 {
 		skipOrFail(t, "mounting /proc needs root here")

@@ -6,9 +6,8 @@ import (
 )
 
 // Dual reports whether the networks of a path have IPv6 in addition to IPv4, as with `docker
-// network create --ipv6`, and its machines Docker's rules for it. At ::1, and at the machine's own
-// address from outside, docker-proxy serves a published port on networks without IPv6, which is the
-// default.
+// network create --ipv6`, and its machines Docker's rules for it. Without IPv6, the default,
+// docker-proxy serves ::1, and the machine's own address from outside.
 func Dual(s path.Spec) bool {
 	switch s.Mode {
 	case mode.Native, mode.Fast, mode.FastLinks:
@@ -21,7 +20,7 @@ func Dual(s path.Spec) bool {
 	return s.To == mode.ToContainer6 || s.To == mode.ToAddress6
 }
 
-// Names returns those of a backend's recipes, in the catalogue's order.
+// Names returns the modes of a backend's recipes, in the catalogue's order.
 func Names[R any](recipes map[mode.Name]R) []string {
 	var out []string
 	for _, m := range mode.All() {

@@ -15,11 +15,10 @@ const (
 
 // Container is a container with an end in it.
 type Container interface {
-	// Place returns the place for processes in it.
 	Place() path.Place
-	// Addr returns its address.
 	Addr() netip.Addr
-	// Hop returns the hop of its own device; if toServer, what it receives goes to the server.
+	// Hop returns the hop of its own device; toServer means that what it receives goes to the
+	// server.
 	Hop(toServer bool) path.Hop
 }
 
@@ -52,8 +51,8 @@ func (e *Ends[C]) AddServer(c C) {
 	e.Listen(c.Place(), ServerPort, netip.AddrPortFrom(c.Addr(), ServerPort))
 }
 
-// Listen places the next server, which listens on a port there, at all addresses of the family in
-// which it is dialled.
+// Listen places the next server, which listens on a port there, at all addresses of the family of
+// dial.
 func (e *Ends[C]) Listen(place path.Place, port uint16, dial netip.AddrPort) {
 	anywhere := netip.IPv4Unspecified()
 	if dial.Addr().Is6() {

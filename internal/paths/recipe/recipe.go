@@ -1,6 +1,5 @@
 // Package recipe has what backends share that build a path by a recipe of its mode: the runner,
-// which compares the result with the catalogue and undoes it after a failure, and the places of
-// servers and clients.
+// which compares the result with the catalogue and undoes it after a failure, and the ends.
 //
 // A recipe is a function on the backend's site. It makes the containers, places the ends, and lists
 // the path's hops and guards.
@@ -23,8 +22,8 @@ type ground interface {
 }
 
 // Build builds a path: begin makes the site, the recipe the mode's part. If anything fails, or the
-// path is not the one in the catalogue, what both pushed to the path's Undo is undone, last first.
-// A nil recipe is that of a mode that the backend does not have.
+// path is not the catalogue's, the path's Undo is run. A nil recipe is that of a mode that the
+// backend does not have.
 func Build[S ground](ctx context.Context, spec path.Spec, recipe func(S) error, begin func(*path.Path) (S, error)) (*path.Path, error) {
 	m, _ := mode.Find(spec.Mode)
 	ways := m.RoutesTo(spec.From, spec.To)

@@ -33,7 +33,7 @@ func (s *site) step(name string) error {
 
 func (s *site) Finish() error { s.Connect(); return s.step("finish") }
 
-// box is a container with a device of the kind of its name.
+// box is a container whose device's kind is its name.
 type box string
 
 func (b box) Place() path.Place { return nil }
@@ -49,7 +49,6 @@ func shared(s *site) error {
 	return s.step("recipe")
 }
 
-// A path that fails at any step is undone from there, last first.
 func TestBuildUndoes(t *testing.T) {
 	spec := path.Spec{Mode: mode.Shared, From: mode.FromContainer, To: mode.ToLoopback, Servers: 2, Clients: 3}
 	wrong := func(s *site) error {
@@ -94,7 +93,7 @@ func TestBuildUndoes(t *testing.T) {
 	}
 }
 
-// A build that was given up is no path, also if all went well.
+// Even if all went well.
 func TestBuildIsGivenUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var log []string
@@ -107,7 +106,6 @@ func TestBuildIsGivenUp(t *testing.T) {
 	}
 }
 
-// Clients take turns at the servers, and hops know whose bytes cross them.
 func TestEnds(t *testing.T) {
 	p := &path.Path{Spec: path.Spec{Servers: 2, Clients: 3, Second: true}}
 	e := NewEnds[box](p)

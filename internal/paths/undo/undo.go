@@ -1,5 +1,5 @@
-// Package undo collects clean-up functions: each step of a construction pushes its own clean-up as
-// soon as it is done, and Undo runs them in reverse order.
+// Package undo collects clean-up functions: each step of a construction pushes its own as soon as
+// it is done, and Undo runs them in reverse order.
 package undo
 
 import (
@@ -8,8 +8,7 @@ import (
 	"sync"
 )
 
-// Stack is a list of clean-ups. The zero value is empty and ready to use. It is safe for concurrent
-// use.
+// Stack is a list of clean-ups. The zero value is ready to use. It is safe for concurrent use.
 type Stack struct {
 	mu    sync.Mutex // guards the fields that follow
 	steps []step
@@ -20,15 +19,15 @@ type step struct {
 	f    func() error
 }
 
-// Push adds a clean-up; what names it in errors, for example "stop the proxy".
+// Push adds a clean-up; what names it in errors: "stop the proxy".
 func (s *Stack) Push(what string, f func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.steps = append(s.steps, step{what, f})
 }
 
-// Undo runs the clean-ups, the last pushed first, and forgets them: a second Undo does nothing. It
-// never stops early and returns all errors joined.
+// Undo runs the clean-ups, the last pushed first, and forgets them. It never stops early and joins
+// all errors.
 func (s *Stack) Undo() error {
 	s.mu.Lock()
 	steps := s.steps

@@ -19,9 +19,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Open opens places that New returned. dir is the directory of the journal of what it makes; "" is
-// the user's state directory. If one cannot be opened, none is. The caller calls end, which removes
-// what was made, even after an interrupt.
+// Open opens places that New returned, all or none. dir is the directory of the journal; "" is the
+// user's state directory. The caller calls end, which removes what was made, even after an
+// interrupt.
 func Open(ctx context.Context, dir string, all []*Vantage) (end func() error, err error) {
 	o := &opener{dir: dir}
 	for _, v := range all {
@@ -32,7 +32,7 @@ func Open(ctx context.Context, dir string, all []*Vantage) (end func() error, er
 	return o.made.Undo, nil
 }
 
-// opener opens places. What several need is made once.
+// opener makes once what several places need.
 type opener struct {
 	dir    string
 	daemon *dockerapi.Daemon // nil until a place needs it
@@ -60,8 +60,8 @@ func (o *opener) open(ctx context.Context, v *Vantage) error {
 	return o.build(ctx, v, strings.TrimPrefix(v.name, mode.OnNetwork))
 }
 
-// noDaemon returns the error for an unreachable Docker. The alternative is not another backend, as
-// for modes, but this machine.
+// noDaemon names this machine as the alternative to an unreachable Docker, not another backend, as
+// for modes.
 func (v *Vantage) noDaemon(err error) error {
 	out := &Error{msg: v.name, err: err}
 	var u *path.UnsupportedError

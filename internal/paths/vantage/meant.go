@@ -12,8 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
-// Labels of Docker Compose on the containers of a service and on a project's networks: their names
-// in its file.
+// Docker Compose's labels with the names of services and networks in its file.
 const (
 	composeService = "com.docker.compose.service"
 	composeNetwork = "com.docker.compose.network"
@@ -22,7 +21,6 @@ const (
 // called is a container or a network, and its name in Compose's file.
 type called struct{ name, compose string }
 
-// containerHint names the running container that may have been meant.
 func containerHint(ctx context.Context, d *dockerapi.Daemon, name string) string {
 	all, err := d.API.ContainerList(ctx, client.ContainerListOptions{})
 	var known []called
@@ -36,7 +34,6 @@ func containerHint(ctx context.Context, d *dockerapi.Daemon, name string) string
 	return hint(mode.InContainer, name, known, "docker ps lists those that run")
 }
 
-// networkHint names the network that may have been meant.
 func networkHint(ctx context.Context, d *dockerapi.Daemon, name string) string {
 	all, err := d.API.NetworkList(ctx, client.NetworkListOptions{})
 	var known []called
@@ -57,7 +54,7 @@ func hint(kind, name string, known []called, list string) string {
 	return "did you mean " + kind + strings.Join(found, " or "+kind) + "?"
 }
 
-// mostMeant bounds the containers of a service that are named.
+// containers of a service that are named
 const mostMeant = 3
 
 // meant returns those with that name in Compose's file or, if there are none, those with a similar

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// maxFile bounds what is read of a place's files, in bytes.
+// bytes
 const maxFile = 1 << 20
 
 // names is the content of a place's files about names.
@@ -57,8 +57,7 @@ func (v *Vantage) lookUp(ctx context.Context, host string) ([]netip.Addr, error)
 	return nil, fmt.Errorf("look up %s in %s: %w", host, v.name, failed)
 }
 
-// candidates returns the names to ask for, each ending in a dot, so that no search list of this
-// machine's is applied.
+// candidates end in a dot, so that no search list of this machine's is applied.
 func (n names) candidates(name string) []string {
 	var out []string
 	if strings.Contains(name, ".") {
@@ -77,7 +76,7 @@ func (v *Vantage) names() names {
 	return parseNames(readFile(v.files+"/etc/hosts"), readFile(v.files+"/etc/resolv.conf"))
 }
 
-// readFile returns a file, up to maxFile, or "" if there is none.
+// readFile returns "" if there is no file, and at most maxFile bytes.
 func readFile(name string) string {
 	f, err := os.Open(name)
 	if err != nil {
@@ -91,7 +90,7 @@ func readFile(name string) string {
 	return string(b)
 }
 
-// parseNames parses a hosts file and a resolv.conf, and ignores malformed lines.
+// parseNames ignores malformed lines.
 func parseNames(hosts, conf string) names {
 	n := names{hosts: map[string][]netip.Addr{}}
 	for line := range strings.Lines(hosts) {

@@ -17,7 +17,7 @@ var _ path.Place = (*Vantage)(nil)
 
 // Start starts toll itself with other arguments in the place's network; its files, users and CPU
 // limit are this machine's. On this machine that needs no root: a process with namespaces of its
-// own then has a user namespace, too, in which its user is unchanged.
+// own then also has a user namespace, in which its user is unchanged.
 func (v *Vantage) Start(c path.Command) (*path.Process, error) {
 	ns, err := v.join()
 	if err != nil {
@@ -43,7 +43,6 @@ func (v *Vantage) Start(c path.Command) (*path.Process, error) {
 	return p, nil
 }
 
-// join enters the place's network namespace.
 func (v *Vantage) join() (*netns.NS, error) {
 	if v.pid == 0 {
 		return netns.Here()

@@ -1,19 +1,12 @@
 // Package vantage makes a client's connections elsewhere: on this machine, inside a running
 // container, or in a new container on a Docker network. A socket belongs to the network namespace
 // in which it was made, so the program itself stays where it is; its connections use the place's
-// routes, and names are looked up as in the place.
+// routes, and names are looked up as in the place. Start starts a program whose whole network is
+// the place's.
 //
-//	v := vantage.New("container:shop")
-//	end, err := vantage.Open(ctx, "", []*vantage.Vantage{v})
-//	defer end()
-//	c, took, err := v.Dial(ctx, "tcp", "db:5432")
-//
-// Start starts a program whose whole network is the place's.
-//
-// Be aware: CPU time and its limits are this process's, wherever the sockets are. Entering a
-// container's network needs CAP_SYS_ADMIN. A name that a container's own hosts file lacks is looked
-// up in this machine's hosts file first, as Go's resolver does, and then by the container's name
-// servers.
+// CPU time and its limits are this process's. Entering a container's network needs CAP_SYS_ADMIN. A
+// name that a container's own hosts file lacks is looked up in this machine's hosts file first, as
+// Go's resolver does, and then by the container's name servers.
 package vantage
 
 import (
@@ -88,8 +81,7 @@ func (v *Vantage) visit(f func() error) error {
 	return netns.Visit(v.pid, f)
 }
 
-// lives returns an error if the place's process has ended, even if another one has its number by
-// now.
+// lives returns an error if the place's process has ended, even if another one has its PID by now.
 func (v *Vantage) lives() error {
 	now, err := os.Stat(netns.File(v.pid))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(now, v.space) {

@@ -37,7 +37,7 @@ func TestParseNames(t *testing.T) {
 	}
 }
 
-// On this machine the time of a look-up is apart from that of connecting.
+// The time of a look-up is not part of that of connecting.
 func TestHere(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -57,7 +57,7 @@ func TestHere(t *testing.T) {
 	}
 }
 
-// space is a network namespace with a server at 127.0.0.1, which this one does not have.
+// space returns a network namespace with a server at 127.0.0.1, which this one does not have.
 func space(t *testing.T) (v *Vantage, addr string) {
 	t.Helper()
 	ns, err := netns.New()
@@ -93,7 +93,7 @@ func space(t *testing.T) (v *Vantage, addr string) {
 	if err := os.Mkdir(filepath.Join(v.files, "etc"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// A name server there, which knows one name.
+	// This name server knows one name.
 	var udp net.PacketConn
 	if err := ns.Do(func() (err error) { udp, err = net.ListenPacket("udp", "127.0.0.1:53"); return err }); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,6 @@ func answerNames(c net.PacketConn, known string) {
 	}
 }
 
-// Connections are made in the place's network, and its names are its own.
 func TestInside(t *testing.T) {
 	v, addr := space(t)
 	if _, _, err := Local().Dial(context.Background(), "tcp", addr); err == nil {
@@ -172,7 +171,7 @@ func TestInside(t *testing.T) {
 	}
 }
 
-// A Compose service is found by what its file calls it, anything else by a name like it.
+// A Compose service is found by its name in the file, anything else by a similar name.
 func TestMeant(t *testing.T) {
 	known := []called{{"shop-web-2", "web"}, {"shop-web-1", "web"}, {"shop-db-1", "db"}, {"registry", ""}}
 	for name, want := range map[string]string{
@@ -187,7 +186,7 @@ func TestMeant(t *testing.T) {
 	}
 }
 
-// A process that has ended is no place, nor is the one that has its number by then.
+// Neither is the process that has its PID by then.
 func TestEnded(t *testing.T) {
 	v, addr := space(t)
 	other, _ := space(t)
