@@ -12,7 +12,8 @@ type Described struct {
 	Devices []string // nil: all
 }
 
-var noted = []string{"net.ipv4.tcp_congestion_control", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.ip_forward", "net.bridge.bridge-nf-call-iptables"}
+var noted = []string{"net.ipv4.tcp_congestion_control", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem",
+	"net.ipv4.ip_forward", "net.bridge.bridge-nf-call-iptables"}
 
 // Describe adds to the path what a result has of its devices and of its machine's sysctls.
 func Describe(p *path.Path, machine Space, spots []Described) error {

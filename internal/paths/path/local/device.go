@@ -39,7 +39,8 @@ func Links(ns Space, where string, names ...string) (out []sample.Link, err erro
 			if err != nil {
 				return err
 			}
-			out = append(out, sample.Link{Name: n, Where: where, Kind: info.Kind, MTU: info.MTU, Qdisc: info.Qdisc, Offloads: info.Offloads, Rate: info.Rate})
+			out = append(out, sample.Link{Name: n, Where: where, Kind: info.Kind, MTU: info.MTU,
+				Qdisc: info.Qdisc, Offloads: info.Offloads, Rate: info.Rate})
 		}
 		return nil
 	})

@@ -65,7 +65,8 @@ func Drain(spots []Swept, relayed bool) (sample.Headroom, error) {
 			fewest = free
 		}
 		timeWait = max(timeWait, l.timeWait)
-		if l.table.Max > 0 && (fullest.Max == 0 || l.table.Max-l.table.Entries < fullest.Max-fullest.Entries) {
+		if l.table.Max > 0 && (fullest.Max == 0 ||
+			l.table.Max-l.table.Entries < fullest.Max-fullest.Entries) {
 			fullest = l.table
 		}
 	}

@@ -15,7 +15,8 @@ type Reader = func() (sample.Counters, error)
 // LoopbackHop returns the hop of a namespace's loopback device, which counts both directions as
 // one.
 func LoopbackHop(ns Space, where string) path.Hop {
-	return path.Hop{Kind: mode.HopLoopback, Name: "lo", Where: where, Expect: path.CarriesBoth, Read: OneWay(Device(ns, "lo", true))}
+	return path.Hop{Kind: mode.HopLoopback, Name: "lo", Where: where, Expect: path.CarriesBoth,
+		Read: OneWay(Device(ns, "lo", true))}
 }
 
 // ContainerHop returns the hop of a container's own device; port names the other end of a veth
@@ -31,29 +32,35 @@ func ContainerHop(kind mode.HopKind, ns Space, where, device, port string, toSer
 // BridgeHop returns the hop of a bridge's own device, which counts what goes between the machine's
 // stack and the containers.
 func BridgeHop(ns Space, where, bridge string, toServer bool) path.Hop {
-	return path.Hop{Kind: mode.HopBridge, Name: bridge, Where: where, Read: Device(ns, bridge, !toServer),
-		Counts: [2]path.Counter{{Device: bridge, Sent: toServer}, {Device: bridge, Sent: !toServer}}}
+	return path.Hop{Kind: mode.HopBridge, Name: bridge, Where: where,
+		Read: Device(ns, bridge, !toServer),
+		Counts: [2]path.Counter{{Device: bridge, Sent: toServer},
+			{Device: bridge, Sent: !toServer}}}
 }
 
 // SwitchHop returns the hop of a bridge as a switch: what it sent out of the ports towards the
 // clients and of those towards the servers. A bridge's own counters do not count frames that it
 // only forwards.
 func SwitchHop(where, bridge string, toClients, toServers Reader) path.Hop {
-	return path.Hop{Kind: mode.HopBridge, Name: bridge + " ports", Where: where, Read: SentBy(toServers, toClients)}
+	return path.Hop{Kind: mode.HopBridge, Name: bridge + " ports", Where: where,
+		Read: SentBy(toServers, toClients)}
 }
 
 // BridgeLegHop returns the hop of a bridge that the load crosses twice, to the proxy and to the
 // server: leg "in" counts what the machine received from the bridge, "out" what it sent to it, each
 // in both directions of the load.
 func BridgeLegHop(ns Space, where, bridge, leg string) path.Hop {
-	return path.Hop{Kind: mode.HopBridge, Name: bridge + " " + leg, Where: where, Expect: path.CarriesBoth,
-		Read: OneWay(Device(ns, bridge, leg == "in")), Counts: [2]path.Counter{{Device: bridge, Sent: leg != "in"}}}
+	return path.Hop{Kind: mode.HopBridge, Name: bridge + " " + leg, Where: where,
+		Expect: path.CarriesBoth,
+		Read:   OneWay(Device(ns, bridge, leg == "in")),
+		Counts: [2]path.Counter{{Device: bridge, Sent: leg != "in"}}}
 }
 
 // ReflectedHop returns the hop of a card whose switch reflects frames: what it sent, and what it
 // received, contains both directions of the load.
 func ReflectedHop(ns Space, where, card string) path.Hop {
-	return path.Hop{Kind: mode.HopWire, Name: card, Where: where, Expect: path.CarriesBoth, Read: OneWay(Device(ns, card, false))}
+	return path.Hop{Kind: mode.HopWire, Name: card, Where: where, Expect: path.CarriesBoth,
+		Read: OneWay(Device(ns, card, false))}
 }
 
 // ProxyHop adds a docker-proxy to the path and returns its hop: its sockets or, for UDP, what it
@@ -62,7 +69,8 @@ func ProxyHop(p *path.Path, proxy Proxy, name, where string) path.Hop {
 	p.Proxies = append(p.Proxies, path.Proxy{Name: name, PID: proxy.PID})
 	p.Facts["proxy"] = name
 	proxy.Beside = p.Spec.From == mode.FromHost
-	h := path.Hop{Kind: mode.HopProxy, Name: name, Where: where + ", process " + strconv.Itoa(proxy.PID)}
+	h := path.Hop{Kind: mode.HopProxy, Name: name,
+		Where: where + ", process " + strconv.Itoa(proxy.PID)}
 	if p.Spec.UDP {
 		h.Read = func() (sample.Counters, error) { return ProcessIO(proxy.PID) }
 		return h

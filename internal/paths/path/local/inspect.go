@@ -40,24 +40,36 @@ type Inspected struct {
 // deciding sysctls determine how a namespace's traffic is made and forwarded. Missing ones are
 // skipped.
 var deciding = []string{
-	"net.core.busy_poll", "net.core.busy_read", "net.core.default_qdisc", "net.core.dev_weight", "net.core.netdev_budget",
-	"net.core.netdev_budget_usecs", "net.core.netdev_max_backlog", "net.core.gro_normal_batch", "net.core.high_order_alloc_disable",
-	"net.core.rmem_default", "net.core.rmem_max", "net.core.rps_sock_flow_entries", "net.core.somaxconn", "net.core.wmem_default",
+	"net.core.busy_poll", "net.core.busy_read", "net.core.default_qdisc", "net.core.dev_weight",
+	"net.core.netdev_budget",
+	"net.core.netdev_budget_usecs", "net.core.netdev_max_backlog", "net.core.gro_normal_batch",
+	"net.core.high_order_alloc_disable",
+	"net.core.rmem_default", "net.core.rmem_max", "net.core.rps_sock_flow_entries",
+	"net.core.somaxconn", "net.core.wmem_default",
 	"net.core.wmem_max",
-	"net.ipv4.ip_early_demux", "net.ipv4.ip_forward", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_adv_win_scale",
-	"net.ipv4.tcp_autocorking", "net.ipv4.tcp_base_mss", "net.ipv4.tcp_comp_sack_delay_ns", "net.ipv4.tcp_congestion_control",
-	"net.ipv4.tcp_early_demux", "net.ipv4.tcp_ecn", "net.ipv4.tcp_limit_output_bytes", "net.ipv4.tcp_max_syn_backlog",
-	"net.ipv4.tcp_mem", "net.ipv4.tcp_min_rtt_wlen", "net.ipv4.tcp_min_tso_segs", "net.ipv4.tcp_moderate_rcvbuf",
-	"net.ipv4.tcp_mtu_probing", "net.ipv4.tcp_notsent_lowat", "net.ipv4.tcp_pacing_ca_ratio", "net.ipv4.tcp_pacing_ss_ratio",
-	"net.ipv4.tcp_rmem", "net.ipv4.tcp_sack", "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_syncookies",
-	"net.ipv4.tcp_timestamps", "net.ipv4.tcp_tso_rtt_log", "net.ipv4.tcp_tso_win_divisor", "net.ipv4.tcp_tw_reuse",
-	"net.ipv4.tcp_window_scaling", "net.ipv4.tcp_wmem", "net.ipv4.udp_mem", "net.ipv4.udp_rmem_min", "net.ipv4.udp_wmem_min",
+	"net.ipv4.ip_early_demux", "net.ipv4.ip_forward", "net.ipv4.ip_local_port_range",
+	"net.ipv4.tcp_adv_win_scale",
+	"net.ipv4.tcp_autocorking", "net.ipv4.tcp_base_mss", "net.ipv4.tcp_comp_sack_delay_ns",
+	"net.ipv4.tcp_congestion_control",
+	"net.ipv4.tcp_early_demux", "net.ipv4.tcp_ecn", "net.ipv4.tcp_limit_output_bytes",
+	"net.ipv4.tcp_max_syn_backlog",
+	"net.ipv4.tcp_mem", "net.ipv4.tcp_min_rtt_wlen", "net.ipv4.tcp_min_tso_segs",
+	"net.ipv4.tcp_moderate_rcvbuf",
+	"net.ipv4.tcp_mtu_probing", "net.ipv4.tcp_notsent_lowat", "net.ipv4.tcp_pacing_ca_ratio",
+	"net.ipv4.tcp_pacing_ss_ratio",
+	"net.ipv4.tcp_rmem", "net.ipv4.tcp_sack", "net.ipv4.tcp_slow_start_after_idle",
+	"net.ipv4.tcp_syncookies",
+	"net.ipv4.tcp_timestamps", "net.ipv4.tcp_tso_rtt_log", "net.ipv4.tcp_tso_win_divisor",
+	"net.ipv4.tcp_tw_reuse",
+	"net.ipv4.tcp_window_scaling", "net.ipv4.tcp_wmem", "net.ipv4.udp_mem", "net.ipv4.udp_rmem_min",
+	"net.ipv4.udp_wmem_min",
 	"net.ipv6.conf.all.disable_ipv6", "net.ipv6.conf.all.forwarding",
 }
 
 // bridging sysctls come with a module that others may load; they are read in namespaces with a
 // bridge.
-var bridging = []string{"net.bridge.bridge-nf-call-arptables", "net.bridge.bridge-nf-call-ip6tables", "net.bridge.bridge-nf-call-iptables"}
+var bridging = []string{"net.bridge.bridge-nf-call-arptables",
+	"net.bridge.bridge-nf-call-ip6tables", "net.bridge.bridge-nf-call-iptables"}
 
 // Inspect reads the settings of a path's namespaces, in their order, without what the kernel
 // changes by itself: counters, neighbours, forwarding entries, IPv6 addresses of devices, carrier,
@@ -84,7 +96,8 @@ func ofMachine(spots []Inspected) (out []path.Setting, err error) {
 	for i, at := range spots {
 		if i == 0 {
 			all, err := bpf.Links()
-			if out, err = programs(out, at.Where, "BPF links of the machine", all, err); err != nil {
+			out, err = programs(out, at.Where, "BPF links of the machine", all, err)
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -93,7 +106,8 @@ func ofMachine(spots []Inspected) (out []path.Setting, err error) {
 		}
 		groups[at.PID] = true
 		all, err := bpf.OfCgroup(at.PID)
-		if out, err = programs(out, at.Where, "BPF programs of its control group", all, err); err != nil {
+		out, err = programs(out, at.Where, "BPF programs of its control group", all, err)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -158,10 +172,12 @@ func (at Inspected) inspect() ([]path.Setting, error) {
 			if len(at.To) > 0 && (s.What == link.Addresses || s.What == link.Addresses6) {
 				continue
 			}
-			out = append(out, path.Setting{Where: at.Where, Of: d.Name, What: s.What, Value: s.Value, Diverts: s.Diverts})
+			out = append(out, path.Setting{Where: at.Where, Of: d.Name, What: s.What,
+				Value: s.Value, Diverts: s.Diverts})
 		}
 	}
-	for _, read := range []func([]link.Inspected) ([]path.Setting, error){at.sysctls, at.routes, at.filters, at.ipsec, at.changes} {
+	for _, read := range []func([]link.Inspected) ([]path.Setting, error){at.sysctls, at.routes,
+		at.filters, at.ipsec, at.changes} {
 		more, err := read(devices)
 		if err != nil {
 			return nil, err
@@ -169,7 +185,8 @@ func (at Inspected) inspect() ([]path.Setting, error) {
 		out = append(out, more...)
 	}
 	inside, err := bpf.OfNamespace()
-	if out, err = programs(out, at.Where, "BPF programs of the network namespace", inside, err); err != nil || at.Rules == nil {
+	out, err = programs(out, at.Where, "BPF programs of the network namespace", inside, err)
+	if err != nil || at.Rules == nil {
 		return out, err
 	}
 	rules, err := at.Rules()
@@ -188,7 +205,8 @@ func (at Inspected) sysctls(devices []link.Inspected) (out []path.Setting, err e
 		case err != nil:
 			return nil, err
 		default:
-			out = append(out, path.Setting{Where: at.Where, What: "sysctl " + key, Value: cmp.Or(v, "empty")})
+			out = append(out, path.Setting{Where: at.Where, What: "sysctl " + key,
+				Value: cmp.Or(v, "empty")})
 		}
 	}
 	return out, nil
@@ -213,7 +231,8 @@ func (at Inspected) routes(devices []link.Inspected) (out []path.Setting, err er
 }
 
 func (at Inspected) leadsOn(r link.Routed) bool {
-	return (at.Devices == nil || slices.Contains(at.Devices, r.Device)) && (len(at.To) == 0 || slices.ContainsFunc(at.To, r.To.Contains))
+	return (at.Devices == nil || slices.Contains(at.Devices, r.Device)) &&
+		(len(at.To) == 0 || slices.ContainsFunc(at.To, r.To.Contains))
 }
 
 // filters returns the rules of a namespace that is the path's, and in others what gets the frames
@@ -224,9 +243,12 @@ func (at Inspected) filters(devices []link.Inspected) (out []path.Setting, err e
 		return nil, err
 	}
 	for _, l := range all {
-		hooks := slices.ContainsFunc(devices, func(d link.Inspected) bool { return l.Hooks(d.Name) })
+		hooks := slices.ContainsFunc(devices, func(d link.Inspected) bool {
+			return l.Hooks(d.Name)
+		})
 		if hooks || at.Devices == nil {
-			out = append(out, path.Setting{Where: at.Where, Of: l.Name, Value: l.Text, Diverts: hooks})
+			out = append(out, path.Setting{Where: at.Where, Of: l.Name, Value: l.Text,
+				Diverts: hooks})
 		}
 	}
 	if at.Devices != nil {
@@ -249,7 +271,8 @@ func (at Inspected) changes(devices []link.Inspected) (out []path.Setting, err e
 		return nil, err
 	}
 	add := func(of, what string, n int) {
-		out = append(out, path.Setting{Where: at.Where, Of: of, What: "number of changes to " + what, Value: strconv.Itoa(n)})
+		out = append(out, path.Setting{Where: at.Where, Of: of,
+			What: "number of changes to " + what, Value: strconv.Itoa(n)})
 	}
 	for _, d := range devices {
 		add(d.Name, "traffic control", c.Traffic[d.Name])
@@ -258,7 +281,8 @@ func (at Inspected) changes(devices []link.Inspected) (out []path.Setting, err e
 	add("", "routes", c.Routes)
 	if at.Devices == nil { // others' changes may be many
 		add("", "routing policies", c.Policies)
-		out = append(out, path.Setting{Where: at.Where, What: "changes that were lost", Value: strconv.FormatBool(c.Lost)})
+		out = append(out, path.Setting{Where: at.Where, What: "changes that were lost",
+			Value: strconv.FormatBool(c.Lost)})
 		filters, err := nft.Generation()
 		if err != nil {
 			return nil, err

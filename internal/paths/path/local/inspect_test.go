@@ -23,7 +23,8 @@ func TestInspectNoticesProgramsOfControlGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := link.AttachCgroup(link.CgroupOptions{Path: dir, Attach: ebpf.AttachCGroupSockOps, Program: p})
+	l, err := link.AttachCgroup(link.CgroupOptions{
+		Path: dir, Attach: ebpf.AttachCGroupSockOps, Program: p})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,8 @@ func TestInspectNoticesProgramsOfControlGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := path.Differences(before, now)
-	if len(found) != 1 || found[0].Where != "server container" || found[0].What != "BPF programs of its control group" ||
+	if len(found) != 1 || found[0].Where != "server container" ||
+		found[0].What != "BPF programs of its control group" ||
 		!strings.Contains(found[0].Is, "sock_ops program ") {
 		t.Errorf("%+v", found)
 	}

@@ -47,7 +47,9 @@ var _ path.Place = Place{}
 
 func (p Place) Name() string { return p.Named }
 
-func (p Place) Start(c path.Command) (*path.Process, error) { return StartSelf(p.Space, p.Named, c) }
+func (p Place) Start(c path.Command) (*path.Process, error) {
+	return StartSelf(p.Space, p.Named, c)
+}
 
 // Again returns the command of this program with other arguments, for Start, and the end of its
 // standard error.

@@ -59,7 +59,8 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 		}
 		passed, err := p.passed()
 		return sample.Counters{ForwardBytes: min(up.ForwardBytes, down.ForwardBytes),
-			BackwardBytes: min(up.BackwardBytes, down.BackwardBytes), Hits: passed, ResentBytes: resent}, err
+			BackwardBytes: min(up.BackwardBytes, down.BackwardBytes), Hits: passed,
+			ResentBytes: resent}, err
 	}
 }
 
@@ -101,7 +102,8 @@ var versionWord = regexp.MustCompile(`version (\S+)`)
 // tell.
 func ProxyVersion(file string) string {
 	const limit, most = time.Second, 64 << 10 // bytes
-	out, _ := exchange.Output(context.Background(), exec.Command(file, "--version"), exchange.Limits{Time: limit, Output: most})
+	out, _ := exchange.Output(context.Background(), exec.Command(file, "--version"),
+		exchange.Limits{Time: limit, Output: most})
 	if m := versionWord.FindSubmatch(out); m != nil {
 		return " " + string(m[1])
 	}

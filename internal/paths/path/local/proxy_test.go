@@ -15,7 +15,8 @@ func TestProxyVersion(t *testing.T) {
 	} {
 		file := filepath.Join(dir, name)
 		if name != "not-here" {
-			if err := os.WriteFile(file, []byte("#!/bin/sh\necho '"+c.says+"'\n"), 0o700); err != nil {
+			err := os.WriteFile(file, []byte("#!/bin/sh\necho '"+c.says+"'\n"), 0o700)
+			if err != nil {
 				t.Fatal(err)
 			}
 		}

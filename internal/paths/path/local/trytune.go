@@ -27,7 +27,8 @@ func TryTune(k mode.Key) error {
 		return tryThreaded()
 	case mode.BigTCP, mode.BigTCPContainer, mode.BigTCPLoopback:
 		return tryBigTCP()
-	case mode.MTU, mode.Rmem, mode.Wmem, mode.RmemMax, mode.WmemMax, mode.GRO, mode.TSO, mode.Nodelay, mode.Congestion:
+	case mode.MTU, mode.Rmem, mode.Wmem, mode.RmemMax, mode.WmemMax, mode.GRO, mode.TSO,
+		mode.Nodelay, mode.Congestion:
 	}
 	return nil
 }
@@ -56,7 +57,10 @@ func MostQueues() (most int, err error) {
 		err = link.SetQueues(name, most)
 	}
 	if err != nil {
-		return 0, &path.UnsupportedError{Missing: "the number of a veth pair's queues cannot be set (Linux 5.13)", Remedy: "use a kernel that can", Err: err}
+		return 0,
+			&path.UnsupportedError{
+				Missing: "the number of a veth pair's queues cannot be set (Linux 5.13)",
+				Remedy:  "use a kernel that can", Err: err}
 	}
 	return most, nil
 }
@@ -72,8 +76,9 @@ func tryXPS() error {
 	}
 	q, err := link.QueuesOf("try-xps")
 	if err == nil && q.MostSend < 2 { // the kernel then has no such file
-		return &path.UnsupportedError{Missing: "transmit packet steering has no effect: a veth pair has one queue on a machine with one CPU",
-			Remedy: "a machine with more CPUs"}
+		return &path.UnsupportedError{
+			Missing: "transmit packet steering has no effect: a veth pair has one queue on a machine with one CPU",
+			Remedy:  "a machine with more CPUs"}
 	}
 	return trySteering(link.XPS, "try-xps", "transmit packet steering", "CONFIG_XPS")
 }
@@ -86,7 +91,8 @@ func trySteering(s link.Steering, name, what, option string) error {
 	missing := what + " cannot be set (" + option + ")"
 	remedy := "use a kernel that has it"
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-		missing, remedy = what+" can only be set by root, not in a user namespace", "run toll as root"
+		missing, remedy = what+" can only be set by root, not in a user namespace",
+			"run toll as root"
 	}
 	return &path.UnsupportedError{Missing: missing, Remedy: remedy, Err: err}
 }
@@ -103,7 +109,9 @@ func tryThreaded() error {
 		func() error { return link.SetThreaded(name, true) },
 	} {
 		if err := f(); err != nil {
-			return &path.UnsupportedError{Missing: "a veth pair's NAPI cannot run in threads (Linux 5.13)", Remedy: "use a kernel that can", Err: err}
+			return &path.UnsupportedError{
+				Missing: "a veth pair's NAPI cannot run in threads (Linux 5.13)",
+				Remedy:  "use a kernel that can", Err: err}
 		}
 	}
 	return nil
@@ -118,7 +126,9 @@ func tryBigTCP() error {
 	if err == nil {
 		return nil
 	}
-	return &path.UnsupportedError{Missing: "the kernel has no BIG TCP over IPv4 (gso_ipv4_max_size, Linux 6.3)", Remedy: "use a kernel that has it", Err: err}
+	return &path.UnsupportedError{
+		Missing: "the kernel has no BIG TCP over IPv4 (gso_ipv4_max_size, Linux 6.3)",
+		Remedy:  "use a kernel that has it", Err: err}
 }
 
 func tryPair(name string) error {

@@ -23,8 +23,9 @@ const (
 var tunable = map[mode.Key][]mode.HopKind{
 	mode.MTU: {mode.HopLoopback, mode.HopVeth, mode.HopBridge, mode.HopMacvlan, mode.HopIPvlan,
 		mode.HopOVS, mode.HopVXLAN, mode.HopNetkit, mode.HopIPVS},
-	mode.GRO:             {mode.HopVeth},
-	mode.TSO:             {mode.HopLoopback, mode.HopVeth, mode.HopNetkit}, // sub-interfaces have their card's
+	mode.GRO: {mode.HopVeth},
+	// sub-interfaces have their card's
+	mode.TSO:             {mode.HopLoopback, mode.HopVeth, mode.HopNetkit},
 	mode.RPS:             {mode.HopLoopback, mode.HopVeth},
 	mode.Queues:          {mode.HopVeth},
 	mode.Threaded:        {mode.HopVeth},
@@ -73,22 +74,29 @@ func RefuseTune(s path.Spec, t mode.Tune, r mode.Route) error {
 		case mode.BigTCPLoopback:
 			remedy = "a mode whose path crosses lo, such as host"
 		}
-		return &path.UnsupportedError{Missing: fmt.Sprintf("%s=%s has no effect: %s", t.Key, t.Value, whyUntunable[t.Key]), Remedy: remedy}
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"%s=%s has no effect: %s", t.Key, t.Value, whyUntunable[t.Key]), Remedy: remedy}
 	}
-	if (t.Key == mode.GRO || t.Key == mode.TSO) && t.On() && slices.Contains(r.Hops, mode.HopOVS) && !link.HasOVS() {
+	if (t.Key == mode.GRO || t.Key == mode.TSO) && t.On() && slices.Contains(r.Hops, mode.HopOVS) &&
+		!link.HasOVS() {
 		return &path.UnsupportedError{
-			Missing: string(t.Key) + "=on: Open vSwitch's userspace datapath cannot pass on packets that are larger than the MTU",
-			Remedy:  "sudo modprobe openvswitch, for the kernel's datapath",
+			Missing: string(t.Key) +
+				"=on: Open vSwitch's userspace datapath cannot pass on packets that are larger than the MTU",
+			Remedy: "sudo modprobe openvswitch, for the kernel's datapath",
 		}
 	}
 	if m, _ := mode.Find(s.Mode); t.Key == mode.BigTCP && tunnelled(m) {
 		return &path.UnsupportedError{
-			Missing: fmt.Sprintf("bigtcp=%s: the kernel lets a bridge have no larger packets than its VXLAN port", t.Value),
-			Remedy:  "a mode without a tunnel, such as bridge",
+			Missing: fmt.Sprintf(
+				"bigtcp=%s: the kernel lets a bridge have no larger packets than its VXLAN port",
+				t.Value),
+			Remedy: "a mode without a tunnel, such as bridge",
 		}
 	}
 	if gro, ok := s.Tune.Get(mode.GRO); t.Key == mode.Threaded && t.On() && (!ok || !gro.On()) {
-		return &path.UnsupportedError{Missing: "threaded=on has no effect: a veth pair has no NAPI without gro=on", Remedy: "gro=on+threaded=on"}
+		return &path.UnsupportedError{
+			Missing: "threaded=on has no effect: a veth pair has no NAPI without gro=on",
+			Remedy:  "gro=on+threaded=on"}
 	}
 	if t.Key == mode.MTU && s.To.Six() && t.Number() < minMTU6 {
 		return &path.UnsupportedError{
@@ -115,10 +123,13 @@ func RefuseQueues(t mode.Tune, most int) error {
 // RefuseSubInterfaceMTU returns an error for an MTU larger than that of the card of a path's
 // macvlan or ipvlan devices; remedy tells how to raise the card's.
 func RefuseSubInterfaceMTU(t mode.Tune, r mode.Route, card int, remedy string) error {
-	if t.Key != mode.MTU || t.Number() <= card || !slices.Contains(r.Hops, mode.HopMacvlan) && !slices.Contains(r.Hops, mode.HopIPvlan) {
+	if t.Key != mode.MTU || t.Number() <= card ||
+		!slices.Contains(r.Hops, mode.HopMacvlan) && !slices.Contains(r.Hops, mode.HopIPvlan) {
 		return nil
 	}
-	return &path.UnsupportedError{Missing: fmt.Sprintf("mtu=%s: a sub-interface cannot have more than its card's %d", t.Value, card), Remedy: remedy}
+	return &path.UnsupportedError{Missing: fmt.Sprintf(
+		"mtu=%s: a sub-interface cannot have more than its card's %d", t.Value, card),
+		Remedy: remedy}
 }
 
 // tunnelled reports whether the mode's bridges have a VXLAN port, even on routes that do not cross
@@ -172,7 +183,8 @@ func (d Tuned) Tune(p *path.Path, spaces []Space) error {
 // limitsOf returns the machine's limits of socket buffers that a variant sets, by their keys.
 func limitsOf(t mode.Tunes) map[string]int {
 	out := map[string]int{}
-	for key, name := range map[mode.Key]string{mode.RmemMax: sockmem.Receive, mode.WmemMax: sockmem.Send} {
+	for key, name := range map[mode.Key]string{mode.RmemMax: sockmem.Receive,
+		mode.WmemMax: sockmem.Send} {
 		if x, ok := t.Get(key); ok {
 			out[name] = x.Number()
 		}
@@ -228,15 +240,29 @@ var setters = map[mode.Key]func(TunedDevice, mode.Tune) error{
 		}
 		return link.SetMTU(d.Name, t.Number())
 	},
-	mode.GRO:             func(d TunedDevice, t mode.Tune) error { return link.SetOffload(d.Name, link.GRO, t.On()) },
-	mode.TSO:             func(d TunedDevice, t mode.Tune) error { return link.SetOffload(d.Name, link.TSO, t.On()) },
-	mode.RPS:             func(d TunedDevice, t mode.Tune) error { return link.RPS.Steer(d.Name, t.On()) },
-	mode.XPS:             func(d TunedDevice, t mode.Tune) error { return link.XPS.Steer(d.Name, t.On()) },
-	mode.Queues:          func(d TunedDevice, t mode.Tune) error { return link.SetQueues(d.Name, t.Number()) },
-	mode.Threaded:        func(d TunedDevice, t mode.Tune) error { return link.SetThreaded(d.Name, t.On()) },
+	mode.GRO: func(d TunedDevice, t mode.Tune) error {
+		return link.SetOffload(d.Name, link.GRO, t.On())
+	},
+	mode.TSO: func(d TunedDevice, t mode.Tune) error {
+		return link.SetOffload(d.Name, link.TSO, t.On())
+	},
+	mode.RPS: func(d TunedDevice, t mode.Tune) error {
+		return link.RPS.Steer(d.Name, t.On())
+	},
+	mode.XPS: func(d TunedDevice, t mode.Tune) error {
+		return link.XPS.Steer(d.Name, t.On())
+	},
+	mode.Queues: func(d TunedDevice, t mode.Tune) error {
+		return link.SetQueues(d.Name, t.Number())
+	},
+	mode.Threaded: func(d TunedDevice, t mode.Tune) error {
+		return link.SetThreaded(d.Name, t.On())
+	},
 	mode.BigTCP:          maxSizeOf(false),
 	mode.BigTCPContainer: maxSizeOf(true),
-	mode.BigTCPLoopback:  func(d TunedDevice, t mode.Tune) error { return link.SetMaxSize(d.Name, t.Number()) },
+	mode.BigTCPLoopback: func(d TunedDevice, t mode.Tune) error {
+		return link.SetMaxSize(d.Name, t.Number())
+	},
 }
 
 // maxSizeOf returns a setter for devices inside containers, or for the others.
@@ -283,8 +309,9 @@ func SetCongestion(name string) error {
 		allowed, _ := sysctl.Get("net.ipv4.tcp_allowed_congestion_control")
 		return &path.UnsupportedError{
 			Missing: "congestion control " + name + " cannot be chosen in a network namespace",
-			Remedy:  "one of those that can: " + allowed + ", or add it to net.ipv4.tcp_allowed_congestion_control",
-			Err:     err,
+			Remedy: "one of those that can: " + allowed +
+				", or add it to net.ipv4.tcp_allowed_congestion_control",
+			Err: err,
 		}
 	}
 	return nil
