@@ -15,7 +15,8 @@ import (
 // needs root, dockerd, and the named programs.
 func NeedsDaemons(t testing.TB, programs ...string) {
 	t.Helper()
-	for _, p := range append([]string{"dockerd", "docker", "unshare", "nsenter", "ip"}, programs...) {
+	for _, p := range append([]string{"dockerd", "docker", "unshare", "nsenter", "ip"},
+		programs...) {
 		if _, err := exec.LookPath(p); err != nil {
 			SkipOrFail(t, "%v", err)
 		}
@@ -33,7 +34,9 @@ type Machine struct{ unshare int }
 // script. with sets the command's output.
 func Boot(t testing.TB, script string, with func(*exec.Cmd), args ...string) *Machine {
 	t.Helper()
-	cmd := exec.Command("unshare", append([]string{"-n", "-m", "-p", "-f", "--kill-child", "--mount-proc", "bash", "-c", script, "boot"}, args...)...)
+	cmd := exec.Command("unshare", append([]string{
+		"-n", "-m", "-p", "-f", "--kill-child", "--mount-proc", "bash", "-c", script, "boot"},
+		args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Env = append(os.Environ(), "DOCKER_HOST=")
 	with(cmd)
@@ -53,7 +56,8 @@ func Boot(t testing.TB, script string, with func(*exec.Cmd), args ...string) *Ma
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		// Files can be removed only after the processes have ended.
-		for deadline := time.Now().Add(time.Minute); first != "" && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); first != "" && time.Now().Before(
+			deadline); time.Sleep(50 * time.Millisecond) {
 			if _, err := os.Stat("/proc/" + first); err != nil {
 				break
 			}

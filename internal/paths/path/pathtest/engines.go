@@ -69,7 +69,9 @@ func brought(script, name string, args ...string) (root string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if out, err := exec.Command(filepath.Join(top, "test", "docker", script), append(args, dir)...).CombinedOutput(); err != nil {
+	out, err := exec.Command(filepath.Join(top, "test", "docker", script),
+		append(args, dir)...).CombinedOutput()
+	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
 	return filepath.Join(dir, "root"), nil

@@ -104,7 +104,9 @@ func linger(connections ...net.Conn) error {
 			return err
 		}
 		var info *unix.TCPInfo
-		if ctlErr := raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); ctlErr != nil || err != nil {
+		if ctlErr := raw.Control(func(fd uintptr) {
+			info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		}); ctlErr != nil || err != nil {
 			return errors.Join(ctlErr, err)
 		}
 		resent += info.Bytes_retrans
@@ -177,7 +179,8 @@ func ExchangeAt(t *testing.T, p *path.Path, dial netip.AddrPort) Traffic {
 	return exchange(t, p, 0, func(int) netip.AddrPort { return dial })
 }
 
-func exchange(t *testing.T, p *path.Path, thirds int, dial func(client int) netip.AddrPort) Traffic {
+func exchange(t *testing.T, p *path.Path, thirds int,
+	dial func(client int) netip.AddrPort) Traffic {
 	t.Helper()
 	load := make([]int, len(p.Servers))
 	for _, c := range p.Clients {
@@ -196,7 +199,8 @@ func exchange(t *testing.T, p *path.Path, thirds int, dial func(client int) neti
 	for i, c := range p.Clients {
 		n := exchanged + (thirds+i)*exchanged/3
 		ends = append(ends, startEnd(t, c.Place, "client", dial(i), n))
-		tr.Moved = append(tr.Moved, path.Moved{Forward: int64(n), Backward: int64(n) + sha256.Size, Connections: 1})
+		tr.Moved = append(tr.Moved, path.Moved{
+			Forward: int64(n), Backward: int64(n) + sha256.Size, Connections: 1})
 	}
 	for _, e := range ends {
 		e.await(t, "done")
@@ -238,7 +242,8 @@ type running struct {
 
 func startEnd(t *testing.T, place path.Place, role string, addr netip.AddrPort, n int) *running {
 	t.Helper()
-	proc, err := place.Start(path.Command{Args: []string{Arg, role, addr.String(), strconv.Itoa(n)}})
+	proc, err := place.Start(path.Command{Args: []string{
+		Arg, role, addr.String(), strconv.Itoa(n)}})
 	if err != nil {
 		t.Fatal(err)
 	}

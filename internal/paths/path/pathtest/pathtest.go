@@ -66,13 +66,16 @@ func Run(t *testing.T, b path.Builder, o Options) {
 		var specs []path.Spec
 		for i, r := range m.Routes {
 			last, brief := i == len(m.Routes)-1, slices.Contains(o.Brief, m.Name)
-			if r.OnRequest() && (o.Short && requested || !o.Short && !last && (brief || !m.PerPort)) {
+			if r.OnRequest() && (o.Short && requested ||
+				!o.Short && !last && (brief || !m.PerPort)) {
 				continue
 			}
 			requested = requested || r.OnRequest()
 			spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
 			if o.Leave != nil && o.Leave(m.Name, r) {
-				known := slices.ContainsFunc(specs, func(s path.Spec) bool { return s.From == r.From })
+				known := slices.ContainsFunc(specs, func(s path.Spec) bool {
+					return s.From == r.From
+				})
 				if !Emulated() && !known {
 					specs = append(specs, spec)
 				}
@@ -81,8 +84,10 @@ func Run(t *testing.T, b path.Builder, o Options) {
 			specs = append(specs, spec)
 			name := fmt.Sprintf("%s/%s/%s", m.Name, r.From, r.To)
 			t.Run(name, func(t *testing.T) { route(t, b, spec, o) })
-			if i != usual && (Emulated() || brief) || r.OnRequest() && (!last || brief || !m.PerPort) {
-				continue // the longest route represents the mode with UDP and with a crowd, and its family; make test-kernels tests all
+			if i != usual && (Emulated() || brief) ||
+				r.OnRequest() && (!last || brief || !m.PerPort) {
+				// the longest route represents the mode with UDP and with a crowd, and its family; make test-kernels tests all
+				continue
 			}
 			if m.PerPort {
 				udp := spec
@@ -176,7 +181,8 @@ func crowd(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	}
 	for i, c := range p.Clients {
 		if got := p.Route(i); !known(p.Spec, got) || c.Server != i%len(p.Servers) {
-			t.Errorf("client %d: server %d, hops %s, which the catalogue does not say", i, c.Server, got)
+			t.Errorf("client %d: server %d, hops %s, which the catalogue does not say", i, c.Server,
+				got)
 		}
 	}
 	if len(p.Clients) != spec.Clients || len(p.Servers) != spec.Servers {
@@ -329,7 +335,8 @@ func move(t *testing.T, p *path.Path, traffic func() Traffic) visit {
 	}
 	v.moved = m.Moved
 	for i, h := range v.hops {
-		v.readings = append(v.readings, fmt.Sprintf("%s %s (%s): %+v", h.Kind, h.Name, h.Where, v.after[i].Sub(v.before[i])))
+		v.readings = append(v.readings, fmt.Sprintf(
+			"%s %s (%s): %+v", h.Kind, h.Name, h.Where, v.after[i].Sub(v.before[i])))
 	}
 	return v
 }
@@ -349,7 +356,8 @@ func witnessed(t *testing.T, p *path.Path, traffic func() Traffic) (sample.Witne
 func NothingLeft(t *testing.T, before State) {
 	t.Helper()
 	var diff string
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(
+		20 * time.Millisecond) {
 		after := Observe(t)
 		after.fill(before)
 		if diff = cmp.Diff(before, after); diff == "" {

@@ -26,7 +26,8 @@ var linked struct {
 // history and does not wait for free CPUs.
 func Toll(t testing.TB) string {
 	t.Helper()
-	if err := errors.Join(os.Setenv("TOLL_HISTORY", "off"), os.Setenv("TOLL_BUSY", "yes")); err != nil {
+	err := errors.Join(os.Setenv("TOLL_HISTORY", "off"), os.Setenv("TOLL_BUSY", "yes"))
+	if err != nil {
 		t.Fatal(err)
 	}
 	if bin := os.Getenv(TollEnv); bin != "" {
@@ -35,7 +36,8 @@ func Toll(t testing.TB) string {
 	linked.once.Do(func() {
 		if linked.dir, linked.err = os.MkdirTemp("", "toll-test-"); linked.err == nil {
 			linked.err = errors.Join(os.Chmod(linked.dir, 0o755),
-				goStatic("build", "-buildvcs=false", "-ldflags", "-s -w", "-o", filepath.Join(linked.dir, "toll"), "github.com/bridgetoll/bridgetoll/cmd/toll"))
+				goStatic("build", "-buildvcs=false", "-ldflags", "-s -w", "-o",
+					filepath.Join(linked.dir, "toll"), "github.com/bridgetoll/bridgetoll/cmd/toll"))
 		}
 	})
 	if linked.err != nil {

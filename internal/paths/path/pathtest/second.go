@@ -26,12 +26,15 @@ func SecondPort(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	for _, c := range []struct {
 		name string
 		move []func() Traffic
-	}{{"the first", []func() Traffic{first}}, {"the second", []func() Traffic{second}}, {"both", []func() Traffic{first, second}}} {
+	}{{"the first", []func() Traffic{first}}, {"the second", []func() Traffic{second}},
+		{"both", []func() Traffic{first, second}}} {
 		if w := Seen(t, p, c.move...); !w.OK {
 			t.Errorf("%s: %s", c.name, w.Evidence)
 		}
 	}
-	own := slices.DeleteFunc(slices.Clone(p.Hops), func(h path.Hop) bool { return !counts(h) || o.Common != nil && o.Common(h) })
+	own := slices.DeleteFunc(slices.Clone(p.Hops), func(h path.Hop) bool {
+		return !counts(h) || o.Common != nil && o.Common(h)
+	})
 	if len(own) == 0 {
 		return
 	}

@@ -57,7 +57,8 @@ func Observe(t testing.TB) State {
 
 // fill adds what before had and s lacks: an earlier test's remains may have ended since.
 func (s *State) fill(before State) {
-	for _, l := range []struct{ now, then *[]string }{{&s.Namespaces, &before.Namespaces}, {&s.Children, &before.Children}} {
+	for _, l := range []struct{ now, then *[]string }{{&s.Namespaces, &before.Namespaces},
+		{&s.Children, &before.Children}} {
 		for _, x := range *l.then {
 			if !slices.Contains(*l.now, x) {
 				*l.now = append(*l.now, x)

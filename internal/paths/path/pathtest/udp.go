@@ -25,7 +25,8 @@ const (
 const (
 	datagrams     = 200 // one after another: more than a hop may count of other traffic
 	datagramBytes = 1300
-	answerTime    = time.Second // for a busy machine: resent datagrams would be more than the path has to carry
+	// for a busy machine: resent datagrams would be more than the path has to carry
+	answerTime = time.Second
 )
 
 // serveUDP echoes until its input ends.
@@ -91,7 +92,8 @@ func askUDP(addr string, n int) error {
 				switch {
 				case k < 8 || binary.BigEndian.Uint64(back) > uint64(i):
 					return errors.New("a datagram came that nobody sent")
-				case binary.BigEndian.Uint64(back) < uint64(i): // a late answer to one that was sent again
+				// a late answer to one that was sent again
+				case binary.BigEndian.Uint64(back) < uint64(i):
 				case !bytes.Equal(back[:k], data):
 					return errors.New("the bytes changed on the way")
 				default:
@@ -113,7 +115,8 @@ func exchangeUDP(t *testing.T, p *path.Path, dial netip.AddrPort) Traffic {
 	client := startEnd(t, p.Clients[0].Place, udpClient, dial, datagrams)
 	client.await(t, "done")
 	return Traffic{
-		Moved: []path.Moved{{Forward: datagrams * datagramBytes, Backward: datagrams * datagramBytes, Trips: datagrams, Connections: 1}},
+		Moved: []path.Moved{{Forward: datagrams * datagramBytes,
+			Backward: datagrams * datagramBytes, Trips: datagrams, Connections: 1}},
 		Stop: func() {
 			for _, e := range slices.Backward([]*running{server, client}) {
 				e.stop(t)
