@@ -36,9 +36,15 @@ func TestTransport(t *testing.T) {
 		stream bool
 		want   error // nil: the whole answer arrives
 	}{
-		"answers":      {serve: func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "yes") }, limit: patience},
-		"silent":       {serve: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, limit: soon, want: new(SlowError)},
-		"stops-midway": {serve: func(w http.ResponseWriter, r *http.Request) { startThenHang(w, r) }, limit: soon, want: new(SlowError)},
+		"answers": {serve: func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w, "yes")
+		}, limit: patience},
+		"silent": {serve: func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+		}, limit: soon, want: new(SlowError)},
+		"stops-midway": {serve: func(w http.ResponseWriter, r *http.Request) {
+			startThenHang(w, r)
+		}, limit: soon, want: new(SlowError)},
 		"drips": {serve: func(w http.ResponseWriter, r *http.Request) {
 			for r.Context().Err() == nil {
 				io.WriteString(w, "[")
@@ -46,27 +52,44 @@ func TestTransport(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 		}, limit: soon, want: new(SlowError)},
-		"endless":           {serve: func(w http.ResponseWriter, r *http.Request) { endless(w, r, "[{},{},") }, limit: patience, want: ErrTooLong},
-		"silent-stream":     {serve: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, limit: soon, stream: true, want: new(SlowError)},
-		"endless-line":      {serve: func(w http.ResponseWriter, r *http.Request) { endless(w, r, "[{},{},") }, limit: patience, stream: true, want: ErrTooLong},
-		"stream-of-lines":   {serve: func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, strings.Repeat("{}\n", MaxAnswer)) }, limit: patience, stream: true},
-		"more-than-allowed": {serve: func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, strings.Repeat("x", MaxAnswer+1)) }, limit: patience, want: ErrTooLong},
-		"exactly-allowed":   {serve: func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, strings.Repeat("x", MaxAnswer)) }, limit: patience},
+		"endless": {serve: func(w http.ResponseWriter, r *http.Request) {
+			endless(w, r, "[{},{},")
+		}, limit: patience, want: ErrTooLong},
+		"silent-stream": {serve: func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+		}, limit: soon, stream: true, want: new(SlowError)},
+		"endless-line": {serve: func(w http.ResponseWriter, r *http.Request) {
+			endless(w, r, "[{},{},")
+		}, limit: patience, stream: true, want: ErrTooLong},
+		"stream-of-lines": {serve: func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w, strings.Repeat("{}\n", MaxAnswer))
+		}, limit: patience, stream: true},
+		"more-than-allowed": {serve: func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w, strings.Repeat("x", MaxAnswer+1))
+		}, limit: patience, want: ErrTooLong},
+		"exactly-allowed": {serve: func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w, strings.Repeat("x", MaxAnswer))
+		}, limit: patience},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := httptest.NewServer(tt.serve)
 			defer s.Close()
-			c := &http.Client{Transport: &Transport{Base: &http.Transport{DisableKeepAlives: true}, What: "the server",
-				Limit: func(*http.Request) time.Duration { return tt.limit }, Stream: func(*http.Request) bool { return tt.stream }}}
+			c := &http.Client{Transport: &Transport{
+				Base: &http.Transport{DisableKeepAlives: true}, What: "the server",
+				Limit: func(*http.Request) time.Duration {
+					return tt.limit
+				}, Stream: func(*http.Request) bool { return tt.stream }}}
 			answer, err := c.Get(s.URL)
 			if err == nil {
 				_, err = io.Copy(io.Discard, answer.Body)
 				answer.Body.Close()
 			}
 			switch slow := new(SlowError); {
-			case tt.want == nil && err != nil, errors.Is(tt.want, ErrTooLong) && !errors.Is(err, ErrTooLong):
+			case tt.want == nil && err != nil, errors.Is(tt.want, ErrTooLong) &&
+				!errors.Is(err, ErrTooLong):
 				t.Errorf("error %v, want %v", err, tt.want)
-			case errors.As(tt.want, &slow) && (!errors.As(err, &slow) || !errors.Is(err, context.DeadlineExceeded)):
+			case errors.As(tt.want, &slow) && (!errors.As(err, &slow) ||
+				!errors.Is(err, context.DeadlineExceeded)):
 				t.Errorf("error %v, want that it is late", err)
 			}
 		})
@@ -90,8 +113,11 @@ func TestStreamLasts(t *testing.T) {
 	}))
 	defer s.Close()
 	limit := patience
-	c := &http.Client{Transport: &Transport{Base: &http.Transport{DisableKeepAlives: true}, What: "the server",
-		Limit: func(*http.Request) time.Duration { return limit }, Stream: func(*http.Request) bool { return true }}}
+	c := &http.Client{Transport: &Transport{
+		Base: &http.Transport{DisableKeepAlives: true}, What: "the server",
+		Limit: func(*http.Request) time.Duration {
+			return limit
+		}, Stream: func(*http.Request) bool { return true }}}
 	answer, err := c.Get(s.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -114,11 +140,15 @@ func TestOutput(t *testing.T) {
 		limits    Limits
 		out, says string
 	}{
-		"prints":    {"echo yes; echo no >&2", Limits{Time: patience}, "yes\n", ""},
-		"hangs":     {"sleep 300 & sleep 300", Limits{Time: soon}, "", "sh did not answer within 200ms"},
-		"floods":    {"yes", Limits{Time: patience, Output: 1 << 16}, "", "sh: the answer is too long"},
-		"complains": {`printf 'a\033[31mred\nline' >&2; exit 3`, Limits{Time: patience}, "", `exit status 3: a\x1b[31mred line`},
-		"floods-stderr": {"head -c 10000000 /dev/zero | tr '\\0' x >&2; exit 1", Limits{Time: patience}, "",
+		"prints": {"echo yes; echo no >&2", Limits{Time: patience}, "yes\n", ""},
+		"hangs": {"sleep 300 & sleep 300", Limits{Time: soon}, "",
+			"sh did not answer within 200ms"},
+		"floods": {"yes", Limits{Time: patience, Output: 1 << 16}, "",
+			"sh: the answer is too long"},
+		"complains": {`printf 'a\033[31mred\nline' >&2; exit 3`, Limits{Time: patience}, "",
+			`exit status 3: a\x1b[31mred line`},
+		"floods-stderr": {"head -c 10000000 /dev/zero | tr '\\0' x >&2; exit 1",
+			Limits{Time: patience}, "",
 			"exit status 1: " + strings.Repeat("x", 2<<10)},
 		"leaves-a-child": {"echo yes; sleep 300 &", Limits{Time: patience}, "yes\n", ""},
 	} {
@@ -126,7 +156,8 @@ func TestOutput(t *testing.T) {
 			cmd := exec.Command("sh", "-c", tt.script)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			out, err := Output(t.Context(), cmd, tt.limits)
-			if string(out) != tt.out || tt.says != "" && (err == nil || err.Error() != tt.says) || tt.says == "" && err != nil {
+			if string(out) != tt.out || tt.says != "" && (err == nil || err.Error() != tt.says) ||
+				tt.says == "" && err != nil {
 				t.Errorf("%q, %v", out, err)
 			}
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)

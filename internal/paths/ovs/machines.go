@@ -10,7 +10,8 @@ type Machines struct{}
 // Open vSwitch is not installed (wraps exec.ErrNotFound), does not run, or may not be queried.
 func (Machines) Version() (string, error) {
 	// The database alone would accept commands that are never executed.
-	out, err := run("ovs-appctl", "--timeout=5", "-vconsole:off", "--target=ovs-vswitchd", "version")
+	out, err := run("ovs-appctl", "--timeout=5", "-vconsole:off", "--target=ovs-vswitchd",
+		"version")
 	if err != nil {
 		return "", err
 	}
@@ -23,12 +24,14 @@ func (Machines) Version() (string, error) {
 // Set runs ovs-vsctl with args, waits until the switch has applied the change and returns the
 // output.
 func (Machines) Set(args ...string) (string, error) {
-	return run("ovs-vsctl", append([]string{"--timeout=10", "-vconsole:off", "--no-syslog"}, args...)...)
+	return run("ovs-vsctl", append([]string{"--timeout=10", "-vconsole:off", "--no-syslog"},
+		args...)...)
 }
 
 // Ports returns the counters of a bridge's ports by port number.
 func (Machines) Ports(bridge string) (map[string]Port, error) {
-	out, err := run("ovs-ofctl", "--timeout=10", "-vconsole:off", "-vsyslog:off", "--no-names", "dump-ports", bridge)
+	out, err := run("ovs-ofctl", "--timeout=10", "-vconsole:off", "-vsyslog:off", "--no-names",
+		"dump-ports", bridge)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,8 @@ func Main(in io.Reader, out io.Writer) error {
 		return err
 	}
 	ended := make(chan error, 2)
-	if err := daemon(ended, "ovsdb-server", "--remote=punix:"+socket, "-vconsole:err", "-vsyslog:off"); err != nil {
+	err := daemon(ended, "ovsdb-server", "--remote=punix:"+socket, "-vconsole:err", "-vsyslog:off")
+	if err != nil {
 		return err
 	}
 	if err := await(socket, ended); err != nil {
@@ -34,7 +35,8 @@ func Main(in io.Reader, out io.Writer) error {
 	if _, err := run("ovs-vsctl", "--no-syslog", "--no-wait", "init"); err != nil {
 		return err
 	}
-	if err := daemon(ended, "ovs-vswitchd", "unix:"+socket, "-vconsole:err", "-vsyslog:off"); err != nil {
+	err := daemon(ended, "ovs-vswitchd", "unix:"+socket, "-vconsole:err", "-vsyslog:off")
+	if err != nil {
 		return err
 	}
 	if _, err := fmt.Fprintln(out, readyWord); err != nil {
@@ -53,7 +55,9 @@ func hide() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	if err := unix.Mount("toll", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=700"); err != nil {
+	err := unix.Mount("toll", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,
+		"mode=700")
+	if err != nil {
 		return fmt.Errorf("mount memory: %w", err)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {

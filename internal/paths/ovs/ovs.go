@@ -127,7 +127,8 @@ func Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Switch, error) {
 	}
 	line, err := bufio.NewReader(io.LimitReader(out, maxReady)).ReadString('\n')
 	if word := strings.TrimSpace(line); word != readyWord {
-		return nil, errors.Join(fmt.Errorf("start Open vSwitch: it said %q (%w)", word, err), s.Stop())
+		return nil, errors.Join(fmt.Errorf("start Open vSwitch: it said %q (%w)", word, err),
+			s.Stop())
 	}
 	return s, nil
 }
@@ -150,7 +151,8 @@ func (s *Switch) file(name string) string {
 
 // Set runs ovs-vsctl with args and waits until the switch has applied the change.
 func (s *Switch) Set(args ...string) error {
-	_, err := run("ovs-vsctl", append([]string{"--db=unix:" + s.file("db.sock"), "--timeout=30", "--no-syslog"}, args...)...)
+	_, err := run("ovs-vsctl", append([]string{
+		"--db=unix:" + s.file("db.sock"), "--timeout=30", "--no-syslog"}, args...)...)
 	return err
 }
 
@@ -164,7 +166,8 @@ const Local = "LOCAL"
 
 // Ports returns the counters of a bridge's ports by port number.
 func (s *Switch) Ports(bridge string) (map[string]Port, error) {
-	out, err := run("ovs-ofctl", "-vsyslog:off", "--no-names", "dump-ports", "unix:"+s.file(bridge+".mgmt"))
+	out, err := run("ovs-ofctl", "-vsyslog:off", "--no-names", "dump-ports",
+		"unix:"+s.file(bridge+".mgmt"))
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +191,8 @@ func parsePorts(text string) (map[string]Port, error) {
 			name = received[1]
 			out[name] = Port{RxPackets: number(received[2]), RxBytes: number(received[3])}
 		case received != nil:
-			return nil, fmt.Errorf("read the ports of Open vSwitch: port %s has no counters: %q", name, text)
+			return nil, fmt.Errorf("read the ports of Open vSwitch: port %s has no counters: %q",
+				name, text)
 		case sent != nil && name != "":
 			p := out[name]
 			p.TxPackets, p.TxBytes = number(sent[1]), number(sent[2])

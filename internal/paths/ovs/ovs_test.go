@@ -41,7 +41,9 @@ func TestParsePorts(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	for name, bad := range map[string]string{
-		"empty": "", "no-ports": "OFPST_PORT reply (xid=0x2): 0 ports\n", "half": "  port 1: rx pkts=1, bytes=2, drop=0\n",
+		"empty":          "",
+		"no-ports":       "OFPST_PORT reply (xid=0x2): 0 ports\n",
+		"half":           "  port 1: rx pkts=1, bytes=2, drop=0\n",
 		"unknown-counts": dump,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,8 +55,10 @@ func TestParsePorts(t *testing.T) {
 }
 
 func TestSent(t *testing.T) {
-	ports := map[string]Port{Local: {TxPackets: 1, TxBytes: 60}, "1": {RxBytes: 9, TxPackets: 2, TxBytes: 100}, "2": {TxPackets: 4, TxBytes: 1000}}
-	if got, err := Sent(ports, []string{"1", "2"}); err != nil || got != (Port{TxPackets: 6, TxBytes: 1100}) {
+	ports := map[string]Port{Local: {TxPackets: 1, TxBytes: 60},
+		"1": {RxBytes: 9, TxPackets: 2, TxBytes: 100}, "2": {TxPackets: 4, TxBytes: 1000}}
+	if got, err := Sent(ports, []string{"1", "2"}); err != nil ||
+		got != (Port{TxPackets: 6, TxBytes: 1100}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if got, err := Sent(ports, []string{"1", "3"}); err == nil {
@@ -83,7 +87,8 @@ func TestFind(t *testing.T) {
 func TestRunIsBounded(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()+":/usr/bin:/bin")
 	dir, _, _ := strings.Cut(os.Getenv("PATH"), ":")
-	for name, script := range map[string]string{"ovs-endless": "exec cat /dev/zero", "ovs-fails": "echo no such bridge >&2; exit 1", "ovs-good": "echo 1"} {
+	for name, script := range map[string]string{"ovs-endless": "exec cat /dev/zero",
+		"ovs-fails": "echo no such bridge >&2; exit 1", "ovs-good": "echo 1"} {
 		if err := os.WriteFile(dir+"/"+name, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +96,8 @@ func TestRunIsBounded(t *testing.T) {
 	if out, err := run("ovs-endless"); !errors.Is(err, exchange.ErrTooLong) {
 		t.Errorf("%d bytes, %v", len(out), err)
 	}
-	if out, err := run("ovs-fails", "x"); err == nil || !strings.Contains(err.Error(), "ovs-fails x: exit status 1: no such bridge") {
+	if out, err := run("ovs-fails", "x"); err == nil ||
+		!strings.Contains(err.Error(), "ovs-fails x: exit status 1: no such bridge") {
 		t.Errorf("%q, %v", out, err)
 	}
 	if out, err := run("ovs-good"); out != "1" || err != nil {

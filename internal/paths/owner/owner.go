@@ -25,7 +25,8 @@ const (
 // Mark returns a unique name of this process.
 func Mark() string {
 	// /proc/self works even if /proc is of another PID namespace.
-	return strings.Join([]string{machineID(), bootID(), pidNamespace(), strconv.Itoa(os.Getpid()), startTime("self")}, "/")
+	return strings.Join([]string{machineID(), bootID(), pidNamespace(), strconv.Itoa(os.Getpid()),
+		startTime("self")}, "/")
 }
 
 // State is what is known of the process of a mark.

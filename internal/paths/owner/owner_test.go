@@ -31,8 +31,10 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s is not gone: %s", gone, what)
 		}
 	}
-	for _, mark := range []string{with(machine, "0123456789abcdef0123456789abcdef"), with(namespace, "pid:[1]"), with(namespace, ""), with(boot, ""),
-		with(start, ""), with(pid, "x"), with(pid, "-1"), with(pid, "0"), "pid:[1]/1/1", "", "x", "a/b"} {
+	for _, mark := range []string{with(machine, "0123456789abcdef0123456789abcdef"),
+		with(namespace, "pid:[1]"), with(namespace, ""), with(boot, ""),
+		with(start, ""), with(pid, "x"), with(pid, "-1"), with(pid, "0"), "pid:[1]/1/1", "", "x",
+		"a/b"} {
 		if got := Judge(mark); got != Unclear {
 			t.Errorf("%q is judged: %d", mark, got)
 		}
@@ -67,7 +69,9 @@ func TestJudgeHidden(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	bin := filepath.Join(dir, "judge")
-	if out, err := exec.Command("sh", "-c", "chmod 755 "+dir+" && cp /proc/"+strconv.Itoa(os.Getpid())+"/exe "+bin+" && chmod 755 "+bin).CombinedOutput(); err != nil {
+	out, err := exec.Command("sh", "-c", "chmod 755 "+dir+" && cp /proc/"+strconv.Itoa(
+		os.Getpid())+"/exe "+bin+" && chmod 755 "+bin).CombinedOutput()
+	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	const asUser = "setpriv --reuid 65534 --regid 65534 --clear-groups "
@@ -77,7 +81,8 @@ func TestJudgeHidden(t *testing.T) {
 	}{
 		{"seen", Mark(), "exec " + asUser, Alive},
 		{"hidepid", Mark(), "mount -t proc -o hidepid=2 proc /proc && exec " + asUser, Unclear},
-		{"hidepid-gone", with(pid, "999999999"), "mount -t proc -o hidepid=2 proc /proc && exec " + asUser, Gone},
+		{"hidepid-gone", with(pid, "999999999"),
+			"mount -t proc -o hidepid=2 proc /proc && exec " + asUser, Gone},
 		{"no-proc", Mark(), "mount -t tmpfs none /proc && exec ", Unclear},
 		{"pid-namespace", Mark(), "exec unshare -pf --mount-proc ", Unclear},
 		{"own-with-outer-proc", "own", "exec unshare -pf ", Unclear},

@@ -58,7 +58,8 @@ func (e *Ends[C]) Listen(place path.Place, port uint16, dial netip.AddrPort) {
 	if dial.Addr().Is6() {
 		anywhere = netip.IPv6Unspecified()
 	}
-	e.path.Servers = append(e.path.Servers, path.Server{Place: place, Listen: netip.AddrPortFrom(anywhere, port)})
+	e.path.Servers = append(e.path.Servers,
+		path.Server{Place: place, Listen: netip.AddrPortFrom(anywhere, port)})
 	e.Dial = append(e.Dial, dial)
 }
 
@@ -71,7 +72,8 @@ func (e *Ends[C]) AddClient(c C) {
 // PlaceClient places the next client.
 func (e *Ends[C]) PlaceClient(place path.Place) {
 	n, _ := e.path.Spec.Count()
-	e.path.Clients = append(e.path.Clients, path.Client{Place: place, Server: len(e.path.Clients) % n})
+	e.path.Clients = append(e.path.Clients,
+		path.Client{Place: place, Server: len(e.path.Clients) % n})
 }
 
 // PlaceClients places all clients in one place.

@@ -24,7 +24,8 @@ type ground interface {
 // Build builds a path: begin makes the site, the recipe the mode's part. If anything fails, or the
 // path is not the catalogue's, the path's Undo is run. A nil recipe is that of a mode that the
 // backend does not have.
-func Build[S ground](ctx context.Context, spec path.Spec, recipe func(S) error, begin func(*path.Path) (S, error)) (*path.Path, error) {
+func Build[S ground](ctx context.Context, spec path.Spec, recipe func(S) error,
+	begin func(*path.Path) (S, error)) (*path.Path, error) {
 	m, _ := mode.Find(spec.Mode)
 	ways := m.RoutesTo(spec.From, spec.To)
 	if recipe == nil || ways == nil {
@@ -41,7 +42,8 @@ func Build[S ground](ctx context.Context, spec path.Spec, recipe func(S) error, 
 	for i := range p.Clients {
 		got := p.Route(i)
 		if !m.Fits(spec.From, spec.To, got.Hops) {
-			return nil, errors.Join(fmt.Errorf("built %s, the catalogue says %s", got, ways[0]), p.Close())
+			return nil, errors.Join(fmt.Errorf("built %s, the catalogue says %s", got, ways[0]),
+				p.Close())
 		}
 	}
 	return p, nil

@@ -50,7 +50,8 @@ func shared(s *site) error {
 }
 
 func TestBuildUndoes(t *testing.T) {
-	spec := path.Spec{Mode: mode.Shared, From: mode.FromContainer, To: mode.ToLoopback, Servers: 2, Clients: 3}
+	spec := path.Spec{Mode: mode.Shared, From: mode.FromContainer, To: mode.ToLoopback, Servers: 2,
+		Clients: 3}
 	wrong := func(s *site) error {
 		err := shared(s)
 		s.path.Hops = append(s.path.Hops, path.Hop{Kind: mode.HopVeth})
@@ -65,10 +66,13 @@ func TestBuildUndoes(t *testing.T) {
 		{"all", "", shared, spec, "begin recipe finish", ""},
 		{"begin", "begin", shared, spec, "begin, undo begin", "it broke"},
 		{"recipe", "recipe", shared, spec, "begin recipe, undo recipe, undo begin", "it broke"},
-		{"finish", "finish", shared, spec, "begin recipe finish, undo finish, undo recipe, undo begin", "it broke"},
-		{"other-hops", "", wrong, spec, "begin recipe finish, undo finish, undo recipe, undo begin", "built lo·veth, the catalogue says lo"},
+		{"finish", "finish", shared, spec,
+			"begin recipe finish, undo finish, undo recipe, undo begin", "it broke"},
+		{"other-hops", "", wrong, spec, "begin recipe finish, undo finish, undo recipe, undo begin",
+			"built lo·veth, the catalogue says lo"},
 		{"no-recipe", "", nil, spec, "", "not supported here"},
-		{"no-route", "", shared, path.Spec{Mode: mode.Shared, From: mode.FromHost, To: mode.ToLoopback}, "", "not supported here"},
+		{"no-route", "", shared, path.Spec{Mode: mode.Shared, From: mode.FromHost,
+			To: mode.ToLoopback}, "", "not supported here"},
 		{"no-mode", "", shared, path.Spec{Mode: "teleport"}, "", "not supported here"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -77,10 +81,12 @@ func TestBuildUndoes(t *testing.T) {
 				s := &site{Ends: NewEnds[box](p), path: p, log: &log, fail: tt.fail}
 				return s, s.step("begin")
 			})
-			if got := strings.ReplaceAll(strings.Join(log, " "), " undo", ", undo"); got != tt.want {
+			got := strings.ReplaceAll(strings.Join(log, " "), " undo", ", undo")
+			if got != tt.want {
 				t.Errorf("it did %q, want %q", got, tt.want)
 			}
-			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) || (p == nil) != (err != nil) {
+			if (err == nil) != (tt.err == "") ||
+				err != nil && !strings.Contains(err.Error(), tt.err) || (p == nil) != (err != nil) {
 				t.Errorf("path %v, error %v, want %q", p, err, tt.err)
 			}
 			if tt.fail == "begin" && strings.Contains(err.Error(), string(tt.spec.Mode)) {
@@ -98,7 +104,10 @@ func TestBuildIsGivenUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var log []string
 	spec := path.Spec{Mode: mode.Shared, From: mode.FromContainer, To: mode.ToLoopback, Servers: 2}
-	_, err := Build(ctx, spec, func(s *site) error { cancel(); return shared(s) }, func(p *path.Path) (*site, error) {
+	_, err := Build(ctx, spec, func(s *site) error {
+		cancel()
+		return shared(s)
+	}, func(p *path.Path) (*site, error) {
 		return &site{Ends: NewEnds[box](p), path: p, log: &log}, nil
 	})
 	if !errors.Is(err, context.Canceled) || !slices.Contains(log, "undo recipe") {
@@ -122,7 +131,8 @@ func TestEnds(t *testing.T) {
 		}
 	}
 	if p.Servers[1].Listen.String() != "0.0.0.0:5201" || p.Second != SecondPort {
-		t.Errorf("the second server listens at %s, the second port is %d", p.Servers[1].Listen, p.Second)
+		t.Errorf("the second server listens at %s, the second port is %d", p.Servers[1].Listen,
+			p.Second)
 	}
 	var got [][]int
 	for _, h := range slices.Concat(e.ServerHops(), e.ClientHops()) {
@@ -134,13 +144,15 @@ func TestEnds(t *testing.T) {
 }
 
 func TestLabel(t *testing.T) {
-	if a, b := Label("server", 0, 1), Label("client", 1, 2); a != "server container" || b != "client container 2" {
+	if a, b := Label("server", 0, 1), Label("client", 1, 2); a != "server container" ||
+		b != "client container 2" {
 		t.Errorf("%q, %q", a, b)
 	}
 }
 
 func TestNames(t *testing.T) {
-	if got := Names(map[mode.Name]bool{mode.Overlay: true, mode.Host: false, "teleport": true}); !slices.Equal(got, []string{"host", "overlay"}) {
+	got := Names(map[mode.Name]bool{mode.Overlay: true, mode.Host: false, "teleport": true})
+	if !slices.Equal(got, []string{"host", "overlay"}) {
 		t.Errorf("got %v, want those of the catalogue, in its order", got)
 	}
 }

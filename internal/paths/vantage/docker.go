@@ -51,7 +51,9 @@ func (o *opener) open(ctx context.Context, v *Vantage) error {
 			return v.noDaemon(err)
 		}
 		o.daemon = d
-		o.made.Push("leave Docker", func() error { return errors.Join(d.Journal.Left(), d.Close()) })
+		o.made.Push("leave Docker", func() error {
+			return errors.Join(d.Journal.Left(), d.Close())
+		})
 	}
 	o.made.Push("leave "+v.name, v.leave)
 	if name, ok := strings.CutPrefix(v.name, mode.InContainer); ok {
@@ -96,7 +98,9 @@ func (v *Vantage) at(pid int) (err error) {
 		err = netns.Visit(pid, func() error { return nil })
 	}
 	if err != nil {
-		return &Error{msg: "the network of " + v.name + " cannot be entered", hint: "that takes root, on the machine that the container runs on: sudo toll …", err: err}
+		return &Error{msg: "the network of " + v.name + " cannot be entered",
+			hint: "that takes root, on the machine that the container runs on: sudo toll …",
+			err:  err}
 	}
 	return nil
 }
@@ -142,13 +146,16 @@ func (o *opener) start(v *Vantage, name, network string) error {
 	ctx, cancel := dockerapi.Uninterrupted()
 	defer cancel()
 	c, err := d.API.ContainerCreate(ctx, client.ContainerCreateOptions{Name: name,
-		Config: &container.Config{Image: o.image, Cmd: []string{dockerapi.InImage, dockerapi.PauseArg, name}, Labels: d.Labels(),
+		Config: &container.Config{Image: o.image,
+			Cmd: []string{dockerapi.InImage, dockerapi.PauseArg, name}, Labels: d.Labels(),
 			OpenStdin: true, StdinOnce: true, AttachStdin: true},
-		HostConfig: &container.HostConfig{NetworkMode: container.NetworkMode(network), AutoRemove: true, LogConfig: container.LogConfig{Type: "none"}}})
+		HostConfig: &container.HostConfig{NetworkMode: container.NetworkMode(network),
+			AutoRemove: true, LogConfig: container.LogConfig{Type: "none"}}})
 	if err != nil {
 		return fmt.Errorf("make a container on network %s: %w", network, err)
 	}
-	held, err := d.API.ContainerAttach(ctx, c.ID, client.ContainerAttachOptions{Stream: true, Stdin: true})
+	held, err := d.API.ContainerAttach(ctx, c.ID,
+		client.ContainerAttachOptions{Stream: true, Stdin: true})
 	if err != nil {
 		return fmt.Errorf("attach to container %s: %w", name, err)
 	}

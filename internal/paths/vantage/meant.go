@@ -27,7 +27,8 @@ func containerHint(ctx context.Context, d *dockerapi.Daemon, name string) string
 	if err == nil {
 		for _, c := range all.Items {
 			if len(c.Names) > 0 {
-				known = append(known, called{strings.TrimPrefix(c.Names[0], "/"), c.Labels[composeService]})
+				known = append(known, called{strings.TrimPrefix(c.Names[0], "/"),
+					c.Labels[composeService]})
 			}
 		}
 	}

@@ -30,9 +30,11 @@ func (v *Vantage) lookUp(ctx context.Context, host string) ([]netip.Addr, error)
 		return a, nil
 	}
 	if len(n.servers) == 0 {
-		return nil, &Error{msg: fmt.Sprintf("%s knows no name server to ask for %s", v.name, host), hint: "give an address"}
+		return nil, &Error{msg: fmt.Sprintf("%s knows no name server to ask for %s", v.name, host),
+			hint: "give an address"}
 	}
-	r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (c net.Conn, err error) {
+	r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (
+		c net.Conn, err error) {
 		err = v.visit(func() error {
 			var d net.Dialer
 			c, err = d.DialContext(ctx, network, net.JoinHostPort(n.servers[0], "53"))

@@ -27,9 +27,12 @@ func (v *Vantage) Start(c path.Command) (*path.Process, error) {
 	alone := c.Apart && v.pid == 0 && os.Geteuid() != 0
 	if alone {
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
-		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN} // to mount, which a user other than root would lose
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{
+			{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{
+			{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+		// to mount, which a user other than root would lose
+		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
 	}
 	p, err := local.Start(ns, v.name, cmd, said)
 	if err != nil {
@@ -39,7 +42,8 @@ func (v *Vantage) Start(c path.Command) (*path.Process, error) {
 		return nil, errors.Join(err, ns.Close())
 	}
 	wait := p.Wait
-	p.Wait = func() error { return errors.Join(wait(), ns.Close()) } // the process dies with the thread that started it
+	// the process dies with the thread that started it
+	p.Wait = func() error { return errors.Join(wait(), ns.Close()) }
 	return p, nil
 }
 

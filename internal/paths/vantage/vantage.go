@@ -85,7 +85,8 @@ func (v *Vantage) visit(f func() error) error {
 func (v *Vantage) lives() error {
 	now, err := os.Stat(netns.File(v.pid))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(now, v.space) {
-		return &Error{msg: v.name + " has ended", hint: "a container that starts again is a new place: run toll again"}
+		return &Error{msg: v.name + " has ended",
+			hint: "a container that starts again is a new place: run toll again"}
 	}
 	return err
 }
@@ -102,7 +103,9 @@ func (v *Vantage) Dial(ctx context.Context, network, addr string) (net.Conn, Too
 		return dialHere(ctx, network, addr)
 	}
 	if network == "unix" {
-		return nil, Took{}, &Error{msg: "a Unix socket is a file of this machine, which is not reached from " + v.name, hint: "give a host and a port, or --from host"}
+		return nil, Took{},
+			&Error{msg: "a Unix socket is a file of this machine, which is not reached from " +
+				v.name, hint: "give a host and a port, or --from host"}
 	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -135,7 +138,8 @@ func (v *Vantage) Dial(ctx context.Context, network, addr string) (net.Conn, Too
 
 // LookUp returns the addresses of a host, in order, looked up in the place, and how long that took;
 // 0: the host is an address.
-func (v *Vantage) LookUp(ctx context.Context, host string) (addrs []netip.Addr, took time.Duration, err error) {
+func (v *Vantage) LookUp(ctx context.Context, host string) (addrs []netip.Addr, took time.Duration,
+	err error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{a}, 0, nil
 	}

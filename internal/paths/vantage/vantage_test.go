@@ -19,7 +19,8 @@ import (
 )
 
 func TestParseNames(t *testing.T) {
-	n := parseNames("127.0.0.1 localhost\n::1\tlocalhost ip6\n172.17.0.2 DB db.example # shop\nnonsense db\n172.17.0.3\n",
+	n := parseNames(
+		"127.0.0.1 localhost\n::1\tlocalhost ip6\n172.17.0.2 DB db.example # shop\nnonsense db\n172.17.0.3\n",
 		"# Docker\nnameserver 127.0.0.11\nnameserver bad\nsearch example.org lan.\noptions ndots:0\n")
 	if got := n.hosts["db"]; !slices.Equal(got, []netip.Addr{netip.MustParseAddr("172.17.0.2")}) {
 		t.Errorf("db is %v", got)
@@ -30,7 +31,8 @@ func TestParseNames(t *testing.T) {
 	if !slices.Equal(n.servers, []string{"127.0.0.11"}) {
 		t.Errorf("servers %q", n.servers)
 	}
-	for name, want := range map[string]string{"db": "db. db.example.org. db.lan.", "db.shop": "db.shop. db.shop.example.org. db.shop.lan."} {
+	for name, want := range map[string]string{"db": "db. db.example.org. db.lan.",
+		"db.shop": "db.shop. db.shop.example.org. db.shop.lan."} {
 		if got := strings.Join(n.candidates(name), " "); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
@@ -95,7 +97,10 @@ func space(t *testing.T) (v *Vantage, addr string) {
 	}
 	// This name server knows one name.
 	var udp net.PacketConn
-	if err := ns.Do(func() (err error) { udp, err = net.ListenPacket("udp", "127.0.0.1:53"); return err }); err != nil {
+	if err := ns.Do(func() (err error) {
+		udp, err = net.ListenPacket("udp", "127.0.0.1:53")
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { udp.Close() })
@@ -121,7 +126,8 @@ func answerNames(c net.PacketConn, known string) {
 		case q.Name.String() != known:
 			m.RCode = dnsmessage.RCodeNameError
 		case q.Type == dnsmessage.TypeA:
-			m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class, TTL: 1},
+			m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{
+				Name: q.Name, Type: q.Type, Class: q.Class, TTL: 1},
 				Body: &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}}}}
 		}
 		if out, err := m.Pack(); err == nil {
@@ -137,14 +143,16 @@ func TestInside(t *testing.T) {
 	}
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(v.files, "etc", name), []byte(text), 0o644); err != nil {
+		err := os.WriteFile(filepath.Join(v.files, "etc", name), []byte(text), 0o644)
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	write("hosts", "127.0.0.1 shop\n")
 	write("resolv.conf", "nameserver 127.0.0.1\nsearch lan\n")
 	_, port, _ := net.SplitHostPort(addr)
-	for _, tt := range []struct{ host, wrong string }{{"127.0.0.1", ""}, {"shop", ""}, {"db", ""}, {"db.lan", ""}, {"nowhere", "look up nowhere in container:shop: no such host"}} {
+	for _, tt := range []struct{ host, wrong string }{{"127.0.0.1", ""}, {"shop", ""}, {"db", ""},
+		{"db.lan", ""}, {"nowhere", "look up nowhere in container:shop: no such host"}} {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		c, took, err := v.Dial(ctx, "tcp", net.JoinHostPort(tt.host, port))
 		cancel()
@@ -166,14 +174,16 @@ func TestInside(t *testing.T) {
 		t.Error("a Unix socket of this machine is reached from a container")
 	}
 	write("resolv.conf", "")
-	if _, _, err := v.Dial(context.Background(), "tcp", net.JoinHostPort("db", port)); err == nil || !strings.Contains(err.Error(), "no name server") {
+	if _, _, err := v.Dial(context.Background(), "tcp", net.JoinHostPort("db", port)); err == nil ||
+		!strings.Contains(err.Error(), "no name server") {
 		t.Errorf("without a name server: %v", err)
 	}
 }
 
 // A Compose service is found by its name in the file, anything else by a similar name.
 func TestMeant(t *testing.T) {
-	known := []called{{"shop-web-2", "web"}, {"shop-web-1", "web"}, {"shop-db-1", "db"}, {"registry", ""}}
+	known := []called{{"shop-web-2", "web"}, {"shop-web-1", "web"}, {"shop-db-1", "db"},
+		{"registry", ""}}
 	for name, want := range map[string]string{
 		"web":      "did you mean container:shop-web-1 or container:shop-web-2?",
 		"db":       "did you mean container:shop-db-1?",
@@ -198,7 +208,8 @@ func TestEnded(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "container:shop has ended") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if ns, err := v.join(); err == nil || !strings.Contains(err.Error(), "container:shop has ended") {
+		if ns, err := v.join(); err == nil ||
+			!strings.Contains(err.Error(), "container:shop has ended") {
 			t.Errorf("%s: %v, %v", name, ns, err)
 		}
 	}
