@@ -1,36 +1,15 @@
-// Package database is the chatty application of the query load against a real database: a page is a
-// number of queries, one after another on one connection, each sent after the last result was read
-// to its end. It uses database/sql and the usual drivers, as applications do.
+// Package database runs the query load against a real database: a page is a number of queries, one
+// after another on one connection, each sent after the last result was read. It uses database/sql
+// and the usual drivers, as applications do. A DSN is a URL: postgres:// (or postgresql://),
+// mysql:// or sqlserver://.
 //
-// New checks a DSN, Probe tries it once, and Open returns a session whose Page is run repeatedly:
+// Each query is one round trip; pgx prepares it first, so its first page has one more. No query is
+// ever repeated and no connection replaced, as database/sql otherwise may: that would hide in a
+// page. A session ends with its first error other than the database's own answer.
 //
-//	d, err := database.New("postgres://app@10.0.0.5/shop", database.Options{Queries: 20})
-//	s, err := d.Open(ctx)
-//	defer s.Close()
-//	page, err := s.Page(ctx, func(query time.Duration) { … })
-//
-// A DSN is a URL for all three: postgres:// (or postgresql://), mysql:// and sqlserver://. Its
-// query string is passed to the driver. Times are the client's, by the monotonic clock; bytes are
-// those of the connection, TLS included. A session's connection is its own, and each query without
-// parameters is one round trip on it: pgx prepares the query the first time (so the first page has
-// one more round trip) and then sends Bind and Execute together; the MySQL driver sends it as text
-// (COM_QUERY); the SQL Server driver sends it as a batch.
-//
-// A session ends with its first error other than the database's own answer to a query: its
-// connection is closed at once, which also cancels a page. No query is ever repeated and no
-// connection replaced, as database/sql otherwise may: that would hide in a page.
-//
-// Be aware:
-//   - "localhost" leaves the choice of the address family, and with it that of
-//     the path, to the resolver. Facts has the address that was used.
-//   - At most 64 MiB are received in one page, one login or one answer. This
-//     does not bound what a driver reserves before a hostile server sends the
-//     bytes: the SQL Server driver reserves up to 2 GiB for a value and, over
-//     TLS, the MySQL driver as many columns as are declared. That takes address
-//     space rather than memory, but Go ends a process that has no more.
-//   - SQL Server encrypts only the login unless the DSN says encrypt=true.
-//   - If the server is not on this machine, a password is sent in the clear only
-//     over TLS that the DSN requires, or if the DSN allows it (plain.go).
+// At most 64 MiB are received in one page, login or answer. Before a hostile server sends bytes,
+// drivers may reserve more address space (SQL Server 2 GiB for a value), and Go ends a process that
+// has none left.
 package database
 
 import (
@@ -44,14 +23,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 )
 
-// defaultTimeout is for a login and for a page.
 const defaultTimeout = 10 * time.Second
 
-// Options say what to ask of the database.
+// Options are what to ask of the database.
 type Options struct {
-	Query    string        // with one result; "": the database's default, which returns 1000 bytes in one row
+	Query    string        // with one result; "": one that returns 1000 bytes in one row
 	Queries  int           // in a page, at least 1
-	Password string        // never printed; "": none, or what the driver finds itself (PGPASSWORD, ~/.pgpass)
+	Password string        // never printed; "": none, or what the driver finds (PGPASSWORD, ~/.pgpass)
 	Timeout  time.Duration // of connecting, login included, and of each page; 0: 10 s
 	// Dial connects; nil: from this machine.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error) `json:"-"`
@@ -68,7 +46,6 @@ type Database struct {
 	dial    func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error)
 }
 
-// target is what a driver parsed from the DSN.
 type target struct {
 	where     string                                // host:port or a socket's path
 	password  bool                                  // there is one
@@ -79,8 +56,7 @@ type target struct {
 	alive     func(error) (a answer, is bool)       // returns the server's own answer, if the error is one
 }
 
-// New parses the DSN and checks the options; it does not connect. Its errors
-// are of type *Error.
+// New parses the DSN and checks the options; it does not connect. Its errors are of type *Error.
 func New(dsn string, o Options) (*Database, error) {
 	if o.Queries < 1 {
 		return nil, &Error{msg: fmt.Sprintf("%d queries in a page", o.Queries), hint: "a page is at least one query"}
@@ -111,10 +87,9 @@ func New(dsn string, o Options) (*Database, error) {
 // String returns the DSN without any secret.
 func (d *Database) String() string { return d.dsn }
 
-// Facts are what a database reports of itself and the route to it.
 type Facts struct {
-	Server string // product and version, in one line
-	Remote string // the address that was connected to, or the socket's path
+	Server string
+	Remote string // the address, or the socket's path
 	TLS    string // "TLS 1.3"; "TLS 1.3 (login only)"; "": none
 }
 
@@ -124,7 +99,7 @@ func (d *Database) Probe(ctx context.Context) (Facts, error) {
 	if err != nil {
 		return Facts{}, err
 	}
-	defer func() { _ = s.Close() }() // never fails
+	defer func() { _ = s.Close() }()
 	if _, err := s.Page(ctx, nil); err != nil {
 		return Facts{}, err
 	}
@@ -136,11 +111,11 @@ func (d *Database) Probe(ctx context.Context) (Facts, error) {
 	case ctx.Err() != nil:
 		return Facts{}, err
 	}
-	// A proxy may not know its version. The page was answered, so that is not an error.
+	// A proxy may not know its version. The page was answered.
 	return f, nil
 }
 
-// shown returns the URL without what may be a secret. Certain secrets were refused before.
+// shown returns the URL without secrets. Certain secrets were refused before.
 func shown(u *url.URL) string {
 	v := *u
 	v.RawQuery = redactQuery(u.RawQuery)

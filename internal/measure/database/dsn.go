@@ -28,7 +28,7 @@ func parseDSN(dsn string) (product, *url.URL, error) {
 	if !ok {
 		return product{}, nil, &Error{msg: "the DSN's scheme is none of " + schemes(), hint: urlHint}
 	}
-	// First of all: here a parser would take a password for a port, a path or an option.
+	// A parser would take a password for a port, a path or an option.
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 && strings.ContainsAny(rest[end:], "@#") {
 		return product{}, nil, &Error{msg: "the DSN has an @ or a # after its host", hint: "write %40 and %23 there; if they belong to a password: " + passwordHint}
 	}
@@ -138,10 +138,10 @@ func checkHost(p product, u *url.URL, q url.Values) error {
 // secretWords are parts of the names of options with secrets.
 var secretWords = []string{"pass", "pwd", "secret", "token", "credential"}
 
-// maybeWords are parts of names of options that may have one; their values are not printed.
+// maybeWords are parts of the names of options that may have secrets; their values are not printed.
 var maybeWords = []string{"key", "auth"}
 
-// noSecret are options that only sound like it.
+// noSecret are options without secrets despite their names.
 var noSecret = []string{"passfile", "keepalive", "sslkey", "requireauth", "serverpubkey", "authenticator", "allowcleartextpasswords", "allownativepasswords", "allowoldpasswords"}
 
 func secretKey(key string) bool { return sounds(key, secretWords) }
@@ -157,7 +157,7 @@ func sounds(key string, words []string) bool {
 		slices.ContainsFunc(words, func(w string) bool { return strings.Contains(key, w) })
 }
 
-// redactQuery redacts a query string without changing its order and spelling.
+// redactQuery keeps the order and spelling of a query string.
 func redactQuery(raw string) string {
 	if raw == "" {
 		return ""

@@ -16,10 +16,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/secret"
 )
 
-// Error says in one line what is wrong with a DSN, a database or the route to it. It contains no
-// secret, even if the server put one in its answer.
-//
-// It wraps only errors of contexts, so that it cannot reveal more.
+// Error says in one line what is wrong with a DSN, a database or the route to it, without secrets,
+// even those in a server's answer. It wraps only errors of contexts.
 type Error struct {
 	msg, hint string
 	err       error // context.Canceled, context.DeadlineExceeded or a context's cause
@@ -29,19 +27,17 @@ type Error struct {
 func (e *Error) Error() string { return e.msg }
 func (e *Error) Unwrap() error { return e.err }
 
-// Hint returns the remedy, which may be "".
 func (e *Error) Hint() string { return e.hint }
 
-// answer is a database's own answer.
 type answer struct {
 	text  string
 	live  bool   // the session continues
 	login bool   // it refused the user, or the password
-	hint  string // another remedy; "": that of login
+	hint  string // "": that of login
 }
 
-// explain says what went wrong. It trusts what was seen on the link more than the driver's error:
-// drivers report the same failure differently, or hide it.
+// explain trusts what was seen on the link more than the driver's error: drivers report the same
+// failure differently, or hide it.
 func (s *Session) explain(op string, err error) *Error {
 	e := &Error{}
 	wrote, read, netErr := s.link.heads()
@@ -81,7 +77,6 @@ func (s *Session) explain(op string, err error) *Error {
 // asksPassword is pgx's message if require_auth forbids the password in the clear.
 const asksPassword = "failed: server requested password authentication"
 
-// ranOut says why the link was cut.
 func (s *Session) ranOut(cause error, read int) string {
 	switch {
 	case !errors.Is(cause, errTimeout):
@@ -94,7 +89,6 @@ func (s *Session) ranOut(cause error, read int) string {
 	return fmt.Sprintf("no complete answer within %s", s.d.timeout)
 }
 
-// loginHint returns the remedy if the database refuses the user.
 func (s *Session) loginHint(a answer) string {
 	switch {
 	case !a.login:
@@ -105,7 +99,6 @@ func (s *Session) loginHint(a answer) string {
 	return "no password was given; " + passwordHint
 }
 
-// databaseHint is the remedy if there is no such database, or not for this user.
 const databaseHint = "check the database's name in the DSN, and the user's right to it"
 
 // network explains an error of the kernel or the resolver.
@@ -192,7 +185,7 @@ func speaks(wrote, read []byte) string {
 }
 
 const (
-	maxMessage  = 400 // of a foreign message, in characters
+	maxMessage  = 400 // characters
 	shortSecret = 4   // bytes: replacing such a short one would reveal it
 )
 
@@ -208,8 +201,7 @@ func scrub(msg string, secrets ...string) string {
 	return msg
 }
 
-// clean makes one printable line of foreign text.
 func clean(msg string) string { return printable.Words(msg) }
 
-// short shortens a text. It comes after scrub, which would not find half a secret.
+// short must come after scrub, which would not find half a secret.
 func short(msg string) string { return printable.Start(msg, maxMessage) }

@@ -16,7 +16,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
-// urls are a DSN of each product for an address.
 var urls = []struct{ name, begin, end string }{
 	{"postgres", "postgres://app@", "/shop"},
 	{"postgres-no-tls", "postgresql://app@", "/shop?sslmode=disable"},
@@ -131,7 +130,6 @@ func TestLoginRefused(t *testing.T) {
 	probe(t, "mysql://app@"+addr, Options{}, "--password-env")
 }
 
-// A connection that the server refuses for another reason than the password is not said to lack one.
 func TestRefusedForOthers(t *testing.T) {
 	clearPG(t)
 	for _, c := range []struct{ code, msg, hint string }{
@@ -157,7 +155,6 @@ func TestRefusedForOthers(t *testing.T) {
 	}
 }
 
-// TestMidPage breaks the second query of a page.
 func TestMidPage(t *testing.T) {
 	clearPG(t)
 	row := pgMessage('D', "\x00\x01\x00\x00\x00\x04page")
@@ -173,7 +170,7 @@ func TestMidPage(t *testing.T) {
 		{"reset", func(c net.Conn) { c.(*net.TCPConn).SetLinger(0); c.Close() }, "query 2 of 3: connection reset by peer"},
 		{"drips", func(c net.Conn) {
 			io.WriteString(c, "2\x00\x00\x00\x04")
-			for i := 0; ; i++ { // rows without end
+			for i := 0; ; i++ {
 				if _, err := c.Write([]byte{row[i%len(row)]}); err != nil {
 					return
 				}
@@ -234,7 +231,7 @@ func TestMidPage(t *testing.T) {
 }
 
 func TestHostileMySQL(t *testing.T) {
-	long := "" // five packets that are one
+	long := "" // five packets in one
 	for seq := range 5 {
 		long += "\xff\xff\xff" + string(rune(seq+1)) + strings.Repeat("x", 1<<24-1)
 	}
@@ -257,8 +254,8 @@ func TestHostileMySQL(t *testing.T) {
 }
 
 func TestHostileSQLServer(t *testing.T) {
-	// A reply of the right type with an option that points nowhere, and a
-	// server that wants TLS and then is silent.
+	// A reply of the right type with an option that points nowhere, and a server that wants TLS and
+	// then is silent.
 	packet := func(body string) string {
 		return "\x04\x01" + string(binary.BigEndian.AppendUint16(nil, uint16(len(body)+8))) + "\x00\x00\x01\x00" + body
 	}
@@ -278,8 +275,8 @@ func TestSpeaks(t *testing.T) {
 	}
 }
 
-// TestCancelDial is what pgx does beside a login that fails: it dials once more,
-// to cancel. That must not take the place of what was seen of the server.
+// When a login fails, pgx dials once more, to cancel. That must not replace what was seen of the
+// server.
 func TestCancelDial(t *testing.T) {
 	addr := serve(t, says("SSH-2.0-OpenSSH_9.2p1\r\n"))
 	l := newLink(vantage.Local().Dial)

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	maxReceived = 64 << 20 // bytes: in one page, one login or one answer
+	maxReceived = 64 << 20 // bytes, in one page, one login or one answer
 	maxHead     = 64       // bytes that are kept of a connection's beginning
 )
 
@@ -28,7 +28,7 @@ var (
 // counted and times bounded alike. Closing cancels: the drivers' own methods differ, and some need
 // the server's help.
 type link struct {
-	ctx    context.Context // the link's own: done, with the cause, once it is cut
+	ctx    context.Context // done, with the cause, once the link is cut
 	cancel context.CancelCauseFunc
 
 	sent, received atomic.Int64
@@ -36,18 +36,18 @@ type link struct {
 	out            atomic.Uint32 // the first two bytes of the last write
 
 	mu     sync.Mutex
-	closed bool          // for dialling: the login is over
+	closed bool          // no more dialling: the login is over
 	conn   net.Conn      // the last one dialled
-	wrote  []byte        // its first bytes, sent
-	read   []byte        // and received
+	wrote  []byte        // the first bytes sent
+	read   []byte        // the first bytes received
 	err    error         // the first error of dialling, reading or writing
 	tls    string        // the version
 	lookUp time.Duration // of the server's name
 	from   func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error)
 	answer []byte // the first bytes since the last write
 
-	// leaks, if not nil, returns an error for what a driver writes in a login without TLS if it
-	// would reveal the password.
+	// leaks, if not nil, returns an error for a write in a login without TLS that would reveal the
+	// password.
 	leaks func(out []byte) error
 
 	// hostile, if not nil, returns an error if the driver must not see an answer with these first
@@ -55,7 +55,7 @@ type link struct {
 	hostile func(answer []byte) error
 }
 
-const answerHead = 5 // bytes that hostile is shown
+const answerHead = 5 // bytes that hostile gets
 
 func newLink(from func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error)) *link {
 	l := &link{from: from}
@@ -66,7 +66,7 @@ func newLink(from func(ctx context.Context, network, addr string) (net.Conn, van
 // allow lets the server send up to maxReceived more.
 func (l *link) allow() { l.most.Store(l.received.Load() + maxReceived) }
 
-// cut ends the link for good; the first cause is kept.
+// cut ends the link; the first cause is kept.
 func (l *link) cut(cause error) {
 	l.cancel(cause)
 	l.mu.Lock()
@@ -78,7 +78,7 @@ func (l *link) cut(cause error) {
 }
 
 // login is the key of a value in the contexts of a login's dials. A driver's dial without it
-// cancels a query, possibly of a login that just failed.
+// cancels a query.
 type login struct{}
 
 // dial may be called several times in a login: with TLS and, if the server has none, without.
@@ -115,8 +115,7 @@ func (l *link) loggedIn() {
 	l.mu.Unlock()
 }
 
-// conn is a connection as the drivers see it. It deliberately has no SyscallConn: the MySQL driver
-// would look at the socket before a query.
+// conn deliberately has no SyscallConn: the MySQL driver would look at the socket before a query.
 type conn struct {
 	net.Conn
 	l *link
@@ -154,7 +153,6 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// checkLogin passes what a login without TLS writes to leaks.
 func (l *link) checkLogin(b []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,7 +162,6 @@ func (l *link) checkLogin(b []byte) error {
 	return l.leaks(b)
 }
 
-// checkAnswer passes the first bytes of an answer to hostile.
 func (l *link) checkAnswer(b []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,7 +175,6 @@ func (l *link) checkAnswer(b []byte) error {
 	return l.hostile(l.answer)
 }
 
-// note keeps the first bytes and the first error.
 func (l *link) note(head *[]byte, b []byte, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -226,8 +222,7 @@ func (l *link) rtt() time.Duration {
 	return 0
 }
 
-// info returns what the kernel knows of the connection, or nil for a Unix socket and after it was
-// closed.
+// info returns nil for a Unix socket and after the connection was closed.
 func (l *link) info() (info *unix.TCPInfo) {
 	l.mu.Lock()
 	c, ok := l.conn.(*net.TCPConn)

@@ -38,7 +38,7 @@ func parseMySQL(u *url.URL, password string) (target, error) {
 		return target{}, &Error{msg: scrub("the DSN's options: "+clean(err.Error()), password), hint: "see the manual of github.com/go-sql-driver/mysql on parameters"}
 	}
 	cfg.User, cfg.Passwd, cfg.DBName = u.User.Username(), password, strings.TrimPrefix(u.Path, "/")
-	cfg.Timeout = 0 // ours also covers the login
+	cfg.Timeout = 0 // the session's also covers the login
 	cfg.Logger = &mysql.NopLogger{}
 	host, _, _ := net.SplitHostPort(addr)
 	guarded := network == "tcp" && !isLocal(host) && password != "" && !cfg.AllowCleartextPasswords
@@ -62,7 +62,6 @@ func parseMySQL(u *url.URL, password string) (target, error) {
 	}, nil
 }
 
-// mysqlAnswer returns what the server itself said, if that is the error.
 func mysqlAnswer(err error) (answer, bool) {
 	const (
 		accessDenied           = 1045
@@ -85,8 +84,7 @@ func mysqlAnswer(err error) (answer, bool) {
 	return answer{fmt.Sprintf("ERROR %d: %s", e.Number, e.Message), true, e.Number == accessDenied || e.Number == accessDeniedNoPassword, hint}, true
 }
 
-// manyColumns refuses a result that declares more than 65535 columns: the driver allocates as many
-// as are declared.
+// manyColumns refuses a result that declares more than 65535 columns: the driver allocates as many.
 func manyColumns(answer []byte) error {
 	const (
 		first    = 1    // the number of an answer's first packet

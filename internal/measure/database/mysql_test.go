@@ -16,8 +16,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
-// mariadb starts a private MariaDB with a user for each way to log in, and returns its port
-// and its socket.
+// mariadb starts a private MariaDB with a user for each way to log in, and returns its port and
+// socket.
 func mariadb(t *testing.T) (port, socket string) {
 	t.Helper()
 	program, err := exec.LookPath("mariadbd")
@@ -37,7 +37,7 @@ func mariadb(t *testing.T) (port, socket string) {
 	}
 	cert, key := certificate(t, dir)
 	quoted := "'" + strings.ReplaceAll(testPassword, "'", "''") + "'"
-	// The system's tables are those that a log-in reads: mariadb-install-db takes seconds for all.
+	// Only the tables of logins: mariadb-install-db takes seconds for all.
 	setup := filepath.Join(dir, "setup.sql")
 	if err := os.WriteFile(setup, []byte(systemTables()+`
 CREATE USER app@'127.0.0.1' IDENTIFIED BY `+quoted+`;
@@ -77,7 +77,7 @@ GRANT ALL ON shop.* TO app@'127.0.0.1', app@localhost, safe@'127.0.0.1';
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		server.Process.Signal(syscall.SIGKILL) // its data go with the directory
+		server.Process.Signal(syscall.SIGKILL)
 		server.Wait()
 		if t.Failed() {
 			t.Logf("MariaDB: %s", log)
@@ -93,7 +93,6 @@ GRANT ALL ON shop.* TO app@'127.0.0.1', app@localhost, safe@'127.0.0.1';
 	}
 }
 
-// systemTables returns MariaDB's own script that makes its tables.
 func systemTables() string {
 	b, _ := os.ReadFile("/usr/share/mysql/mysql_system_tables.sql")
 	return "CREATE DATABASE IF NOT EXISTS mysql;\nUSE mysql;\nSET @auth_root_socket=NULL, @skip_auth_anonymous=1;\n" + string(b) + "\nFLUSH PRIVILEGES;\n"
@@ -163,7 +162,7 @@ func TestMariaDB(t *testing.T) {
 	})
 	t.Run("bad-query", func(t *testing.T) {
 		s := open(t, base, Options{Queries: 2, Query: "SELEC 1"})
-		for range 2 { // the session goes on
+		for range 2 {
 			_, err := s.Page(context.Background(), nil)
 			wants(t, err, "query 1 of 2: ERROR 1064", "SELEC 1")
 		}

@@ -15,12 +15,11 @@ import (
 	"testing"
 )
 
-// elsewhere returns the address of a server of this test as one that is not known to be on this
-// machine.
+// elsewhere returns the same server's address as one that is not known to be on this machine.
 func elsewhere(addr string) string { return strings.Replace(addr, "127.0.0.1", "0.0.0.0", 1) }
 
-// greedyMySQL asks every client for the password itself, encrypted with a key of its
-// own, and tells whether it came.
+// greedyMySQL asks every client for the password itself, encrypted with its own key, and stores
+// whether it came.
 func greedyMySQL(t *testing.T, plugin string, got *atomic.Value) func(net.Conn) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -39,9 +38,9 @@ func greedyMySQL(t *testing.T, plugin string, got *atomic.Value) func(net.Conn) 
 			return n - 4
 		}
 		say(mysqlGreeting)
-		const scrambled = 32 // bytes
+		const scrambled = 32
 		if say(mysqlPacket(2, "\xfe"+plugin+"\x00saltsaltsaltsaltsalt\x00")) == scrambled {
-			say(mysqlPacket(4, "\x01\x04")) // it knows no such password: the whole one
+			say(mysqlPacket(4, "\x01\x04")) // unknown scramble: requests the whole password
 		}
 		if say(mysqlPacket(b[3]+1, public)) == key.Size() {
 			got.Store("the password")
@@ -49,8 +48,6 @@ func greedyMySQL(t *testing.T, plugin string, got *atomic.Value) func(net.Conn) 
 	}
 }
 
-// A password is not told to a server for the asking, unless it is on this machine or
-// the DSN says so.
 func TestPasswordInTheClear(t *testing.T) {
 	clearPG(t)
 	const password = "hunter22"
@@ -106,8 +103,6 @@ func TestPasswordInTheClear(t *testing.T) {
 	}
 }
 
-// A TLS that everybody can offer is no reason to tell the password, unless the DSN
-// is content with it.
 func TestPasswordOverAnyTLS(t *testing.T) {
 	clearPG(t)
 	dir := t.TempDir()
@@ -120,7 +115,7 @@ func TestPasswordOverAnyTLS(t *testing.T) {
 	postgres := func(c net.Conn) {
 		b := make([]byte, 4096)
 		if n, _ := c.Read(b); n != 8 {
-			return // it comes without TLS
+			return
 		}
 		io.WriteString(c, "S")
 		c = tls.Server(c, &tls.Config{Certificates: []tls.Certificate{cert}})

@@ -29,7 +29,7 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 	if password != "" {
 		cfg.Password = password
 	}
-	cfg.ConnectTimeout = 0 // ours also covers the login
+	cfg.ConnectTimeout = 0 // the session's also covers the login
 	cfg.MaxProtocolMessageBodyLen = maxReceived
 	// The dialer looks names up itself and tries both families at once.
 	cfg.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }
@@ -89,7 +89,6 @@ func alwaysTLS(cfg *pgx.ConnConfig) bool {
 	return cfg.TLSConfig != nil && !slices.ContainsFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.TLSConfig == nil })
 }
 
-// noteTLS makes the link learn the version once a handshake is done.
 func (l *link) noteTLS(c *tls.Config) *tls.Config {
 	if c == nil {
 		return nil

@@ -31,9 +31,8 @@ import (
 
 const testPassword = "correct horse 'battery' %41&:/"
 
-// postgres starts a private PostgreSQL, as an ordinary user of a user
-// namespace: it refuses to run as root. It returns its port and its socket's
-// directory.
+// postgres starts a private PostgreSQL, as an ordinary user of a user namespace because it refuses
+// to run as root. It returns its port and its socket's directory.
 func postgres(t *testing.T) (port, dir string) {
 	t.Helper()
 	clearPG(t)
@@ -75,7 +74,7 @@ func postgres(t *testing.T) (port, dir string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		server.Process.Signal(syscall.SIGQUIT) // at once
+		server.Process.Signal(syscall.SIGQUIT)
 		server.Wait()
 		if t.Failed() {
 			t.Logf("PostgreSQL: %s", log.String())
@@ -92,7 +91,7 @@ func postgres(t *testing.T) (port, dir string) {
 	}
 }
 
-// skipOrFail skips the test, or fails it under CI=true, where nothing may be missing.
+// skipOrFail fails the test under CI=true.
 func skipOrFail(t *testing.T, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -101,7 +100,6 @@ func skipOrFail(t *testing.T, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// segments returns the numbers of segments with data that the kernel received and sent.
 func segments(t testing.TB, s *Session) (in, out uint32) {
 	t.Helper()
 	raw, err := s.link.conn.(*net.TCPConn).SyscallConn()
@@ -118,7 +116,6 @@ func segments(t testing.TB, s *Session) (in, out uint32) {
 	return in, out
 }
 
-// certificate makes one for 127.0.0.1 that signs itself.
 func certificate(t *testing.T, dir string) (cert, key string) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -214,7 +211,7 @@ func TestPostgres(t *testing.T) {
 		if _, err := s.Page(context.Background(), nil); err != nil {
 			t.Fatal(err)
 		}
-		testwait.Unhindered(t, patience, func(u testing.TB) { // what is sent again counts
+		testwait.Unhindered(t, patience, func(u testing.TB) { // segments that are sent again count
 			_, before := segments(t, s)
 			if _, err := s.Page(context.Background(), nil); err != nil {
 				t.Fatal(err)
@@ -230,7 +227,7 @@ func TestPostgres(t *testing.T) {
 			t.Errorf("%v, RTT %s, remote %s", err, s.RTT(), s.link.remote())
 		}
 	})
-	t.Run("results", func(t *testing.T) { // several rows, none, and one that is no result
+	t.Run("results", func(t *testing.T) {
 		for _, q := range []string{"SELECT generate_series(1, 1000)", "SELECT 1 WHERE false", "SET work_mem = '8MB'", "", ";"} {
 			s := open(t, base, Options{Queries: 2, Query: q})
 			if _, err := s.Page(context.Background(), nil); err != nil {
@@ -240,12 +237,12 @@ func TestPostgres(t *testing.T) {
 	})
 	t.Run("bad-query", func(t *testing.T) {
 		s := open(t, base, Options{Queries: 2, Query: "SELEC 1"})
-		for range 2 { // the session goes on
+		for range 2 {
 			_, err := s.Page(context.Background(), nil)
 			wants(t, err, `query 1 of 2: ERROR: syntax error at or near "SELEC" (SQLSTATE 42601)`)
 		}
 	})
-	t.Run("bad-row", func(t *testing.T) { // in the middle of a result
+	t.Run("bad-row", func(t *testing.T) {
 		s := open(t, base, Options{Queries: 2, Query: "SELECT 1/(5000-i) FROM generate_series(1, 10000) i"})
 		_, err := s.Page(context.Background(), nil)
 		wants(t, err, "division by zero")

@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// product is one of the supported databases.
 type product struct {
 	schemes    []string
 	name       string
-	query      string // the default query
+	query      string
 	version    string // the query for it
 	first      string // the server sends first; "": the client does
 	hostKey    string // the option that names a host or a socket; "": none
@@ -20,7 +19,6 @@ type product struct {
 	server     func(version string) string // product and version, in short
 }
 
-// findProduct returns the product of a DSN's scheme.
 func findProduct(scheme string) (product, bool) {
 	for _, p := range products() {
 		if slices.Contains(p.schemes, scheme) {
@@ -40,8 +38,7 @@ func schemes() string {
 	return strings.Join(all, ", ")
 }
 
-// products returns the supported ones, in the order of help texts. It is a function because a table
-// would refer to itself by its parsers' errors.
+// products is in the order of help texts. A table would refer to itself by its parsers' errors.
 func products() []product { return []product{postgresProduct(), mysqlProduct(), sqlServerProduct()} }
 
 func postgresProduct() product {

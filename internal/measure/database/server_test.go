@@ -16,10 +16,10 @@ import (
 
 const (
 	brief    = 300 * time.Millisecond
-	patience = 20 * time.Second // far beyond any bound that is tested
+	patience = 20 * time.Second
 )
 
-// serve listens and gives each connection to f; it returns host:port.
+// serve listens, gives each connection to f and returns host:port.
 func serve(t *testing.T, f func(c net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -42,7 +42,6 @@ func serve(t *testing.T, f func(c net.Conn)) string {
 	return l.Addr().String()
 }
 
-// says sends words and then waits until the client goes.
 func says(words string) func(net.Conn) {
 	return func(c net.Conn) {
 		io.WriteString(c, words)
@@ -50,7 +49,7 @@ func says(words string) func(net.Conn) {
 	}
 }
 
-// answers reads once before it speaks.
+// answers reads once before it writes.
 func answers(words string) func(net.Conn) {
 	return func(c net.Conn) {
 		c.Read(make([]byte, 512))
@@ -63,7 +62,7 @@ var mysqlGreeting = func() string {
 	b = append(b, "8.0.99\x00"...)
 	b = append(b, 1, 0, 0, 0)
 	b = append(b, "saltsalt\x00"...)
-	b = append(b, 0xff, 0xf7, 45, 2, 0, 0xff, 0xdf, 21) // no TLS
+	b = append(b, 0xff, 0xf7, 45, 2, 0, 0xff, 0xdf, 21)
 	b = append(b, make([]byte, 10)...)
 	b = append(b, "saltsaltsalt\x00mysql_native_password\x00"...)
 	return mysqlPacket(0, string(b))
@@ -73,7 +72,7 @@ func mysqlPacket(seq byte, body string) string {
 	return string([]byte{byte(len(body)), byte(len(body) >> 8), byte(len(body) >> 16), seq}) + body
 }
 
-// mysqlServer logs everyone in and then answers each query with answer.
+// mysqlServer logs everyone in and then replies to each query with answer.
 func mysqlServer(answer func(c net.Conn)) func(net.Conn) {
 	return func(c net.Conn) {
 		io.WriteString(c, mysqlGreeting)
@@ -89,7 +88,6 @@ func mysqlServer(answer func(c net.Conn)) func(net.Conn) {
 	}
 }
 
-// pgMessage returns one message of PostgreSQL's protocol.
 func pgMessage(kind byte, body string) string {
 	return string(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(body)+4))) + body
 }
@@ -106,7 +104,7 @@ func pgServer(login func(password string) (refusal string), answer func(c net.Co
 		n, _ := c.Read(b)
 		if n == 8 { // SSLRequest
 			io.WriteString(c, "N")
-			return // the driver comes again
+			return
 		}
 		if login != nil {
 			io.WriteString(c, pgMessage('R', "\x00\x00\x00\x03"))
@@ -134,9 +132,8 @@ var pgDescribed = pgMessage('1', "") + pgMessage('t', "\x00\x00") +
 	pgMessage('T', "\x00\x01"+"v\x00"+"\x00\x00\x00\x00"+"\x00\x00"+"\x00\x00\x00\x19"+"\xff\xff"+"\xff\xff\xff\xff"+"\x00\x00") +
 	pgMessage('Z', "I")
 
-// probe asks the database and fails unless the error is one clear line with
-// all the words, in time. A busy machine, which does not get so far, has more time; {timeout} is
-// what it had.
+// probe fails unless the error is one line with all the words, in time; {timeout} is the limit,
+// which is longer on a busy machine.
 func probe(t *testing.T, dsn string, o Options, words ...string) *Error {
 	t.Helper()
 	if o.Timeout == 0 {
@@ -195,8 +192,6 @@ func wants(t *testing.T, err error, words ...string) *Error {
 	return e
 }
 
-// TestMySQLPage goes through a server that answers every query with one row,
-// its version.
 func TestMySQLPage(t *testing.T) {
 	column := "\x03def\x00\x00\x00\x01v\x00\x0c" + "\x2d\x00" + "\xff\x00\x00\x00" + "\xfd" + "\x00\x00" + "\x00" + "\x00\x00"
 	result := mysqlPacket(1, "\x01") + mysqlPacket(2, column) + mysqlPacket(3, "\x068.0.99") + mysqlPacket(4, "\xfe\x00\x00\x02\x00\x00\x00")

@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// closeTime bounds a regular end of the connection.
 const closeTime = time.Second
 
 // errTimeout is the cause if toll's own limit was reached, not the caller's.
@@ -28,7 +27,7 @@ type Session struct {
 	broken bool  // the driver panicked: database/sql may hold its locks
 }
 
-// Open makes a connection of its own and logs in. The caller calls Close.
+// Open makes a connection and logs in. The caller calls Close.
 func (d *Database) Open(ctx context.Context) (*Session, error) {
 	s := &Session{d: d, link: newLink(d.dial)}
 	inner, err := d.target.connector(s.link)
@@ -49,7 +48,7 @@ func (d *Database) Open(ctx context.Context) (*Session, error) {
 	})
 	s.Connect = time.Since(began)
 	if err != nil {
-		_ = s.Close() // never fails
+		_ = s.Close()
 		return nil, err
 	}
 	s.link.loggedIn()
@@ -97,7 +96,6 @@ func (s *Session) Page(ctx context.Context, took func(query time.Duration)) (pag
 	return page, err
 }
 
-// text returns the first value of a query's result.
 func (s *Session) text(ctx context.Context, query string) (v string, err error) {
 	err = s.bounded(ctx, func() string { return "ask for the version" }, func() error { return s.read(query, &v) })
 	return v, err
@@ -166,13 +164,12 @@ func (s *Session) bounded(ctx context.Context, op func() string, f func() error)
 	return told
 }
 
-// Bytes returns those of the connection so far, login and TLS included.
+// Bytes returns the bytes of the connection so far, login and TLS included.
 func (s *Session) Bytes() (sent, received int64) {
 	return s.link.sent.Load(), s.link.received.Load()
 }
 
-// RTT returns the kernel's smoothed round-trip time of the connection, or 0 if it is unknown or the
-// connection is a Unix socket or closed.
+// RTT returns the kernel's smoothed round-trip time of the connection, or 0 if unknown.
 func (s *Session) RTT() time.Duration { return s.link.rtt() }
 
 // LookUp returns how long looking up the server's name took in all attempts to log in; 0 for an
@@ -184,7 +181,7 @@ func (s *Session) LookUp() time.Duration {
 }
 
 // Lost returns, for the connection so far, the segments that were sent again, and those that came
-// before others that were due; 0 if unknown.
+// out of order; 0 if unknown.
 func (s *Session) Lost() (resent, outOfOrder uint32) {
 	if info := s.link.info(); info != nil {
 		return info.Total_retrans, info.Rcv_ooopack

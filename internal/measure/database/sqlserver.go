@@ -15,7 +15,6 @@ import (
 	"github.com/microsoft/go-mssqldb/msdsn"
 )
 
-// parseSQLServer passes the URL to the driver.
 func parseSQLServer(u *url.URL, password string) (target, error) {
 	if strings.Trim(u.Path, "/") != "" {
 		return target{}, &Error{msg: "the DSN has a path, which for SQL Server is an instance's name and would be looked up over UDP", hint: "name the port, and the database as ?database=NAME"}
@@ -35,7 +34,7 @@ func parseSQLServer(u *url.URL, password string) (target, error) {
 		return target{}, &Error{msg: scrub("the DSN's options: "+clean(err.Error()), password), hint: "see the manual of github.com/microsoft/go-mssqldb on parameters"}
 	}
 	cfg.Password = password
-	cfg.DialTimeout = -1 // ours also covers the login
+	cfg.DialTimeout = -1 // the session's also covers the login
 	cfg.DisableRetry = true
 	if cfg.Port == 0 {
 		cfg.Port = 1433
@@ -71,7 +70,6 @@ func parseSQLServer(u *url.URL, password string) (target, error) {
 	}, nil
 }
 
-// aboutTLS reports whether an option decides about encryption or trust.
 func aboutTLS(key string) bool {
 	switch strings.ReplaceAll(strings.ToLower(key), " ", "") {
 	case "encrypt", "trustservercertificate":
@@ -89,7 +87,7 @@ func tellsSQLServer(out []byte) error {
 	return nil
 }
 
-// hostDialer is a dialer that looks names up itself: the driver would do it without a time limit.
+// hostDialer looks names up itself: the driver would do it without a time limit.
 type hostDialer struct {
 	link *link
 	host string
