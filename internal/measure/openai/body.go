@@ -20,17 +20,16 @@ type body struct {
 	most    uint64 // that may come
 	within  bool   // a chunk's end has not been read
 	broken  string // the part of the coding whose end did not come; "": none
-	err     error  // that ended it; io.EOF if it is whole
+	err     error  // io.EOF if it is whole
 }
 
 const (
 	chunkSize  = "size of a chunk"
 	chunkEnd   = "end of a chunk"
 	trailers   = "trailers"
-	maxTrailer = maxHead // bytes of all of them
+	maxTrailer = maxHead
 )
 
-// framing is how a body's end is known.
 type framing int
 
 const (
@@ -77,8 +76,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bearable returns an error for an announced length beyond that of any response: a server that
-// means it would send for ever.
+// bearable returns an error for an announced length beyond that of any response.
 func (b *body) bearable(what, size string) error {
 	if b.left <= b.most {
 		return nil
@@ -86,7 +84,6 @@ func (b *body) bearable(what, size string) error {
 	return fmt.Errorf("the server announces %s of %s; a response may have %d MiB", what, size, b.most>>20)
 }
 
-// next reads up to the data of the next chunk. After the last one it returns io.EOF.
 func (b *body) next() error {
 	if b.within {
 		if end, err := b.line(chunkEnd); err != nil {
@@ -125,7 +122,6 @@ func (b *body) next() error {
 	}
 }
 
-// line reads a line of the coding.
 func (b *body) line(part string) (string, error) {
 	s, err := b.br.ReadSlice('\n')
 	if err != nil && (len(s) > 0 || part == trailers) {

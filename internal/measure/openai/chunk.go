@@ -6,7 +6,6 @@ import (
 	"strconv"
 )
 
-// piece is the content of an event of the stream.
 type piece struct {
 	token  bool   // it has content
 	finish string // why the model stopped; "": it has not
@@ -14,7 +13,7 @@ type piece struct {
 	fault  string // why the server cannot continue; "": it can
 }
 
-// chunk has the relevant parts of a chat completion chunk, or one of the older completions.
+// chunk has parts of a chat completion chunk, or of an older completion.
 type chunk struct {
 	Object  string `json:"object"`
 	Choices []struct {
@@ -34,18 +33,17 @@ type chunk struct {
 	Error filled `json:"error"`
 }
 
-// parseChunk reads an event's data.
 func parseChunk(data []byte) (piece, error) {
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
 		return piece{}, err
 	}
 	p := piece{tokens: int(c.Usage.Tokens)}
-	if c.Error || c.Object == "error" { // the latter was vLLM's
+	if c.Error || c.Object == "error" { // vLLM
 		p.fault = faultText(data)
 		return p, nil
 	}
-	if len(c.Choices) > 0 { // one was asked for
+	if len(c.Choices) > 0 {
 		first := c.Choices[0]
 		d := first.Delta
 		p.token = bool(d.Content || d.ReasoningContent || d.Reasoning || d.Refusal || d.ToolCalls || first.Text)
@@ -54,8 +52,8 @@ func parseChunk(data []byte) (piece, error) {
 	return p, nil
 }
 
-// filled reports whether a member is not empty, whatever its type: content is a string with most
-// servers and a list of parts with some.
+// filled reports whether a member is not empty: content is a string with most servers and a list of
+// parts with some.
 type filled bool
 
 func (f *filled) UnmarshalJSON(b []byte) error {

@@ -71,8 +71,7 @@ func FuzzChunk(f *testing.F) {
 	})
 }
 
-// FuzzBody compares the chunked coding with the standard library's, which is the
-// stricter one.
+// FuzzBody compares the chunked coding with the standard library's, which is the stricter one.
 func FuzzBody(f *testing.F) {
 	f.Add([]byte("5\r\nhello\r\n0\r\n\r\n"))
 	f.Add([]byte("5;a=b\r\nhello\r\n1 \r\nx\r\n0\r\nA: b\r\n\r\nrest"))

@@ -7,17 +7,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/secret"
 )
 
-// hidden replaces secrets.
 const hidden = "***"
 
-// maxText bounds what is shown of a server's text, in characters.
-const maxText = 200
+const maxText = 200 // characters
 
-// secrets are what must not be printed: the API key and the values of the URL's query.
+// secrets are the API key and the values of the URL's query.
 type secrets struct{ secret.Set }
 
 func newSecrets(key string, u *url.URL) secrets {
-	// Shorter values of a query are versions and switches, not secrets.
+	// Shorter values of a query are versions and switches.
 	const shortest = 8
 	var hide []string
 	add := func(s string) { hide = append(hide, s, printable.Words(s)) } // as it is in a cleaned text
@@ -33,13 +31,11 @@ func newSecrets(key string, u *url.URL) secrets {
 }
 
 // clean makes one short line of a server's text. Characters are replaced before the secrets are
-// looked for and never removed, which could join the parts of a secret: white space becomes a
-// space.
+// looked for and never removed, which could join the parts of a secret.
 func (s secrets) clean(text string) string {
 	return printable.Start(s.Hide(printable.Words(text)), maxText)
 }
 
-// cleanCut is clean for a text whose end is missing.
 func (s secrets) cleanCut(text string) string {
 	return printable.Start(s.HideCut(printable.Words(text)), maxText)
 }

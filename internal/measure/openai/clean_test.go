@@ -14,7 +14,6 @@ import (
 	"testing"
 )
 
-// The API key is in no error and no fact, whatever the server does with it.
 func TestKeyIsNeverPrinted(t *testing.T) {
 	const key = `sk-Test"<5/8>&+\9`
 	escaped := strings.ReplaceAll(strings.ReplaceAll(key, `\`, `\\`), `"`, `\"`)
@@ -39,7 +38,7 @@ func TestKeyIsNeverPrinted(t *testing.T) {
 	for _, text := range []string{
 		key, strings.ToUpper(key), escaped, html.EscapeString(key), url.QueryEscape(key), url.PathEscape(key), strconv.Quote(key),
 		strings.Repeat("x", 190) + key, // at the cut
-		strings.Repeat(key, 100_000),   // more than is read
+		strings.Repeat(key, 100_000),
 		`{"error":"` + escaped + `"}`,
 		key[:5] + "\n" + key[5:],
 		`{"error":"` + escaped[:5] + `\n` + escaped[5:] + `"}`,
@@ -50,7 +49,7 @@ func TestKeyIsNeverPrinted(t *testing.T) {
 	}
 	whole := "HTTP/1.1 401 Unauthorized\r\nContent-Length: 1000\r\n\r\n" // and then it breaks off
 	raw = append(raw, whole+"key "+key[:len(key)-1], whole+`{"error":"`+key)
-	// Whoever sees the header may quote it as basic authentication has it, or escaped.
+	// A server may quote the header in basic authentication's encoding, or escaped.
 	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.RawURLEncoding} {
 		for _, user := range []string{"", "Bearer ", "user:"} {
 			encoded := enc.EncodeToString([]byte(user + key))
@@ -60,7 +59,7 @@ func TestKeyIsNeverPrinted(t *testing.T) {
 	for _, format := range []string{"%%%02x", "%%%02X"} {
 		raw = append(raw, status("401 Unauthorized", everyByte(key, format)))
 	}
-	// What is decoded of a message must not have the key's front in it.
+	// No decoded message may contain the key's front.
 	const front = 6
 	for i, r := range raw {
 		e := endpoint(t, answering(t, r), Options{Model: "m", Key: key})
@@ -86,7 +85,6 @@ func TestKeyIsNeverPrinted(t *testing.T) {
 	}
 }
 
-// everyByte writes each byte in a format.
 func everyByte(s, format string) string {
 	var b strings.Builder
 	for i := range len(s) {

@@ -72,7 +72,6 @@ func (s *socket) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// conn is a session's connection.
 type conn struct {
 	net.Conn // the socket, or TLS on it
 	socket   *socket
@@ -81,7 +80,7 @@ type conn struct {
 	hints    int    // informational responses before the awaited one
 	hint     string // the status of the last
 	lookUp   time.Duration
-	lost     Lost // as of the last call of told
+	lost     Lost
 }
 
 // Lost is what the kernel counted of lost and late packets on the client's side.
@@ -90,7 +89,7 @@ type Lost struct {
 	OutOfOrder uint32 // segments of responses that came before others that were due
 }
 
-// connect opens a connection and returns how long that took, without looking up the name.
+// connect returns how long opening a connection took, without looking up the name.
 func (e *Endpoint) connect(ctx context.Context) (c *conn, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, e.o.Timeout, fmt.Errorf("no connection within %v", e.o.Timeout))
 	defer cancel()
@@ -128,14 +127,11 @@ func (e *Endpoint) connect(ctx context.Context) (c *conn, took time.Duration, er
 // drop closes the socket at once: TLS would first send a closing message and wait for it.
 func (c *conn) drop() { c.socket.Close() }
 
-// waitUntil bounds the reads from now on. It fails only on a closed connection, which the next read
-// reports.
+// waitUntil fails only on a closed connection, which the next read reports.
 func (c *conn) waitUntil(t time.Time) { _ = c.SetReadDeadline(t) }
 
-// errHints means that informational responses do not end.
 var errHints = errors.New("too many informational responses")
 
-// head reads the head of a response, and those of informational ones before it.
 func (c *conn) head() (*http.Response, error) {
 	for c.hints, c.hint = 0, ""; c.hints < maxHints; c.hints++ {
 		resp, err := http.ReadResponse(c.br, nil)
@@ -176,7 +172,6 @@ func (c *conn) told() (rtt time.Duration, lost Lost) {
 	return rtt, lost
 }
 
-// control calls f with the socket's descriptor, if it has one.
 func (c *conn) control(f func(fd int)) {
 	sc, ok := c.socket.Conn.(syscall.Conn)
 	if !ok {

@@ -1,24 +1,11 @@
-// Package openai is the client of an OpenAI-compatible endpoint that streams its responses, such as
-// the servers of llama.cpp, llama-cpp-python, vLLM and Ollama and gateways to them. It times when
-// the tokens arrive.
+// Package openai is the client of an OpenAI-compatible endpoint that streams its responses, and
+// times when the tokens arrive: when the read of the socket returned that brought the last byte of
+// an event. net/http's Transport holds an event back until the rest of its chunk has come, so
+// requests and responses are written and read here, by HTTP/1.1.
 //
-//	e, err := openai.New("http://127.0.0.1:8080", openai.Options{Timeout: 30 * time.Second})
-//	facts, err := e.Probe(ctx) // finds the model, and whether it answers
-//	s := e.Open()              // one connection, kept open between requests
-//	defer s.Close()
-//	r, err := s.Ask(ctx)
-//
-// A token's time is when the read of the socket returned that brought the last byte of its event,
-// below TLS and HTTP. Requests are written and read here and not by net/http's Transport, which
-// holds an event back until the rest of its chunk has come, and passes a response's head to another
-// goroutine.
-//
-// Be aware that an event is called a token, though a server may put several or a part of one into
-// it; the server's own count is in Response.Tokens. Nothing is sent through a proxy, no redirect is
-// followed, and HTTP is 1.1.
-//
-// Texts of the server are shortened, and control characters and the API key removed, before they
-// are part of an error or of Facts.
+// An event is called a token, though a server may put several or a part of one into it; the
+// server's own count is in Response.Tokens. Proxies are not used and redirects not followed. Texts
+// of the server are shortened and stripped of control characters and the API key.
 package openai
 
 import (
@@ -159,7 +146,6 @@ func (e *Endpoint) String() string {
 	return e.secrets.Hide(shown.String())
 }
 
-// addr returns the address to connect to.
 func (e *Endpoint) addr() string {
 	port := e.url.Port()
 	switch {

@@ -24,7 +24,6 @@ func status(line, body string) string {
 	return "HTTP/1.1 " + line + "\r\nContent-Type: x/y\r\nConnection: close\r\n\r\n" + body
 }
 
-// Whatever a server sends ends in a short error.
 func TestHostileResponses(t *testing.T) {
 	longest := "data: " + strings.Repeat("x", 1<<20) + "\n\n"
 	for _, tt := range []struct{ name, raw, want string }{
@@ -94,9 +93,8 @@ func TestHostileResponses(t *testing.T) {
 	}
 }
 
-// Whatever a server holds back ends in time.
 func TestHostileWaits(t *testing.T) {
-	const brief = 400 * time.Millisecond // a busy machine, which does not get so far, has more
+	const brief = 400 * time.Millisecond // a busy machine gets more
 	drip := func(before, every string) talk {
 		return func(c net.Conn, _ int, _ *http.Request) bool {
 			io.WriteString(c, before)
@@ -159,7 +157,6 @@ func TestHostileWaits(t *testing.T) {
 	}
 }
 
-// endless writes the same until nobody reads any more.
 func endless(before, every string) talk {
 	return func(c net.Conn, _ int, _ *http.Request) bool {
 		_, err := io.WriteString(c, before)
@@ -204,7 +201,6 @@ func TestNoConnection(t *testing.T) {
 	if _, err = session(t, endpoint(t, "http://no-such-host.invalid", Options{})).Ask(t.Context()); !errors.As(err, &unknown) {
 		t.Errorf("%v", err)
 	}
-	// A server that accepts and says nothing cannot open TLS.
 	silent := strings.Replace(listen(t, func(net.Conn) {}), "http:", "https:", 1)
 	if _, err = session(t, endpoint(t, silent, Options{Timeout: 100 * time.Millisecond})).Ask(t.Context()); err == nil || !strings.Contains(err.Error(), "no connection within 100ms") {
 		t.Errorf("%v", err)
@@ -228,7 +224,6 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// The mistake of a scheme is told by one of the sides.
 func TestPlainRequestToTLS(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.Config.ErrorLog = quietLog()

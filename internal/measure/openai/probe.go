@@ -23,7 +23,6 @@ type Facts struct {
 	HTTP   string // the version of its answers, like "HTTP/1.1"
 }
 
-// shortProbe is the number of tokens that a probe asks for.
 const shortProbe = 4
 
 // Probe determines the model if the options name none, for all later sessions, and requests one
@@ -57,7 +56,6 @@ func (e *Endpoint) Probe(ctx context.Context) (Facts, error) {
 	}, nil
 }
 
-// firstModel requests the list of models.
 func (s *Session) firstModel(ctx context.Context) (string, error) {
 	const longestList = 8 << 20 // bytes; gateways list thousands
 	req, err := http.NewRequest(http.MethodGet, s.e.modelsURL().String(), nil)

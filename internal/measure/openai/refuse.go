@@ -42,7 +42,7 @@ func (s *Session) refused(a *answer) error {
 }
 
 // failed returns why an answer is not a response, or is a compressed one, for which compressed adds
-// a remedy; nil if it is neither.
+// a remedy.
 func (s *Session) failed(a *answer, compressed string) error {
 	if a.StatusCode/100 == 3 {
 		return s.redirected(a)
@@ -69,7 +69,6 @@ func (s *Session) redirected(a *answer) error {
 	return &StatusError{a.StatusCode, s.e.secrets.clean(fmt.Sprintf("and redirects to %s, which is not followed", u))}
 }
 
-// status returns the error of an answer with another status.
 func (s *Session) status(a *answer) error {
 	_, reason, _ := strings.Cut(a.Status, " ")
 	text := s.e.secrets.clean(reason)

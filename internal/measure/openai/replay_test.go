@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// Files of testdata are what servers sent, from the status line to the last byte.
-// Those named shape-… have the shape of a server's; the others were recorded by
-// test/llm/record. Each is in one of these tables.
+// Files of testdata are what servers sent, from the status line to the last byte. Those named
+// shape-… have the shape of a server's; test/llm/record recorded the others. Each is in one of
+// these tables.
 
 var responses = []struct {
 	file   string
@@ -39,12 +39,11 @@ var responses = []struct {
 	{"shape-vllm.http", 8, 8, "length"},
 }
 
-// refusals are answers that are no stream of a whole response.
 var refusals = map[string]string{
 	"llama-cpp-python-chat-whole.http":  `the server does not stream: it answered application/json and not text/event-stream: {"choices":[{"finish_reason":"length"`,
 	"llama-cpp-python-error-json.http":  "the server answered 500 Internal Server Error: Internal Server Error",
 	"llama-cpp-python-error-route.http": "the server answered 404 Not Found: Not Found",
-	// It fails after its head, which says that all is well, and sends nothing else.
+	// It fails after a successful head, and sends nothing else.
 	"llama-cpp-python-error-too-long.http": "the server ended its response after 0 tokens without saying why",
 	"llama.cpp-chat-whole.http":            `the server does not stream: it answered application/json and not text/event-stream: {"choices":[{"finish_reason":"length"`,
 	"llama.cpp-error-json.http":            "the server answered 400 Bad Request: [json.exception.parse_error.101] parse error at line 1, column 13",
@@ -52,7 +51,6 @@ var refusals = map[string]string{
 	"llama.cpp-error-too-long.http":        "the server answered 400 Bad Request: request (1231 tokens) exceeds the available context size (1024 tokens)",
 }
 
-// lists are lists of models, with the first model.
 var lists = map[string]string{
 	"llama-cpp-python-models.http": "smollm2-135m",
 	"llama.cpp-models.http":        "smollm2-135m",
@@ -74,7 +72,6 @@ func TestEveryFileIsReplayed(t *testing.T) {
 	}
 }
 
-// replayed returns a file of testdata.
 func replayed(t *testing.T, file string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", file))
@@ -84,7 +81,6 @@ func replayed(t *testing.T, file string) string {
 	return string(b)
 }
 
-// A response is read alike wherever it is cut.
 func TestReplay(t *testing.T) {
 	for _, tt := range responses {
 		t.Run(tt.file, func(t *testing.T) {
@@ -117,9 +113,9 @@ func TestReplay(t *testing.T) {
 			if r := ask("chunks", chunkwise(raw)...); r.Glued != 0 { // as its server wrote it
 				t.Errorf("chunk by chunk: %d are glued", r.Glued)
 			}
-			first := 0 // tokens before the cut
-			// A response repeats one event some 20 times, and the cuts fall on other bytes of each: 200 are one every byte or two of an
-			// event. Cut at every byte and at every chunk it is above.
+			first := 0
+			// A response repeats one event some 20 times, and the cuts fall on other bytes of each:
+			// 200 are one every byte or two of an event.
 			step := max(1, len(raw)/200) | 1
 			for i := 1; i < len(raw); i += step {
 				r := ask("cut at "+strconv.Itoa(i), raw[:i], raw[i:])
@@ -142,7 +138,6 @@ func glued(n int) int {
 	return n
 }
 
-// What is no stream is refused alike wherever it is cut.
 func TestReplayRefusals(t *testing.T) {
 	for file, want := range refusals {
 		t.Run(file, func(t *testing.T) {
@@ -178,8 +173,7 @@ func TestReplayModels(t *testing.T) {
 	}
 }
 
-// chunkwise cuts a response behind its head and each of its chunks. One that is not
-// chunked is cut behind each event.
+// chunkwise cuts a response behind its head and each chunk or, if it is not chunked, each event.
 func chunkwise(raw string) []string {
 	out := []string{""}
 	for _, line := range strings.SplitAfter(raw, "\n") {
@@ -192,7 +186,6 @@ func chunkwise(raw string) []string {
 	return out
 }
 
-// bytewise cuts a text into its bytes.
 func bytewise(s string) []string {
 	var out []string
 	for i := range len(s) {

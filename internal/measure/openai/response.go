@@ -11,11 +11,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/sse"
 )
 
-// maxTokens bounds a response.
 const maxTokens = 1_000_000
 
-// Response is what was measured of one. Its times count from the first write of the request on the
-// open connection.
+// Response is what was measured of a response. Its times count from the first write of the request
+// on the open connection.
 type Response struct {
 	Connect  time.Duration   // to open the connection, with TLS and without the name's look-up; 0: it was open
 	Arrivals []time.Duration // of each event that has content
@@ -29,7 +28,6 @@ type Response struct {
 	Remote   netip.AddrPort
 }
 
-// stream is the state of reading one.
 type stream struct {
 	e      *Endpoint
 	a      *answer
@@ -40,7 +38,6 @@ type stream struct {
 	done   bool
 }
 
-// collect reads the events of a response.
 func (s *Session) collect(a *answer) (*Response, error) {
 	if err := s.refused(a); err != nil {
 		return nil, err
@@ -111,8 +108,7 @@ func (st *stream) event(ev sse.Event) error {
 	return nil
 }
 
-// unknown handles the field "error: {…}", which older servers of llama.cpp send instead of an
-// event.
+// unknown handles the field "error: {…}" of older servers of llama.cpp.
 func (st *stream) unknown(name, value []byte) error {
 	if string(name) != "error" || st.done {
 		return nil
@@ -128,7 +124,6 @@ func (st *stream) fault(text string) error {
 	return fmt.Errorf("the server broke off after %s: %s", tokens(len(st.r.Arrivals)), st.e.secrets.clean(text))
 }
 
-// token records that one came.
 func (st *stream) token() error {
 	if len(st.r.Arrivals) == st.e.mostTokens {
 		return fmt.Errorf("the response has more than %d tokens", st.e.mostTokens)
@@ -149,7 +144,7 @@ func (st *stream) token() error {
 	return nil
 }
 
-// ended returns nil if the body's end completes the response, or what it means otherwise.
+// ended returns nil if the body's end completes the response.
 func (st *stream) ended(err error) error {
 	n := len(st.r.Arrivals)
 	switch {
@@ -167,7 +162,6 @@ func (st *stream) ended(err error) error {
 	return fmt.Errorf("read the response after %s: %w", tokens(n), err)
 }
 
-// late says what did not come in time.
 func (st *stream) late() error {
 	limit, after := st.e.o.Timeout, tokens(len(st.r.Arrivals))
 	switch {
@@ -181,7 +175,6 @@ func (st *stream) late() error {
 	return fmt.Errorf("no token within %v, after %s", limit, after)
 }
 
-// tokens returns a number of tokens in words.
 func tokens(n int) string {
 	if n == 1 {
 		return "1 token"

@@ -13,10 +13,9 @@ import (
 	"time"
 )
 
-// testTimeout is long enough that no slow machine reaches it where it should not.
+// testTimeout is never reached on a slow machine.
 const testTimeout = 20 * time.Second
 
-// endpoint makes one, or ends the test.
 func endpoint(t testing.TB, url string, o Options) *Endpoint {
 	t.Helper()
 	if o.Timeout == 0 {
@@ -29,15 +28,14 @@ func endpoint(t testing.TB, url string, o Options) *Endpoint {
 	return e
 }
 
-// session opens one that ends with the test.
 func session(t testing.TB, e *Endpoint) *Session {
 	s := e.Open()
 	t.Cleanup(s.Close)
 	return s
 }
 
-// talk is a server's side of a connection: it gets each request and writes what it
-// likes; the connection ends when it returns false.
+// talk is a server's side of a connection: it gets each request and writes its response; the
+// connection ends when it returns false.
 type talk func(c net.Conn, n int, r *http.Request) bool
 
 func (f talk) serve(c net.Conn) {
@@ -59,8 +57,7 @@ func (f talk) serve(c net.Conn) {
 	}
 }
 
-// listen serves on a socket and returns the URL. The connections are gone when the
-// test ends.
+// listen serves on a socket until the test ends, and returns the URL.
 func listen(t testing.TB, serve func(net.Conn)) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -93,7 +90,6 @@ func listen(t testing.TB, serve func(net.Conn)) string {
 	return "http://" + l.Addr().String()
 }
 
-// answering serves one raw response to each connection, and closes it.
 func answering(t testing.TB, raw string) string {
 	return listen(t, talk(func(c net.Conn, _ int, _ *http.Request) bool {
 		io.WriteString(c, raw)
@@ -101,8 +97,7 @@ func answering(t testing.TB, raw string) string {
 	}).serve)
 }
 
-// piped makes an endpoint answer in these pieces, each of which comes in a read of
-// its own.
+// piped makes an endpoint answer in these pieces, each in a read of its own.
 func piped(e *Endpoint, pieces ...string) {
 	e.dial = func(context.Context, string) (net.Conn, error) {
 		client, server := net.Pipe()
@@ -120,7 +115,7 @@ func piped(e *Endpoint, pieces ...string) {
 
 const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
-// inChunks puts each text into a chunk of its own, and the end behind them.
+// inChunks puts each text and the end into chunks of their own.
 func inChunks(texts ...string) string {
 	var b strings.Builder
 	for _, s := range texts {

@@ -54,7 +54,6 @@ func (s *Session) ask(ctx context.Context, tokens int) (*Response, *answer, erro
 	return r, a, nil
 }
 
-// answer is a response whose head has been read.
 type answer struct {
 	*http.Response
 	body    *body
@@ -114,8 +113,8 @@ func (s *Session) try(ctx context.Context, request []byte, read func(*answer) er
 	return read(a)
 }
 
-// chatRequest returns the bytes of a request for a response with the given number of tokens,
-// streamed or in one piece.
+// chatRequest returns a request for a response of the given number of tokens, streamed or in one
+// piece.
 func (e *Endpoint) chatRequest(tokens int, stream bool) ([]byte, error) {
 	type message struct {
 		Role    string `json:"role"`
@@ -159,7 +158,6 @@ func (e *Endpoint) chatRequest(tokens int, stream bool) ([]byte, error) {
 	return e.render(req)
 }
 
-// render writes a request with the headers that all have.
 func (e *Endpoint) render(req *http.Request) ([]byte, error) {
 	req.Header.Set("User-Agent", "toll")
 	// A server that compresses a stream holds its events back.

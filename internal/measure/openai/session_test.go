@@ -42,8 +42,7 @@ func TestSessionKeepsItsConnection(t *testing.T) {
 	}
 }
 
-// What the server does with the connection after a response costs a new one, never
-// an error.
+// No end of a connection after a response is an error.
 func TestSessionOpensAnother(t *testing.T) {
 	whole := func(c net.Conn, extra string) { io.WriteString(c, good()+extra) }
 	for _, tt := range []struct {
@@ -71,7 +70,6 @@ func TestSessionOpensAnother(t *testing.T) {
 				}
 			}
 		}},
-		// The second request is read and not answered.
 		{"closed-at-the-next", func(c net.Conn, n int, _ *http.Request) bool {
 			if n == 0 {
 				whole(c, "")
@@ -94,7 +92,6 @@ func TestSessionOpensAnother(t *testing.T) {
 	}
 }
 
-// An event counts when it has come, though its chunk has not.
 func TestEventBeforeItsChunkEnds(t *testing.T) {
 	e := endpoint(t, "http://server", Options{})
 	two := inChunk(says("a") + says("b"))
@@ -204,7 +201,6 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// model returns a handler that lists models and streams.
 func model(list string, asked *atomic.Value) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) {

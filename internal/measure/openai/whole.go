@@ -48,7 +48,6 @@ func (e *Endpoint) ProbeWhole(ctx context.Context) error {
 	return err
 }
 
-// completion has the relevant parts of a response in one piece.
 type completion struct {
 	Choices []struct {
 		Message *struct {
@@ -67,7 +66,6 @@ type completion struct {
 	Error filled `json:"error"`
 }
 
-// read reads a response in one piece.
 func (s *Session) read(a *answer) (*Response, error) {
 	if err := s.refusedWhole(a); err != nil {
 		return nil, err
@@ -115,7 +113,6 @@ func (s *Session) refusedWhole(a *answer) error {
 	return nil
 }
 
-// wait returns the time limit of a response's head.
 func (s *Session) wait() time.Duration {
 	if s.patience > 0 {
 		return s.patience

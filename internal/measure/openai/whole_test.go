@@ -15,7 +15,6 @@ func answered(body, more string) string {
 	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s", len(body), more, body)
 }
 
-// A response in one piece is timed until its last byte, and is asked for without a stream.
 func TestAskWhole(t *testing.T) {
 	const body = `{"choices":[{"index":0,"message":{"role":"assistant","content":"hello"},"finish_reason":"length"}],"usage":{"completion_tokens":7}}`
 	const late = 20 * time.Millisecond
@@ -46,7 +45,6 @@ func TestAskWhole(t *testing.T) {
 	}
 }
 
-// What is no such response is refused by name, without the key.
 func TestAskWholeRefuses(t *testing.T) {
 	for name, tt := range map[string]struct{ raw, words string }{
 		"stream":   {good(), "streams its response"},
