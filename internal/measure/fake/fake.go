@@ -26,15 +26,14 @@ type Builder struct {
 	// Unsupported and Broken have the errors of Check and Build.
 	Unsupported, Broken map[path.Spec]error
 	// Rate returns the bytes per second of bulk, or the round trips per second of rr, in the n-th
-	// visit to a path (from 0); nil means always DefaultRate.
+	// visit to a path (from 0); nil: DefaultRate.
 	Rate func(s path.Spec, load string, n int) float64
 	// Die selects visits whose servers die during the load, Bypass those whose bytes no hop sees;
-	// nil means none.
+	// nil: none.
 	Die, Bypass func(s path.Spec, n int) bool
-	// Share returns the part of the rate for each process of a crowd's clients; nil means equal
-	// parts.
+	// Share returns the part of the rate for each process of a crowd's clients; nil: equal parts.
 	Share func(s path.Spec, client, proc int) float64
-	// Deaf selects paths whose clients cannot connect; nil means none.
+	// Deaf selects paths whose clients cannot connect; nil: none.
 	Deaf func(s path.Spec) bool
 	// Starve selects visits whose ends measure only a tenth of the window.
 	Starve func(s path.Spec, n int) bool
@@ -46,14 +45,13 @@ type Builder struct {
 	// the path; nil leaves it to the rate.
 	Slice func(s path.Spec, role worker.Role, n, k int, x *load.SliceStats)
 	// Program returns the reply of the keeper of a path's programs to a request of the n-th visit
-	// (from 0), and thereby what they do; nil means that they succeed and print nothing. Die and
-	// Bypass apply to their clients, too.
+	// (from 0); nil: they succeed and print nothing. Die and Bypass apply to their clients, too.
 	Program func(s path.Spec, o program.Request, n int) program.State
-	// Headroom returns what a path has for connections that end, each time that one is drained; nil
-	// means that paths cannot be drained.
+	// Headroom returns what a path has for connections that end, each time that one is drained;
+	// nil: paths cannot be drained.
 	Headroom func(s path.Spec) sample.Headroom
-	// Settings returns a path's settings after a number of visits to it; nil means that the backend
-	// cannot read any.
+	// Settings returns a path's settings after a number of visits to it; nil: the backend cannot
+	// read any.
 	Settings func(s path.Spec, visits int) ([]path.Setting, error)
 
 	mu     sync.Mutex // guards the fields that follow
@@ -65,7 +63,7 @@ type Builder struct {
 	Kept    int
 	common  sample.Counters
 	// listens are the paths on which a server that shares its address waits for its client; if all
-	// have one hop they share one address, too, that of the zero path.
+	// have one hop they share one address, that of the zero path.
 	listens map[path.Spec]bool
 }
 
@@ -118,7 +116,6 @@ func (b *Builder) Build(_ context.Context, s path.Spec) (*path.Path, error) {
 	return p, nil
 }
 
-// visited returns the number of visits to the path.
 func (b *Builder) visited(s path.Spec) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,7 +127,6 @@ func (b *Builder) visited(s path.Spec) (n int) {
 	return n
 }
 
-// line is the path's state.
 type line struct {
 	builder *Builder
 	spec    path.Spec
@@ -141,7 +137,6 @@ type line struct {
 	served  int           // number of programs' servers that were started
 }
 
-// read reads the common hop.
 func (b *Builder) read() (sample.Counters, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -157,7 +152,7 @@ func (l *line) read() (sample.Counters, error) {
 
 type place struct {
 	*line
-	number int // of the server or client
+	number int
 }
 
 func (place) Name() string { return "nowhere" }
@@ -193,7 +188,6 @@ func (b *Builder) count(s path.Spec, keepers int) {
 	}
 }
 
-// keep answers requests until the input ends.
 func (p place) keep(in io.Reader, out io.Writer) error {
 	defer p.builder.count(p.spec, -1)
 	dec, enc := json.NewDecoder(in), json.NewEncoder(out)
@@ -236,7 +230,6 @@ func (p place) follow(o program.Request) (program.State, error) {
 	return b.Program(p.spec, o, n), nil
 }
 
-// errDied is the error of a process that the script kills.
 var errDied = errors.New("signal: killed")
 
 func (p place) work(in io.Reader, out io.Writer) error {
@@ -304,7 +297,6 @@ func (l *line) visit(when load.Schedule) int {
 	return l.visits[when.Start]
 }
 
-// count adds what one end received to the hop.
 func (p place) count(role worker.Role, party sample.Party) {
 	var c sample.Counters
 	if role == worker.Server {

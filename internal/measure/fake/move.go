@@ -9,7 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// move makes the numbers of one end.
 func (p place) move(o worker.Request, when load.Schedule) (worker.Reply, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +54,6 @@ func (p place) move(o worker.Request, when load.Schedule) (worker.Reply, error) 
 	return reply, nil
 }
 
-// moveTrips makes the numbers of one end of a load of round trips or connections.
 func moveTrips(o worker.Request, rate float64, amount int64, reply *worker.Reply) error {
 	party := reply.Done
 	if workload.Of(o.Load).Brief {
@@ -77,7 +75,7 @@ func moveTrips(o worker.Request, rate float64, amount int64, reply *worker.Reply
 	}
 	e, err := sample.Encode(h)
 	reply.Latency = e
-	for _, name := range workload.Of(o.Load).Times(o.Load) { // all take as long as a trip
+	for _, name := range workload.Of(o.Load).Times(o.Load) {
 		if reply.Times == nil {
 			reply.Times = map[string]*sample.EncodedHisto{}
 		}
@@ -89,7 +87,6 @@ func moveTrips(o worker.Request, rate float64, amount int64, reply *worker.Reply
 	return err
 }
 
-// moveBytes makes the numbers of one end of a load that moves as much as possible.
 func moveBytes(o worker.Request, amount int64, party *sample.Party) {
 	if size := int64(workload.UDPOf(o.Load).Size); size > 0 { // none is lost
 		party.Counts = map[string]int64{workload.CountDatagrams: amount / size}

@@ -6,7 +6,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// moveSlices adds to a reply what the end did in the schedule's slices.
 func (p place) moveSlices(o worker.Request, when load.Schedule, rate float64, n int, reply *worker.Reply) {
 	for k, s := range when.Slices {
 		var x load.SliceStats
@@ -39,7 +38,6 @@ func slice(o worker.Request, s load.Slice, rate float64) load.SliceStats {
 	return x
 }
 
-// sends reports whether the end is the one of the two that sends.
 func sends(o worker.Request) bool {
 	return (o.Role == worker.Client) != workload.BulkOf(o.Load).Reverse
 }

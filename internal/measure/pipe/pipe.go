@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// maxReply bounds an answer, in bytes.
-const maxReply = 8 << 20
+const maxReply = 8 << 20 // bytes
 
 // ErrDied means that the process ended without an answer.
 var ErrDied = errors.New("the worker died")
@@ -54,11 +53,11 @@ func (l *Line[R]) read() {
 	}
 }
 
-// sendTimeout is how long a process may leave its full pipe unread. It is a variable for tests.
+// sendTimeout is how long a process may leave its full pipe unread. Tests change it.
 var sendTimeout = 3 * time.Second
 
-// Send writes to the process. It returns ErrDied if the process is gone and, if the input supports
-// deadlines, an error after sendTimeout if it is stopped.
+// Send returns ErrDied if the process is gone and, if the input supports deadlines, an error after
+// sendTimeout if it is stopped.
 func (l *Line[R]) Send(v any) error {
 	if in, ok := l.in.(interface{ SetWriteDeadline(time.Time) error }); ok {
 		_ = in.SetWriteDeadline(time.Now().Add(sendTimeout)) // fails for a file without deadlines, which blocks

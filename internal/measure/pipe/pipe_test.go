@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// A schedule of thousands of slices is longer than a pipe. A process that is stopped
-// reads none of it, and must not hold up the one who tells it.
+// A schedule of thousands of slices is longer than a pipe.
 func TestSendToOneWhoDoesNotRead(t *testing.T) {
 	defer func(d time.Duration) { sendTimeout = d }(sendTimeout)
 	sendTimeout = 20 * time.Millisecond

@@ -12,8 +12,8 @@ import (
 // Control is the parent's side of a keeper.
 type Control struct{ *pipe.Line[State] }
 
-// NewControl talks to a keeper by its standard input and output. The caller ends it with Close and
-// still waits for the process.
+// NewControl talks to a keeper by its standard input and output. The caller calls Close and waits
+// for the process.
 func NewControl(in io.WriteCloser, out io.ReadCloser) *Control {
 	return &Control{pipe.New[State](in, out)}
 }
@@ -43,8 +43,8 @@ const saidBytes = 600
 
 func (e *Error) Error() string { return e.State.Error + e.State.Said() }
 
-// Said returns how the program ended, if it failed, and the last lines that it wrote, on the
-// standard error if there are any.
+// Said returns how the program ended, if it failed, and its last lines, on the standard error if
+// there are any.
 func (s State) Said() string {
 	out := ""
 	if s.Exit != "" {

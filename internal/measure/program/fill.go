@@ -14,7 +14,6 @@ type Fill struct {
 	Seconds int            // {seconds}
 }
 
-// The words in braces.
 const (
 	wordHost    = "{host}"
 	wordPort    = "{port}"
@@ -25,8 +24,8 @@ const (
 	wordDir     = "{dir}"
 )
 
-// Into replaces the words in a command line. The values need no quotes: they have no characters
-// that are special to a shell.
+// Into replaces the words in a command line. The values have no characters that are special to a
+// shell.
 func (f Fill) Into(command string) string {
 	name := f.Name
 	if name == "" {

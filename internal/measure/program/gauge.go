@@ -11,14 +11,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// maxPattern bounds a metric's expression, in bytes.
-const maxPattern = 4 << 10
+const maxPattern = 4 << 10 // bytes
 
 var gaugeName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,39}$`)
 
-// ParseGauge parses a metric of the command line:
-//
-//	NAME[:UNIT][:higher|:lower]=REGEXP
+// ParseGauge parses NAME[:UNIT][:higher|:lower]=REGEXP.
 //
 // The expression's first group is the number. A second group is its unit as printed, which must be
 // of UNIT's kind; without one the unit is UNIT, or none. By default less is better for a time, and

@@ -171,8 +171,7 @@ func FuzzExtract(f *testing.F) {
 	})
 }
 
-// check holds Extract to a number that a results file can have, or an error
-// that names the metric.
+// check requires a number that a results file can have, or an error that names the metric.
 func check(t *testing.T, g sample.Gauge, output string) {
 	t.Helper()
 	x, err := Extract(g, output)

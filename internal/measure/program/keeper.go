@@ -26,11 +26,10 @@ const (
 	ordinaryID = 1000 // the user id that a program without root sees
 )
 
-// keeper is the process in the place. Its methods run on one goroutine.
 type keeper struct {
 	orders   <-chan Request // closed at the end of input
 	children chan os.Signal
-	first    bool // it is the first process of its PID namespace
+	first    bool // of its PID namespace
 	ownProc  bool // it sees the /proc of that namespace
 
 	pid            int // of the program; 0: none
@@ -160,7 +159,6 @@ func (k *keeper) start(o Request) (State, error) {
 	}
 }
 
-// launch starts the command in a process group of its own.
 func (k *keeper) launch(o Request) error {
 	outR, outW, err := os.Pipe()
 	if err != nil {
@@ -190,7 +188,6 @@ func (k *keeper) launch(o Request) error {
 	return cmd.Process.Release() // reap waits for it
 }
 
-// readiness returns a function that reports whether the program is ready.
 func readiness(o Request, k *keeper) (func() (bool, error), error) {
 	switch o.Ready {
 	case "":
@@ -224,7 +221,6 @@ func readyWords(o Request) string {
 	return "its output matches " + o.Ready
 }
 
-// reap collects the exit status of every child that has ended, including orphans.
 func (k *keeper) reap() {
 	for {
 		var st unix.WaitStatus
@@ -251,7 +247,6 @@ func exitWords(st unix.WaitStatus) string {
 	return ""
 }
 
-// wait waits for the program's end.
 func (k *keeper) wait(limit time.Duration) (State, error) {
 	if k.pid == 0 {
 		return State{}, errors.New("nothing was started")
@@ -311,7 +306,6 @@ func (k *keeper) stop() State {
 	return s
 }
 
-// tally returns the counts of the followed connections, or nil.
 func (k *keeper) tally() *sock.Tally {
 	if k.follower == nil {
 		return nil
@@ -346,7 +340,6 @@ func (k *keeper) kill(s syscall.Signal) {
 	}
 }
 
-// report returns the program's state.
 func (k *keeper) report(output bool) State {
 	s := k.state
 	s.CPU, s.Known = k.spent()-k.before, k.ownProc || s.Ended

@@ -58,8 +58,8 @@ func bind(network, addr string) (err error) {
 	return err
 }
 
-// kept is a keeper's process, whose programs are found by an environment variable
-// that they all inherit.
+// kept is a keeper's process, whose programs are found by an environment variable that they
+// inherit.
 type kept struct {
 	*Control
 	in     io.WriteCloser
@@ -111,7 +111,6 @@ func startKeeper(t *testing.T, apart bool) *kept {
 	return k
 }
 
-// programs returns the keeper's processes, without itself.
 func (k *kept) programs() (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range files {
@@ -126,7 +125,6 @@ func (k *kept) programs() (pids []int) {
 // patience is for what takes no time on an idle machine.
 const patience = time.Minute
 
-// await waits until so many of its programs run.
 func (k *kept) await(t *testing.T, n int) {
 	t.Helper()
 	var pids []int
@@ -135,7 +133,6 @@ func (k *kept) await(t *testing.T, n int) {
 	}
 }
 
-// try sends a request.
 func (k *kept) try(t *testing.T, o Request) (State, error) {
 	t.Helper()
 	if o.Limit == 0 {
@@ -149,7 +146,6 @@ func (k *kept) try(t *testing.T, o Request) (State, error) {
 	return st, err
 }
 
-// do sends a request that must be done.
 func (k *kept) do(t *testing.T, o Request) State {
 	t.Helper()
 	st, err := k.try(t, o)
@@ -159,15 +155,13 @@ func (k *kept) do(t *testing.T, o Request) State {
 	return st
 }
 
-// run runs a client to its end.
 func (k *kept) run(t *testing.T, command string) State {
 	t.Helper()
 	k.do(t, Request{Op: Start, Command: command})
 	return k.do(t, Request{Op: Wait})
 }
 
-// both runs a test with a keeper that is apart, as on a path, and with one that
-// is not.
+// both runs a test with a keeper in a PID namespace, and with one in none.
 func both(t *testing.T, f func(t *testing.T, k *kept)) {
 	for name, apart := range map[string]bool{"apart": true, "not-apart": false} {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +212,6 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// A port that is bound otherwise is not ready.
 func TestBoundTellsThemApart(t *testing.T) {
 	conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
 	if err != nil {
@@ -291,7 +284,6 @@ func TestNotReady(t *testing.T) {
 				}
 				k.do(t, Request{Op: Stop})
 				k.await(t, 0)
-				// It can be tried again.
 				if st := k.run(t, "echo well"); st.Stdout != "well\n" {
 					t.Errorf("the next one: %+v", st)
 				}
@@ -315,7 +307,7 @@ func TestClientEnds(t *testing.T) {
 		{"environment", `echo "$SECRET"`, "", "sesame\n", ""},
 		{"no-input", "cat; echo end", "", "end\n", ""},
 		{"binary", `printf 'a\000\377b'`, "", "a\x00\ufffdb", ""},
-		// What it leaves behind holds its output open.
+		// The sleep holds the output open.
 		{"background", "sleep 60 & echo out", "", "out\n", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -332,8 +324,6 @@ func TestClientEnds(t *testing.T) {
 	}
 }
 
-// A client that hangs is no end of the keeper: it is stopped, and the next one
-// runs.
 func TestHangingClient(t *testing.T) {
 	both(t, func(t *testing.T, k *kept) {
 		k.do(t, Request{Op: Start, Command: "echo connecting; sleep 60; echo never", Ready: "connecting"})
@@ -362,7 +352,7 @@ func TestStop(t *testing.T) {
 			both(t, func(t *testing.T, k *kept) {
 				k.do(t, Request{Op: Start, Command: c.command, Ready: "ready|y"})
 				st := k.do(t, Request{Op: Stop})
-				for tries := 0; tries < 3 && st.Exit == "signal: killed" && st.Exit != c.exit; tries++ { // a busy machine let it not end in time
+				for tries := 0; tries < 3 && st.Exit == "signal: killed" && st.Exit != c.exit; tries++ {
 					k.do(t, Request{Op: Start, Command: c.command, Ready: "ready|y"})
 					st = k.do(t, Request{Op: Stop})
 				}
@@ -378,7 +368,6 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// What a server leaves running ends with it where the keeper is apart.
 func TestDaemonsEnd(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		pathtest.SkipOrFail(t, "setsid is not installed: apt-get install util-linux")
@@ -420,7 +409,6 @@ func TestDaemonsEnd(t *testing.T) {
 	})
 }
 
-// One program at a time.
 func TestStartEndsTheOneBefore(t *testing.T) {
 	both(t, func(t *testing.T, k *kept) {
 		k.do(t, Request{Op: Start, Command: "echo first; exec sleep 60", Ready: "first"})
@@ -432,7 +420,6 @@ func TestStartEndsTheOneBefore(t *testing.T) {
 	})
 }
 
-// However much a program writes, the keeper holds its end only.
 func TestEndlessOutputIsBounded(t *testing.T) {
 	both(t, func(t *testing.T, k *kept) {
 		st := k.run(t, "head -c 200000000 /dev/zero; echo end; head -c 100000000 /dev/zero >&2; echo end >&2")
@@ -445,7 +432,7 @@ func TestEndlessOutputIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const most = 120 << 10 // kB; it was written three times as much
+		const most = 120 << 10 // kB, a third of what was written
 		m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
 		if m == nil {
 			t.Fatalf("no VmHWM in %s", status)
@@ -458,7 +445,6 @@ func TestEndlessOutputIsBounded(t *testing.T) {
 
 const busy = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
 
-// The CPU time of a program is its own and that of all that it started.
 func TestCPU(t *testing.T) {
 	both(t, func(t *testing.T, k *kept) {
 		first := k.run(t, busy)
@@ -476,7 +462,6 @@ func TestCPU(t *testing.T) {
 	})
 }
 
-// A server's CPU time is known while it runs.
 func TestCPUWhileItRuns(t *testing.T) {
 	for _, c := range []struct{ name, command string }{
 		{"itself", "while :; do :; done"},
@@ -511,7 +496,6 @@ func TestCPUWhileItRuns(t *testing.T) {
 	}
 }
 
-// {dir} is memory of the keeper's own that lasts until its end.
 func TestDir(t *testing.T) {
 	in := func(command string) string { return Fill{}.Into(command) }
 	k, other := startKeeper(t, true), startKeeper(t, true)
@@ -545,7 +529,6 @@ func TestNoRoot(t *testing.T) {
 		if want := "1000\n1000\nwritten\nno root\n"; st.Stdout != want || st.Exit != "" {
 			t.Errorf("state %+v, want %q", st, want)
 		}
-		// It is stopped all the same.
 		k.do(t, Request{Op: Start, Command: "echo ready; exec sleep 60", Ready: "ready", NoRoot: true})
 		if st := k.do(t, Request{Op: Stop}); st.Exit != "signal: terminated" {
 			t.Errorf("state %+v", st)
@@ -554,7 +537,6 @@ func TestNoRoot(t *testing.T) {
 	})
 }
 
-// The end of a keeper's input is its own, and its programs'.
 func TestEndOfInput(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -609,7 +591,6 @@ func TestOddRequests(t *testing.T) {
 	})
 }
 
-// What is no request ends the keeper like the end of its input.
 func TestGarbageEndsTheKeeper(t *testing.T) {
 	for _, c := range []struct{ name, in string }{
 		{"words", "hello\n"},
@@ -648,7 +629,6 @@ func TestControlOfADeadKeeper(t *testing.T) {
 	}
 }
 
-// A run that ends does not wait for a program.
 func TestControlEndsWithItsContext(t *testing.T) {
 	k := startKeeper(t, true)
 	k.do(t, Request{Op: Start, Command: "exec sleep 60"})

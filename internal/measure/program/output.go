@@ -11,7 +11,6 @@ import (
 // maxOutput is the number of bytes that are kept of each stream's end.
 const maxOutput = 256 << 10
 
-// output is the end of what a program writes.
 type output struct {
 	ended chan struct{} // closed at the stream's end
 
@@ -20,7 +19,6 @@ type output struct {
 	n  int64 // number of bytes written
 }
 
-// collect reads r to its end.
 func collect(r io.ReadCloser) *output {
 	o := &output{ended: make(chan struct{})}
 	go func() {
@@ -31,7 +29,6 @@ func collect(r io.ReadCloser) *output {
 	return o
 }
 
-// Write keeps the end of b.
 func (o *output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -43,7 +40,6 @@ func (o *output) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// text returns what is kept, and the number of bytes written.
 func (o *output) text() (s string, written int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -65,10 +61,10 @@ func lastLines(s string, most int) string {
 	return printable.End(strings.Join(lines, "; "), most)
 }
 
-// scanned is how much of an output's end is searched for its last lines, in bytes.
+// scanned is how many bytes of an output's end are searched for its last lines.
 const scanned = 16 << 10
 
-// keptEnd returns the end of an output for a record, at most most bytes, with its lines, as text.
+// keptEnd returns the end of an output for a record, at most most bytes.
 func keptEnd(s string, most int) string {
 	// An escape is not shorter than its character.
 	return printable.End(printable.Text(printable.End(s, most)), most)

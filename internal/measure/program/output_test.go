@@ -54,7 +54,6 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// Whatever a program writes, what is told of it is short text.
 func TestJunkBecomesShortText(t *testing.T) {
 	var every []byte
 	for i := range 1 << 16 {
@@ -77,7 +76,6 @@ func TestJunkBecomesShortText(t *testing.T) {
 	}
 }
 
-// Only the end is kept, however it was written, and in no more memory.
 func TestOutputKeepsTheEnd(t *testing.T) {
 	var all []byte
 	for i := range 3 * maxOutput {
@@ -101,7 +99,6 @@ func TestOutputKeepsTheEnd(t *testing.T) {
 	}
 }
 
-// slow is read in steps of so many bytes.
 type slow struct {
 	b    []byte
 	step int
@@ -116,7 +113,7 @@ func (s *slow) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// It can be looked at while it is written (go test -race).
+// For go test -race.
 func TestOutputIsReadWhileWritten(t *testing.T) {
 	o := &output{ended: make(chan struct{})}
 	var wg sync.WaitGroup

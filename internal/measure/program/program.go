@@ -1,30 +1,13 @@
 // Package program runs foreign programs in a place: a server until it is ready and for as long as
 // it is needed, a client until it ends. It keeps the end of what they write, finds metrics in it
-// and has recipes for well-known pairs of programs.
+// and has recipes for well-known pairs.
 //
-// In the place the same binary runs as the programs' keeper (Main), controlled like a worker by
-// JSON lines on its standard input and output:
+// In the place the same binary is the programs' keeper (Main), controlled like a worker by JSON
+// lines: a State answers each Request, and the keeper exits at the end of its input. Started by
+// path.Command, it is the first process of a PID namespace: whatever the programs leave running
+// ends with it, and so does its memory on /dev/shm, the value of {dir}.
 //
-//	parent                            keeper
-//	Request{Start, command, ready} ->
-//	                               <- State (ready), or why not
-//	Request{Read}                  ->
-//	                               <- State (CPU time so far)
-//	Request{Wait}                  ->
-//	                               <- State (how it ended, what it wrote)
-//	Request{Stop}                  ->
-//	                               <- State (what it wrote)
-//	end of input                  ->
-//	                                  exits
-//
-// Started apart (path.Command), the keeper is the first process of a PID namespace: whatever the
-// programs leave running ends with it. It has memory of its own on /dev/shm, the value of {dir},
-// which ends with it too.
-//
-// Readiness is read from the kernel's list of sockets and not tested by connecting, because some
-// servers accept one connection only.
-//
-// Be aware: commands are run by /bin/sh, with this process's environment and working directory.
+// Commands are run by /bin/sh, with this process's environment and working directory.
 package program
 
 import (
@@ -40,7 +23,6 @@ const Arg = "program"
 // Op is what the keeper is to do.
 type Op string
 
-// The operations.
 const (
 	Start Op = "start" // a command; answered when it is ready
 	Read  Op = "read"  // its state

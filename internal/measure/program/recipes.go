@@ -41,8 +41,8 @@ const nginxConf = `daemon off; master_process off; pid {dir}/pid; error_log stde
 // Recipes returns the built-in ones, by name.
 func Recipes() []Recipe { return slices.Clone(recipes) }
 
-// recipes are the built-in ones, by name. The servers of iperf3, redis and nginx have one thread;
-// clients have as many connections as keep it busy if throughput is measured, and one for latency.
+// The servers of iperf3, redis and nginx have one thread; clients have as many connections as keep
+// it busy if throughput is measured, and one for latency.
 var recipes = []Recipe{
 	{
 		Name: "iperf3", What: "TCP throughput of one stream",
@@ -142,7 +142,6 @@ func (e *missingError) Error() string {
 	return "not installed: " + strings.Join(out, ", ")
 }
 
-// Hint returns how to install them.
 func (e *missingError) Hint() string {
 	var out []string
 	for _, n := range e.Needs {

@@ -11,9 +11,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
-// recorded is what the recipes find in testdata: what the programs printed that
-// Debian 12 has (iperf3 3.12, qperf 0.4.11, sockperf 3.7, redis-benchmark 7.0.15,
-// wrk 4.1.0, pgbench 15.18), and netperf 2.7.0, over the loopback device.
+// recorded is what the recipes find in testdata: what the programs of Debian 12 printed (iperf3
+// 3.12, qperf 0.4.11, sockperf 3.7, redis-benchmark 7.0.15, wrk 4.1.0, pgbench 15.18), and netperf
+// 2.7.0, over the loopback device.
 var recorded = map[string]map[string]float64{
 	"iperf3":   {"throughput": 22644871139.87, "retransmits": 19},
 	"netperf":  {"p50": 83e-6, "p99": 138e-6, "mean": 76.91e-6, "trips": 12990.32},
@@ -48,7 +48,6 @@ func TestRecipesFindTheirMetrics(t *testing.T) {
 	}
 }
 
-// What every recipe has.
 func TestRecipesAreWhole(t *testing.T) {
 	if !slices.IsSortedFunc(recipes, func(a, b Recipe) int { return strings.Compare(a.Name, b.Name) }) {
 		t.Error("the recipes are not in the order of their names")

@@ -1,14 +1,6 @@
-// Package sse reads a stream of server-sent events (WHATWG HTML, 9.2). The caller pushes the pieces
-// of the body into a Decoder as they arrive, cut anywhere, and gets each event with the piece that
-// completes it: only the caller knows when a piece came.
-//
-//	var d sse.Decoder
-//	err := d.Feed(piece, func(e sse.Event) error { … })
-//	// at the end of the body:
-//	cut := d.Pending()
-//
-// Be aware that bytes are passed on unchanged: invalid UTF-8 is not replaced. A line and an event
-// are at most Limit bytes long, which bounds the memory.
+// Package sse reads a stream of server-sent events (WHATWG HTML, 9.2). The caller feeds a Decoder
+// the pieces of the body as they arrive, cut anywhere, and gets each event with the piece that
+// completes it: only the caller knows when a piece came. Invalid UTF-8 is passed on unchanged.
 package sse
 
 import (
@@ -55,8 +47,8 @@ type Decoder struct {
 	err     error
 }
 
-// Feed processes the next piece of the stream and calls emit for each event that it completes.
-// After an error, including emit's, every call returns that error.
+// Feed calls emit for each event that the piece completes. After an error, including emit's, every
+// call returns that error.
 func (d *Decoder) Feed(b []byte, emit func(Event) error) error {
 	for d.err == nil && len(b) > 0 {
 		if d.afterCR {
@@ -71,7 +63,6 @@ func (d *Decoder) Feed(b []byte, emit func(Event) error) error {
 	return d.err
 }
 
-// take reads up to the end of a line and returns the rest.
 func (d *Decoder) take(b []byte, emit func(Event) error) (rest []byte, err error) {
 	end := bytes.IndexAny(b, "\r\n")
 	part := b
@@ -90,8 +81,7 @@ func (d *Decoder) take(b []byte, emit func(Event) error) (rest []byte, err error
 		d.line = append(d.line, part...)
 		line = d.line
 	}
-	// The event ends with the first byte of its line end: a \n after a \r may come later than the
-	// event.
+	// The event ends with the first byte of its line end: a \n after a \r may come later.
 	d.afterCR = b[end] == '\r'
 	err = d.ended(line, emit)
 	d.line = d.line[:0]
@@ -105,7 +95,6 @@ func (d *Decoder) limit() int {
 	return DefaultLimit
 }
 
-// ended reads a whole line.
 func (d *Decoder) ended(line []byte, emit func(Event) error) error {
 	if !d.started {
 		d.started = true
@@ -173,6 +162,6 @@ func (d *Decoder) dispatch(emit func(Event) error) error {
 // Retry returns how long the stream asks to wait before connecting again, or 0.
 func (d *Decoder) Retry() time.Duration { return d.retry }
 
-// Pending reports whether the stream broke off within an event or a line. The standard discards
-// that rest.
+// Pending reports whether the stream broke off within an event or a line, which the standard
+// discards.
 func (d *Decoder) Pending() bool { return d.field || len(d.line) > 0 }

@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// outcome is what a stream's pieces came to.
 type outcome struct {
 	Events  []string // type, ID and data
 	Unknown []string
@@ -36,7 +35,6 @@ func decode(limit int, pieces ...[]byte) outcome {
 	return o
 }
 
-// bytewise cuts b into its bytes.
 func bytewise(b []byte) [][]byte {
 	var out [][]byte
 	for i := range b {
@@ -45,7 +43,6 @@ func bytewise(b []byte) [][]byte {
 	return out
 }
 
-// streams are those of the table below and the fuzz test's seeds.
 var streams = []struct {
 	name, text string
 	want       outcome
@@ -95,7 +92,7 @@ func TestStreams(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got := decode(testLimit, []byte(tt.text))
 			if tt.want.Err != nil {
-				got.Pending = false // is no question then
+				got.Pending = false
 			}
 			if !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("got  %+v\nwant %+v", got, tt.want)
@@ -104,7 +101,6 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// A stream comes to the same wherever it is cut.
 func TestEverySplit(t *testing.T) {
 	for _, tt := range streams {
 		t.Run(tt.name, func(t *testing.T) {
@@ -122,14 +118,13 @@ func TestEverySplit(t *testing.T) {
 	}
 }
 
-// withoutRest forgets what is pending after an error: how much of the line that is
-// too long was kept depends on the cut.
+// withoutRest forgets what is pending after an error: how much of the line that is too long was
+// kept depends on the cut.
 func (o outcome) withoutRest() outcome {
 	o.Pending = o.Pending && o.Err == nil
 	return o
 }
 
-// An event is there with the byte that ends it, not with the next one.
 func TestEventComesWithItsLastByte(t *testing.T) {
 	for _, text := range []string{"data: a\n\n", "data: a\r\r", "data: a\r\n\r"} {
 		var d Decoder

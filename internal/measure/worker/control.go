@@ -16,8 +16,8 @@ type Control struct{ *pipe.Line[Reply] }
 // ErrDied means that a worker ended without an answer.
 var ErrDied = pipe.ErrDied
 
-// NewControl talks to a worker by its standard input and output. The caller ends it with Close and
-// still waits for the process.
+// NewControl talks to a worker by its standard input and output. The caller calls Close and waits
+// for the process.
 func NewControl(in io.WriteCloser, out io.ReadCloser) *Control {
 	return &Control{pipe.New[Reply](in, out)}
 }

@@ -1,19 +1,10 @@
-// Package worker is the process in a place: the same program, started there for one visit or epoch,
-// that runs one end of a load. A new process for each inherits no memory layout and no connections.
-// It is controlled by JSON lines on its standard input and output and by nothing else, so that no
-// control traffic is on the measured path:
-//
-//	parent                           worker
-//	Request (role, load, address) ->
-//	                              <- Reply{Ready} (listening, or connected)
-//	Schedule                      ->
-//	                              <- Reply{Done}  (load over, connection open)
-//	end of input                  ->
-//	                                 exits
+// Package worker is the process in a place that runs one end of a load: the same program, started
+// for one visit or epoch, so that it inherits no memory layout and no connections. It is controlled
+// by JSON lines on its standard input and output only, so that no control traffic is on the
+// measured path: Request, Reply{Ready}, Schedule, Reply{Done}.
 //
 // The connections stay open until the end of input, because counters that end with them (a proxy's
-// sockets) are read after the load. A worker whose input ends early exits at once: it dies with its
-// parent.
+// sockets) are read after the load. A worker whose input ends early exits at once.
 package worker
 
 import (
@@ -41,7 +32,6 @@ func Env() []string { return []string{"GODEBUG=asyncpreemptoff=1", "GOMAXPROCS=3
 // Role is the end of the load that a worker runs.
 type Role string
 
-// The roles.
 const (
 	Server Role = "server"
 	Client Role = "client"
@@ -67,11 +57,10 @@ type Reply struct {
 	sample.Timings
 	Flows  []load.Flow       `json:"flows,omitempty"`  // for a crowd
 	Slices []load.SliceStats `json:"slices,omitempty"` // of the schedule's slices
-	Shared int64             `json:"shared,omitempty"` // the part of Done.RSS that is the program's file, which all its processes share, in bytes
+	Shared int64             `json:"shared,omitempty"` // bytes of Done.RSS that are the program's file, which all its processes share
 	Error  string            `json:"error,omitempty"`
 }
 
-// end is either end of a load.
 type end interface {
 	Run(load.Schedule) (load.Stats, error)
 	Close() error
@@ -109,10 +98,9 @@ func Main(in io.Reader, out io.Writer) error {
 	select {} // exitWith ends the process
 }
 
-// exitWith ends the process at the end of its input, whatever its threads are blocked in; the
-// kernel closes the connections.
+// exitWith ends the process at the end of its input, whatever its threads are blocked in.
 func exitWith(dec *json.Decoder) {
-	_, _ = dec.Token() // nothing else can come
+	_, _ = dec.Token()
 	os.Exit(0)
 }
 
@@ -167,8 +155,8 @@ func report(o Request, s load.Stats) Reply {
 	return r
 }
 
-// status returns the process's memory, or the zero value if unknown. VmHWM is the peak of the
-// resident memory. (getrusage's figure begins with the parent's.)
+// status returns the zero value if unknown. VmHWM is the peak of the resident memory; getrusage's
+// begins with the parent's.
 func status() procfs.ProcStatus {
 	self, err := procfs.Self()
 	if err != nil {

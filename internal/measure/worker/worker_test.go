@@ -21,7 +21,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// The test binary is its own worker.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == Arg {
 		if err := Main(os.Stdin, os.Stdout); err != nil {
@@ -100,7 +99,6 @@ func TestWorkersMoveALoad(t *testing.T) {
 	if h, err := latency.Decode(); err != nil || h.TotalCount() == 0 {
 		t.Errorf("latencies: %v", err)
 	}
-	// The end of its input is the end of a worker.
 	for _, p := range []*process{server, client} {
 		if err := errors.Join(p.Close(), p.cmd.Wait()); err != nil {
 			t.Error(err)

@@ -1,8 +1,7 @@
-// Package start makes a program a worker if its first argument is worker.Arg.
-//
-// A program that imports it needs no call. The worker runs in this package's init function and ends
-// the process. Go initializes packages in the order of their dependencies and paths, and those of
-// Kubernetes, SQL and terminals come later, so a worker holds none of their memory.
+// Package start makes a program a worker if its first argument is worker.Arg. The worker runs in
+// this package's init function and ends the process. Go initializes packages in the order of their
+// dependencies and paths, and those of Kubernetes, SQL and terminals come later, so a worker holds
+// none of their memory.
 package start
 
 import (

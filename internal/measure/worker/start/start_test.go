@@ -18,7 +18,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A worker ends before the large libraries of toll's commands are initialized.
 func TestWorkerIsSmall(t *testing.T) {
 	initialized := initializedBy(t, worker.Arg)
 	if !strings.Contains(initialized, "init github.com/prometheus/procfs ") {
@@ -35,7 +34,6 @@ func TestWorkerIsSmall(t *testing.T) {
 	}
 }
 
-// initializedBy returns the runtime's trace of the packages that toll initializes.
 func initializedBy(t *testing.T, arg string) string {
 	t.Helper()
 	cmd := exec.Command(pathtest.Toll(t), arg)
