@@ -1,8 +1,8 @@
 package load
 
-// glances reports whether trips may be few and long. The window of a watched thread is its
+// needsTimeout reports whether trips may be few and long. The window of a watched thread is its
 // watcher's.
-func (t *thread) glances() bool {
+func (t *thread) needsTimeout() bool {
 	return !t.watched && (t.rr.Rate > 0 || t.rr.Beside || t.spec.Streams > 1)
 }
 
@@ -12,8 +12,8 @@ func requestsClient(t *thread) {
 		source(t)
 	case t.rr.Rate > 0:
 		pacedClient(t)
-	case t.glances():
-		glancingClient(t)
+	case t.needsTimeout():
+		timeoutClient(t)
 	default:
 		rrClient(t)
 	}
@@ -24,8 +24,8 @@ func requestsServer(t *thread) {
 	switch {
 	case t.beside():
 		sink(t)
-	case t.glances():
-		glancingServer(t)
+	case t.needsTimeout():
+		timeoutServer(t)
 	default:
 		rrServer(t)
 	}

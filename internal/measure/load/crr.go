@@ -142,7 +142,7 @@ func crrClient(t *thread) {
 	}
 	t.note()
 	if !b.cut {
-		t.farewell()
+		t.stopServer()
 	}
 }
 
@@ -207,9 +207,9 @@ func (t *thread) note() {
 	}
 }
 
-// farewell makes a connection without a request, which ends one of the server's threads after the
+// stopServer makes a connection without a request, which ends one of the server's threads after the
 // load.
-func (t *thread) farewell() {
+func (t *thread) stopServer() {
 	b := t.brief
 	b.until(leastPatience)
 	fd, e := b.socket()

@@ -131,7 +131,7 @@ func (o Options) Threads() int {
 
 // Server is the server's end: it listens from the start.
 type Server struct {
-	*crew
+	*threadGroup
 	listener int
 	closed   atomic.Bool // the listener
 }
@@ -150,7 +150,7 @@ func Listen(addr netip.AddrPort, o Options) (*Server, error) {
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)
 	}
 	s := &Server{listener: fd}
-	open := o.seated(func(t *thread) (err error) {
+	open := o.matchThreads(func(t *thread) (err error) {
 		if t.fd, err = accept(fd, w.nodelay); err != nil || !o.Crowd {
 			return err
 		}
@@ -168,7 +168,7 @@ func Listen(addr netip.AddrPort, o Options) (*Server, error) {
 			return nil, errors.Join(err, unix.Close(fd))
 		}
 	}
-	s.crew = newCrew(o, w, w.server, s.brieflyIf(o, open))
+	s.threadGroup = newThreadGroup(o, w, w.server, s.brieflyIf(o, open))
 	bulk := workload.BulkOf(o.Load)
 	s.begins = bulk.Reverse || bulk.Bidir
 	return s, nil
@@ -176,7 +176,7 @@ func Listen(addr netip.AddrPort, o Options) (*Server, error) {
 
 // Close ends the connections and stops listening.
 func (s *Server) Close() error {
-	err := s.crew.Close()
+	err := s.threadGroup.Close()
 	if s.closed.Swap(true) {
 		return err
 	}
@@ -184,7 +184,7 @@ func (s *Server) Close() error {
 }
 
 // Client is the client's end: it is connected when Dial returns.
-type Client struct{ *crew }
+type Client struct{ *threadGroup }
 
 // Dial makes the client's end with all its connections to addr.
 func Dial(addr netip.AddrPort, o Options) (*Client, error) {
@@ -192,7 +192,7 @@ func Dial(addr netip.AddrPort, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	open := o.seated(func(t *thread) (err error) {
+	open := o.matchThreads(func(t *thread) (err error) {
 		if t.fd, err = connect(addr, w.nodelay); err == nil && o.Crowd {
 			err = greet(t.fd, o.Client)
 		}
@@ -208,7 +208,7 @@ func Dial(addr netip.AddrPort, o Options) (*Client, error) {
 	case w.UDP:
 		open = func(t *thread) error { return dialUDP(t, addr) }
 	}
-	c := &Client{newCrew(o, w, w.client, func(t *thread) error {
+	c := &Client{newThreadGroup(o, w, w.client, func(t *thread) error {
 		if err := open(t); err != nil {
 			return fmt.Errorf("connect to %s: %w", addr, err)
 		}

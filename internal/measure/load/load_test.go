@@ -208,7 +208,7 @@ func TestNodelay(t *testing.T) {
 		if err := srv.open(); err != nil { // the client's connections are open already
 			t.Fatal(err)
 		}
-		for who, c := range map[string]*crew{"client": cli.crew, "server": srv.crew} {
+		for who, c := range map[string]*threadGroup{"client": cli.threadGroup, "server": srv.threadGroup} {
 			got, err := unix.GetsockoptInt(c.threads[0].fd, unix.IPPROTO_TCP, unix.TCP_NODELAY)
 			if err != nil || got != tt.want {
 				t.Errorf("%+v: %s has TCP_NODELAY %d, %v", tt.spec, who, got, err)

@@ -99,7 +99,7 @@ func (s *Stats) addMany(t *thread) {
 func share(connections, i, threads int) int { return (connections - i + threads - 1) / threads }
 
 func (t *thread) several(open func(n int) ([]int, error), server bool) (err error) {
-	if t.fds, err = open(share(t.spec.Streams, t.seat, t.of)); err != nil {
+	if t.fds, err = open(share(t.spec.Streams, t.index, t.of)); err != nil {
 		return err
 	}
 	t.fd = t.fds[0]

@@ -25,20 +25,20 @@ type pace struct {
 }
 
 // paceOf spreads a rate evenly over the connections, which take turns.
-func paceOf(s sample.Load, seat int, start int64) pace {
+func paceOf(s sample.Load, index int, start int64) pace {
 	each := float64(s.Streams) * 1e9 / workload.RROf(s).Rate
-	return pace{float64(start) + each*float64(seat)/float64(s.Streams), each}
+	return pace{float64(start) + each*float64(index)/float64(s.Streams), each}
 }
 
 func (p pace) due(n int64) int64 { return int64(p.first + float64(n)*p.each) }
 
 func pacedClient(t *thread) {
 	exactTimers()
-	if !t.glance() {
+	if !t.setTimeout() {
 		return
 	}
 	var (
-		p    = paceOf(t.spec, t.seat, t.when.Start)
+		p    = paceOf(t.spec, t.index, t.when.Start)
 		late = t.times[workload.TimeOwnLateness]
 		now  = clock.Now()
 		// Counted in variables, because a map costs time.
@@ -60,7 +60,7 @@ func pacedClient(t *thread) {
 			own = now - due
 		}
 		counts := t.inWindow()
-		if !t.sendFull(t.sizes.Request) || !t.recvGlancing(t.sizes.Reply) {
+		if !t.sendFull(t.sizes.Request) || !t.recvTimeout(t.sizes.Reply) {
 			return
 		}
 		now = clock.Now()

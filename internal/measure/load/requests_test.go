@@ -51,9 +51,9 @@ func TestPace(t *testing.T) {
 	const start = 5_000_000_000
 	want := int64(start)
 	for n := range int64(10) {
-		for seat := range s.Streams {
-			if due := paceOf(s, seat, start).due(n); due != want {
-				t.Errorf("request %d of connection %d is due at %d, want %d", n, seat, due, want)
+		for index := range s.Streams {
+			if due := paceOf(s, index, start).due(n); due != want {
+				t.Errorf("request %d of connection %d is due at %d, want %d", n, index, due, want)
 			}
 			want += int64(time.Millisecond)
 		}

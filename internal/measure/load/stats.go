@@ -37,12 +37,12 @@ type Flow struct {
 	Resent    int64 // bytes that this end sent again, from the first byte to the last
 }
 
-func (c *crew) stats() (Stats, error) {
+func (c *threadGroup) stats() (Stats, error) {
 	var (
 		s    Stats
 		errs []error
 	)
-	n := c.mains()
+	n := c.mainThreads()
 	var err error
 	if s.Slices, err = together(c.threads, len(c.threads[0].when.Slices)); err != nil {
 		errs = append(errs, err)

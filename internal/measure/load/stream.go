@@ -64,7 +64,7 @@ func prepareStream(t *thread, server bool) error {
 		t.counts = map[string]int64{workload.CountTokens: 0, workload.CountGlued: 0, workload.CountOverdue: 0}
 		s.reads = make([]reading, len(t.fds))
 		for i := range t.fds {
-			s.starts = append(s.starts, beginsAfter(t.seat+i*t.of, period(t.spec)))
+			s.starts = append(s.starts, beginsAfter(t.index+i*t.of, period(t.spec)))
 		}
 		slices.Sort(s.starts)
 	}

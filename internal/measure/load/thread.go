@@ -26,11 +26,11 @@ type thread struct {
 	udp   *flow
 	buf   []byte
 
-	seat, of int
-	twin     *thread // on whose connection it sends; nil: it has its own
-	serves   bool
-	attached chan struct{} // closed when it has its own connection, or none
-	put      putter
+	index, of int
+	twin      *thread // on whose connection it sends; nil: it has its own
+	serves    bool
+	attached  chan struct{} // closed when it has its own connection, or none
+	put       putter
 
 	sent, recvd, trips int64 // since the first byte
 	hist               *hdrhistogram.Histogram

@@ -188,7 +188,7 @@ func dialUDP(t *thread, addr netip.AddrPort) error {
 	}
 	t.fd = fd
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // otherwise pauses end 50 µs late
-	if err := bindFresh(fd, addr, t.seat); err != nil {
+	if err := bindFresh(fd, addr, t.index); err != nil {
 		return err
 	}
 	_, sa := sockaddr(addr)
@@ -263,7 +263,7 @@ func listenDatagrams(addr netip.AddrPort, o Options, w job) (*Server, error) {
 		return nil, fmt.Errorf("listen on %s by UDP: %w", addr, err)
 	}
 	s := &Server{listener: l.fd}
-	s.crew = newCrew(o, w, w.server, s.brieflyIf(o, l.accept))
+	s.threadGroup = newThreadGroup(o, w, w.server, s.brieflyIf(o, l.accept))
 	return s, nil
 }
 

@@ -25,7 +25,7 @@ func Prepare(n int) {
 	runtime.GOMAXPROCS(n + 2)
 }
 
-type crew struct {
+type threadGroup struct {
 	threads []*thread
 	opened  chan error
 	start   chan Schedule // closed by Close if Run was never called
@@ -36,10 +36,10 @@ type crew struct {
 	begins  bool
 }
 
-func newCrew(o Options, w job, loop func(*thread), open func(*thread) error) *crew {
+func newThreadGroup(o Options, w job, loop func(*thread), open func(*thread) error) *threadGroup {
 	spec := withDefaults(o.Load)
 	bulk, sizes, write := workload.BulkOf(spec), workload.MessagesOf(spec), workload.WriteOf(spec)
-	c := &crew{
+	c := &threadGroup{
 		crowd:  o.Crowd,
 		opened: make(chan error, o.Threads()),
 		start:  make(chan Schedule, o.Threads()),
@@ -48,7 +48,7 @@ func newCrew(o Options, w job, loop func(*thread), open func(*thread) error) *cr
 	var wg sync.WaitGroup
 	for i := range o.Threads() {
 		t := &thread{spec: spec, bulk: bulk, rr: workload.RROf(spec), sizes: sizes, write: write,
-			fd: -1, seat: i, of: o.Threads(), attached: make(chan struct{}), first: i == 0, watched: o.watched(), marks: make([]mark, 0, windowBounds),
+			fd: -1, index: i, of: o.Threads(), attached: make(chan struct{}), first: i == 0, watched: o.watched(), marks: make([]mark, 0, windowBounds),
 			buf: written(max(cmp.Or(write, workload.DefaultWrite), sizes.Request, sizes.Reply))}
 		if bulk.Bidir && i >= spec.Streams {
 			t.twin = c.threads[i-spec.Streams]
@@ -90,7 +90,7 @@ func (o Options) cpu(i int) int {
 	return o.CPUs[i%len(o.CPUs)]
 }
 
-func (c *crew) live(t *thread, cpu int, loop func(*thread), open func(*thread) error, done func()) {
+func (c *threadGroup) live(t *thread, cpu int, loop func(*thread), open func(*thread) error, done func()) {
 	defer done()
 	err := pin(cpu)
 	if err == nil {
@@ -134,7 +134,7 @@ func pin(cpu int) error {
 	return nil
 }
 
-func (c *crew) open() error {
+func (c *threadGroup) open() error {
 	var errs []error
 	for range c.threads {
 		if err := <-c.opened; err != nil {
@@ -146,7 +146,7 @@ func (c *crew) open() error {
 
 // Run runs the load to its end and returns what this end did. The connections stay open until
 // Close, so that their counters can be read. It is called once.
-func (c *crew) Run(when Schedule) (Stats, error) {
+func (c *threadGroup) Run(when Schedule) (Stats, error) {
 	c.ran = true
 	for range c.threads {
 		c.start <- when
@@ -158,7 +158,7 @@ func (c *crew) Run(when Schedule) (Stats, error) {
 	return c.stats()
 }
 
-func (c *crew) Close() error {
+func (c *threadGroup) Close() error {
 	var errs []error
 	c.once.Do(func() {
 		if !c.ran {

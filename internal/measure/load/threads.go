@@ -32,11 +32,11 @@ func (o Options) watched() bool {
 	return o.Crowd || o.Threads() > ManyThreads && workload.BulkOf(o.Load).Bytes == 0 && !workload.Of(o.Load).UDP
 }
 
-func (t *thread) beside() bool { return t.rr.Beside && t.seat == t.spec.Streams }
+func (t *thread) beside() bool { return t.rr.Beside && t.index == t.spec.Streams }
 
 func (t *thread) main() bool { return t.twin == nil && !t.beside() }
 
-func (c *crew) mains() (n int64) {
+func (c *threadGroup) mainThreads() (n int64) {
 	for _, t := range c.threads {
 		if t.main() {
 			n++
@@ -63,9 +63,9 @@ func (t *thread) attach(open func(*thread) error) error {
 	return t.prepare()
 }
 
-// seated gives each connection to the threads of the same number at both ends, and so to the
+// matchThreads gives each connection to the threads of the same number at both ends, and so to the
 // intended CPUs: through a proxy connections arrive in any order. The client sends the number.
-func (o Options) seated(open func(*thread) error, server bool) func(*thread) error {
+func (o Options) matchThreads(open func(*thread) error, server bool) func(*thread) error {
 	if !workload.RROf(o.Load).Beside {
 		return open
 	}
@@ -74,17 +74,17 @@ func (o Options) seated(open func(*thread) error, server bool) func(*thread) err
 			return err
 		}
 		if !server {
-			return greet(t.fd, t.seat)
+			return greet(t.fd, t.index)
 		}
-		seat, err := greeted(t.fd)
+		index, err := greeted(t.fd)
 		if err != nil {
 			return err
 		}
-		if seat < 0 || seat >= threads(t.spec) {
-			return fmt.Errorf("a client's connection says that it is number %d of %d", seat, threads(t.spec))
+		if index < 0 || index >= threads(t.spec) {
+			return fmt.Errorf("a client's connection says that it is number %d of %d", index, threads(t.spec))
 		}
-		t.seat = seat
-		return pin(o.cpu(seat))
+		t.index = index
+		return pin(o.cpu(index))
 	}
 }
 

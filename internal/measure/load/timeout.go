@@ -14,11 +14,11 @@ import (
 // beside a stream. A receive timeout lets them pass the window's bounds on time while nothing
 // arrives; the timer costs each wait something, so rr alone does without.
 
-// glances is how often in a window a thread looks at the clock if nothing arrives.
-const glances = 50
+// timeouts is how often in a window a thread looks at the clock if nothing arrives.
+const timeouts = 50
 
-func (t *thread) glance() bool {
-	every := unix.NsecToTimeval(max((t.when.To-t.when.From)/glances, int64(time.Millisecond)))
+func (t *thread) setTimeout() bool {
+	every := unix.NsecToTimeval(max((t.when.To-t.when.From)/timeouts, int64(time.Millisecond)))
 	if err := unix.SetsockoptTimeval(t.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &every); err != nil {
 		t.err = fmt.Errorf("set SO_RCVTIMEO: %w", err)
 		return false
@@ -26,16 +26,16 @@ func (t *thread) glance() bool {
 	return true
 }
 
-// glancingClient times the trips that began in the window, however late they end, so that a stall
+// timeoutClient times the trips that began in the window, however late they end, so that a stall
 // beyond the window is included.
-func glancingClient(t *thread) {
-	if !t.glance() {
+func timeoutClient(t *thread) {
+	if !t.setTimeout() {
 		return
 	}
 	now := clock.Now()
 	for {
 		sentAt, counts := now, t.inWindow()
-		if !t.sendFull(t.sizes.Request) || !t.recvGlancing(t.sizes.Reply) {
+		if !t.sendFull(t.sizes.Request) || !t.recvTimeout(t.sizes.Reply) {
 			return // the server ends first only if it fails
 		}
 		now = clock.Now()
@@ -54,11 +54,11 @@ func glancingClient(t *thread) {
 	t.finish()
 }
 
-func glancingServer(t *thread) {
-	if !t.glance() {
+func timeoutServer(t *thread) {
+	if !t.setTimeout() {
 		return
 	}
-	for t.recvGlancing(t.sizes.Request) {
+	for t.recvTimeout(t.sizes.Request) {
 		if !t.sendFull(t.sizes.Reply) {
 			return
 		}
@@ -70,7 +70,7 @@ func glancingServer(t *thread) {
 	}
 }
 
-func (t *thread) recvGlancing(n int) bool {
+func (t *thread) recvTimeout(n int) bool {
 	for got := 0; got < n; {
 		k, e := recv(t.fd, t.buf[got:n])
 		switch {
