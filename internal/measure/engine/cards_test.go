@@ -10,10 +10,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// carded has paths over two network cards, of which the host's cross one.
-type carded struct{ *fake.Builder }
+// cardBuilder has paths over two network cards, of which the host's cross one.
+type cardBuilder struct{ *fake.Builder }
 
-func (c carded) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
+func (c cardBuilder) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
 	p, err := c.Builder.Build(ctx, s)
 	if err == nil {
 		var crossed []string
@@ -31,7 +31,7 @@ func TestCardsAreNotedOnce(t *testing.T) {
 	q.Rounds = 1
 	const lineRate = 941.5e6 / 8 // payload bytes a second of a gigabit card
 	b := &fake.Builder{Rate: func(path.Spec, string, int) float64 { return lineRate }}
-	r := try(t, context.Background(), b, q, func(c *engine.Config) { c.Builders = []path.Builder{carded{b}} })
+	r := try(t, context.Background(), b, q, func(c *engine.Config) { c.Builders = []path.Builder{cardBuilder{b}} })
 	if r.err != nil {
 		t.Fatal(r.err)
 	}

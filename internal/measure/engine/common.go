@@ -9,8 +9,8 @@ import (
 )
 
 // witness compares what the hops of each path counted with what moved on them.
-func (r *run) witness(all []*guest) {
-	r.readPaths(all, func(g *guest, c []sample.Counters) { g.after, g.readAgain = c, r.Clock.Now() })
+func (r *run) witness(all []*member) {
+	r.readPaths(all, func(g *member, c []sample.Counters) { g.after, g.readAgain = c, r.Clock.Now() })
 	for _, g := range all {
 		if g.err == nil {
 			g.judgeHops(all)
@@ -18,24 +18,24 @@ func (r *run) witness(all []*guest) {
 	}
 }
 
-func (g *guest) judgeHops(all []*guest) {
+func (g *member) judgeHops(all []*member) {
 	moved := make([]path.Moved, len(all))
 	for i, o := range all {
-		if o.fate == told {
+		if o.progress == reported {
 			seconds := time.Duration(g.readAgain - o.read).Seconds()
 			moved[i] = o.ends.moved(o.load, o.servers, o.clients, seconds)[0]
 		}
 	}
 	paths := make([]*path.Path, len(all))
 	for i, o := range all {
-		if paths[i] = o.path; o.fate == told && o.path != g.path {
+		if paths[i] = o.path; o.progress == reported && o.path != g.path {
 			moved[i].Resent += path.ResentByRelays(o.hops(), o.before, o.after)
 		}
 	}
 	hops := path.Among(g.path, paths)
 	for _, h := range hops {
 		for _, c := range h.Clients {
-			if all[c].fate == begun {
+			if all[c].progress == begun {
 				g.err = errors.Join(errPartner, all[c].err)
 				return
 			}

@@ -203,11 +203,11 @@ type run struct {
 	sweepsIn int // of a mesh
 	step     stage
 
-	relays     relays
-	inspection inspection
-	budget     budget
-	cut        error       // because of which a visit has failed
-	spoke      atomic.Bool // a visit has failed because of a *spokeError
+	relays      relays
+	inspection  inspection
+	budget      budget
+	cut         error       // because of which a visit has failed
+	channelUsed atomic.Bool // a visit has failed because of a *channelError
 }
 
 // Run makes the run and returns how it ended. An error means that it could not continue, not that a

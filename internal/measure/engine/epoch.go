@@ -16,8 +16,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// guest is a cell in an epoch. If it fails, the others continue.
-type guest struct {
+// member is a cell in an epoch. If it fails, the others continue.
+type member struct {
 	cell  int
 	load  sample.Load
 	path  *path.Path
@@ -30,27 +30,27 @@ type guest struct {
 	slots            []int
 	when             load.Schedule
 	servers, clients []worker.Reply
-	fate             fate
+	progress         progress
 }
 
-// fate is how far a guest came, which decides whether what it moved is known.
-type fate int
+// progress is how far a member came, which decides whether what it moved is known.
+type progress int
 
 const (
-	silent fate = iota // not told to start: it moved nothing
+	notStarted progress = iota // not told to start: it moved nothing
 	begun
-	told // its ends reported what they moved
+	reported // its ends reported what they moved
 )
 
-func (g *guest) hops() []path.Hop { return append(slices.Clone(g.path.Hops), g.path.Guards...) }
+func (g *member) hops() []path.Hop { return append(slices.Clone(g.path.Hops), g.path.Guards...) }
 
 // epoch measures the sliced cells of one load: after all workers are connected, a timetable gives
 // each its slices and its window, and then counters are read.
 func (r *run) epoch(ctx context.Context, round int, cells []int) []sample.Visit {
-	all := make([]*guest, len(cells))
+	all := make([]*member, len(cells))
 	for i, cell := range cells {
 		c := r.Plan.Cells[cell]
-		all[i] = &guest{cell: cell, load: loadOf(r.Plan, c), path: r.paths[keyOf(r.Plan, c)], visit: sample.Visit{Turn: r.turn(round, cell)}}
+		all[i] = &member{cell: cell, load: loadOf(r.Plan, c), path: r.paths[keyOf(r.Plan, c)], visit: sample.Visit{Turn: r.turn(round, cell)}}
 	}
 	r.host(ctx, round, all)
 	out := make([]sample.Visit, len(all))
@@ -65,8 +65,8 @@ func (r *run) epoch(ctx context.Context, round int, cells []int) []sample.Visit 
 }
 
 // host runs the epoch, and leaves no worker behind.
-func (r *run) host(ctx context.Context, round int, all []*guest) {
-	each := func(f func(g *guest) error) { eachGuest(all, f) }
+func (r *run) host(ctx context.Context, round int, all []*member) {
+	each := func(f func(g *member) error) { eachMember(all, f) }
 	defer func() { // after a failure an end may be blocked for good
 		_ = atOnce(len(all), func(i int) error {
 			g := all[i]
@@ -78,7 +78,7 @@ func (r *run) host(ctx context.Context, round int, all []*guest) {
 			return nil
 		})
 	}()
-	each(func(g *guest) (err error) {
+	each(func(g *member) (err error) {
 		if err := left(g.path); err != nil {
 			return err
 		}
@@ -91,18 +91,18 @@ func (r *run) host(ctx context.Context, round int, all []*guest) {
 		}
 		return g.ends.start()
 	})
-	r.readPaths(all, func(g *guest, c []sample.Counters) { g.before, g.read = c, r.Clock.Now() })
+	r.readPaths(all, func(g *member, c []sample.Counters) { g.before, g.read = c, r.Clock.Now() })
 	r.open(ctx, all)
 	table := r.timetable(round, all)
 	if err := r.follow(ctx, table, all); err != nil {
-		each(func(*guest) error { return err })
+		each(func(*member) error { return err })
 		return
 	}
-	each(func(g *guest) (err error) {
+	each(func(g *member) (err error) {
 		if g.servers, g.clients, err = g.ends.collect(ctx, g.load); err != nil {
 			return err
 		}
-		g.fate = told
+		g.progress = reported
 		if err := g.ends.distant.note(ctx, &g.visit, g.fits); err != nil {
 			return err
 		}
@@ -118,12 +118,12 @@ func (r *run) host(ctx context.Context, round int, all []*guest) {
 }
 
 // open connects all ends at once, except those that may listen at the same address.
-func (r *run) open(ctx context.Context, all []*guest) {
+func (r *run) open(ctx context.Context, all []*member) {
 	type address struct {
 		path *path.Path
 		port uint16
 	}
-	on := map[address][]*guest{}
+	on := map[address][]*member{}
 	for _, g := range all {
 		at := address{path: g.path}
 		if slices.ContainsFunc(g.hops(), func(h path.Hop) bool { return h.Shared != nil }) {
@@ -155,7 +155,7 @@ func (r *run) cpus(cell int) sample.CPUs {
 	return r.Plan.CPUsOf(r.Plan.Cells[cell])
 }
 
-func eachGuest(all []*guest, f func(g *guest) error) {
+func eachMember(all []*member, f func(g *member) error) {
 	_ = atOnce(len(all), func(i int) error {
 		if all[i].err == nil {
 			all[i].err = f(all[i])
@@ -164,11 +164,11 @@ func eachGuest(all []*guest, f func(g *guest) error) {
 	})
 }
 
-// readPaths reads the counters of each path once, for all guests on it.
-func (r *run) readPaths(all []*guest, take func(g *guest, c []sample.Counters)) {
-	var first []*guest
+// readPaths reads the counters of each path once, for all members on it.
+func (r *run) readPaths(all []*member, take func(g *member, c []sample.Counters)) {
+	var first []*member
 	for _, g := range all {
-		if g.err == nil && !slices.ContainsFunc(first, func(o *guest) bool { return o.path == g.path }) {
+		if g.err == nil && !slices.ContainsFunc(first, func(o *member) bool { return o.path == g.path }) {
 			first = append(first, g)
 		}
 	}
@@ -186,7 +186,7 @@ func (r *run) readPaths(all []*guest, take func(g *guest, c []sample.Counters)) 
 	})
 }
 
-func (r *run) timetable(round int, all []*guest) plan.Timetable {
+func (r *run) timetable(round int, all []*member) plan.Timetable {
 	var cells []int
 	pace := plan.Pace{Length: r.budget.length, Known: r.known, Drain: r.drains}
 	for _, g := range all {
@@ -202,7 +202,7 @@ func (r *run) timetable(round int, all []*guest) plan.Timetable {
 	return plan.Epoch(r.Plan, cells, pace, round)
 }
 
-func (g *guest) schedule(t plan.Timetable, start int64) {
+func (g *member) schedule(t plan.Timetable, start int64) {
 	for i, s := range t.Slots {
 		if s.Cell != g.cell {
 			continue
@@ -223,7 +223,7 @@ func (g *guest) schedule(t plan.Timetable, start int64) {
 
 // follow sends all ends their parts, and reads the meters at the windows' bounds. An error applies
 // to the whole epoch.
-func (r *run) follow(ctx context.Context, t plan.Timetable, all []*guest) error {
+func (r *run) follow(ctx context.Context, t plan.Timetable, all []*member) error {
 	if len(t.Windows) == 0 {
 		return nil
 	}
@@ -240,7 +240,7 @@ func (r *run) follow(ctx context.Context, t plan.Timetable, all []*guest) error 
 		return err
 	}
 	start := r.Clock.Now() + int64(ahead)
-	eachGuest(all, func(g *guest) error {
+	eachMember(all, func(g *member) error {
 		g.schedule(t, start)
 		if err := g.ends.distant.sureOfSlices(g.when); err != nil {
 			return err
@@ -248,15 +248,15 @@ func (r *run) follow(ctx context.Context, t plan.Timetable, all []*guest) error 
 		if err := g.ends.distant.meter(ctx, g.when.From, g.when.To); err != nil {
 			return err
 		}
-		g.fate = begun
+		g.progress = begun
 		return g.ends.schedule(g.when)
 	})
 	if err := r.Clock.Sleep(ctx, start); err != nil {
 		return err
 	}
-	eachGuest(all, func(g *guest) error { g.ends.distant.mark(); return nil })
+	eachMember(all, func(g *member) error { g.ends.distant.mark(); return nil })
 	for _, w := range t.Windows {
-		i := slices.IndexFunc(all, func(g *guest) bool { return g.cell == w.Cell })
+		i := slices.IndexFunc(all, func(g *member) bool { return g.cell == w.Cell })
 		if err := r.meterWindow(ctx, all[i]); err != nil {
 			return err
 		}
@@ -264,7 +264,7 @@ func (r *run) follow(ctx context.Context, t plan.Timetable, all []*guest) error 
 	return nil
 }
 
-func hushAll(ctx context.Context, all []*guest, took time.Duration) (resume func(), err error) {
+func hushAll(ctx context.Context, all []*member, took time.Duration) (resume func(), err error) {
 	var (
 		done []path.Channel
 		undo []func()
@@ -287,7 +287,7 @@ func hushAll(ctx context.Context, all []*guest, took time.Duration) (resume func
 	return resume, nil
 }
 
-func (r *run) meterWindow(ctx context.Context, g *guest) error {
+func (r *run) meterWindow(ctx context.Context, g *member) error {
 	if g.err != nil {
 		return nil
 	}
@@ -315,4 +315,4 @@ func fits(l sample.Load, took float64) bool {
 	return math.Abs(took-l.Window) <= maxMeterError*l.Window
 }
 
-func (g *guest) fits(took float64) bool { return fits(g.load, took) }
+func (g *member) fits(took float64) bool { return fits(g.load, took) }

@@ -310,8 +310,8 @@ func TestFailureBesideSharedHops(t *testing.T) {
 		name, fails string
 		b           *fake.Builder
 	}{
-		{"last-never-began", "bridge", &fake.Builder{Common: true, Deaf: func(s path.Spec) bool { return s == bridgeSpec }}},
-		{"first-never-began", "host", &fake.Builder{Common: true, Deaf: func(s path.Spec) bool { return s == hostSpec }}},
+		{"last-never-began", "bridge", &fake.Builder{Common: true, Unreachable: func(s path.Spec) bool { return s == bridgeSpec }}},
+		{"first-never-began", "host", &fake.Builder{Common: true, Unreachable: func(s path.Spec) bool { return s == hostSpec }}},
 		{"starved", "bridge", &fake.Builder{Common: true, Slice: starve}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -193,7 +193,7 @@ func (d *distant) quiet() error {
 		return nil
 	}
 	if n := d.path.Channel.Moved() - d.moved; n > 0 {
-		return &spokeError{"the agents", n}
+		return &channelError{"the agents", n}
 	}
 	return nil
 }
@@ -213,7 +213,7 @@ func (d *distant) meter(ctx context.Context, from, to int64) error {
 	})
 }
 
-// note adds the machines' readings to this one's, and returns an error if the channel spoke in the
+// note adds the machines' readings to this one's, and returns an error if the channel was used in the
 // window. If fits rejects a reading's length, all are removed.
 func (d *distant) note(ctx context.Context, v *sample.Visit, fits func(elapsed float64) bool) error {
 	if !d.far() {
@@ -235,7 +235,7 @@ func (d *distant) note(ctx context.Context, v *sample.Visit, fits func(elapsed f
 	for i, u := range uses {
 		m := d.path.Machines[i]
 		if u.Control.Bytes > 0 {
-			return &spokeError{m.Name(), u.Control.Bytes}
+			return &channelError{m.Name(), u.Control.Bytes}
 		}
 		good = good && fits(u.Elapsed) && !math.IsNaN(u.Elapsed)
 		o := d.offsets[m]

@@ -17,8 +17,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// afar is the fake backend with paths between two machines.
-type afar struct {
+// farBuilder is the fake backend with paths between two machines.
+type farBuilder struct {
 	*fake.Builder
 	a, b *remote
 	// moved returns what the channel has moved at the nth reading.
@@ -28,9 +28,9 @@ type afar struct {
 	hushed int
 }
 
-func (*afar) Distant() bool { return true }
+func (*farBuilder) Distant() bool { return true }
 
-func (f *afar) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
+func (f *farBuilder) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
 	p, err := f.Builder.Build(ctx, s)
 	if err != nil {
 		return nil, err
@@ -46,12 +46,12 @@ func (f *afar) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
 	return p, nil
 }
 
-func (f *afar) Hush(context.Context, time.Duration) (func(), error) {
+func (f *farBuilder) Hush(context.Context, time.Duration) (func(), error) {
 	f.hushed++
 	return sync.OnceFunc(func() { f.hushed-- }), nil
 }
 
-func (f *afar) Moved() uint64 {
+func (f *farBuilder) Moved() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked++
@@ -92,15 +92,15 @@ func (m *remote) Meter(_ context.Context, from, to int64, pids ...int) (path.Met
 	}, nil
 }
 
-func apart() *afar {
+func apart() *farBuilder {
 	cpu := sample.CPU{User: 0.1, Idle: 0.1}
-	return &afar{Builder: &fake.Builder{},
+	return &farBuilder{Builder: &fake.Builder{},
 		a: &remote{name: "node a", offset: path.Offset{Ahead: time.Hour, Unsure: 100 * time.Microsecond}, use: path.Use{CPUs: []sample.CPU{cpu}}},
 		b: &remote{name: "node b", offset: path.Offset{Ahead: -time.Minute, Unsure: 300 * time.Microsecond},
 			use: path.Use{CPUs: []sample.CPU{cpu, cpu}, Procs: []float64{0.125}, Throttled: 2, Control: path.Traffic{Packets: 3}}}}
 }
 
-func tryApart(t *testing.T, f *afar, q plan.Request) result {
+func tryApart(t *testing.T, f *farBuilder, q plan.Request) result {
 	t.Helper()
 	return try(t, context.Background(), f.Builder, q, func(c *engine.Config) {
 		c.Builders = []path.Builder{f}
@@ -146,17 +146,19 @@ func TestMachinesAreMeteredByTheirClocks(t *testing.T) {
 func TestWindowsOfOtherMachinesAreGuarded(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		set  func(*afar)
+		set  func(*farBuilder)
 		load *sample.Load
 		want string // in each visit's failure; "": good, without CPU figures
 	}{
-		{"word-here", func(f *afar) { f.moved = func(n int) uint64 { return uint64(n) } }, nil, "carried 1 bytes in the window"},
-		{"word-there", func(f *afar) { f.b.use.Control.Bytes = 40 }, nil, "the channel to node b carried 40 bytes"},
-		{"unsure", func(f *afar) { f.a.offset.Unsure = 20 * time.Millisecond }, nil, "clocks are only known to ± 0.04 s"},
-		{"lost", func(f *afar) { f.b.lost = func() error { return errors.New("node b left: it closed the connection") } }, nil, "node b left"},
-		{"late-meter", func(f *afar) { f.a.use.Elapsed = 0.3 }, nil, ""},
-		{"transfer", func(f *afar) { f.a.use.Elapsed, f.b.use.Elapsed = 1, 1 }, &sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1e6}, Window: 0.25}, "good"},
-		{"unsure-transfer", func(f *afar) { f.a.offset.Unsure, f.a.use.Elapsed, f.b.use.Elapsed = 6*time.Millisecond, 1, 1 },
+		{"word-here", func(f *farBuilder) { f.moved = func(n int) uint64 { return uint64(n) } }, nil, "carried 1 bytes in the window"},
+		{"word-there", func(f *farBuilder) { f.b.use.Control.Bytes = 40 }, nil, "the channel to node b carried 40 bytes"},
+		{"unsure", func(f *farBuilder) { f.a.offset.Unsure = 20 * time.Millisecond }, nil, "clocks are only known to ± 0.04 s"},
+		{"lost", func(f *farBuilder) {
+			f.b.lost = func() error { return errors.New("node b left: it closed the connection") }
+		}, nil, "node b left"},
+		{"late-meter", func(f *farBuilder) { f.a.use.Elapsed = 0.3 }, nil, ""},
+		{"transfer", func(f *farBuilder) { f.a.use.Elapsed, f.b.use.Elapsed = 1, 1 }, &sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1e6}, Window: 0.25}, "good"},
+		{"unsure-transfer", func(f *farBuilder) { f.a.offset.Unsure, f.a.use.Elapsed, f.b.use.Elapsed = 6*time.Millisecond, 1, 1 },
 			&sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1e6}, Window: 0.25}, "clocks are only known to ± 0.012 s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -255,7 +257,7 @@ func TestLostInAVisit(t *testing.T) {
 // A broken channel ends the run. If a path's machine itself is gone, only its cells are lost.
 func TestChannelBreaks(t *testing.T) {
 	cut := &path.CutError{Err: errors.New("the stream to node b broke")}
-	begin := func(inspected func(path.Spec) error) (*afar, *bool) {
+	begin := func(inspected func(path.Spec) error) (*farBuilder, *bool) {
 		f, broken := apart(), false
 		f.b.lost = func() error {
 			if broken = broken || len(f.b.orders) >= 2*6+1; broken {

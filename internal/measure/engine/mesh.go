@@ -71,7 +71,7 @@ func (r *run) enoughSweeps(pairs []sample.PairVisit, took float64) string {
 
 func (r *run) phase(ctx context.Context, b path.Builder, round int, phase plan.Phase) []sample.Visit {
 	out := make([]sample.Visit, len(phase.Pairs))
-	all := newMuster(r.Clock, len(phase.Pairs))
+	all := newBarrier(r.Clock, len(phase.Pairs))
 	var wg sync.WaitGroup
 	for i, pair := range phase.Pairs {
 		out[i] = sample.Visit{Turn: r.turn(round, 0)}
@@ -90,9 +90,9 @@ func (r *run) phase(ctx context.Context, b path.Builder, round int, phase plan.P
 	return out
 }
 
-// visitPair builds the pair's path and makes the visit. If it fails before the muster, it leaves
-// the muster after its clean-up, which also uses the channel.
-func (r *run) visitPair(ctx context.Context, b path.Builder, l sample.Load, v *sample.Visit, all *muster) (err error) {
+// visitPair builds the pair's path and makes the visit. If it fails before the barrier, it leaves
+// the barrier after its clean-up, which also uses the channel.
+func (r *run) visitPair(ctx context.Context, b path.Builder, l sample.Load, v *sample.Visit, all *barrier) (err error) {
 	came := false
 	defer func() {
 		if !came {

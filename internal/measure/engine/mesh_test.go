@@ -20,17 +20,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// meshed is the fake backend with paths between nodes, the first of which is faulty.
-type meshed struct {
+// meshBuilder is the fake backend with paths between nodes, the first of which is faulty.
+type meshBuilder struct {
 	*fake.Builder
 	clock *fake.Clock
 	pairs int
 	// late is how long the faulty node takes to fail when its path is built, once the other pairs'
 	// ends were started; 0: it does not fail then.
 	late time.Duration
-	// deaf means that it refuses to meter; unsure is its clock's uncertainty.
-	deaf   bool
-	unsure time.Duration
+	// noMetering means that it refuses to meter; unsure is its clock's uncertainty.
+	noMetering bool
+	unsure     time.Duration
 	// left means that it is gone: it does not meter, and its next paths cannot be built.
 	left error
 
@@ -57,15 +57,15 @@ type hush struct {
 
 const faulty = "n0"
 
-func newMeshed(nodes int) *meshed {
-	b := &meshed{word: math.MaxInt64, Builder: &fake.Builder{}, clock: &fake.Clock{}, pairs: nodes / 2, unsure: 100 * time.Microsecond}
+func newMeshBuilder(nodes int) *meshBuilder {
+	b := &meshBuilder{word: math.MaxInt64, Builder: &fake.Builder{}, clock: &fake.Clock{}, pairs: nodes / 2, unsure: 100 * time.Microsecond}
 	b.changed = sync.NewCond(&b.mu)
 	return b
 }
 
-func (*meshed) Distant() bool { return true }
+func (*meshBuilder) Distant() bool { return true }
 
-func (b *meshed) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
+func (b *meshBuilder) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
 	bad := s.Client == faulty || s.Server == faulty
 	if bad && b.late > 0 {
 		return nil, b.fail(ctx)
@@ -85,7 +85,7 @@ func (b *meshed) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
 }
 
 // fail fails once the other pairs have got as far as they can, and the clock further.
-func (b *meshed) fail(ctx context.Context) error {
+func (b *meshBuilder) fail(ctx context.Context) error {
 	b.mu.Lock()
 	for b.started < 2*(b.pairs-1) {
 		b.changed.Wait()
@@ -99,20 +99,20 @@ func (b *meshed) fail(ctx context.Context) error {
 	return errors.New("it failed late")
 }
 
-func (b *meshed) round() {
+func (b *meshBuilder) round() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.started = 0
 	b.rounds = append(b.rounds, meshRound{})
 }
 
-func (b *meshed) note(f func(*meshRound)) {
+func (b *meshBuilder) note(f func(*meshRound)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f(&b.rounds[len(b.rounds)-1])
 }
 
-func (b *meshed) Hush(_ context.Context, d time.Duration) (func(), error) {
+func (b *meshBuilder) Hush(_ context.Context, d time.Duration) (func(), error) {
 	b.note(func(r *meshRound) {
 		r.hushes = append(r.hushes, hush{b.clock.Now(), d})
 		b.hushed++
@@ -120,7 +120,7 @@ func (b *meshed) Hush(_ context.Context, d time.Duration) (func(), error) {
 	return sync.OnceFunc(func() { b.note(func(*meshRound) { b.hushed-- }) }), nil
 }
 
-func (b *meshed) Moved() uint64 {
+func (b *meshBuilder) Moved() uint64 {
 	if b.moved.Add(1) > b.word {
 		return 78
 	}
@@ -128,7 +128,7 @@ func (b *meshed) Moved() uint64 {
 }
 
 type meshNode struct {
-	of   *meshed
+	of   *meshBuilder
 	name string
 }
 
@@ -148,7 +148,7 @@ func (n *meshNode) Clock(context.Context) (path.Offset, error) {
 }
 
 func (n *meshNode) Meter(_ context.Context, from, to int64, _ ...int) (path.Metering, error) {
-	if n.name == faulty && (n.of.deaf || n.of.left != nil) {
+	if n.name == faulty && (n.of.noMetering || n.of.left != nil) {
 		return nil, errors.New("it does not meter")
 	}
 	n.of.note(func(r *meshRound) { r.orders = append(r.orders, [2]int64{from, to}) })
@@ -160,7 +160,7 @@ func (n *meshNode) Meter(_ context.Context, from, to int64, _ ...int) (path.Mete
 // meshPlace counts the ends that are started, and notes when they are killed.
 type meshPlace struct {
 	path.Place
-	of *meshed
+	of *meshBuilder
 }
 
 func (p meshPlace) Start(c path.Command) (*path.Process, error) {
@@ -178,7 +178,7 @@ func (p meshPlace) Start(c path.Command) (*path.Process, error) {
 	return x, nil
 }
 
-func tryMesh(t *testing.T, b *meshed) *sample.File {
+func tryMesh(t *testing.T, b *meshBuilder) *sample.File {
 	t.Helper()
 	q := plan.MeshRequest{On: b.Name(), Mode: mode.Host, Loads: []sample.Load{{Kind: "rr", Warmup: 0.1, Window: 0.25}},
 		Sweeps: 1, Budget: 60, Precision: 0.02, Seed: 1}
@@ -219,7 +219,7 @@ func meshFailures(t *testing.T, f *sample.File, want string) {
 
 // The others begin only when the late pair has failed, and the channel is hushed once, then.
 func TestPairThatFailsLate(t *testing.T) {
-	b := newMeshed(6)
+	b := newMeshBuilder(6)
 	b.late = 10 * time.Second
 	meshFailures(t, tryMesh(t, b), "it failed late")
 	for i, r := range b.rounds {
@@ -245,7 +245,7 @@ func TestPairThatFailsLate(t *testing.T) {
 func TestPairsAreToldInTime(t *testing.T) {
 	leads := map[int]time.Duration{}
 	for _, nodes := range []int{4, 16} {
-		b := newMeshed(nodes)
+		b := newMeshBuilder(nodes)
 		tryMesh(t, b)
 		r := b.rounds[0]
 		leads[nodes] = time.Duration(r.orders[0][0] - r.hushes[0].at)
@@ -256,10 +256,10 @@ func TestPairsAreToldInTime(t *testing.T) {
 	}
 }
 
-// A pair that fails at the muster must not use the channel before the others' windows are over.
+// A pair that fails at the barrier must not use the channel before the others' windows are over.
 func TestPairThatFailsAtTheMuster(t *testing.T) {
-	b := newMeshed(6)
-	b.deaf = true
+	b := newMeshBuilder(6)
+	b.noMetering = true
 	meshFailures(t, tryMesh(t, b), "it does not meter")
 	for i, r := range b.rounds {
 		if len(r.hushes) != 1 || len(r.kills) != 2 {
@@ -271,7 +271,7 @@ func TestPairThatFailsAtTheMuster(t *testing.T) {
 			}
 		}
 	}
-	b = newMeshed(6)
+	b = newMeshBuilder(6)
 	b.unsure = 200 * time.Millisecond
 	meshFailures(t, tryMesh(t, b), "clocks are only known to ± 0.4 s")
 	for i, r := range b.rounds {
@@ -283,8 +283,8 @@ func TestPairThatFailsAtTheMuster(t *testing.T) {
 
 func TestNodeThatLeft(t *testing.T) {
 	for _, left := range []error{errors.New("node n0 left: it gave no answer for 15 s"), nil} {
-		b := newMeshed(4)
-		b.left, b.deaf = left, true
+		b := newMeshBuilder(4)
+		b.left, b.noMetering = left, true
 		for _, v := range tryMesh(t, b).Pairs {
 			want := ""
 			if left != nil && (v.Pair[0] == 0 || v.Pair[1] == 0) {
@@ -298,7 +298,7 @@ func TestNodeThatLeft(t *testing.T) {
 }
 
 func TestPairsAreRepeatedWhenTheChannelSpoke(t *testing.T) {
-	b := newMeshed(4)
+	b := newMeshBuilder(4)
 	b.word = 3 // of two pairs, the last window's end
 	for _, v := range tryMesh(t, b).Pairs {
 		if v.Failure != "" {

@@ -96,8 +96,8 @@ func (r *run) runPrograms(ctx context.Context, k key, l sample.Program, v *sampl
 	if v.Output.Server == "" {
 		v.Output.Server = stopped.Kept(keptOutput)
 	}
-	var told *program.Error
-	if stopErr != nil || err != nil && !errors.As(err, &told) {
+	var keeperErr *program.Error
+	if stopErr != nil || err != nil && !errors.As(err, &keeperErr) {
 		_ = r.dismiss(k, true)
 	}
 	return errors.Join(err, stopErr)

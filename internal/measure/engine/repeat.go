@@ -8,26 +8,26 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// mostRepeats bounds how often a visit is repeated because toll's own channel spoke in its window.
+// mostRepeats bounds how often a visit is repeated because toll's own channel channelUsed in its window.
 const mostRepeats = 2
 
-// spokeError reports that toll's control channel carried traffic in a visit's window.
-type spokeError struct {
+// channelError reports that toll's control channel carried traffic in a visit's window.
+type channelError struct {
 	to    string
 	bytes uint64
 }
 
-func (e *spokeError) Error() string {
+func (e *channelError) Error() string {
 	return fmt.Sprintf("the channel to %s carried %d bytes in the window", e.to, e.bytes)
 }
 
-// repeated makes visits, and repeats them while a channel spoke in the window of one. It returns
+// repeated makes visits, and repeats them while a channel was used in the window of one. It returns
 // the last ones.
 func (r *run) repeated(ctx context.Context, visits func() []sample.Visit) []sample.Visit {
 	for n := 0; ; n++ {
-		r.spoke.Store(false)
+		r.channelUsed.Store(false)
 		made := visits()
-		if n < mostRepeats && r.spoke.Load() && r.cut == nil && ctx.Err() == nil {
+		if n < mostRepeats && r.channelUsed.Load() && r.cut == nil && ctx.Err() == nil {
 			continue
 		}
 		for i := range made {
@@ -39,7 +39,7 @@ func (r *run) repeated(ctx context.Context, visits func() []sample.Visit) []samp
 
 // notice may be called from several goroutines.
 func (r *run) notice(err error) {
-	if spoke := (*spokeError)(nil); errors.As(err, &spoke) {
-		r.spoke.Store(true)
+	if used := (*channelError)(nil); errors.As(err, &used) {
+		r.channelUsed.Store(true)
 	}
 }

@@ -40,7 +40,7 @@ func firstDrains(p sample.Plan) []float64 {
 
 // takeSlices records in each visit what its cell did in its slices. A slice is lost if its end
 // measured too short or too long a time, or if an earlier one still drained into it.
-func (r *run) takeSlices(t plan.Timetable, all []*guest) {
+func (r *run) takeSlices(t plan.Timetable, all []*member) {
 	spoilt := make([]bool, len(t.Slots))
 	for _, g := range all {
 		if g.err == nil && !g.timesTrips() { // trips leave nothing behind
@@ -56,7 +56,7 @@ func (r *run) takeSlices(t plan.Timetable, all []*guest) {
 }
 
 // counts returns the ends whose slices count: those that receive, or that make the trips.
-func (g *guest) counts() []worker.Reply {
+func (g *member) counts() []worker.Reply {
 	switch {
 	case workload.BulkOf(g.load).Bidir:
 		return []worker.Reply{g.servers[0], g.clients[0]}
@@ -67,7 +67,7 @@ func (g *guest) counts() []worker.Reply {
 }
 
 // drained returns when the last byte of slot k came, by this machine's clock, or 0 if unknown.
-func (g *guest) drained(k int) int64 {
+func (g *member) drained(k int) int64 {
 	last := int64(0)
 	for i, side := range [][]worker.Reply{g.servers, g.clients} {
 		m := g.path.Clients[0].Machine
@@ -81,8 +81,8 @@ func (g *guest) drained(k int) int64 {
 	return last
 }
 
-// spill marks the slots of others into which one of the guest's own still drained.
-func (g *guest) spill(t plan.Timetable, spoilt []bool) {
+// spill marks the slots of others into which one of the member's own still drained.
+func (g *member) spill(t plan.Timetable, spoilt []bool) {
 	for k, slot := range g.slots {
 		until := g.drained(k)
 		begin := g.when.Slices[k].Start - t.Slots[slot].Start // of the epoch
@@ -92,7 +92,7 @@ func (g *guest) spill(t plan.Timetable, spoilt []bool) {
 	}
 }
 
-func (r *run) learn(g *guest) {
+func (r *run) learn(g *member) {
 	var after []float64
 	for k := range g.slots {
 		if at := g.drained(k); at > 0 {
@@ -106,7 +106,7 @@ func (r *run) learn(g *guest) {
 	r.drains[g.cell] = min(mostDrain, after[int(drainShare*float64(len(after)-1))])
 }
 
-func (g *guest) take(t plan.Timetable, spoilt []bool) error {
+func (g *member) take(t plan.Timetable, spoilt []bool) error {
 	ends := g.counts()
 	for _, e := range ends {
 		if len(e.Slices) != len(g.slots) {
@@ -135,9 +135,9 @@ func (g *guest) take(t plan.Timetable, spoilt []bool) error {
 	return nil
 }
 
-func (g *guest) timesTrips() bool { return workload.Of(g.load).Trips }
+func (g *member) timesTrips() bool { return workload.Of(g.load).Trips }
 
-func (g *guest) slice(ends []worker.Reply, k int) (rate, median float64, ok bool) {
+func (g *member) slice(ends []worker.Reply, k int) (rate, median float64, ok bool) {
 	for _, e := range ends {
 		s := e.Slices[k]
 		width := time.Duration(s.Width).Seconds()
@@ -158,7 +158,7 @@ func (g *guest) slice(ends []worker.Reply, k int) (rate, median float64, ok bool
 }
 
 // cpu returns the number of CPUs that both ends kept busy in slot k.
-func (g *guest) cpu(k int) (busy float64) {
+func (g *member) cpu(k int) (busy float64) {
 	for _, e := range []worker.Reply{g.servers[0], g.clients[0]} {
 		if k < len(e.Slices) && e.Slices[k].Width > 0 {
 			busy += float64(e.Slices[k].CPU) / float64(e.Slices[k].Width)

@@ -112,7 +112,7 @@ func loadOf(p sample.Plan, c sample.Cell) sample.Load {
 
 // measure makes one visit: workers, counters, warm-up, window, counters.
 func (r *run) measure(ctx context.Context, p *path.Path, l sample.Load, shape sample.Shape, v *sample.Visit) error {
-	return r.measureBeside(ctx, p, l, shape, v, newMuster(r.Clock, 1).begin)
+	return r.measureBeside(ctx, p, l, shape, v, newBarrier(r.Clock, 1).begin)
 }
 
 func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, shape sample.Shape, v *sample.Visit, begin beginning) (err error) {

@@ -33,8 +33,8 @@ type Builder struct {
 	Die, Bypass func(s path.Spec, n int) bool
 	// Share returns the part of the rate for each process of a crowd's clients; nil: equal parts.
 	Share func(s path.Spec, client, proc int) float64
-	// Deaf selects paths whose clients cannot connect; nil: none.
-	Deaf func(s path.Spec) bool
+	// Unreachable selects paths whose clients cannot connect; nil: none.
+	Unreachable func(s path.Spec) bool
 	// Starve selects visits whose ends measure only a tenth of the window.
 	Starve func(s path.Spec, n int) bool
 	// Common means that all paths have one hop, which counts the bytes of all, and Foreign is what
@@ -269,7 +269,7 @@ func (p place) open(o worker.Request) (ready worker.Reply, leave func()) {
 		at = path.Spec{}
 	}
 	switch {
-	case o.Role == worker.Client && b.Deaf != nil && b.Deaf(p.spec):
+	case o.Role == worker.Client && b.Unreachable != nil && b.Unreachable(p.spec):
 		return worker.Reply{Error: "connection timed out"}, func() {}
 	case o.Role == worker.Client:
 		delete(b.listens, at)

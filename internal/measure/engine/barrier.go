@@ -16,9 +16,9 @@ type needs struct {
 // its window is over, or it has failed, a visit calls resume, which waits for the others' windows.
 type beginning func(ctx context.Context, far *distant, n needs) (start int64, resume func(), err error)
 
-// muster lets visits that are made at once wait for each other, so that all have the same window:
+// barrier lets visits that are made at once wait for each other, so that all have the same window:
 // messages to one's machines would be noise in another's.
-type muster struct {
+type barrier struct {
 	clock   Clock
 	all     chan struct{}  // closed when no more ends are expected
 	windows sync.WaitGroup // of those that have come
@@ -33,13 +33,13 @@ type muster struct {
 	needs   needs // of all that have come: the sum of ends, and the longest times
 }
 
-func newMuster(c Clock, n int) *muster {
-	return &muster{clock: c, expects: n, all: make(chan struct{})}
+func newBarrier(c Clock, n int) *barrier {
+	return &barrier{clock: c, expects: n, all: make(chan struct{})}
 }
 
 // begin waits until all have come or left, silences the channel, and then chooses the start,
 // because leaving after a failure takes time. All have the same channel.
-func (m *muster) begin(ctx context.Context, far *distant, n needs) (start int64, resume func(), err error) {
+func (m *barrier) begin(ctx context.Context, far *distant, n needs) (start int64, resume func(), err error) {
 	m.come(n)
 	<-m.all
 	m.once.Do(func() {
@@ -57,7 +57,7 @@ func (m *muster) begin(ctx context.Context, far *distant, n needs) (start int64,
 	}), nil
 }
 
-func (m *muster) come(n needs) {
+func (m *barrier) come(n needs) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.windows.Add(1)
@@ -65,13 +65,13 @@ func (m *muster) come(n needs) {
 	m.less()
 }
 
-func (m *muster) leave() {
+func (m *barrier) leave() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.less()
 }
 
-func (m *muster) less() {
+func (m *barrier) less() {
 	if m.expects--; m.expects == 0 {
 		close(m.all)
 	}
