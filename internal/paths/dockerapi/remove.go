@@ -49,7 +49,7 @@ func removeContainer(api *client.Client, name string) error {
 		if cerrdefs.IsNotFound(err) {
 			return nil
 		}
-		if err != nil && !cerrdefs.IsConflict(err) {
+		if err != nil && !cerrdefs.IsConflict(err) && !endedFirst(err) {
 			return err
 		}
 		const again = 10 * time.Millisecond
@@ -61,14 +61,17 @@ func removeContainer(api *client.Client, name string) error {
 	}
 }
 
+// removeNetwork removes a network once no task of a swarm needs it.
 func removeNetwork(api *client.Client, name string) error {
 	ctx, cancel := cleanUp()
 	defer cancel()
-	_, err := api.NetworkRemove(ctx, name, client.NetworkRemoveOptions{})
-	if err != nil && !cerrdefs.IsNotFound(err) {
+	return Patiently(ctx, usedByTask, func() error {
+		_, err := api.NetworkRemove(ctx, name, client.NetworkRemoveOptions{})
+		if cerrdefs.IsNotFound(err) {
+			return nil
+		}
 		return err
-	}
-	return nil
+	})
 }
 
 // RemoveImage removes an image once no container needs it: a service's containers end some time

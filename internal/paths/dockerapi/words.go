@@ -17,6 +17,15 @@ func NotManager(err error) bool {
 	return cerrdefs.IsUnavailable(err) && strings.Contains(err.Error(), "not a swarm manager")
 }
 
+// endedFirst reports whether a container ended before the daemon could kill it to remove it.
+func endedFirst(err error) bool {
+	return strings.Contains(err.Error(), "cannot remove") && strings.Contains(err.Error(), "is not running")
+}
+
+// usedByTask reports whether a network could not be removed because a task of the swarm is on it. A
+// container on an attachable network has one, of whose end the manager learns after the container's.
+func usedByTask(err error) bool { return strings.Contains(err.Error(), "is in use by task") }
+
 // Overlaps reports whether a task was rejected because its network has addresses of another network
 // of the node. A task's status is only text (moby, libnetwork/ipamapi).
 func Overlaps(said string) bool {
