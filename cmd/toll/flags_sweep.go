@@ -16,10 +16,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
-// sweepFlags say that loads are measured at several values of an option, and in which directions.
+// sweepFlags say that loads are measured at several values of an option.
 type sweepFlags struct {
-	given     []string // each --sweep on the command line
-	direction string
+	given []string // each --sweep on the command line
 
 	axis   workload.Axis
 	values []float64
@@ -28,7 +27,6 @@ type sweepFlags struct {
 func (f *sweepFlags) add(fl *pflag.FlagSet) {
 	fl.StringArrayVar(&f.given, "sweep", nil, "measure the load at several values of one option, and say from which on a mode costs more: "+sweepExample+
 		"; also "+strings.Join(axisNames()[1:], ", "))
-	fl.StringVar(&f.direction, "direction", "", "the direction of bulk: out (client to server), back (bulk-reverse), both (one load for each)")
 }
 
 const sweepExample = "request=1,64,1400,16k"
@@ -43,20 +41,8 @@ func axisNames() (out []string) {
 // axisAliases are other names of axes.
 var axisAliases = map[string]string{"response": "reply"}
 
-// directions are the loads that replace bulk, by --direction.
-var directions = map[string][]string{"out": {workload.Bulk}, "back": {workload.BulkReverse}, "both": {workload.Bulk, workload.BulkReverse}}
-
 // loads checks the flags and returns the loads that result from kinds.
 func (f *sweepFlags) loads(kinds []string, given func(flag string) bool) ([]string, error) {
-	if f.direction != "" {
-		word, err := parseOne(f.direction, closed("direction", "out", "back", "both"))
-		if err != nil {
-			return nil, err
-		}
-		if kinds, err = inDirections(kinds, directions[word], given); err != nil {
-			return nil, err
-		}
-	}
 	switch len(f.given) {
 	case 0:
 		return kinds, nil
@@ -87,21 +73,6 @@ func (f *sweepFlags) loads(kinds []string, given func(flag string) bool) ([]stri
 
 func axesOf(kind string) []string {
 	return slices.DeleteFunc(axisNames(), func(a string) bool { return !slices.Contains(loadsWith(a), kind) })
-}
-
-// inDirections returns kinds with bulk replaced by the loads of the directions.
-func inDirections(kinds, of []string, given func(flag string) bool) ([]string, error) {
-	at := slices.IndexFunc(kinds, func(k string) bool { return k == workload.Bulk || k == workload.BulkReverse })
-	if at < 0 {
-		return nil, usage(fmt.Errorf("--direction is of bulk; the loads here are: %s", strings.Join(kinds, ", ")), "add --load bulk, or leave --direction out")
-	}
-	for _, flag := range []string{"reverse", "bidir"} {
-		if given(flag) {
-			return nil, usage(fmt.Errorf("--direction and --%s both say where bulk goes", flag), "leave one of them out")
-		}
-	}
-	rest := slices.DeleteFunc(slices.Clone(kinds), func(k string) bool { return k == workload.Bulk || k == workload.BulkReverse })
-	return slices.Insert(rest, min(at, len(rest)), of...), nil
 }
 
 // parse parses a --sweep.
