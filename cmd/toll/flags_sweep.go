@@ -38,9 +38,6 @@ func axisNames() (out []string) {
 	return out
 }
 
-// axisAliases are other names of axes.
-var axisAliases = map[string]string{"response": "reply"}
-
 // loads checks the flags and returns the loads that result from kinds.
 func (f *sweepFlags) loads(kinds []string, given func(flag string) bool) ([]string, error) {
 	switch len(f.given) {
@@ -78,7 +75,6 @@ func axesOf(kind string) []string {
 // parse parses a --sweep.
 func (f *sweepFlags) parse(text string) error {
 	name, list, ok := strings.Cut(text, "=")
-	name = cmp.Or(axisAliases[name], name)
 	if !ok {
 		return usage(fmt.Errorf("--sweep %q: must be an option, = and its values", text), "--sweep "+sweepExample)
 	}
