@@ -39,7 +39,7 @@ func commands(t *testing.T) map[string][]string {
 		"run":    {"host", "--dry-run", "--server", "true {port}", "--client", "true {addr}"},
 		"stream": {"http://127.0.0.1:1", "--dry-run"}, "sql": {"--dsn", "postgres://a@127.0.0.1:1/b", "--dry-run"},
 		"published": nil, "modes": {"host"}, "path": {"nothing"}, "ports": {"--results", none},
-		"report": {none}, "view": {none}, "predict": {"--results", none}, "diff": {none, none}, "gate": {none, "bridge/host bulk >= 0.8"},
+		"report": {none}, "view": {none}, "predict": {none}, "diff": {none, none}, "gate": {none, "bridge/host bulk >= 0.8"},
 		"history": {none}, "explain": {"nothing"}, "fast": nil, "kubernetes": nil,
 	}
 	for _, c := range newRoot(env{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}).Commands() {
@@ -208,7 +208,7 @@ func TestSameFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	read := [][]string{{"report"}, {"predict", "--results"}, {"published", "--against"}, {"ports", "--results"}}
+	read := [][]string{{"report"}, {"predict"}, {"published", "--against"}, {"ports", "--results"}}
 	for _, output := range []string{"run", "link", "hard", "./run", "dir/run", "dir/../" + filepath.Base(dir) + "/link", fmt.Sprintf("/proc/self/fd/%d", f.Fd())} {
 		if !filepath.IsAbs(output) {
 			output = dir + "/" + output

@@ -18,9 +18,8 @@ const mostPredicted = 1e9
 
 func newPredict(e env) *cobra.Command {
 	var (
-		out     outputFlags
-		w       predict.Workload
-		results string
+		out outputFlags
+		w   predict.Workload
 	)
 	c := &cobra.Command{
 		Use:   "predict FILE",
@@ -36,17 +35,13 @@ and the share of a core that N queries per second take. It shows its arithmetic.
 			switch {
 			case len(args) > 1:
 				return usage(fmt.Errorf("predict takes one results file, %d were given", len(args)), "toll predict run.jsonl")
-			case len(args) == 1 && results != "":
-				return usage(fmt.Errorf("predict takes one results file: %s, or --results %s?", args[0], results), "toll predict "+args[0])
-			case len(args) == 1:
-				results = args[0]
+			case len(args) == 0 || args[0] == "":
+				return usage(errors.New("predict needs measured costs"), "toll compare --load rr,bulk, then toll predict @1")
 			}
 			return nil
 		},
-		RunE: atOnce(func(c *cobra.Command, _ []string) error {
-			if results == "" {
-				return usage(fmt.Errorf("predict needs measured costs"), "toll compare --load rr,bulk, then toll predict @1")
-			}
+		RunE: atOnce(func(c *cobra.Command, args []string) error {
+			results := args[0]
 			if err := out.check(place{"", results}); err != nil {
 				return err
 			}
@@ -68,8 +63,6 @@ and the share of a core that N queries per second take. It shows its arithmetic.
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
-	fl.StringVar(&results, "results", "", "the results file")
-	_ = fl.MarkHidden("results") // an older form
 	fl.Var(wholeFlag(&w.Queries, 20, 1, mostPredicted), "queries", "queries of a page, one after another")
 	fl.Var(sizeFlag(&w.Bytes, 1<<10, 1, math.MaxInt32), "bytes", "bytes of a reply")
 	fl.Var(numberFlag(&w.QPS, 0, 0, mostPredicted), "qps", "queries per second of the whole application (default: no CPU is predicted)")

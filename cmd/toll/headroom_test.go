@@ -79,7 +79,7 @@ func TestInterruptedWhileItReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"report", fifo}, {"report", "-"}, {"predict", "--results", fifo}, {"published", "--against", fifo}, {"ports", "--results", fifo},
+		{"report", fifo}, {"report", "-"}, {"predict", fifo}, {"published", "--against", fifo}, {"ports", "--results", fifo},
 	} {
 		t.Run(strings.ReplaceAll(strings.Join(args, " "), fifo, "fifo"), func(t *testing.T) {
 			t.Parallel()
