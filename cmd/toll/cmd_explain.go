@@ -11,7 +11,7 @@ import (
 )
 
 func newExplain(e env) *cobra.Command {
-	c := &cobra.Command{
+	return &cobra.Command{
 		Use:   "explain [WORD]",
 		Short: "Say what a word of the output means",
 		Long: `explain says in a few lines what a word of toll's output means: a verdict, a column,
@@ -33,8 +33,6 @@ in all of them.`,
 			switch {
 			case len(args) == 1 && (args[0] == "--help" || args[0] == "-h"):
 				return c.Help()
-			case len(args) == 1 && args[0] == "--list":
-				fmt.Fprintln(e.stdout, strings.Join(explainWords(), "\n"))
 			case len(args) == 0:
 				fmt.Fprint(e.stdout, explainList(columns))
 			default:
@@ -47,8 +45,6 @@ in all of them.`,
 			return nil
 		},
 	}
-	c.Flags().Bool("list", false, "list the words, one on a line")
-	return c
 }
 
 // explainHint returns the remedy for an unknown word: the likely word, or where the words are

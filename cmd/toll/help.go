@@ -32,7 +32,7 @@ var flagGroups = []named{
 	{"How long", []string{"budget", "busy", "precision", "same", "rounds", "sweeps", "slice", "window", "timeout", "at-once", "seed", "lease"}},
 	{"Where the modes are built", []string{"on", "wire", "congestion", "proxy", "parent", "keep-image", "others", "kubeconfig", "context", "namespace", "account", "nodes", "image", "unprivileged", "outside", "control",
 		"peer", "peer-dial", "peers", "peers-network", "peer-binary", "peer-sudo"}},
-	{"Output", []string{"list", "details", "live", "format", "output", "save", "force", "no-history", "fail-above", "dry-run", "quiet"}},
+	{"Output", []string{"details", "live", "format", "output", "save", "force", "no-history", "fail-above", "dry-run", "quiet"}},
 }
 
 // otherFlags is the heading of flags without a group.
