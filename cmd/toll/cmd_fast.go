@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -44,11 +45,8 @@ docs/fastpath.md says what changes, what does not, and what it takes. As root.`,
 	return c
 }
 
-// Bounds of the lease and of a trial's duration.
-const (
-	minLease, maxLease = time.Second, 24 * time.Hour
-	minTrial, maxTrial = 2 * time.Second, 10 * time.Minute
-)
+// Bounds of the lease.
+const minLease, maxLease = time.Second, 24 * time.Hour
 
 // leaseFlag adds the flag for how long shortcuts last if nobody renews them.
 func leaseFlag(c *cobra.Command, to *time.Duration) {
@@ -64,10 +62,9 @@ func asRoot(command string) error {
 }
 
 type onFlags struct {
-	out   outputFlags
 	all   bool
 	parts []string
-	trial fast.Trial
+	lease time.Duration
 	asks  measureFlags
 }
 
@@ -81,9 +78,10 @@ docker-proxy, and links, which has the bridges of the ports' containers, and all
 these bridges, carry packets of up to 180000 bytes. Parts that are not named are turned
 off. What links had before is noted before they are changed, and off gives it back.
 
---measure asks the ports with it and without, in turns, and keeps it only if it helped.
-auto finds out whether a port speaks http, redis, postgres or greets who connects.
-stream, sql and run ask as the commands of these names do, with flags that they have, too.`,
+--measure asks the ports with it and without, in shuffled rounds, and keeps it only if it
+helped. auto finds out whether a port speaks http, redis, postgres or greets who connects.
+stream, sql and run ask as the commands of these names do, with flags that they have, too.
+The result is a report as theirs, also for toll report, history, gate and diff.`,
 		Example: `  sudo toll fast on 8080 5432
   sudo toll fast on 8080 --parts connect,links
   sudo toll fast on 8080 --measure
@@ -95,41 +93,42 @@ stream, sql and run ask as the commands of these names do, with flags that they 
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, e, args) },
 	}
 	c.Flags().BoolVar(&f.all, "all", false, "every port that a container publishes, now or later")
-	c.Flags().StringVar(&f.trial.Speaks, "measure", "", "measure the ports with it and without, and keep it only if it helped; how they are asked: "+strings.Join(measureWords(), ", "))
-	c.Flags().Lookup("measure").NoOptDefVal = "auto"
+	c.Flags().StringSliceVar(&f.parts, "parts", []string{string(fast.Connect)}, "what is turned on: "+joinParts(fast.Parts(), ", "))
+	leaseFlag(c, &f.lease)
 	f.asks.add(c.Flags())
-	c.Flags().Var(timeFlag(&f.trial.Budget, fast.TrialBudget, minTrial, maxTrial), "budget", "with --measure: how long, 2s to 10m")
-	c.Flags().StringSliceVar(&f.parts, "parts", []string{string(fast.Connect)}, "what is turned on: "+partList(", "))
-	leaseFlag(c, &f.trial.Lease)
-	f.out.add(c.Flags(), document.FastState)
 	return c
 }
 
 func (f *onFlags) run(c *cobra.Command, e env, args []string) error {
-	if err := f.out.check(); err != nil {
+	out := &f.asks.run.out
+	if f.asks.word == "" {
+		out.format.kind = document.FastState
+	}
+	if err := out.check(); err != nil {
 		return err
 	}
-	t := &f.trial
-	var err error
-	if t.Want, err = parseChoice(args, f.all); err != nil {
+	want, err := parseChoice(args, f.all)
+	if err != nil {
 		return err
 	}
-	if t.Want.Parts, err = parseParts(f.parts); err != nil {
+	if want.Parts, err = parseParts(f.parts); err != nil {
 		return err
 	}
-	if err := errors.Join(checkTrial(c, t), f.asks.check(c, t.Speaks)); err != nil {
+	if err := f.asks.check(c, want); err != nil {
 		return err
 	}
-	if t.Load, err = f.asks.load(t.Speaks, t.Want.Ports); err != nil {
+	r, err := f.asks.requests(want.Ports)
+	if err != nil {
 		return err
 	}
 	if err := asRoot("on"); err != nil {
 		return err
 	}
-	if t.Speaks != "" { // an interrupted trial turns off what it turned on
-		return runTrial(c, e, &f.out, t)
+	if f.asks.word != "" { // an interrupted measurement turns off what it turned on
+		m := &measurement{&f.asks, c, e, want, r, tried{}}
+		return m.measure(f.lease)
 	}
-	return atOnce(func(c *cobra.Command, _ []string) error { return turnOn(c, e, &f.out, t.Want, t.Lease) })(c, args)
+	return atOnce(func(c *cobra.Command, _ []string) error { return turnOn(c, e, out, want, f.lease) })(c, args)
 }
 
 // turnOn enables fast and prints the result. If nothing that was asked for is possible, it changes
@@ -142,17 +141,7 @@ func turnOn(c *cobra.Command, e env, out *outputFlags, want fast.Choice, lease t
 	if len(want.Ports) > 0 && len(routes)+len(links) == 0 {
 		return nothingFor(want, left)
 	}
-	was := fast.IsOn()
-	f, err := fast.TurnOn(want)
-	if err != nil {
-		return err
-	}
-	_, err = f.Update(c.Context(), lease)
-	if err := errors.Join(err, f.Close()); err != nil {
-		if !was {
-			_, errOff := fast.TurnOff()
-			err = errors.Join(err, errOff)
-		}
+	if err := enable(c.Context(), want, lease); err != nil {
 		return err
 	}
 	s, err := fast.Look(c.Context())
@@ -173,43 +162,19 @@ func turnOn(c *cobra.Command, e env, out *outputFlags, want fast.Choice, lease t
 	return nil
 }
 
-// checkTrial refuses flags that do not fit a trial.
-func checkTrial(c *cobra.Command, t *fast.Trial) error {
-	switch {
-	case t.Speaks == "" && c.Flags().Changed("measure"):
-		return usage(errors.New("--measure= names no load"), "--measure, or one of "+strings.Join(measureWords(), ", "))
-	case t.Speaks == "" && c.Flags().Changed("budget"):
-		return usage(errors.New("--budget is how long --measure takes"), "toll fast on 8080 --measure --budget 1m")
-	case t.Speaks == "":
-		return nil
-	case t.Want.All:
-		return usage(errors.New("--measure asks ports that are named, not --all"), "toll fast on 8080 --measure")
-	}
-	return checkMeasure(t.Speaks)
-}
-
-// runTrial measures, and prints the result and the state of fast afterwards.
-func runTrial(c *cobra.Command, e env, out *outputFlags, t *fast.Trial) error {
-	t.Say = func(s string) { say(e.stderr, printable.Line(s)) }
-	tried, err := t.Run(c.Context())
-	if stop := interrupted(c.Context()); stop != nil {
-		fmt.Fprintln(e.stderr, "Interrupted: fast is off, as before.")
-		return stop
-	}
+// enable turns fast on. After an error it is as before.
+func enable(ctx context.Context, want fast.Choice, lease time.Duration) error {
+	was := fast.IsOn()
+	f, err := fast.TurnOn(want)
 	if err != nil {
 		return err
 	}
-	s, err := fast.Look(c.Context())
-	if err != nil {
-		return err
+	_, err = f.Update(ctx, lease)
+	if err = errors.Join(err, f.Close()); err != nil && !was {
+		_, errOff := fast.TurnOff()
+		err = errors.Join(err, errOff)
 	}
-	if err := out.print(e, view.FastTrial(tried, s)); err != nil {
-		return err
-	}
-	if !tried.Kept {
-		return &failure{code: exitCells}
-	}
-	return nil
+	return err
 }
 
 // nothingFor returns why neither a shortcut nor a raised link is possible for the ports.
@@ -225,10 +190,9 @@ func nothingFor(want fast.Choice, left fast.Left) error {
 	return &failure{exitNothing, fmt.Errorf("no link of port %s can be raised: %s", portList(want.Ports), why), hint}
 }
 
-// partList lists the parts of fast.
-func partList(between string) string {
+func joinParts(parts []fast.Part, between string) string {
 	var out []string
-	for _, p := range fast.Parts() {
+	for _, p := range parts {
 		out = append(out, string(p))
 	}
 	return strings.Join(out, between)
@@ -238,7 +202,7 @@ func parseParts(words []string) (out []fast.Part, err error) {
 	for _, w := range words {
 		p, err := suggest.Parse("part", w, fast.Parts())
 		if err != nil {
-			return nil, usage(err, "--parts "+partList(","))
+			return nil, usage(err, "--parts "+joinParts(fast.Parts(), ","))
 		}
 		if !slices.Contains(out, p) {
 			out = append(out, p)

@@ -1,9 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // Invalid command lines are refused before anything is read or changed.
@@ -19,23 +25,25 @@ func TestFastRefuses(t *testing.T) {
 		"fast on 80 --lease 0s":                             "--lease 0s: must be from 1s to 24h",
 		"fast on 80 --lease 25h":                            "--lease 25h: must be from 1s to 24h",
 		"fast on 80 --lease 1":                              "toll: hint: use 1s",
-		"fast on 80 --measure --budget 11m":                 "--budget 11m: must be from 2s to 10m",
 		"fast on 80 --lease x":                              "--lease \"x\": must be a time such as 250ms",
 		"fast on 80 --format x":                             `unknown format "x"`,
 		"fast on 80 --format benchfmt":                      "does not write the state of fast",
 		"fast on 80 --parts x":                              `unknown part "x"`,
 		"fast on 80 --parts=":                               "--parts is empty",
 		"fast on --all --measure":                           "--measure asks ports that are named",
-		"fast on 80 --measure=ftp":                          "--measure=ftp: no such load",
-		"fast on 80 --measure=http://x/":                    "no such load",
+		"fast on 80 --measure=ftp":                          "--measure: \"ftp\" is not a request that toll knows",
+		"fast on 80 --measure=http://x/":                    "is not a request that toll knows",
 		"fast on 80 --measure=":                             "--measure= names no load",
-		"fast on 80 --budget 3s":                            "--budget is how long --measure takes",
-		"fast on 80 --measure --budget 1s":                  "--budget 1s: must be from 2s to 10m",
+		"fast on 80 --budget 3s":                            "--budget is for --measure",
+		"fast on 80 --measure --live --quiet":               "--live and --quiet contradict each other",
+		"fast on 80 81 --measure --save x":                  "--dsn, --save and --output are for one port",
 		"fast on 80 --dsn postgres://a@/b":                  "--dsn is for --measure=sql",
 		"fast on 80 --measure --metric x=(.)":               "--metric is for --measure=run",
+		"fast on 80 --timeout 3s":                           "--timeout is for --measure",
+		"fast on 80 --save x":                               "--save is for --measure",
 		"fast on 80 --measure=http --timeout 3s":            "--timeout is for --measure=stream, sql and run",
 		"fast on 80 --measure=sql":                          "needs the database's --dsn",
-		"fast on 80 81 --measure=sql --dsn postgres://a@/b": "asks one port",
+		"fast on 80 81 --measure=sql --dsn postgres://a@/b": "--dsn, --save and --output are for one port",
 		"fast on 80 --measure=sql --dsn postgres://a:hunter22@/b":             "contains a password",
 		"fast on 80 --measure=sql --dsn postgres://a@/b?host=/run":            "has a host, a socket or a port among its options",
 		"fast on 80 --measure=sql --dsn postgres://a@10.1.2.3/b":              "host is not 127.0.0.1, ::1 or localhost",
@@ -49,9 +57,9 @@ func TestFastRefuses(t *testing.T) {
 		"fast on 80 --measure=stream --prompt=":                               "--prompt: has 0 bytes",
 		"fast on 80 --measure=stream --api-key-env NONE_":                     "no such environment variable",
 		"fast on 80 --measure=stream --model x --query y":                     "--query is for --measure=sql",
-		"fast on 80 --measure=run":                                            "needs a client",
+		"fast on 80 --measure=run":                                            "which client? give --client, or --recipe",
 		"fast on 80 --measure=run --recipe redos":                             "unknown recipe",
-		"fast on 80 --measure=run --recipe redis --client x":                  "are both a client",
+		"fast on 80 --measure=run --client {port2}":                           "asks for {port2}",
 		"fast on 80 --measure=run --client x --metric x":                      "it must be NAME=REGEXP",
 		"fast on 80 --measure=run --client x --metric x=(.) --metric x=(.)":   "another metric x",
 		"fast on 80 --measure=run --client x --seconds 30":                    "the client alone is to run for 30 s",
@@ -81,6 +89,51 @@ func TestFastNeeds(t *testing.T) {
 		}
 		if code != exitNothing || !strings.Contains(stderr, says) || !strings.Contains(stderr, "toll: hint: ") {
 			t.Errorf("toll %s: exit %d, %s", line, code, stderr)
+		}
+	}
+}
+
+// Fast is kept only if something was better with it and nothing worse.
+func TestTried(t *testing.T) {
+	for _, c := range []struct {
+		verdicts tried
+		kept     bool
+		says     string
+	}{
+		{tried{stats.Better: 1, stats.Same: 1}, true, "nothing certainly worse"},
+		{tried{stats.Better: 1, stats.Unclear: 1}, true, "nothing certainly worse"},
+		{tried{stats.Better: 1, stats.Worse: 1}, false, "something was certainly worse, although"},
+		{tried{stats.Worse: 1}, false, "and nothing better"},
+		{tried{stats.Unclear: 1, stats.Same: 1}, false, "a longer --budget"},
+		{tried{stats.Same: 1}, false, "nothing was better"},
+		{tried{}, false, "nothing was better"},
+	} {
+		if kept, why := c.verdicts.helped(); kept != c.kept || !strings.Contains(why, c.says) {
+			t.Errorf("%v: %t, %s", c.verdicts, kept, why)
+		}
+	}
+	metrics := func(names ...string) map[string]analysis.Metric {
+		out := map[string]analysis.Metric{}
+		for i, n := range names {
+			out[n] = analysis.Metric{Ratio: &analysis.Ratio{Verdict: []stats.Verdict{stats.Better, stats.Worse, stats.Same}[i]}}
+		}
+		return out
+	}
+	program := &sample.Program{Gauges: []sample.Gauge{{Name: "a"}, {Name: "b"}}}
+	for want, c := range map[string]struct {
+		load  sample.Load
+		cells []analysis.Cell
+	}{
+		"map[better:1 worse:1]": {sample.Load{Kind: workload.Exec, Options: sample.ExecOptions{Program: program}}, []analysis.Cell{{Mode: withFast, Metrics: metrics("a", "b", workload.Elapsed)}}},
+		"map[better:1]":         {sample.Load{Kind: workload.Exec, Options: sample.ExecOptions{Program: &sample.Program{}}}, []analysis.Cell{{Mode: withFast, Metrics: metrics(workload.Elapsed, workload.RTT)}}},
+		"map[better:1 same:1]":  {sample.Load{Kind: workload.SQL}, []analysis.Cell{{Mode: withoutFast}, {Mode: withFast, Metrics: metrics(workload.LatencyP50, workload.RTT, workload.ConnectTime)}}},
+		"map[worse:1]":          {sample.Load{Kind: workload.Chat}, []analysis.Cell{{Mode: withFast, Metrics: metrics("x", workload.GapP50)}}},
+	} {
+		r := &analysis.Report{}
+		r.Plan.Loads, r.Cells = []sample.Load{c.load}, c.cells
+		got := tried{}
+		if got.add(r); fmt.Sprint(got) != want {
+			t.Errorf("%s: %v", want, got)
 		}
 	}
 }

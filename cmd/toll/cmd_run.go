@@ -26,6 +26,7 @@ type programFlags struct {
 	seconds        int
 	timeout        time.Duration
 	noRoot         bool
+	addressed      bool // the client may connect without {host} and {addr}
 }
 
 func (f *programFlags) add(fl *pflag.FlagSet) {
@@ -35,7 +36,7 @@ func (f *programFlags) add(fl *pflag.FlagSet) {
 	}
 	fl.StringVar(&f.recipe, "recipe", "", "a well-known pair of programs: "+strings.Join(names, ", "))
 	fl.StringVar(&f.server, "server", "", "the server's command line, for a shell; {port} stands for the port that it is to listen on")
-	fl.StringVar(&f.client, "client", "", "the client's; {host} {port}, or {addr}, stand for what it is to connect to")
+	fl.StringVar(&f.client, "client", "", "the client's command line; {host} {port}, or {addr}, stand for what it is to connect to")
 	fl.StringVar(&f.ready, "ready", "", "when the server is ready: tcp or udp once it has its port, or a regular expression that its output matches (default tcp)")
 	fl.StringArrayVar(&f.metrics, "metric", nil, "NAME[:UNIT][:higher|:lower]=REGEXP: a number in the client's output, the expression's first group; the first metric decides (default how long the client takes)")
 	fl.Var(wholeFlag(&f.seconds, 1, 1, maxSeconds), "seconds", "what {seconds} stands for: how long clients that can be told are to run")
@@ -176,7 +177,7 @@ func (f *programFlags) check(p sample.Program) error {
 // checkBoth refuses flags that no client can satisfy.
 func (f *programFlags) checkBoth(p sample.Program) error {
 	switch {
-	case !hasAny(p.Client, "{host}", "{addr}"):
+	case !f.addressed && !hasAny(p.Client, "{host}", "{addr}"):
 		return usage(errors.New("--client has no {host} and no {addr}: it would not know where to connect"), "--client 'curl http://{addr}/'")
 	case f.timeout.Seconds() <= float64(f.seconds):
 		return usage(fmt.Errorf("--timeout %s: the client alone is to run for %d s", f.timeout, f.seconds), fmt.Sprintf("--timeout %ds", 10+2*f.seconds))

@@ -53,8 +53,10 @@ type runFlags struct {
 	busy           bool // measure on a busy machine
 
 	// plan makes the plan of a request; nil: plan.Make. steps, if not nil, changes the run's steps.
-	plan  func(plan.Request) (sample.Plan, error)
-	steps func(*engine.Config)
+	// judged, if not nil, is called with the report before it is printed.
+	plan   func(plan.Request) (sample.Plan, error)
+	steps  func(*engine.Config)
+	judged func(judge.Report)
 }
 
 // targetsHelp describes the targets.
@@ -317,6 +319,9 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 		file.End, file.Truncated = end, false
 	}
 	r := judge.Judge(file)
+	if f.judged != nil {
+		f.judged(r)
+	}
 	kept := !f.noHistory && keep(e, records, file, r)
 	if err := f.out.printReport(e, r); err != nil {
 		return errors.Join(runErr, err)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -187,8 +186,8 @@ func TestBesideClients(t *testing.T) {
 	t.Run("parallel", func(t *testing.T) { crowd(t, 1000, 1000, true) })
 }
 
-// toll measures real servers with the requests of toll stream, sql and run. Whatever the result,
-// connections took the shortcut, no secret is shown, and fast is on exactly if the output says so.
+// toll measures real servers with the requests of toll stream, sql and run. No secret is shown, and
+// fast is on exactly if the exit code says so.
 func TestBesideLoads(t *testing.T) {
 	if os.Getenv(clientsEnv) == "" {
 		t.Skip(clientsEnv + " is not set: make test-fast-clients")
@@ -204,51 +203,19 @@ func TestBesideLoads(t *testing.T) {
 	launchAs(t, "maria", ofMachine+"-p 8084:3306 --entrypoint /bin/sh", "-c 'mkdir -p /tmp/d/mysql && "+
 		"exec /usr/sbin/mariadbd --no-defaults --user=root --datadir=/tmp/d --innodb-log-file-size=4M --socket=/tmp/s --pid-file=/tmp/p --bind-address=* --skip-name-resolve --skip-grant-tables'")
 	t.Setenv("TEST_PW", "pw-hunter22")
-	for name, c := range map[string]struct {
-		command string
-		asked   string
-		figures string
-	}{
-		"stream":   {"8080 --measure=stream --tokens 20", "stream", "connecting,first token,token gap,response"},
-		"postgres": {"8083 --measure=sql --dsn postgres://" + run(t, "id -un postgres") + "@/postgres --password-env TEST_PW --queries 5", "sql", "connecting,page"},
-		"mariadb":  {"8084 --measure=sql --dsn mysql://root@localhost/ --query 'select 1'", "sql", "connecting,page"},
-		"recipe":   {"8082 --measure=run --client 'redis-benchmark -p {port} -n 2000 -t get --csv' --metric 'requests:/s=^\"GET\",\"([\\d.]+)\"'", "run", "requests"},
-		"time":     {"8082 --measure=run --client 'redis-cli -h {host} -p {port} ping | grep -q PONG' --parts connect,links", "run", "time"},
+	for name, c := range map[string]struct{ command, metrics string }{
+		"stream":   {"8080 --measure=stream --tokens 20", "connect_time,first_token_p50,gap_p50,response_time"},
+		"postgres": {"8083 --measure=sql --dsn postgres://" + run(t, "id -un postgres") + "@/postgres --password-env TEST_PW --queries 5", "connect_time,latency_p50"},
+		"mariadb":  {"8084 --measure=sql --dsn mysql://root@localhost/ --query 'select 1'", "connect_time,latency_p50"},
+		"recipe":   {"8082 --measure=run --client 'redis-benchmark -p {port} -n 2000 -t get --csv' --metric 'requests:/s=^\"GET\",\"([\\d.]+)\"'", "elapsed,requests"},
+		"time":     {"8082 --measure=run --client 'redis-cli -h {host} -p {port} ping | grep -q PONG' --parts connect,links", "elapsed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			port, _, _ := strings.Cut(c.command, " ")
-			line := toll + " fast on " + c.command + " --budget 2s --format json"
-			var out, errOut bytes.Buffer
-			var got struct {
-				Trial Tried `json:"trial"`
-			}
-			if !testwait.Met(patience, func() bool { // the server may not be ready
-				out.Reset()
-				errOut.Reset()
-				cmd := exec.Command("sh", "-c", line)
-				cmd.Stdout, cmd.Stderr = &out, &errOut
-				_ = cmd.Run() // 4: fast was turned off again
-				return json.Unmarshal(out.Bytes(), &got) == nil
-			}) {
-				t.Fatalf("%s: %s%s", line, out.String(), errOut.String())
-			}
-			if strings.Contains(out.String()+errOut.String(), "hunter22") {
-				t.Error("the password is shown")
-			}
-			if IsOn() != got.Trial.Kept {
-				t.Errorf("on: %t, kept: %t", IsOn(), got.Trial.Kept)
-			}
+			got, _ := measured(t, toll+" fast on "+c.command+" --rounds 6")
 			_ = turnOff()
-			if len(got.Trial.Ports) != 1 {
-				t.Fatalf("%+v", got)
-			}
-			p := got.Trial.Ports[0]
-			var figures []string
-			for _, f := range p.Figures {
-				figures = append(figures, f.What)
-			}
-			if fmt.Sprint(p.Dial.Port()) != port || p.Speaks != c.asked || strings.Join(figures, ",") != c.figures || p.Taken == nil || *p.Taken == 0 {
-				t.Errorf("%s", out.String())
+			if strings.Join(got.metrics("fast"), ",") != c.metrics || len(got.Failed) > 0 || got.Cells[0].Dial != "127.0.0.1:"+port {
+				t.Errorf("%+v", got)
 			}
 		})
 	}

@@ -39,7 +39,8 @@ func (j *Run) doubtfulRoutes() []string {
 	paths := j.File.Header.Paths
 	for i, a := range paths {
 		for _, b := range paths[:i] {
-			if a.Dial == b.Dial && a.Facts["url"] == b.Facts["url"] && a.Facts["from"] == b.Facts["from"] {
+			differs := func(fact string) bool { return a.Facts[fact] != b.Facts[fact] }
+			if a.Dial == b.Dial && !slices.ContainsFunc([]string{"url", "from", "fast"}, differs) {
 				out = append(out, fmt.Sprintf("%s and %s are the same address: %s", b.Mode, a.Mode, a.Dial))
 			}
 		}

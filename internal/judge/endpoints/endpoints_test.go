@@ -332,6 +332,9 @@ func TestDoubtfulRoutes(t *testing.T) {
 		{"none", func([]sample.Path) {}, nil},
 		{"same-address", func(p []sample.Path) { p[2].Dial, p[2].Facts["url"] = p[0].Dial, p[0].Facts["url"] },
 			[]string{"a and c are the same address: 10.0.0.1:80"}},
+		{"same-address-fast", func(p []sample.Path) {
+			p[2].Dial, p[2].Facts["url"], p[2].Facts["fast"] = p[0].Dial, p[0].Facts["url"], "connect"
+		}, nil},
 		{"same-gateway", func(p []sample.Path) { p[2].Dial = p[0].Dial }, nil}, // the URL's path selects the server
 		{"servers", func(p []sample.Path) { p[1].Facts["server"] = "s/2" },
 			[]string{"the routes lead to different servers, by their server: s/1; s/2"}},

@@ -52,7 +52,8 @@ func (e *ForeignError) Error() string { return fmt.Sprintf("%q is left alone: %s
 
 // Hint returns the remedy.
 func (e *ForeignError) Hint() string {
-	return "look at it; remove it if toll did not make it, or set XDG_STATE_HOME to a directory of your own"
+	return "look at it; remove it if toll did not make it, " +
+		"or set XDG_STATE_HOME to a directory of your own"
 }
 
 // Dir is an open directory of journals.
@@ -167,8 +168,9 @@ func ours(f *os.File, kind uint32) (st unix.Stat_t, err error) {
 	return st, check(f.Name(), &st, kind)
 }
 
-var kinds = map[uint32]string{unix.S_IFDIR: "directory", unix.S_IFREG: "regular file", unix.S_IFLNK: "symbolic link", unix.S_IFIFO: "named pipe",
-	unix.S_IFSOCK: "socket", unix.S_IFCHR: "device", unix.S_IFBLK: "device"}
+var kinds = map[uint32]string{unix.S_IFDIR: "directory", unix.S_IFREG: "regular file",
+	unix.S_IFLNK: "symbolic link", unix.S_IFIFO: "named pipe", unix.S_IFSOCK: "socket",
+	unix.S_IFCHR: "device", unix.S_IFBLK: "device"}
 
 // check returns an error for another kind or owner, or if others may write.
 func check(path string, st *unix.Stat_t, kind uint32) error {
@@ -177,7 +179,8 @@ func check(path string, st *unix.Stat_t, kind uint32) error {
 	case is != kind:
 		return &ForeignError{path, fmt.Sprintf("it is a %s, not a %s", kinds[is], kinds[kind])}
 	case int(st.Uid) != os.Geteuid():
-		return &ForeignError{path, fmt.Sprintf("it belongs to user %d and not to %d, who runs toll", st.Uid, os.Geteuid())}
+		return &ForeignError{path, fmt.Sprintf("it belongs to user %d and not to %d, who runs toll",
+			st.Uid, os.Geteuid())}
 	case st.Mode&othersWrite != 0:
 		return &ForeignError{path, fmt.Sprintf("others may write to it (mode %03o)", st.Mode&0o777)}
 	}

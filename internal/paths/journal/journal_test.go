@@ -14,7 +14,7 @@ import (
 
 const patience = 60 * time.Second
 
-// makings make what is no file or directory of toll's.
+// making makes what is no file or directory of toll's.
 type making struct {
 	make func(path string) error
 	says string
@@ -38,7 +38,8 @@ func each(t *testing.T, all map[string]making, f func(name, path, says string)) 
 func isForeign(t *testing.T, name string, err error, path, says string) {
 	t.Helper()
 	var foreign *ForeignError
-	if !errors.As(err, &foreign) || foreign.Path != path || !strings.Contains(err.Error(), says) || foreign.Hint() == "" {
+	if !errors.As(err, &foreign) || foreign.Path != path || !strings.Contains(err.Error(), says) ||
+		foreign.Hint() == "" {
 		t.Errorf("%s: no %q in: %v", name, says, err)
 	}
 	if _, err := os.Lstat(path); err != nil {
@@ -48,12 +49,19 @@ func isForeign(t *testing.T, name string, err error, path, says string) {
 
 func TestForeignDir(t *testing.T) {
 	good := t.TempDir()
+	dir := func(change func(string) error) func(string) error {
+		return func(d string) error { return errors.Join(os.Mkdir(d, 0o700), change(d)) }
+	}
+	mode := func(m os.FileMode) func(string) error {
+		return dir(func(d string) error { return os.Chmod(d, m) })
+	}
+	foreign := dir(func(d string) error { return os.Chown(d, 65534, 65534) })
 	each(t, map[string]making{
 		"link":    {func(d string) error { return os.Symlink(good, d) }, "symbolic link", false},
 		"file":    {func(d string) error { return os.WriteFile(d, nil, 0o600) }, "not a directory", false},
-		"shared":  {func(d string) error { return errors.Join(os.Mkdir(d, 0o700), os.Chmod(d, 0o777)) }, "others may write", false},
-		"sticky":  {func(d string) error { return errors.Join(os.Mkdir(d, 0o700), os.Chmod(d, 0o777|os.ModeSticky)) }, "others may write", false},
-		"foreign": {func(d string) error { return errors.Join(os.Mkdir(d, 0o700), os.Chown(d, 65534, 65534)) }, "belongs to user 65534", true},
+		"shared":  {mode(0o777), "others may write", false},
+		"sticky":  {mode(0o777 | os.ModeSticky), "others may write", false},
+		"foreign": {foreign, "belongs to user 65534", true},
 	}, func(name, path, says string) {
 		for _, dir := range []string{path, path + "/"} {
 			dir = StatePath(dir)
@@ -74,8 +82,13 @@ func TestForeignDir(t *testing.T) {
 func TestForeignFile(t *testing.T) {
 	good := filepath.Join(t.TempDir(), "good")
 	write := func(mode os.FileMode) func(string) error {
-		return func(f string) error { return errors.Join(os.WriteFile(f, []byte("1"), mode), os.Chmod(f, mode)) }
+		return func(f string) error {
+			return errors.Join(os.WriteFile(f, []byte("1"), mode), os.Chmod(f, mode))
+		}
 	}
+	foreign := func(f string) error { return errors.Join(write(0o600)(f), os.Chown(f, 65534, 65534)) }
+	zero := func(f string) error { return unix.Mknod(f, unix.S_IFCHR|0o600, 1<<8|5) }
+	nowhere := func(f string) error { return os.Symlink("/nonexistent", f) }
 	if err := write(0o600)(good); err != nil {
 		t.Fatal(err)
 	}
@@ -83,10 +96,10 @@ func TestForeignFile(t *testing.T) {
 	each(t, map[string]making{
 		"fifo":      {func(f string) error { return unix.Mkfifo(f, 0o600) }, "named pipe", false},
 		"link":      {func(f string) error { return os.Symlink(good, f) }, "symbolic link", false},
-		"nowhere":   {func(f string) error { return os.Symlink("/nonexistent", f) }, "symbolic link", false},
+		"nowhere":   {nowhere, "symbolic link", false},
 		"directory": {func(f string) error { return os.Mkdir(f, 0o700) }, "directory", false},
-		"device":    {func(f string) error { return unix.Mknod(f, unix.S_IFCHR|0o600, 1<<8|5) }, "device", true}, // zero
-		"foreign":   {func(f string) error { return errors.Join(write(0o600)(f), os.Chown(f, 65534, 65534)) }, "belongs to user 65534", true},
+		"device":    {zero, "device", true},
+		"foreign":   {foreign, "belongs to user 65534", true},
 		"writable":  {write(0o622), "others may write", false},
 	}, func(name, path, says string) {
 		d, err := Open(filepath.Dir(path))
@@ -153,7 +166,8 @@ func TestNote(t *testing.T) {
 	if err := Save(dir, "n", []int{2}, false); !errors.Is(err, fs.ErrExist) {
 		t.Error(err)
 	}
-	if err := errors.Join(Save(dir, "n", []int{3}, true), Load(dir, "n", &got)); err != nil || len(got) != 1 || got[0] != 3 {
+	err := errors.Join(Save(dir, "n", []int{3}, true), Load(dir, "n", &got))
+	if err != nil || len(got) != 1 || got[0] != 3 {
 		t.Errorf("%v, %v", got, err)
 	}
 	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {

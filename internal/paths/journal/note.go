@@ -39,8 +39,8 @@ func Load(dir, name string, into any) error {
 	return nil
 }
 
-// Save writes a note in JSON, whole or not at all. If replace is false and there is one already, the
-// error is fs.ErrExist.
+// Save writes a note in JSON, whole or not at all. If replace is false and there is one already,
+// the error is fs.ErrExist.
 func Save(dir, name string, v any, replace bool) error {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -64,52 +64,6 @@ func Fast(s *fast.Status) document.Document {
 	return d
 }
 
-// FastTrial returns the document of a trial's result and of the shortcuts' status after it.
-func FastTrial(t *fast.Tried, s *fast.Status) document.Document {
-	d := Fast(s)
-	d.Value = struct {
-		Trial  *fast.Tried  `json:"trial"`
-		Status *fast.Status `json:"status"`
-	}{t, s}
-	table := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{figures("", "port"), texts("", "asked"), texts("", "what"),
-		figures("", "before"), figures("", "with fast"), texts("% of", "before"), texts("", "verdict")}}
-	for _, p := range t.Ports {
-		for _, f := range p.Figures {
-			table.Rows = append(table.Rows, document.Row{Cells: document.Texts(fmt.Sprint(p.Dial.Port()), p.Speaks, f.What, fastFigure(f.Before, f.Unit), fastFigure(f.After, f.Unit),
-				fmt.Sprintf("%.0f (%.0f–%.0f)", percent*f.Ratio, percent*f.Low, percent*f.High), string(f.Verdict))})
-		}
-	}
-	verdict := "Fast is kept: " + t.Why + "."
-	if !t.Kept {
-		verdict = "Fast was turned off again: " + t.Why + "."
-	}
-	notes := append(slices.Clone(t.Notes), fmt.Sprintf("%d rounds, medians; ratios are taken round by round, with 95 %% intervals", t.Rounds))
-	for _, p := range t.Ports {
-		if p.Taken != nil {
-			notes = append(notes, fmt.Sprintf("port %d: %d connections took the shortcut, those of other clients included", p.Dial.Port(), *p.Taken))
-		}
-	}
-	head := []document.Section{saying(verdict)[0], {Blocks: []document.Block{table}}, list(document.Notes, "How it was measured", notes)}
-	d.Sections = append(head, d.Sections...)
-	return d
-}
-
-// fastFigure returns a figure in the unit that fits it.
-func fastFigure(v float64, unit string) string {
-	for _, s := range steps[unit] {
-		switch {
-		case v < s.least, unit == "1/s" && s.by != 1:
-			continue
-		case s.by == micro:
-			return fmt.Sprintf("%.1f %s", s.by*v, s.unit)
-		case s.by*v >= 1000:
-			return fmt.Sprintf("%.0f %s", s.by*v, s.unit)
-		}
-		return fmt.Sprintf("%.2f %s", s.by*v, s.unit)
-	}
-	return strings.TrimSpace(fmt.Sprintf("%.4g %s", v, unit))
-}
-
 func linkTable(links []fast.Link) document.Table {
 	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("", "link"), texts("", "bridge"), texts("chosen", "containers"),
 		texts("largest", "packet, B"), texts("", "before"), texts("", "state")}}

@@ -9,38 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-func TestFastTrial(t *testing.T) {
-	taken := uint64(1234)
-	tried := &fast.Tried{Kept: true, Why: "something was certainly better", Rounds: 60, Notes: []string{"connecting: a new connection"}, Ports: []fast.TriedPort{
-		{Dial: netip.MustParseAddrPort("127.0.0.1:8080"), Speaks: "http /", Taken: &taken, Figures: []fast.Figure{
-			{What: fast.Connecting, Unit: "s", Before: 0.0021, After: 0.0015, Ratio: 0.714, Low: 0.7, High: 0.73, Verdict: "better"},
-			{What: fast.Asking, Unit: "s", Before: 80e-6, After: 79e-6, Ratio: 0.99, Low: 0.98, High: 1.01, Verdict: "same"}}},
-		{Dial: netip.MustParseAddrPort("127.0.0.1:6379"), Speaks: "redis-bulk", Figures: []fast.Figure{
-			{What: fast.Moving, Unit: "bit/s", Before: 9e9, After: 1.2e10, Ratio: 1.33, Low: 1.2, High: 1.5, Verdict: "better"},
-			{What: "tps", Unit: "1/s", Before: 91000, After: 120, Ratio: 1, Low: 0.9, High: 1.1, Verdict: "unclear"},
-			{What: "score", Before: 7.25, After: 1e6, Ratio: 1, Low: 0.9, High: 1.1, Verdict: "unclear"}}}}}
-	want := `Fast is kept: something was certainly better.
-
-                                                           % of
-  port  asked       what             before     with fast  before         verdict
-  8080  http /      connecting      2.10 ms       1.50 ms  71 (70–73)     better
-  8080  http /      request         80.0 µs       79.0 µs  99 (98–101)    same
-  6379  redis-bulk  throughput  9.00 Gbit/s  12.00 Gbit/s  133 (120–150)  better
-  6379  redis-bulk  tps            91000 /s     120.00 /s  100 (90–110)   unclear
-  6379  redis-bulk  score              7.25         1e+06  100 (90–110)   unclear
-
-How it was measured
-  connecting: a new connection
-  60 rounds, medians; ratios are taken round by round, with 95 % intervals
-  port 8080: 1234 connections took the shortcut, those of other clients included
-
-Fast is off.
-`
-	if got := written(t, "table", FastTrial(tried, &fast.Status{State: fast.Off}), format.Options{}); got != want {
-		t.Errorf("%s\nwant\n%s", got, want)
-	}
-}
-
 func TestFast(t *testing.T) {
 	at := netip.MustParseAddrPort
 	on := &fast.Status{State: fast.On, Lease: 29.6, Ports: []uint16{8080, 9000},

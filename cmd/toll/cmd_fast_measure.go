@@ -1,0 +1,435 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bridgetoll/bridgetoll/internal/fast"
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/measure/database"
+	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
+	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
+	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// The words of --measure that send what the command of the same name does.
+const (
+	asStream = "stream"
+	asSQL    = "sql"
+	asRun    = "run"
+)
+
+func measureWords() []string {
+	return append(endpoint.Probes(), asStream, asStream+":/PATH", asSQL, asRun)
+}
+
+// ofCommand returns the command that a word of --measure stands for, or "".
+func ofCommand(word string) string {
+	if slices.Contains([]string{asStream, asSQL, asRun}, word) {
+		return word
+	}
+	if kind, path, ok := strings.Cut(word, ":"); ok && kind == asStream && strings.HasPrefix(path, "/") {
+		return kind
+	}
+	return ""
+}
+
+// checkMeasure refuses unknown words. The error does not show the part after a command's name,
+// which may be an address with a password.
+func checkMeasure(word string) error {
+	if ofCommand(word) != "" {
+		return nil
+	}
+	kind, _, _ := strings.Cut(word, ":")
+	hint := map[string]string{asStream: "--measure=stream --model NAME, or stream:/PATH",
+		asSQL: "--measure=sql --dsn URL", asRun: "--measure=run --client COMMAND"}[kind]
+	if hint != "" {
+		return usage(fmt.Errorf("--measure=%s:…: no such load", kind), hint)
+	}
+	if err := endpoint.CheckProbe(word); err != nil {
+		return usage(fmt.Errorf("--measure: %w", err), "it is one of "+strings.Join(measureWords(), ", "))
+	}
+	return nil
+}
+
+// measureFlags are the flags of --measure: those of a run, and those of toll stream, sql and run
+// that say what is sent to a port.
+type measureFlags struct {
+	word    string // "": nothing is measured
+	run     runFlags
+	chat    chatFlags
+	sql     sqlFlags
+	dsn     string
+	program programFlags
+	timeout time.Duration
+}
+
+// measureOnly lists the flags that only fit each word; those of "" fit all.
+var measureOnly = map[string][]string{
+	"": {"budget", "precision", "rounds", "seed", saveFlag, "dry-run", "no-history", "quiet", "live",
+		"details", "timeout"},
+	asStream: {"model", "prompt", "tokens", "api-key-env"},
+	asSQL:    {"dsn", "query", "queries", "password-env"},
+	asRun:    {"client", "recipe", "metric", "seconds", "no-root"},
+}
+
+func (f *measureFlags) add(fl *pflag.FlagSet) {
+	fl.StringVar(&f.word, "measure", "", "measure the ports with it and without, and keep it only if "+
+		"it helped; how they are asked: "+strings.Join(measureWords(), ", "))
+	fl.Lookup("measure").NoOptDefVal = "auto"
+	fl.StringVar(&f.dsn, "dsn", "",
+		"URL of the database, without a password; it may leave host and port out")
+	fl.Var(timeFlag(&f.timeout, 30*time.Second, minWait, maxTimeout), "timeout",
+		"longest wait of stream, sql and run: for a token, for a page, for the client to end")
+	f.run.addRounds(fl)
+	f.run.addLive(fl)
+	f.run.out.addDetails(fl)
+	for word, add := range map[string]func(*pflag.FlagSet){"": nil,
+		asStream: f.chat.add, asSQL: f.sql.add, asRun: f.program.add} {
+		theirs := pflag.NewFlagSet("", pflag.ContinueOnError)
+		if add != nil {
+			add(theirs)
+		}
+		for _, name := range measureOnly[word] {
+			if fl.Lookup(name) == nil {
+				fl.AddFlag(theirs.Lookup(name))
+			}
+			x := fl.Lookup(name)
+			x.Usage = strings.TrimSuffix("with --measure="+word, "=") + ": " + x.Usage
+		}
+	}
+}
+
+// check refuses flags that do not fit the word.
+func (f *measureFlags) check(c *cobra.Command, want fast.Choice) error {
+	if f.word == "" && c.Flags().Changed("measure") {
+		return usage(errors.New("--measure= names no load"),
+			"--measure, or one of "+strings.Join(measureWords(), ", "))
+	}
+	command := ofCommand(f.word)
+	for _, w := range []string{"", asStream, asSQL, asRun} {
+		for _, name := range measureOnly[w] {
+			switch {
+			case !c.Flags().Changed(name):
+			case w == "" && f.word == "":
+				return usage(fmt.Errorf("--%s is for --measure", name), "toll fast on 8080 --measure")
+			case w != "" && w != command:
+				return usage(fmt.Errorf("--%s is for --measure=%s", name, w), "toll fast on 8080 --measure="+w)
+			}
+		}
+	}
+	switch {
+	case f.word == "":
+		return nil
+	case command == "" && c.Flags().Changed("timeout"):
+		return usage(errors.New("--timeout is for --measure=stream, sql and run"), "")
+	case want.All:
+		return usage(errors.New("--measure asks ports that are named, not --all"),
+			"toll fast on 8080 --measure")
+	case len(want.Ports) > 1 && (f.dsn != "" || f.run.save != "" || f.run.out.file != ""):
+		return usage(errors.New("--dsn, --save and --output are for one port"),
+			"toll fast on 8080 --measure")
+	}
+	return errors.Join(checkMeasure(f.word), f.run.checkLive(c),
+		f.run.out.check(place{saveFlag, f.run.save}))
+}
+
+// The two endpoints of a measurement: the port without fast, which is the baseline, and with it.
+const (
+	withoutFast = "published"
+	withFast    = "fast"
+)
+
+// fastWindow is how long a visit of --measure asks, where the client does not decide it.
+const fastWindow = 0.1 // seconds
+
+// requests are what a port is sent.
+type requests struct {
+	client endpoint.Client
+	load   sample.Load
+	url    func(dial netip.AddrPort) (string, error)
+}
+
+// asker returns the asker of a port that clients dial at that address.
+func (r *requests) asker(dial netip.AddrPort) (endpoint.Asker, error) {
+	u, err := r.url(dial)
+	if err != nil {
+		return nil, err
+	}
+	at := endpoint.Address{Name: withoutFast, URL: u, From: vantage.Local()}
+	with := at
+	with.Name = withFast
+	return endpoint.New(r.client, []endpoint.Address{at, with})
+}
+
+// requests returns what the word has ports be sent, or nil if the word stands for no command. It
+// reports invalid flags, and sends nothing.
+func (f *measureFlags) requests(ports []uint16) (r *requests, err error) {
+	switch ofCommand(f.word) {
+	case asStream:
+		r, err = f.stream()
+	case asSQL:
+		r, err = f.pages()
+	case asRun:
+		r, err = f.command()
+	}
+	if r == nil || err != nil {
+		return nil, err
+	}
+	w, err := r.asker(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), ports[0]))
+	if err != nil {
+		return nil, usage(err, "")
+	}
+	return r, w.Close()
+}
+
+func (f *measureFlags) stream() (*requests, error) {
+	if err := f.chat.check(); err != nil {
+		return nil, err
+	}
+	key, err := sudoSecret("api-key-env", f.chat.keyEnv)
+	if err != nil {
+		return nil, err
+	}
+	_, path, _ := strings.Cut(f.word, ":")
+	if _, err := url.ParseRequestURI("http://host" + path); err != nil {
+		return nil, usage(errors.New("--measure=stream:/PATH: the path cannot be read"),
+			"--measure=stream:/v1")
+	}
+	client := endpoint.Client{Chat: &openai.Options{Model: f.chat.model, Prompt: f.chat.prompt,
+		MaxTokens: f.chat.tokens, Key: key, Timeout: f.timeout}}
+	return &requests{client, f.chat.loads()[0], func(dial netip.AddrPort) (string, error) {
+		return "http://" + dial.String() + path, nil
+	}}, nil
+}
+
+func (f *measureFlags) pages() (*requests, error) {
+	if f.dsn == "" {
+		return nil, usage(errors.New("--measure=sql needs the database's --dsn"),
+			"toll fast on 5432 --measure=sql --dsn postgres://app@localhost/shop")
+	}
+	password, err := sudoSecret("password-env", f.sql.passwordEnv)
+	if err != nil {
+		return nil, err
+	}
+	client := endpoint.Client{SQL: &database.Options{Query: f.sql.query, Queries: f.sql.queries,
+		Password: password, Timeout: f.timeout}}
+	load := sample.Load{Kind: workload.SQL, Warmup: sqlWarmup, Window: fastWindow,
+		Options: sample.SQLOptions{Queries: f.sql.queries, SQL: f.sql.query}}
+	return &requests{client, load, func(dial netip.AddrPort) (string, error) {
+		return database.At(f.dsn, dial)
+	}}, nil
+}
+
+func (f *measureFlags) command() (*requests, error) {
+	f.program.timeout, f.program.addressed = f.timeout, true
+	l, err := f.program.clientAlone(true)
+	if err != nil {
+		return nil, err
+	}
+	client := endpoint.Client{Program: workload.ExecOf(l).Program}
+	return &requests{client, l, func(dial netip.AddrPort) (string, error) {
+		return dial.String(), nil
+	}}, nil
+}
+
+// sudoSecret returns the value of an environment variable, or "" if no name was given. Its error
+// mentions sudo, which the command needs and which drops variables.
+func sudoSecret(flag, variable string) (string, error) {
+	s, err := secret(flag, variable)
+	if x := (*failure)(nil); errors.As(err, &x) {
+		x.hint = "export " + variable + "=…; sudo --preserve-env=" + variable + " toll fast on …"
+	}
+	return s, err
+}
+
+// switched is an asker of a port that turns fast on for the visits of withFast. Fast is prepared by
+// Check and off after Close.
+type switched struct {
+	endpoint.Asker
+	want  fast.Choice
+	port  uint16
+	stop  context.CancelCauseFunc // ends the run
+	trial *fast.Trial             // nil before Check
+}
+
+func (s *switched) Check(ctx context.Context) (err error) {
+	if err := s.Asker.Check(ctx); err != nil {
+		return err
+	}
+	s.trial, err = fast.NewTrial(ctx, s.want)
+	return err
+}
+
+// Paths says which parts of fast the route has: its address does not differ.
+func (s *switched) Paths() []sample.Path {
+	all := s.Asker.Paths()
+	for _, p := range all {
+		if p.Mode == withFast {
+			p.Facts["fast"] = joinParts(s.want.Parts, ",")
+		}
+	}
+	return all
+}
+
+func (s *switched) Visit(ctx context.Context, c sample.Cell, l sample.Load, v *sample.Visit) error {
+	err := s.trial.During(ctx, s.port, c.Mode == withFast, func(ctx context.Context) error {
+		return s.Asker.Visit(ctx, c, l, v)
+	})
+	if errors.Is(err, fast.ErrOff) {
+		s.stop(err)
+	}
+	return err
+}
+
+func (s *switched) Close() (err error) {
+	if s.trial != nil {
+		err = s.trial.Close()
+	}
+	return errors.Join(err, s.Asker.Close())
+}
+
+// measurement measures ports with fast and without.
+type measurement struct {
+	*measureFlags
+	cmd      *cobra.Command
+	env      env
+	want     fast.Choice
+	requests *requests // nil: the flags' word says what is sent
+	verdicts tried
+}
+
+// measure measures each port, and turns fast on if it helped.
+func (m *measurement) measure(lease time.Duration) error {
+	for _, port := range m.want.Ports {
+		if err := m.port(port); err != nil {
+			if x := (*failure)(nil); errors.As(err, &x) && x.err == nil { // the report says why
+				say(m.env.stderr, "Fast is off, as before.")
+			}
+			return err
+		}
+	}
+	if m.run.dryRun {
+		return nil
+	}
+	kept, why := m.verdicts.helped()
+	if !kept {
+		say(m.env.stderr, "Fast was turned off again: "+why+".")
+		return &failure{code: exitCells}
+	}
+	if err := enable(m.cmd.Context(), m.want, lease); err != nil {
+		return err
+	}
+	say(m.env.stderr, fmt.Sprintf("Fast is kept: %s. It ends in %s unless toll fast watch renews it.",
+		why, lease))
+	return nil
+}
+
+// port measures one port, prints the report and adds its verdicts.
+func (m *measurement) port(port uint16) error {
+	if fast.IsOn() {
+		return fast.ErrOn
+	}
+	ctx, stop := context.WithCancelCause(m.cmd.Context())
+	defer stop(nil)
+	dial, inside, err := fast.Published(ctx, port)
+	if err != nil {
+		return err
+	}
+	s := &switched{want: m.want, port: port, stop: stop}
+	var l sample.Load
+	if s.Asker, l, err = m.asker(ctx, dial, inside); err != nil {
+		return fmt.Errorf("ask port %d: %w", port, err)
+	}
+	if !m.run.quiet {
+		say(m.env.stderr, fmt.Sprintf("toll: measuring %s with fast and without, in turns; "+
+			"local clients of the port meet both", dial))
+	}
+	m.run.judged = m.verdicts.add
+	defer sayNothing()() // the engine is asked again and again
+	defer m.cmd.SetContext(m.cmd.Context())
+	m.cmd.SetContext(ctx)
+	err = m.run.endpoints(m.cmd, m.env, s, []sample.Load{l}, places{})
+	if off := context.Cause(ctx); errors.Is(off, fast.ErrOff) {
+		return off
+	}
+	return err
+}
+
+// asker returns the asker of a port, and its load.
+func (m *measurement) asker(ctx context.Context, dial netip.AddrPort, inside uint16) (endpoint.Asker, sample.Load, error) {
+	if r := m.requests; r != nil {
+		a, err := r.asker(dial)
+		return a, r.load, err
+	}
+	p, err := endpoint.NewProbe(ctx, m.word, dial.String(), inside, withoutFast, withFast)
+	if err != nil {
+		return nil, sample.Load{}, err
+	}
+	return p, p.Load(), nil
+}
+
+// tried counts the verdicts on fast.
+type tried map[stats.Verdict]int
+
+// decisive returns the metrics of a load by which fast is judged.
+func decisive(l sample.Load) []string {
+	switch l.Kind {
+	case workload.Chat:
+		return []string{workload.ConnectTime, workload.FirstTokenP50, workload.GapP50,
+			workload.ResponseTime}
+	case workload.SQL:
+		return []string{workload.ConnectTime, workload.LatencyP50}
+	}
+	out := []string{}
+	for _, g := range workload.ExecOf(l).Program.Gauges {
+		out = append(out, g.Name)
+	}
+	if len(out) == 0 {
+		out = append(out, workload.Elapsed)
+	}
+	return out
+}
+
+// add counts the verdicts of a report.
+func (t tried) add(r judge.Report) {
+	l := r.Base().Plan.Loads[0]
+	for _, c := range r.Base().Cells {
+		if c.Mode != withFast {
+			continue
+		}
+		for _, m := range decisive(l) {
+			if x := c.Metrics[m].Ratio; x != nil {
+				t[x.Verdict]++
+			}
+		}
+	}
+}
+
+// helped reports whether something was certainly better with fast and nothing certainly worse, and
+// says so.
+func (t tried) helped() (kept bool, why string) {
+	switch better, worse := t[stats.Better] > 0, t[stats.Worse] > 0; {
+	case worse && better:
+		return false, "something was certainly worse, although something else was better"
+	case worse:
+		return false, "something was certainly worse, and nothing better"
+	case better:
+		return true, "something was certainly better, and nothing certainly worse"
+	case t[stats.Unclear] > 0:
+		return false, "nothing was certainly better; a longer --budget or a quieter machine may tell"
+	}
+	return false, "nothing was better"
+}

@@ -1,0 +1,163 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Probe sends small requests to a port of this machine, in a protocol that the port speaks. It
+// visits the port by several names.
+type Probe struct {
+	protocol
+	at     string
+	names  []string
+	gauges []sample.Gauge
+}
+
+// The metrics of a probe.
+const (
+	connecting = "connecting" // time of a new connection with its first answer
+	asking     = "request"    // time of a request over a kept connection
+	moving     = "throughput" // rate of large requests or answers
+)
+
+const (
+	greetings = 3 // new connections in a visit, before requests
+	// bulkReply is the size in bytes from which an answer's rate counts rather than its time.
+	bulkReply = 64 << 10
+	// probeWindow is the duration of a visit, in seconds, unless its connections take longer.
+	probeWindow = 0.1
+)
+
+// NewProbe has the port answer, and finds out what it speaks if the word is auto. inside is the
+// number of the port in its container.
+func NewProbe(ctx context.Context, word, at string, inside uint16, names ...string) (*Probe, error) {
+	var err error
+	p := &Probe{at: at, names: names}
+	if word == auto {
+		p.protocol, err = recognize(ctx, at, inside)
+	} else {
+		p.protocol, err = protocolOf(word, at)
+	}
+	if err != nil {
+		return nil, err
+	}
+	values, _, err := p.visit(ctx, seconds(probeWindow))
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range []sample.Gauge{{Name: asking, Unit: "s", Scale: 1, Lower: true},
+		{Name: moving, Unit: "bit/s", Scale: 1}, {Name: connecting, Unit: "s", Scale: 1, Lower: true}} {
+		if _, ok := values[g.Name]; ok {
+			p.gauges = append(p.gauges, g)
+		}
+	}
+	return p, nil
+}
+
+// Load returns the load of the probe: its first metric decides.
+func (p *Probe) Load() sample.Load {
+	return sample.Load{Kind: workload.Exec, Window: probeWindow,
+		Options: sample.ExecOptions{Program: &sample.Program{Client: p.name, Gauges: p.gauges}}}
+}
+
+// Names returns the names of the port.
+func (p *Probe) Names() []string { return p.names }
+
+// Check does nothing: the port has answered NewProbe.
+func (p *Probe) Check(context.Context) error { return nil }
+
+// Paths describes the port.
+func (p *Probe) Paths() (out []sample.Path) {
+	for _, name := range p.names {
+		facts := map[string]string{"url": p.at, familyFact: family(p.at)}
+		out = append(out, sample.Path{Mode: name, From: sample.FromHere, On: sample.OnEndpoint,
+			Dial: p.at, Hops: []string{}, Facts: facts})
+	}
+	return out
+}
+
+// Close does nothing: visits close what they open.
+func (p *Probe) Close() error { return nil }
+
+// Visit sends requests for the load's window.
+func (p *Probe) Visit(ctx context.Context, _ sample.Cell, l sample.Load, v *sample.Visit) error {
+	began := time.Now()
+	values, connections, err := p.visit(ctx, seconds(l.Window))
+	if err != nil {
+		return err
+	}
+	v.Values = values
+	v.Client = sample.Party{Window: time.Since(began).Seconds(), Connections: connections,
+		Counts: map[string]int64{workload.CountConnections: int64(connections)}}
+	v.Server = sample.Party{Window: v.Client.Window}
+	return nil
+}
+
+// talked is what a probe's connections of a visit measured.
+type talked struct {
+	connects, asks  []float64 // seconds
+	first, moved    int64     // bytes, of first requests and of those over kept connections
+	firstTook, took time.Duration
+}
+
+// visit sends requests for the time long. It returns the figures and the number of connections.
+func (p *Probe) visit(ctx context.Context, long time.Duration) (map[string]float64, int, error) {
+	var t talked
+	for end := time.Now().Add(long); len(t.connects) < greetings || time.Now().Before(end); {
+		if err := p.talk(ctx, end, &t); err != nil && !errors.Is(err, errLast) {
+			return nil, 0, err
+		}
+		if ctx.Err() != nil {
+			return nil, 0, ctx.Err()
+		}
+	}
+	return t.figures(p.bulk), len(t.connects), nil
+}
+
+// talk makes a connection. After a few connections it keeps one, and sends requests until end.
+func (p *Probe) talk(ctx context.Context, end time.Time, t *talked) error {
+	began := time.Now()
+	c, rw, err := dialTo(ctx, p.at, answering)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	n, err := p.greet(rw)
+	took := time.Since(began)
+	t.connects = append(t.connects, took.Seconds())
+	t.first, t.firstTook = t.first+n, t.firstTook+took
+	if p.ask == nil || len(t.connects) < greetings {
+		return err
+	}
+	for err == nil && time.Now().Before(end) && ctx.Err() == nil {
+		began := time.Now()
+		_ = c.SetDeadline(began.Add(answering))
+		if n, err = p.ask(rw); err == nil || errors.Is(err, errLast) {
+			took := time.Since(began)
+			t.asks = append(t.asks, took.Seconds())
+			t.moved, t.took = t.moved+n, t.took+took
+		}
+	}
+	return err
+}
+
+// figures returns the median times of a new connection and of a request over a kept one, in s, or
+// the rate of requests, in bit/s.
+func (t *talked) figures(bulk bool) map[string]float64 {
+	out := map[string]float64{connecting: median(t.connects)}
+	switch {
+	case len(t.asks) == 0 && t.first/int64(len(t.connects)) >= bulkReply: // the server keeps none
+		out[moving] = 8 * float64(t.first) / t.firstTook.Seconds()
+	case len(t.asks) == 0:
+	case bulk || t.moved/int64(len(t.asks)) >= bulkReply:
+		out[moving] = 8 * float64(t.moved) / t.took.Seconds()
+	default:
+		out[asking] = median(t.asks)
+	}
+	return out
+}
