@@ -6,25 +6,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // Added returns the price of cell i's latency, or of any time of an endpoint, relative to cell b;
 // nil if there is none. Files of version 1 get none for latencies, as when they were written.
 func (j *Run) Added(i, b int, metric string) *Price {
-	s, p := j.Series[i], j.File.Header.Plan
-	var level float64
-	_, latency := workload.Percentile(metric)
-	switch {
-	case p.Foreign() && workload.MetricOf(metric, s.Load).Unit == "s":
-		level = stats.Median(Ordered(s.Values[metric]))
-	case !p.Foreign() && p.Same > 0 && latency:
-		level = stats.Median(Ordered(j.Series[b].Values[metric]))
-	default:
-		return nil
+	p := j.File.Header.Plan
+	_, timed := workload.Percentile(metric)
+	timed = timed && p.Same > 0
+	if p.Foreign() {
+		timed = workload.MetricOf(metric, j.Series[i].Load).Unit == "s"
 	}
-	if out := j.Price(i, b, metric, level); out.N > 0 {
+	if out := j.Price(i, b, metric); timed && out.N > 0 {
 		return &out
 	}
 	return nil

@@ -208,22 +208,31 @@ func (j *Run) verdict(x compared, n noise, higherIsBetter bool) stats.Verdict {
 
 // Price returns by how much cell i exceeds cell b in a metric where less is better; N is 0 if they
 // have no pairs. By slices it is their ratio applied to cell b's median, because differences would
-// include the drift of the machine from epoch to epoch. By rounds it is judged as a share of level.
-func (j *Run) Price(i, b int, metric string, level float64) Price {
+// include the drift of the machine from epoch to epoch. By rounds it is judged as a share of the
+// smaller one.
+func (j *Run) Price(i, b int, metric string) Price {
 	mine, its := j.Series[i], j.Series[b]
 	out := Price{Unit: workload.MetricOf(metric, mine.Load).Unit}
-	x := j.compare(i, b, metric)
+	x, n, of := j.compare(i, b, metric), j.noise(groupOf(mine.Cell), metric), j.level(b, metric)
 	var d stats.Summary
 	if x.slices.Pairs > 0 {
-		of := stats.Median(Ordered(its.Values[metric]))
 		d = stats.Summary{Median: of * (x.Median - 1), Low: of * (x.Low - 1), High: of * (x.High - 1), N: x.N}
 	} else {
 		d = stats.Summarize(stats.Differences(mine.byRound(metric), its.byRound(metric)))
-		x.Summary = stats.Share(d, level)
+		of = min(of, j.level(i, metric))
+		x.Summary = stats.Share(d, of)
+		if base, ok := j.BaselineOf(i); ok && i != base && b != base {
+			n.floor = stats.FloorAt(n.floor, j.level(base, metric), of, d)
+		}
 	}
 	out.take(d, x.slices.Epochs)
-	out.Verdict = j.verdict(x, j.noise(groupOf(mine.Cell), metric), false).Part()
+	out.Verdict = j.verdict(x, n, false).Part()
 	return out
+}
+
+// level returns the median of cell i's metric, or NaN if it has none.
+func (j *Run) level(i int, metric string) float64 {
+	return stats.Median(Ordered(j.Series[i].Values[metric]))
 }
 
 // Difference says by how much one side exceeds the other, in a metric where less is better.

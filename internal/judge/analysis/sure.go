@@ -14,8 +14,7 @@ type Bounds struct {
 	N                 int // pairs of slices, or rounds
 	Epochs            int // as in Ratio
 	Known             bool
-	Control           bool    // the group has a control, without which no ratio is known
-	Noise             float64 // of the control; Low and High are widened by it: 0.02 is 2 %
+	Control           bool // the group has a control, without which no ratio is known
 }
 
 // RatioBounds returns the bounds of the ratio of cell i's metric to cell b's, widened by the noise
@@ -26,18 +25,16 @@ func (j *Run) RatioBounds(i, b int, metric string) Bounds {
 	if x.N == 0 {
 		return Bounds{}
 	}
-	down, up := 1+n.floor, 1-n.floor
-	out.Noise = n.floor
+	noise := n.floor
 	if x.slices.Pairs > 0 {
 		out.Low, out.High = x.slices.Sure()
-		down, up, out.Noise = 1+n.bias, 1/(1+n.bias), n.bias
+		noise = n.bias
 	} else {
 		out.Known = x.N >= stats.MinJudged
 	}
-	out.Control = !math.IsNaN(down)
-	out.Known = out.Known && out.Control && up > 0 // a floor of 1 excludes nothing
-	if out.Known {
-		out.Low, out.High = out.Low/down, out.High/up
+	out.Control = !math.IsNaN(noise)
+	if out.Known = out.Known && out.Control; out.Known {
+		out.Low, out.High = out.Low/(1+noise), out.High*(1+noise)
 	}
 	return out
 }

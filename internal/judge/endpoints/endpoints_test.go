@@ -194,6 +194,26 @@ func TestLateFirstToken(t *testing.T) {
 	}
 }
 
+// What the baseline's short times differ by from themselves says nothing about one a hundred times
+// as long.
+func TestLateAgainstNoisyBaseline(t *testing.T) {
+	const us = time.Microsecond
+	r := newRoutes(t, "chat", "near", "far")
+	for round := range 8 {
+		near := time.Duration(100+100*(round%4)) * us
+		r.chatted(round, 0, near, 0)
+		r.chatted(round, 1, 500*us-near, 0)
+		r.chatted(round, 2, 18*time.Millisecond, 0)
+	}
+	got := Judge(r.File).Base()
+	if floor := got.Control.Groups[0].Floor[workload.FirstTokenP50]; floor < 1 {
+		t.Fatalf("the noise floor is %v", floor)
+	}
+	if said := strings.Join(got.Answer.Text, "\n"); !strings.Contains(said, "its first token comes 17") {
+		t.Error(said)
+	}
+}
+
 func TestOneRoute(t *testing.T) {
 	r := newRoutes(t, "chat", "only")
 	for round := range 6 {

@@ -204,11 +204,8 @@ func (j judging) check(s Sentence, i int, metric string) Check {
 
 // whyUnknown says why bounds are not known.
 func whyUnknown(x analysis.Bounds) string {
-	switch {
-	case !x.Control:
+	if !x.Control {
 		return "the run has no control that says how large the noise is"
-	case x.Noise >= 1:
-		return fmt.Sprintf("the noise is too large: the control says ± %.0f %%", 100*x.Noise)
 	}
 	return fmt.Sprintf("too few rounds: %d of at least %d", x.N, stats.MinJudged)
 }

@@ -220,7 +220,7 @@ func (l *ladder) price(i, b int, metric string) analysis.Price {
 		}
 		return p
 	}
-	return l.Price(i, b, metric, stats.Median(analysis.Ordered(its.Values[metric])))
+	return l.Price(i, b, metric)
 }
 
 // findings says in words what the parts cost.

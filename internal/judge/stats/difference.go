@@ -13,16 +13,13 @@ func Differences(x, base map[int]float64) []float64 {
 	return paired(x, base, func(x, base float64) float64 { return x - base })
 }
 
-// judgeDifference judges the interval of a difference from a cell whose own median is level, in a
-// metric where less is better. It judges the difference as a share of level, by the rules of Judge:
-// a part costs something if its whole interval is beyond the noise floor, and nothing measurable if
-// it is within.
-//
-// Note: the control's difference in the metric's unit would be the simpler floor. But noise grows
-// with the level, and a ladder's upper rungs can be many times the baseline: equal rungs up there
-// would be called different more often (TestFewFalseCosts).
-func judgeDifference(d Summary, level, floor, margin float64) Verdict {
-	return Judge(Share(d, level), floor, margin, false).Part()
+// FloorAt returns the noise floor, as a share of level, of a difference d between cells with that
+// level, if the control has another one. floor is what the control shows at its own. Noise is part
+// share and part amount, so at another level it is between the same share and the same amount;
+// between these the half-width of d's own interval decides.
+func FloorAt(floor, control, level float64, d Summary) float64 {
+	amount := floor * control / level
+	return min(max(d.HalfWidth()/level, min(floor, amount)), max(floor, amount))
 }
 
 // Share converts a difference from something with the given level to a ratio to it.

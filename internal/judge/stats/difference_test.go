@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -20,6 +21,11 @@ func TestMedianOfFarDifferences(t *testing.T) {
 	if got := Median([]float64{-math.MaxFloat64, math.MaxFloat64}); got != 0 {
 		t.Errorf("median %v", got)
 	}
+}
+
+// judgeDifference judges a difference from a cell whose own median is level.
+func judgeDifference(d Summary, level, floor, margin float64) Verdict {
+	return Judge(Share(d, level), floor, margin, false).Part()
 }
 
 func TestJudgeDifference(t *testing.T) {
@@ -98,6 +104,67 @@ func TestFewFalseCosts(t *testing.T) {
 		t.Errorf("an absolute floor is wrong %d times, one that grows with the level %d times", absolute, wrong)
 	}
 	t.Logf("of %d: %d, with an absolute floor %d", runs*rungs, wrong, absolute)
+}
+
+// Routes that are alike must not be called different, whether their noise is a share or an amount and
+// whatever the control's level is; routes that are evidently different must be.
+func TestDifferencesAtOtherLevels(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 36))
+	const runs, same = 300, 0.03
+	for _, tt := range []struct {
+		name                 string
+		control, level, x    float64
+		share, amount, drift float64
+		want                 Verdict // "": nothing
+	}{
+		{"alike, noise a share", 1, 1, 1, 0.3, 0, 0.3, ""},
+		{"alike, much noise", 1, 1, 1, 0.7, 0, 0.3, ""},
+		{"alike, noise an amount", 1, 1, 1, 0.02, 1, 0.1, ""},
+		{"alike above the control, noise a share", 1, 50, 50, 0.3, 0, 0.3, ""},
+		{"alike above the control, noise an amount", 1, 50, 50, 0.02, 1, 0.1, ""},
+		{"alike below the control, noise a share", 50, 1, 1, 0.3, 0, 0.3, ""},
+		{"alike below the control, noise an amount", 50, 1, 1, 0.02, 1, 0.1, ""},
+		{"slower than a noisy control", 0.2, 0.2, 18, 0.7, 0, 0.1, Costs},
+		{"faster than a noisy control", 18, 18, 0.2, 0.7, 0, 0.1, Gains},
+		{"slower, both far above the control", 0.2, 18, 30, 0.05, 0.3, 0.1, Costs},
+	} {
+		for _, rounds := range []int{MinJudged, 8} {
+			different, found := 0, 0
+			for range runs {
+				base, control, its, mine := map[int]float64{}, map[int]float64{}, map[int]float64{}, map[int]float64{}
+				for r := range rounds {
+					drift := math.Exp(tt.drift * rng.NormFloat64())
+					visit := func(level float64) float64 {
+						return level*drift*math.Exp(tt.share*rng.NormFloat64()) + tt.amount*rng.ExpFloat64()
+					}
+					base[r], control[r], its[r], mine[r] = visit(tt.control), visit(tt.control), visit(tt.level), visit(tt.x)
+				}
+				floor := Floor(Summarize(Ratios(control, base)))
+				at := Median(slices.Collect(maps.Values(base)))
+				if tt.control == tt.level {
+					its = base
+				}
+				d := Summarize(Differences(mine, its))
+				level := min(Median(slices.Collect(maps.Values(mine))), Median(slices.Collect(maps.Values(its))))
+				if tt.control != tt.level {
+					floor = FloorAt(floor, at, level, d)
+				}
+				v := JudgeSame(Share(d, level), floor, same, false).Part()
+				if v == Costs || v == Gains {
+					different++
+				}
+				if v == tt.want {
+					found++
+				}
+			}
+			if share := float64(different) / runs; tt.want == "" && share > 0.05 {
+				t.Errorf("%s, %d rounds: %.1f %% were called different", tt.name, rounds, 100*share)
+			}
+			if share := float64(found) / runs; tt.want != "" && rounds > MinJudged && share < 0.9 {
+				t.Errorf("%s, %d rounds: it was found in %.0f %%", tt.name, rounds, 100*share)
+			}
+		}
+	}
 }
 
 // The cost of a part must be found with as many rounds.

@@ -129,7 +129,7 @@ const MinJudged = 5
 const maxSame = 0.10
 
 // Judge judges a ratio by its interval. It is a difference if the whole interval is beyond the
-// noise floor. It is the same if the whole interval is within the floor, of which at most maxSame
+// noise floor, which is as far from 1 on either side: at a floor of 1, 2 and 1/2. It is the same if the whole interval is within the floor, of which at most maxSame
 // counts, or within margin if that is narrower. All else is unclear, and so is any ratio of fewer
 // than MinJudged rounds. margin is the precision that the run was asked for.
 func Judge(ratio Summary, floor, margin float64, higherIsBetter bool) Verdict {
@@ -139,7 +139,7 @@ func Judge(ratio Summary, floor, margin float64, higherIsBetter bool) Verdict {
 	switch {
 	case ratio.Low > 1+floor:
 		return pick(higherIsBetter)
-	case ratio.High < 1-floor:
+	case ratio.High < 1/(1+floor):
 		return pick(!higherIsBetter)
 	}
 	if within := max(min(floor, maxSame), margin); ratio.Low >= 1-within && ratio.High <= 1+within {
@@ -160,7 +160,7 @@ func JudgeSame(ratio Summary, floor, same float64, higherIsBetter bool) Verdict 
 		return Same
 	case ratio.Low > 1+floor:
 		return pick(higherIsBetter)
-	case ratio.High < 1-floor:
+	case ratio.High < 1/(1+floor):
 		return pick(!higherIsBetter)
 	}
 	return Unclear
