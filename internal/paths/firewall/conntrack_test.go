@@ -181,7 +181,7 @@ func TestDepends(t *testing.T) {
 		}
 		known := p
 		known.Sources = nil
-		got := ParseSave(text+"COMMIT\n", false).Walk(Filter, Forward, known)
+		got = ParseSave(text+"COMMIT\n", false).Walk(Filter, Forward, known)
 		if got.Verdict != want.verdict || got.Depends != nil {
 			t.Errorf("%s, of one client: %+v", rules, got)
 		}

@@ -35,7 +35,7 @@ func Main(in io.Reader, out io.Writer) error {
 	if _, err := run("ovs-vsctl", "--no-syslog", "--no-wait", "init"); err != nil {
 		return err
 	}
-	err := daemon(ended, "ovs-vswitchd", "unix:"+socket, "-vconsole:err", "-vsyslog:off")
+	err = daemon(ended, "ovs-vswitchd", "unix:"+socket, "-vconsole:err", "-vsyslog:off")
 	if err != nil {
 		return err
 	}

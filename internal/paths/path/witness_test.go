@@ -140,12 +140,12 @@ func TestRelaysSendAgain(t *testing.T) {
 		t.Error("a bridge may count 174762 bytes that nobody sent")
 	}
 	relayed.ResentBytes = 130_966
-	w := Witness([]Hop{bridge, proxy}, before, []sample.Counters{carried, relayed}, moved)
+	w = Witness([]Hop{bridge, proxy}, before, []sample.Counters{carried, relayed}, moved)
 	if !w.OK {
 		t.Error("what the proxy sent again is taken for other traffic: " + w.Evidence)
 	}
 	proxy.Clients = []int{1}
-	w := Witness([]Hop{bridge, proxy}, before, []sample.Counters{carried, relayed}, moved,
+	w = Witness([]Hop{bridge, proxy}, before, []sample.Counters{carried, relayed}, moved,
 		Moved{Forward: 3 << 20, Connections: 1})
 	if !strings.Contains(w.Evidence, "bridge") {
 		t.Error("what another client's proxy sent again excuses the bridge")

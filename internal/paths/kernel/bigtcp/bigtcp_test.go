@@ -242,7 +242,7 @@ func TestNotes(t *testing.T) {
 	if got, err := s.Load(); err == nil || errors.Is(err, ErrNone) {
 		t.Errorf("one that was cut short: %+v, %v", got, err)
 	}
-	err := errors.Join(s.Drop(), os.WriteFile(
+	err = errors.Join(s.Drop(), os.WriteFile(
 		file, []byte(`{"boot":"another","links":[{}]}`), 0o600))
 	if err != nil {
 		t.Fatal(err)
