@@ -1,15 +1,12 @@
-// Package database runs the query load against a real database: a page is a number of queries, one
-// after another on one connection, each sent after the last result was read. It uses database/sql
-// and the usual drivers, as applications do. A DSN is a URL: postgres:// (or postgresql://),
-// mysql:// or sqlserver://.
+// Package database runs the query load against a real database, with database/sql and the usual
+// drivers, as applications do: a page is a number of queries, one after another on one connection.
+// A DSN is a URL: postgres:// (or postgresql://), mysql:// or sqlserver://.
 //
-// Each query is one round trip; pgx prepares it first, so its first page has one more. No query is
-// ever repeated and no connection replaced, as database/sql otherwise may: that would hide in a
-// page. A session ends with its first error other than the database's own answer.
+// Each query is one round trip; pgx's first page has one more. No query is ever repeated and no
+// connection replaced, as database/sql otherwise may: that would hide in a page.
 //
-// At most 64 MiB are received in one page, login or answer. Before a hostile server sends bytes,
-// drivers may reserve more address space (SQL Server 2 GiB for a value), and Go ends a process that
-// has none left.
+// At most 64 MiB are received in one page, login or answer. Drivers may reserve more address space
+// for a hostile server (SQL Server 2 GiB for a value).
 package database
 
 import (
@@ -29,13 +26,13 @@ const defaultTimeout = 10 * time.Second
 type Options struct {
 	Query    string        // with one result; "": one that returns 1000 bytes in one row
 	Queries  int           // in a page, at least 1
-	Password string        // never printed; "": none, or what the driver finds (PGPASSWORD, ~/.pgpass)
-	Timeout  time.Duration // of connecting, login included, and of each page; 0: 10 s
+	Password string        // never printed; "": what the driver finds (PGPASSWORD, ~/.pgpass)
+	Timeout  time.Duration // of connecting with the login, and of each page; 0: 10 s
 	// Dial connects; nil: from this machine.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error) `json:"-"`
 }
 
-// Database is a database that can be queried. It is safe for concurrent use.
+// Database is safe for concurrent use.
 type Database struct {
 	product product
 	target  target
@@ -47,13 +44,13 @@ type Database struct {
 }
 
 type target struct {
-	where     string                                // host:port or a socket's path
-	password  bool                                  // there is one
+	where     string // host:port or a socket's path
+	password  bool
 	plain     string                                // the remedy if the server wants it in the clear
 	noVerify  string                                // the option that accepts any certificate
 	secrets   []string                              // what no message may contain
-	connector func(*link) (driver.Connector, error) // for one session, over its link
-	alive     func(error) (a answer, is bool)       // returns the server's own answer, if the error is one
+	connector func(*link) (driver.Connector, error) // for one session
+	alive     func(error) (a answer, is bool)       // returns the server's own answer, if err is one
 }
 
 // New parses the DSN and checks the options; it does not connect. Its errors are of type *Error.
@@ -111,11 +108,10 @@ func (d *Database) Probe(ctx context.Context) (Facts, error) {
 	case ctx.Err() != nil:
 		return Facts{}, err
 	}
-	// A proxy may not know its version. The page was answered.
 	return f, nil
 }
 
-// shown returns the URL without secrets. Certain secrets were refused before.
+// Certain secrets were refused before.
 func shown(u *url.URL) string {
 	v := *u
 	v.RawQuery = redactQuery(u.RawQuery)

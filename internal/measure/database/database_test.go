@@ -139,11 +139,8 @@ func FuzzNew(f *testing.F) {
 		if strings.ContainsAny(p, "*") || strings.Contains(dsn, "xyzzy") {
 			t.Skip()
 		}
-		// No other word contains it.
 		p = "xyzzy" + p
 		for _, s := range []string{p, url.QueryEscape(p)} {
-			// A password is where it belongs, where a wrong character puts it, or behind a name for
-			// it.
 			d := dsn
 			for _, at := range []string{":*@", "1/*@", "1?*@", "1#*@", "?pwd=*", "&pwd=*", "?password=*", "&pass%77ord=*"} {
 				d = strings.ReplaceAll(d, at, strings.ReplaceAll(at, "*", s))

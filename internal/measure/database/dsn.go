@@ -17,8 +17,8 @@ const (
 	passwordHint = "put the password in an environment variable and name that with --password-env; PostgreSQL's PGPASSWORD and ~/.pgpass work too"
 )
 
-// parseDSN determines the product and refuses what no driver may see. Its errors quote no part of
-// the DSN that can contain a password: a malformed DSN may have it anywhere.
+// parseDSN's errors quote no part of the DSN that can contain a password: a malformed DSN may have
+// it anywhere.
 func parseDSN(dsn string) (product, *url.URL, error) {
 	scheme, rest, ok := strings.Cut(dsn, "://")
 	if !ok {
@@ -55,8 +55,8 @@ func parseDSN(dsn string) (product, *url.URL, error) {
 	return p, u, nil
 }
 
-// At returns the DSN with its server at a loopback address of this machine. The DSN may leave the
-// server out, or must name the same port and a loopback host. Its errors are of type *Error.
+// At returns the DSN with its server at a loopback address of this machine. The DSN may omit the
+// server, or must name the same port and a loopback host. Its errors are of type *Error.
 func At(dsn string, to netip.AddrPort) (string, error) {
 	const hint = "leave host and port out, as in postgres://USER@/DATABASE"
 	port := strconv.Itoa(int(to.Port()))
@@ -135,13 +135,13 @@ func checkHost(p product, u *url.URL, q url.Values) error {
 	return nil
 }
 
-// secretWords are parts of the names of options with secrets.
+// Parts of the names of options with secrets.
 var secretWords = []string{"pass", "pwd", "secret", "token", "credential"}
 
-// maybeWords are parts of the names of options that may have secrets; their values are not printed.
+// Parts of the names of options whose values are not printed.
 var maybeWords = []string{"key", "auth"}
 
-// noSecret are options without secrets despite their names.
+// Options without secrets despite their names.
 var noSecret = []string{"passfile", "keepalive", "sslkey", "requireauth", "serverpubkey", "authenticator", "allowcleartextpasswords", "allownativepasswords", "allowoldpasswords"}
 
 func secretKey(key string) bool { return sounds(key, secretWords) }
@@ -157,7 +157,6 @@ func sounds(key string, words []string) bool {
 		slices.ContainsFunc(words, func(w string) bool { return strings.Contains(key, w) })
 }
 
-// redactQuery keeps the order and spelling of a query string.
 func redactQuery(raw string) string {
 	if raw == "" {
 		return ""

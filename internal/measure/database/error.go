@@ -16,8 +16,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/secret"
 )
 
-// Error says in one line what is wrong with a DSN, a database or the route to it, without secrets,
-// even those in a server's answer. It wraps only errors of contexts.
+// Error says in one line, without secrets, what is wrong with a DSN, a database or the route to it.
+// It wraps only errors of contexts.
 type Error struct {
 	msg, hint string
 	err       error // context.Canceled, context.DeadlineExceeded or a context's cause
@@ -31,7 +31,7 @@ func (e *Error) Hint() string { return e.hint }
 
 type answer struct {
 	text  string
-	live  bool   // the session continues
+	live  bool
 	login bool   // it refused the user, or the password
 	hint  string // "": that of login
 }
@@ -74,7 +74,7 @@ func (s *Session) explain(op string, err error) *Error {
 	return e
 }
 
-// asksPassword is pgx's message if require_auth forbids the password in the clear.
+// pgx's message if require_auth forbids the password in the clear.
 const asksPassword = "failed: server requested password authentication"
 
 func (s *Session) ranOut(cause error, read int) string {
@@ -101,7 +101,6 @@ func (s *Session) loginHint(a answer) string {
 
 const databaseHint = "check the database's name in the DSN, and the user's right to it"
 
-// network explains an error of the kernel or the resolver.
 func network(err error) (msg, hint string) {
 	var (
 		dns   *net.DNSError
@@ -120,18 +119,17 @@ func network(err error) (msg, hint string) {
 	return clean(err.Error()), ""
 }
 
-// driverSaid returns the driver's own message, if nothing better is known.
 func driverSaid(err error, t target) (msg, hint string) {
 	certHint := "name its authority in the DSN, or take any with " + t.noVerify
 	var cert *tls.CertificateVerificationError
 	if errors.As(err, &cert) {
 		return "the server's certificate: " + clean(cert.Err.Error()), certHint
 	}
-	if _, why, ok := strings.Cut(err.Error(), "tls: failed to verify certificate: "); ok { // go-mssqldb keeps only the text
+	if _, why, ok := strings.Cut(err.Error(), "tls: failed to verify certificate: "); ok { // go-mssqldb's
 		return "the server's certificate: " + clean(why), certHint
 	}
 	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
-	// pgx reports each attempt in a line; the last one counts.
+	// pgx reports each attempt in a line.
 	msg = lines[len(lines)-1]
 	if _, after, ok := strings.Cut(msg, t.where+" ("); ok {
 		if _, after, ok = strings.Cut(after, "): "); ok {
@@ -147,14 +145,14 @@ func driverSaid(err error, t target) (msg, hint string) {
 	return msg, ""
 }
 
-// garbled are parts of the drivers' messages for bytes that are not their protocol.
+// Parts of the drivers' messages for bytes that are not their protocol.
 var garbled = []string{
 	"invalid connection", "bad connection", "malformed packet", "out of sync",
 	"invalid message length", "invalid body length", "unknown message type",
 	"invalid packet size", "PRELOGIN RESPONSE", "first record does not look like a TLS handshake",
 }
 
-// protocols are the first bytes of other servers.
+// The first bytes of other servers.
 var protocols = []struct{ begin, is string }{
 	{"HTTP/", "it speaks HTTP"},
 	{"SSH-", "it speaks SSH"},
@@ -186,10 +184,9 @@ func speaks(wrote, read []byte) string {
 
 const (
 	maxMessage  = 400 // characters
-	shortSecret = 4   // bytes: replacing such a short one would reveal it
+	shortSecret = 4   // bytes; replacing a shorter one would reveal it
 )
 
-// scrub removes the secrets from a cleaned text.
 func scrub(msg string, secrets ...string) string {
 	for _, s := range secrets {
 		hide := secret.New("xxxxx", s, clean(s))

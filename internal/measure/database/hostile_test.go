@@ -254,8 +254,6 @@ func TestHostileMySQL(t *testing.T) {
 }
 
 func TestHostileSQLServer(t *testing.T) {
-	// A reply of the right type with an option that points nowhere, and a server that wants TLS and
-	// then is silent.
 	packet := func(body string) string {
 		return "\x04\x01" + string(binary.BigEndian.AppendUint16(nil, uint16(len(body)+8))) + "\x00\x00\x01\x00" + body
 	}

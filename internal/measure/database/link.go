@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	maxReceived = 64 << 20 // bytes, in one page, one login or one answer
-	maxHead     = 64       // bytes that are kept of a connection's beginning
+	maxReceived = 64 << 20 // bytes, in one page, login or answer
+	maxHead     = 64       // bytes of a connection's beginning
 )
 
 var (
@@ -24,25 +24,24 @@ var (
 	errColumns = errors.New("the server declared more columns than a result can have")
 )
 
-// link is a session's connection to the server. All drivers dial through it, so that bytes are
-// counted and times bounded alike. Closing cancels: the drivers' own methods differ, and some need
-// the server's help.
+// link is a session's connection. All drivers dial through it, so that bytes are counted and times
+// bounded alike. Closing cancels: the drivers' own methods differ, and some need the server's help.
 type link struct {
 	ctx    context.Context // done, with the cause, once the link is cut
 	cancel context.CancelCauseFunc
 
 	sent, received atomic.Int64
-	most           atomic.Int64  // limit for received
+	most           atomic.Int64
 	out            atomic.Uint32 // the first two bytes of the last write
 
 	mu     sync.Mutex
-	closed bool          // no more dialling: the login is over
-	conn   net.Conn      // the last one dialled
-	wrote  []byte        // the first bytes sent
-	read   []byte        // the first bytes received
-	err    error         // the first error of dialling, reading or writing
-	tls    string        // the version
-	lookUp time.Duration // of the server's name
+	closed bool // no more dialling: the login is over
+	conn   net.Conn
+	wrote  []byte
+	read   []byte
+	err    error // the first one
+	tls    string
+	lookUp time.Duration
 	from   func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error)
 	answer []byte // the first bytes since the last write
 
@@ -50,12 +49,12 @@ type link struct {
 	// password.
 	leaks func(out []byte) error
 
-	// hostile, if not nil, returns an error if the driver must not see an answer with these first
-	// bytes, without TLS.
+	// hostile, if not nil, returns an error for an answer, by its first bytes, that the driver must
+	// not see without TLS.
 	hostile func(answer []byte) error
 }
 
-const answerHead = 5 // bytes that hostile gets
+const answerHead = 5
 
 func newLink(from func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error)) *link {
 	l := &link{from: from}
@@ -77,11 +76,10 @@ func (l *link) cut(cause error) {
 	}
 }
 
-// login is the key of a value in the contexts of a login's dials. A driver's dial without it
-// cancels a query.
+// login is the key of a value in the contexts of a login's dials. Other dials cancel a query.
 type login struct{}
 
-// dial may be called several times in a login: with TLS and, if the server has none, without.
+// dial may be called again in a login if the server has no TLS.
 func (l *link) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if ctx.Value(login{}) == nil {
 		return nil, errDial
@@ -108,7 +106,6 @@ func (l *link) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	return &conn{c, l}, nil
 }
 
-// loggedIn refuses further connections.
 func (l *link) loggedIn() {
 	l.mu.Lock()
 	l.closed = true
@@ -186,7 +183,6 @@ func (l *link) note(head *[]byte, b []byte, err error) {
 	}
 }
 
-// heads returns the first bytes of the last connection, sent and received, and its first error.
 func (l *link) heads() (wrote, read []byte, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -202,8 +198,8 @@ func (l *link) remote() string {
 	return l.conn.RemoteAddr().String()
 }
 
-// tlsInUse returns the version by which the last write was encrypted: with SQL Server, TLS may end
-// with the login.
+// tlsInUse returns the version that encrypted the last write: with SQL Server, TLS may end with the
+// login.
 func (l *link) tlsInUse() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -214,7 +210,7 @@ func (l *link) tlsInUse() string {
 	return l.tls
 }
 
-// rtt returns the kernel's smoothed estimate, or 0 if there is none.
+// rtt returns the kernel's smoothed estimate, or 0.
 func (l *link) rtt() time.Duration {
 	if info := l.info(); info != nil {
 		return time.Duration(info.Rtt) * time.Microsecond

@@ -11,7 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// parseMySQL converts the URL to the driver's own DSN, the only form in which it reads its options.
+// The driver reads its options only from its own DSN.
 func parseMySQL(u *url.URL, password string) (target, error) {
 	q := u.Query()
 	var network, addr string
@@ -30,7 +30,7 @@ func parseMySQL(u *url.URL, password string) (target, error) {
 	q.Del("socket")
 	var options []string
 	for key := range q {
-		// The driver does not decode all values; those that it does not contain at most a comma.
+		// The driver does not decode some values, which contain at most a comma.
 		options = append(options, key+"="+strings.ReplaceAll(url.QueryEscape(q.Get(key)), "%2C", ","))
 	}
 	cfg, err := mysql.ParseDSN(network + "(" + addr + ")/?" + strings.Join(options, "&"))
@@ -97,9 +97,8 @@ func manyColumns(answer []byte) error {
 	return nil
 }
 
-// tellsMySQL refuses, in a login, all answers to a server's challenge except those that are known
-// not to reveal the password. The others are the password in the clear, or encrypted with whatever
-// key the server sent.
+// tellsMySQL permits only those answers to a server's challenge that are known not to reveal the
+// password. Others are in the clear, or encrypted with the server's key.
 func tellsMySQL(out []byte) error {
 	const (
 		header   = 4

@@ -16,8 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
-// mariadb starts a private MariaDB with a user for each way to log in, and returns its port and
-// socket.
+// mariadb starts a private MariaDB with a user for each login method.
 func mariadb(t *testing.T) (port, socket string) {
 	t.Helper()
 	program, err := exec.LookPath("mariadbd")
@@ -37,7 +36,7 @@ func mariadb(t *testing.T) (port, socket string) {
 	}
 	cert, key := certificate(t, dir)
 	quoted := "'" + strings.ReplaceAll(testPassword, "'", "''") + "'"
-	// Only the tables of logins: mariadb-install-db takes seconds for all.
+	// mariadb-install-db takes seconds for all tables.
 	setup := filepath.Join(dir, "setup.sql")
 	if err := os.WriteFile(setup, []byte(systemTables()+`
 CREATE USER app@'127.0.0.1' IDENTIFIED BY `+quoted+`;

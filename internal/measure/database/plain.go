@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A server that is not the right one must not get the password by asking for it. If others may
-// listen, it is sent only over TLS that the DSN requires, or if the DSN allows it.
+// If others may listen, a password is sent only over TLS that the DSN requires, or if the DSN
+// allows it: a false server must not get it by asking.
 
 var errPlain = errors.New("the server asks for the password in the clear")
 

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// parsePostgres passes the URL to pgx, which adds PostgreSQL's environment variables and ~/.pgpass.
+// pgx adds PostgreSQL's environment variables and ~/.pgpass.
 func parsePostgres(u *url.URL, password string) (target, error) {
 	dsn := u.String()
 	cfg, err := pgx.ParseConfig(dsn)
@@ -65,8 +65,7 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 	}, nil
 }
 
-// refusedHint returns the remedy if the server refuses a connection before it looks at a password,
-// else "".
+// refusedHint returns the remedy if the server refuses a connection before the password, else "".
 func refusedHint(e *pgconn.PgError) string {
 	const invalidAuthorization, noDatabase = "28000", "3D000"
 	switch {
@@ -84,7 +83,7 @@ func refusedHint(e *pgconn.PgError) string {
 	return hint
 }
 
-// alwaysTLS reports whether every attempt to connect uses TLS. Otherwise the server chooses.
+// alwaysTLS reports whether every attempt to connect uses TLS.
 func alwaysTLS(cfg *pgx.ConnConfig) bool {
 	return cfg.TLSConfig != nil && !slices.ContainsFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.TLSConfig == nil })
 }

@@ -31,8 +31,7 @@ import (
 
 const testPassword = "correct horse 'battery' %41&:/"
 
-// postgres starts a private PostgreSQL, as an ordinary user of a user namespace because it refuses
-// to run as root. It returns its port and its socket's directory.
+// postgres starts a private PostgreSQL in a user namespace, because it refuses to run as root.
 func postgres(t *testing.T) (port, dir string) {
 	t.Helper()
 	clearPG(t)

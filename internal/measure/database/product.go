@@ -11,7 +11,7 @@ type product struct {
 	name       string
 	query      string
 	version    string // the query for it
-	first      string // the server sends first; "": the client does
+	first      string // the first bytes of the server; "": the client begins
 	hostKey    string // the option that names a host or a socket; "": none
 	socketOnly bool   // that option is a socket's path
 	refused    map[string]string
@@ -38,7 +38,7 @@ func schemes() string {
 	return strings.Join(all, ", ")
 }
 
-// products is in the order of help texts. A table would refer to itself by its parsers' errors.
+// A table would refer to itself by its parsers' errors.
 func products() []product { return []product{postgresProduct(), mysqlProduct(), sqlServerProduct()} }
 
 func postgresProduct() product {

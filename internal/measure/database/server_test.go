@@ -19,7 +19,6 @@ const (
 	patience = 20 * time.Second
 )
 
-// serve listens, gives each connection to f and returns host:port.
 func serve(t *testing.T, f func(c net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,7 +48,6 @@ func says(words string) func(net.Conn) {
 	}
 }
 
-// answers reads once before it writes.
 func answers(words string) func(net.Conn) {
 	return func(c net.Conn) {
 		c.Read(make([]byte, 512))
@@ -72,7 +70,7 @@ func mysqlPacket(seq byte, body string) string {
 	return string([]byte{byte(len(body)), byte(len(body) >> 8), byte(len(body) >> 16), seq}) + body
 }
 
-// mysqlServer logs everyone in and then replies to each query with answer.
+// mysqlServer logs everyone in.
 func mysqlServer(answer func(c net.Conn)) func(net.Conn) {
 	return func(c net.Conn) {
 		io.WriteString(c, mysqlGreeting)
@@ -96,8 +94,7 @@ func pgError(severity, code, msg string) string {
 	return pgMessage('E', "S"+severity+"\x00V"+severity+"\x00C"+code+"\x00M"+msg+"\x00\x00")
 }
 
-// pgServer returns a server without TLS that asks for the password in the clear, passes it to login
-// and, if that accepts the client, each following request to answer.
+// pgServer asks for the password in the clear, without TLS, and passes it to login.
 func pgServer(login func(password string) (refusal string), answer func(c net.Conn, n int)) func(net.Conn) {
 	return func(c net.Conn) {
 		b := make([]byte, 4096)
@@ -133,7 +130,7 @@ var pgDescribed = pgMessage('1', "") + pgMessage('t', "\x00\x00") +
 	pgMessage('Z', "I")
 
 // probe fails unless the error is one line with all the words, in time; {timeout} is the limit,
-// which is longer on a busy machine.
+// longer on a busy machine.
 func probe(t *testing.T, dsn string, o Options, words ...string) *Error {
 	t.Helper()
 	if o.Timeout == 0 {

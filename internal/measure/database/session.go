@@ -12,7 +12,7 @@ import (
 
 const closeTime = time.Second
 
-// errTimeout is the cause if toll's own limit was reached, not the caller's.
+// toll's own limit, not the caller's, was reached.
 var errTimeout = errors.New("timeout")
 
 // Session is one connection. It is not safe for concurrent use.
@@ -55,7 +55,7 @@ func (d *Database) Open(ctx context.Context) (*Session, error) {
 	return s, nil
 }
 
-// connector hides the driver's error from database/sql, which would retry on driver.ErrBadConn.
+// database/sql would retry on driver.ErrBadConn.
 type connector struct {
 	driver.Connector
 	err error
@@ -72,9 +72,9 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, nil
 }
 
-// Page runs the queries of a page and reads each result to its end. took, if not nil, is called
-// with the time of each query. After an error that is not the database's own answer, and after ctx
-// is done, the session has ended.
+// Page runs a page's queries and reads each result to its end. took, if not nil, gets the time of
+// each query. After an error that is not the database's own answer, and after ctx is done, the
+// session has ended.
 func (s *Session) Page(ctx context.Context, took func(query time.Duration)) (page time.Duration, err error) {
 	n := 0
 	err = s.bounded(ctx, func() string { return fmt.Sprintf("query %d of %d", n, s.d.queries) }, func() error {
@@ -101,14 +101,13 @@ func (s *Session) text(ctx context.Context, query string) (v string, err error) 
 	return v, err
 }
 
-// read reads a query's results to their end. Next makes the drivers decode each row; first, if not
-// nil, gets the first value.
+// Next makes the drivers decode each row; first, if not nil, gets the first value.
 func (s *Session) read(query string, first *string) error {
 	rows, err := s.conn.QueryContext(context.Background(), query)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // a second time after the one below
+	defer func() { _ = rows.Close() }() // again, after the one below
 	for {
 		for rows.Next() {
 			if first != nil {
@@ -128,8 +127,7 @@ func (s *Session) read(query string, first *string) error {
 	return rows.Close()
 }
 
-// bounded runs f, which uses the link, within the permitted time and bytes. op names the operation
-// if it fails.
+// op names the operation if it fails.
 func (s *Session) bounded(ctx context.Context, op func() string, f func() error) (err error) {
 	if s.ended != nil {
 		return s.ended
@@ -172,16 +170,15 @@ func (s *Session) Bytes() (sent, received int64) {
 // RTT returns the kernel's smoothed round-trip time of the connection, or 0 if unknown.
 func (s *Session) RTT() time.Duration { return s.link.rtt() }
 
-// LookUp returns how long looking up the server's name took in all attempts to log in; 0 for an
-// address.
+// LookUp returns how long looking up the server's name took in all attempts to log in.
 func (s *Session) LookUp() time.Duration {
 	s.link.mu.Lock()
 	defer s.link.mu.Unlock()
 	return s.link.lookUp
 }
 
-// Lost returns, for the connection so far, the segments that were sent again, and those that came
-// out of order; 0 if unknown.
+// Lost returns the number of segments that were sent again, and of those out of order; 0 if
+// unknown.
 func (s *Session) Lost() (resent, outOfOrder uint32) {
 	if info := s.link.info(); info != nil {
 		return info.Total_retrans, info.Rcv_ooopack
