@@ -11,15 +11,14 @@ import (
 	"strings"
 )
 
-// body is a response's body without the chunked coding (RFC 9112, 7.1). A Read returns what has
-// come and does not wait for the rest of its chunk.
+// body undoes the chunked coding (RFC 9112, 7.1). A Read does not wait for the rest of its chunk.
 type body struct {
 	br      *bufio.Reader
 	framing framing
 	left    uint64 // bytes of the chunk, or of the body
 	most    uint64 // that may come
 	within  bool   // a chunk's end has not been read
-	broken  string // the part of the coding whose end did not come; "": none
+	broken  string // the coding's part whose end did not come; "": none
 	err     error  // io.EOF if it is whole
 }
 
@@ -76,7 +75,6 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bearable returns an error for an announced length beyond that of any response.
 func (b *body) bearable(what, size string) error {
 	if b.left <= b.most {
 		return nil
@@ -138,5 +136,5 @@ func (b *body) line(part string) (string, error) {
 	return strings.TrimSuffix(string(s[:len(s)-1]), "\r"), nil
 }
 
-// whole reports whether the body was read to an end that another response can follow.
+// whole reports whether another response can follow.
 func (b *body) whole() bool { return errors.Is(b.err, io.EOF) && b.framing != byClose }

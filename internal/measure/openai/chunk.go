@@ -7,13 +7,12 @@ import (
 )
 
 type piece struct {
-	token  bool   // it has content
+	token  bool
 	finish string // why the model stopped; "": it has not
-	tokens int    // of the response so far, by the server's count; 0: unknown
+	tokens int    // so far, by the server's count; 0: unknown
 	fault  string // why the server cannot continue; "": it can
 }
 
-// chunk has parts of a chat completion chunk, or of an older completion.
 type chunk struct {
 	Object  string `json:"object"`
 	Choices []struct {
@@ -52,8 +51,7 @@ func parseChunk(data []byte) (piece, error) {
 	return p, nil
 }
 
-// filled reports whether a member is not empty: content is a string with most servers and a list of
-// parts with some.
+// filled reports whether a member is not empty, with some servers a list.
 type filled bool
 
 func (f *filled) UnmarshalJSON(b []byte) error {
@@ -70,7 +68,7 @@ func (f *filled) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// count is a number of tokens. Anything else counts as 0.
+// Anything but a number counts as 0.
 type count int
 
 func (c *count) UnmarshalJSON(b []byte) error {
@@ -82,8 +80,7 @@ func (c *count) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// faultText returns the message in the JSON of an error, as llama.cpp, vLLM, Ollama, FastAPI and
-// gateways write it, or "" if it is not JSON.
+// faultText returns the message in the JSON of an error, or "".
 func faultText(b []byte) string {
 	var members struct {
 		Error   json.RawMessage `json:"error"`
@@ -119,7 +116,6 @@ func memberText(m json.RawMessage) string {
 	return canonical(m)
 }
 
-// canonical rewrites JSON with the escapes in which secrets are looked for.
 func canonical(b []byte) string {
 	var v any
 	if json.Unmarshal(b, &v) != nil {

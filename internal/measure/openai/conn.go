@@ -19,29 +19,27 @@ import (
 )
 
 const (
-	pieceSize    = 64 << 10 // bytes of one read
-	maxHandshake = 1 << 20  // bytes
+	pieceSize    = 64 << 10
+	maxHandshake = 1 << 20
 	maxHead      = 64 << 10
-	maxHints     = 100 // informational responses before a response; servers send one or two
+	maxHints     = 100 // servers send one or two
 	maxBody      = 64 << 20
 )
 
-// socket reads in large pieces and remembers when the last one came. The layers above, including
-// TLS, read from the piece until it is used up; so the time of anything that they return is that of
-// the last read.
+// socket reads in large pieces and remembers when the last one came: whatever the layers above,
+// including TLS, return arrived at the last read.
 type socket struct {
 	net.Conn
 	buf   []byte
-	rest  []byte    // of the piece
+	rest  []byte
 	at    time.Time // when the last read returned
 	reads int
 	left  int    // that may still come
 	over  error  // the error if more do
 	err   error  // of the last read
-	first []byte // the first bytes since allow: enough to distinguish HTTP from other protocols
+	first []byte // since allow: enough to distinguish HTTP from other protocols
 }
 
-// protocol begins every response.
 const protocol = "HTTP/"
 
 // otherwise reports whether the received bytes cannot begin a response.
@@ -77,19 +75,19 @@ type conn struct {
 	socket   *socket
 	br       *bufio.Reader
 	tls      string // its version; "": none
-	hints    int    // informational responses before the awaited one
-	hint     string // the status of the last
+	hints    int
+	hint     string // the status of the last one
 	lookUp   time.Duration
 	lost     Lost
 }
 
 // Lost is what the kernel counted of lost and late packets on the client's side.
 type Lost struct {
-	Resent     uint32 // segments of requests that were sent again
-	OutOfOrder uint32 // segments of responses that came before others that were due
+	Resent     uint32 // segments of requests
+	OutOfOrder uint32 // segments of responses
 }
 
-// connect returns how long opening a connection took, without looking up the name.
+// took excludes looking up the name.
 func (e *Endpoint) connect(ctx context.Context) (c *conn, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, e.o.Timeout, fmt.Errorf("no connection within %v", e.o.Timeout))
 	defer cancel()
@@ -124,7 +122,7 @@ func (e *Endpoint) connect(ctx context.Context) (c *conn, took time.Duration, er
 	return c, time.Since(how.Began), nil
 }
 
-// drop closes the socket at once: TLS would first send a closing message and wait for it.
+// TLS would first send a closing message and wait for it.
 func (c *conn) drop() { c.socket.Close() }
 
 // waitUntil fails only on a closed connection, which the next read reports.
@@ -146,7 +144,7 @@ func (c *conn) head() (*http.Response, error) {
 	return nil, errHints
 }
 
-// quiet reports whether nothing came on an idle connection: neither its end nor unrequested bytes.
+// quiet reports whether nothing came on an idle connection.
 func (c *conn) quiet() bool {
 	if c.br.Buffered() > 0 || len(c.socket.rest) > 0 {
 		return false
@@ -159,8 +157,7 @@ func (c *conn) quiet() bool {
 	return quiet
 }
 
-// told returns the kernel's smoothed round-trip time, or 0 if unknown, and what was lost since the
-// last call.
+// told returns the kernel's smoothed round-trip time, or 0, and what was lost since the last call.
 func (c *conn) told() (rtt time.Duration, lost Lost) {
 	c.control(func(fd int) {
 		if info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
@@ -178,7 +175,7 @@ func (c *conn) control(f func(fd int)) {
 		return
 	}
 	if raw, err := sc.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { f(int(fd)) }) // fails if it was closed
+		_ = raw.Control(func(fd uintptr) { f(int(fd)) })
 	}
 }
 

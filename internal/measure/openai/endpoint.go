@@ -1,11 +1,11 @@
 // Package openai is the client of an OpenAI-compatible endpoint that streams its responses, and
-// times when the tokens arrive: when the read of the socket returned that brought the last byte of
-// an event. net/http's Transport holds an event back until the rest of its chunk has come, so
-// requests and responses are written and read here, by HTTP/1.1.
+// times when the read of the socket returned that brought the last byte of a token. net/http's
+// Transport holds an event back until the rest of its chunk has come, so requests and responses are
+// written and read here, by HTTP/1.1.
 //
-// An event is called a token, though a server may put several or a part of one into it; the
-// server's own count is in Response.Tokens. Proxies are not used and redirects not followed. Texts
-// of the server are shortened and stripped of control characters and the API key.
+// Every event counts as a token, even if a server puts several or a part of one into it;
+// Response.Tokens has the server's count. Texts of the server are shortened and stripped of control
+// characters and the API key.
 package openai
 
 import (
@@ -32,15 +32,14 @@ type Options struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error) `json:"-"`
 }
 
-// Endpoint is where responses are requested. Its sessions may be used at the same time, but not
-// while Probe runs.
+// Endpoint's sessions may be used at the same time, but not while Probe runs.
 type Endpoint struct {
 	o       Options
 	url     *url.URL
-	legacy  bool // completions of a prompt, not of a chat
+	legacy  bool
 	secrets secrets
 
-	mostTokens, mostBytes int // of a response
+	mostTokens, mostBytes int
 
 	// For tests: how to connect, and which authorities TLS trusts; nil: the system's.
 	dial  func(ctx context.Context, addr string) (net.Conn, error)
@@ -52,8 +51,8 @@ const (
 	legacyPath = "/completions"
 )
 
-// New parses the URL of an endpoint: of a server, of its …/v1, or of its …/chat/completions; for
-// one of …/completions it uses the older interface.
+// New parses the URL of a server, its …/v1, or its …/chat/completions; for one of …/completions it
+// uses the older interface.
 func New(rawURL string, o Options) (*Endpoint, error) {
 	if o.Prompt == "" {
 		o.Prompt = "Count from one to one thousand in words, without a pause."
@@ -92,8 +91,7 @@ func New(rawURL string, o Options) (*Endpoint, error) {
 	}, nil
 }
 
-// parseURL returns the URL of the completions. Its errors quote nothing that could contain a
-// password.
+// parseURL's errors quote nothing that could contain a password.
 func parseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil && strings.Contains(raw, "@") {
@@ -110,7 +108,7 @@ func parseURL(raw string) (*url.URL, error) {
 		return nil, errors.New("the URL must begin with http:// or https://")
 	case u.User != nil:
 		return nil, errors.New("the URL holds a user or a password, which every user of this machine could see in the list of processes; give a key through the environment")
-	case strings.Contains(u.EscapedPath()+u.RawQuery+u.Fragment, "@"): // the end of a password with a / ? or # in it
+	case strings.Contains(u.EscapedPath()+u.RawQuery+u.Fragment, "@"): // the end of a password
 		return nil, errors.New("the URL has an @ after its host: write %40 there, and no password at all")
 	case u.Hostname() == "":
 		return nil, errors.New("the URL has no host")

@@ -11,22 +11,21 @@ import (
 	"strings"
 )
 
-// defaultModel is the name if none is known; servers with one model ignore it.
+// Servers with one model ignore it.
 const defaultModel = "default"
 
 // Facts are what a probe finds out about an endpoint.
 type Facts struct {
-	Model  string // the requested one
-	Server string // its name for itself; "": none
+	Model  string
+	Server string // "": none
 	Remote netip.AddrPort
-	TLS    string // its version, like "TLS 1.3"; "": none
-	HTTP   string // the version of its answers, like "HTTP/1.1"
+	TLS    string // like "TLS 1.3"; "": none
+	HTTP   string // like "HTTP/1.1"
 }
 
 const shortProbe = 4
 
-// Probe determines the model if the options name none, for all later sessions, and requests one
-// short streamed response to check that the endpoint answers.
+// Probe determines the model if the options name none, and requests one short streamed response.
 func (e *Endpoint) Probe(ctx context.Context) (Facts, error) {
 	s := e.Open()
 	defer s.Close()
@@ -57,7 +56,7 @@ func (e *Endpoint) Probe(ctx context.Context) (Facts, error) {
 }
 
 func (s *Session) firstModel(ctx context.Context) (string, error) {
-	const longestList = 8 << 20 // bytes; gateways list thousands
+	const longestList = 8 << 20 // gateways list thousands
 	req, err := http.NewRequest(http.MethodGet, s.e.modelsURL().String(), nil)
 	if err != nil {
 		return "", err
@@ -79,7 +78,6 @@ func (s *Session) firstModel(ctx context.Context) (string, error) {
 	return model, err
 }
 
-// modelsURL returns the URL of the list, next to that of the completions.
 func (e *Endpoint) modelsURL() *url.URL {
 	u := *e.url
 	suffix := chatPath
@@ -90,9 +88,8 @@ func (e *Endpoint) modelsURL() *url.URL {
 	return &u
 }
 
-// parseModels reads the first name in a list of models.
 func parseModels(b []byte) (string, error) {
-	const longest = 1024 // bytes of a name
+	const longest = 1024
 	var list struct {
 		Data []struct {
 			ID string `json:"id"`

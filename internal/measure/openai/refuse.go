@@ -19,14 +19,14 @@ const eventStream = "text/event-stream"
 // StatusError is an answer with another HTTP status than 200 OK.
 type StatusError struct {
 	Code int
-	Text string // the reason and the server's message, cleaned; "": neither
+	Text string // cleaned; "": none
 }
 
 func (e *StatusError) Error() string {
 	return strings.TrimRight(fmt.Sprintf("the server answered %d %s", e.Code, e.Text), " ")
 }
 
-// refused returns why an answer is not a stream of events, or nil if it is one.
+// refused returns why an answer is not a stream of events, or nil.
 func (s *Session) refused(a *answer) error {
 	if err := s.failed(a, ", which holds its events back"); err != nil {
 		return err
@@ -41,8 +41,8 @@ func (s *Session) refused(a *answer) error {
 	return fmt.Errorf("the server does not stream: it answered %s and not %s: %s", s.e.secrets.clean(kind), eventStream, s.text(a))
 }
 
-// failed returns why an answer is not a response, or is a compressed one, for which compressed adds
-// a remedy.
+// failed returns why an answer is not a response, or nil. If it is compressed, compressed adds a
+// remedy.
 func (s *Session) failed(a *answer, compressed string) error {
 	if a.StatusCode/100 == 3 {
 		return s.redirected(a)
@@ -78,7 +78,6 @@ func (s *Session) status(a *answer) error {
 	return &StatusError{a.StatusCode, text}
 }
 
-// coding returns how the body is compressed, or "".
 func (a *answer) coding() string {
 	enc := a.Header.Get("Content-Encoding")
 	if strings.EqualFold(enc, "identity") {
@@ -87,10 +86,10 @@ func (a *answer) coding() string {
 	return enc
 }
 
-// text returns the message in a body's JSON, or its front.
+// text returns the message in a body's JSON, or its beginning.
 func (s *Session) text(a *answer) string {
 	const (
-		most    = 1 << 20 // bytes
+		most    = 1 << 20
 		longest = 2 * time.Second
 	)
 	if a.coding() != "" {
@@ -107,19 +106,18 @@ func (s *Session) text(a *answer) string {
 	return s.e.secrets.clean(string(b))
 }
 
-// all reads a body of fewer than most bytes, as far as it comes in time.
+// all reads fewer than most bytes of a body, as far as they come in time.
 func (a *answer) all(most int64) (b []byte, whole bool) {
 	b, err := io.ReadAll(io.LimitReader(a.body, most))
 	return b, err == nil && int64(len(b)) < most
 }
 
-// noAnswer returns why no head of a response came on a connection in time.
 func (e *Endpoint) noAnswer(c *conn, err error, within time.Duration) error {
-	if c.socket.err != nil && !c.socket.otherwise() { // for a line that was cut off, what was read is the front
+	if c.socket.err != nil && !c.socket.otherwise() { // a line that was cut off may begin otherwise
 		err = c.socket.err
 	}
 	late := errors.Is(err, os.ErrDeadlineExceeded)
-	came := maxHead - c.socket.left // bytes
+	came := maxHead - c.socket.left
 	switch {
 	case errors.Is(err, errHints):
 		return fmt.Errorf("no response, but %d informational ones, the last of which was %s", c.hints, e.secrets.clean(c.hint))
@@ -134,16 +132,15 @@ func (e *Endpoint) noAnswer(c *conn, err error, within time.Duration) error {
 	case gone(err):
 		return errors.New("the server closed the connection without a response")
 	}
-	// The text may quote the server.
 	return fmt.Errorf("read the response: %s", e.secrets.clean(err.Error()))
 }
 
-// gone reports whether an error of a connection means that the other side closed it.
+// gone reports whether the other side closed the connection.
 func gone(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
 }
 
-// failed completes an error: a finished context is the cause of any, and secrets are removed.
+// A finished context is the cause of any error.
 func (e *Endpoint) failed(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)

@@ -16,14 +16,14 @@ const maxTokens = 1_000_000
 // Response is what was measured of a response. Its times count from the first write of the request
 // on the open connection.
 type Response struct {
-	Connect  time.Duration   // to open the connection, with TLS and without the name's look-up; 0: it was open
-	Arrivals []time.Duration // of each event that has content
-	Glued    int             // of these, those that came in one read with another one
+	Connect  time.Duration   // with TLS, without the name's look-up; 0: it was open
+	Arrivals []time.Duration // of events that have content
+	Glued    int             // in one read with another one
 	End      time.Duration   // when [DONE] came, or the body's end
 	Tokens   int             // by the server's count; 0: unknown
 	Finish   string          // why the model stopped: "stop", "length", …
 	RTT      time.Duration   // the kernel's smoothed round-trip time at the end; 0: unknown
-	LookUp   time.Duration   // of the server's name, if the connection was opened; 0: an address was given
+	LookUp   time.Duration   // 0: an address was given, or the connection was open
 	Lost     Lost            // in this response, and before it if it opened the connection
 	Remote   netip.AddrPort
 }
@@ -33,8 +33,8 @@ type stream struct {
 	a      *answer
 	r      *Response
 	events sse.Decoder
-	read   int // the number of the read that brought the last token
-	same   int // number of tokens in that read
+	read   int // that brought the last token
+	same   int
 	done   bool
 }
 
@@ -74,7 +74,7 @@ func (s *Session) collect(a *answer) (*Response, error) {
 	return st.r, nil
 }
 
-// event reads an event. What follows [DONE] does not belong to the response.
+// What follows [DONE] does not belong to the response.
 func (st *stream) event(ev sse.Event) error {
 	if st.done {
 		return nil

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// Session sends requests on a connection of its own. It is not safe for concurrent use.
+// Session sends requests on its own connection. It is not safe for concurrent use.
 type Session struct {
 	e     *Endpoint
 	conn  *conn // nil: none is open
-	opens int   // number of connections opened
+	opens int
 	buf   []byte
-	// patience is how long a response may take that comes only at its end; 0: others.
+	// patience is how long a whole response may take; 0: the response is streamed.
 	patience time.Duration
 }
 
@@ -29,8 +29,7 @@ func (s *Session) Close() {
 	}
 }
 
-// Ask requests a streamed response. Every wait in it is bounded by the timeout, but all of them
-// together only by ctx.
+// Ask requests a streamed response. The timeout bounds every wait in it, only ctx all of them.
 func (s *Session) Ask(ctx context.Context) (*Response, error) {
 	r, _, err := s.ask(ctx, s.e.o.MaxTokens)
 	return r, err
@@ -62,18 +61,17 @@ type answer struct {
 	connect time.Duration
 }
 
-// errStale means that the server closed an idle connection while the request was on its way.
+// The server closed the connection while the request was on its way.
 var errStale = errors.New("the server closed the idle connection")
 
-// do sends a request and passes the response to read. It keeps the connection if the response was
-// read completely and nothing prevents it.
+// do keeps the connection if the response was read completely and nothing prevents it.
 func (s *Session) do(ctx context.Context, request []byte, read func(*answer) error) error {
 	if s.conn != nil && !s.conn.quiet() {
 		s.Close()
 	}
 	err := s.try(ctx, request, read)
 	if errors.Is(err, errStale) {
-		err = s.try(ctx, request, read) // on a new connection, which cannot be stale
+		err = s.try(ctx, request, read) // on a new connection
 	}
 	return err
 }
@@ -113,8 +111,6 @@ func (s *Session) try(ctx context.Context, request []byte, read func(*answer) er
 	return read(a)
 }
 
-// chatRequest returns a request for a response of the given number of tokens, streamed or in one
-// piece.
 func (e *Endpoint) chatRequest(tokens int, stream bool) ([]byte, error) {
 	type message struct {
 		Role    string `json:"role"`
@@ -128,10 +124,10 @@ func (e *Endpoint) chatRequest(tokens int, stream bool) ([]byte, error) {
 		Messages    []message `json:"messages,omitempty"`
 		Prompt      string    `json:"prompt,omitempty"`
 		MaxTokens   int       `json:"max_tokens"`
-		Temperature int       `json:"temperature"` // 0 and a seed: the same response each time, as far as the server can
+		Temperature int       `json:"temperature"` // and a seed: the same response each time, as far as possible
 		Seed        int       `json:"seed"`
 		Stream      bool      `json:"stream"`
-		Options     *options  `json:"stream_options,omitempty"` // servers refuse it without a stream
+		Options     *options  `json:"stream_options,omitempty"` // refused without a stream
 	}{Model: e.o.Model, MaxTokens: tokens, Seed: 1, Stream: stream}
 	kind := "application/json"
 	if stream {
@@ -170,12 +166,11 @@ func (e *Endpoint) render(req *http.Request) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// drain reads what follows a response's last event, so that the connection can be used again. If
-// that does not end soon, the connection is closed.
+// drain reads the rest of a response, or closes the connection if that does not end soon.
 func (s *Session) drain(a *answer) {
 	const (
 		longest = 200 * time.Millisecond
-		most    = 16 // reads
+		most    = 16
 	)
 	a.conn.waitUntil(time.Now().Add(longest))
 	for range most {

@@ -11,12 +11,10 @@ import (
 	"time"
 )
 
-// WholeTimeouts is the time limit of a response in one piece as a multiple of the timeout: nothing
-// of it comes until its last token was made.
+// WholeTimeouts is the time limit of a response in one piece as a multiple of the timeout.
 const WholeTimeouts = 10
 
-// AskWhole requests a response in one piece, sent when the model has finished. Its Arrivals are
-// empty; Tokens is the server's count.
+// AskWhole requests a response in one piece. Its Arrivals are empty; Tokens is the server's count.
 func (s *Session) AskWhole(ctx context.Context) (*Response, error) {
 	return s.askWhole(ctx, s.e.o.MaxTokens)
 }
@@ -40,7 +38,7 @@ func (s *Session) askWhole(ctx context.Context, tokens int) (*Response, error) {
 	return r, nil
 }
 
-// ProbeWhole requests a short response in one piece, to check that the endpoint supports that.
+// ProbeWhole requests a short response in one piece.
 func (e *Endpoint) ProbeWhole(ctx context.Context) error {
 	s := e.Open()
 	defer s.Close()
@@ -102,7 +100,7 @@ func (s *Session) read(a *answer) (*Response, error) {
 	return r, nil
 }
 
-// refusedWhole returns why an answer is not a response in one piece, or nil if it may be one.
+// refusedWhole returns why an answer is not a response in one piece, or nil.
 func (s *Session) refusedWhole(a *answer) error {
 	if err := s.failed(a, ", although it was asked not to"); err != nil {
 		return err
