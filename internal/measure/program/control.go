@@ -18,10 +18,9 @@ func NewControl(in io.WriteCloser, out io.ReadCloser) *Control {
 	return &Control{pipe.New[State](in, out)}
 }
 
-// answerTimeout is added to a request's own limit for its answer.
 const answerTimeout = grace + 3*time.Second
 
-// Do sends a request and waits for the answer. The error is an *Error if the keeper reported it.
+// Do returns an *Error if the keeper reported one.
 func (c *Control) Do(ctx context.Context, r Request) (State, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Limit+answerTimeout, errors.New("the programs' keeper does not answer"))
 	defer cancel()
@@ -38,13 +37,11 @@ func (c *Control) Do(ctx context.Context, r Request) (State, error) {
 // Error is what the keeper reported of a failed request.
 type Error struct{ State State }
 
-// saidBytes is the number of bytes of a program's last lines in an error.
 const saidBytes = 600
 
 func (e *Error) Error() string { return e.State.Error + e.State.Said() }
 
-// Said returns how the program ended, if it failed, and its last lines, on the standard error if
-// there are any.
+// Said returns how the program ended, if it failed, and its last lines.
 func (s State) Said() string {
 	out := ""
 	if s.Exit != "" {

@@ -18,8 +18,8 @@ var gaugeName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,39}$`)
 // ParseGauge parses NAME[:UNIT][:higher|:lower]=REGEXP.
 //
 // The expression's first group is the number. A second group is its unit as printed, which must be
-// of UNIT's kind; without one the unit is UNIT, or none. By default less is better for a time, and
-// more for everything else. Expressions are Go's (RE2), with ^ and $ at each line.
+// of UNIT's kind. By default less is better for a time, and more for everything else. Expressions
+// are Go's (RE2), with ^ and $ at each line.
 func ParseGauge(s string) (g sample.Gauge, err error) {
 	head, pattern, ok := strings.Cut(s, "=")
 	if !ok {
@@ -63,8 +63,8 @@ func ParseGauge(s string) (g sample.Gauge, err error) {
 
 func expression(g sample.Gauge) (*regexp.Regexp, error) { return regexp.Compile("(?m)" + g.Pattern) }
 
-// Extract finds a metric in a program's output. The last match counts, because programs print
-// summaries last.
+// Extract returns a metric's last match in a program's output, because programs print summaries
+// last.
 func Extract(g sample.Gauge, output string) (float64, error) {
 	re, err := expression(g)
 	if err != nil {

@@ -21,9 +21,9 @@ import (
 const (
 	poll       = 2 * time.Millisecond   // between looks at a program that gets ready
 	grace      = 2 * time.Second        // between SIGTERM and SIGKILL
-	drain      = 100 * time.Millisecond // for output that is still in a pipe when a program has ended
+	drain      = 100 * time.Millisecond // for output in a pipe when a program has ended
 	shell      = "/bin/sh"
-	ordinaryID = 1000 // the user id that a program without root sees
+	ordinaryID = 1000 // that a program without root sees
 )
 
 type keeper struct {
@@ -34,13 +34,12 @@ type keeper struct {
 
 	pid            int // of the program; 0: none
 	began          time.Time
-	before         time.Duration // CPU time before the program started
+	before         time.Duration
 	stdout, stderr *output
 	follower       *sock.Follower // nil: none
-	state          State          // after it ended
+	state          State
 }
 
-// errInput means that the parent has gone.
 var errInput = errors.New("end of input")
 
 // Main runs a keeper on in and out. It returns when the input ends.
@@ -93,8 +92,7 @@ func Main(in io.Reader, out io.Writer) error {
 	}
 }
 
-// hide gives the keeper memory of its own and, if the kernel permits it, the /proc of its own PID
-// namespace.
+// hide gives the keeper its own memory and, if permitted, the /proc of its PID namespace.
 func hide() (ownProc bool, err error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return false, fmt.Errorf("make mounts private: %w", err)
@@ -121,9 +119,9 @@ func (k *keeper) do(o Request) (State, error) {
 	return State{}, fmt.Errorf("unknown request %q", o.Op)
 }
 
-// start starts the command and waits until it is ready.
+// start waits until the command is ready.
 func (k *keeper) start(o Request) (State, error) {
-	k.stop() // one at a time
+	k.stop()
 	ready, err := readiness(o, k)
 	if err != nil {
 		return State{}, err
@@ -265,7 +263,7 @@ func (k *keeper) wait(limit time.Duration) (State, error) {
 	return k.report(true), nil
 }
 
-// settle waits for output in the pipes. A process that the program left behind may hold them open.
+// A process that the program left behind may hold the pipes open.
 func (k *keeper) settle() {
 	late := time.After(drain)
 	for _, o := range []*output{k.stdout, k.stderr} {
@@ -277,7 +275,6 @@ func (k *keeper) settle() {
 	}
 }
 
-// stop ends the program and everything that it started.
 func (k *keeper) stop() State {
 	if k.pid == 0 {
 		return State{}
@@ -318,8 +315,7 @@ func (k *keeper) tally() *sock.Tally {
 	return &t
 }
 
-// left reports whether a child still runs. Processes outside of this namespace, or that have left
-// the program's group, are not waited for.
+// left reports whether a child still runs in the program's group and this namespace.
 func (k *keeper) left() bool {
 	k.reap()
 	if !k.first {

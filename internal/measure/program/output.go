@@ -8,15 +8,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// maxOutput is the number of bytes that are kept of each stream's end.
+// maxOutput is kept of each stream's end, in bytes.
 const maxOutput = 256 << 10
 
 type output struct {
-	ended chan struct{} // closed at the stream's end
+	ended chan struct{}
 
 	mu sync.Mutex // guards the fields that follow
 	b  []byte
-	n  int64 // number of bytes written
+	n  int64
 }
 
 func collect(r io.ReadCloser) *output {
@@ -46,8 +46,7 @@ func (o *output) text() (s string, written int64) {
 	return string(o.b), o.n
 }
 
-// lastLines returns the end of a program's output as printable text on one line of at most most
-// bytes, in which the lines are joined by "; ".
+// lastLines returns the end of an output as one printable line of at most most bytes.
 func lastLines(s string, most int) string {
 	if over := len(s) - scanned; over > 0 {
 		s = s[over:]
@@ -61,10 +60,9 @@ func lastLines(s string, most int) string {
 	return printable.End(strings.Join(lines, "; "), most)
 }
 
-// scanned is how many bytes of an output's end are searched for its last lines.
+// scanned bytes of an output's end are searched for its last lines.
 const scanned = 16 << 10
 
-// keptEnd returns the end of an output for a record, at most most bytes.
 func keptEnd(s string, most int) string {
 	// An escape is not shorter than its character.
 	return printable.End(printable.Text(printable.End(s, most)), most)

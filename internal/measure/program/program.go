@@ -1,13 +1,11 @@
-// Package program runs foreign programs in a place: a server until it is ready and for as long as
-// it is needed, a client until it ends. It keeps the end of what they write, finds metrics in it
-// and has recipes for well-known pairs.
+// Package program runs foreign programs in a place: a server until it is ready and as long as it is
+// needed, a client until it ends. It keeps the end of what they write, finds metrics in it and has
+// recipes for well-known pairs.
 //
 // In the place the same binary is the programs' keeper (Main), controlled like a worker by JSON
-// lines: a State answers each Request, and the keeper exits at the end of its input. Started by
-// path.Command, it is the first process of a PID namespace: whatever the programs leave running
-// ends with it, and so does its memory on /dev/shm, the value of {dir}.
-//
-// Commands are run by /bin/sh, with this process's environment and working directory.
+// lines: a State answers each Request. As the first process of a PID namespace (path.Command), it
+// ends with all programs and its memory on /dev/shm, the value of {dir}. Commands are run by
+// /bin/sh, with this process's environment and working directory.
 package program
 
 import (
@@ -20,28 +18,26 @@ import (
 // Arg is the argument that makes toll a keeper.
 const Arg = "program"
 
-// Op is what the keeper is to do.
 type Op string
 
 const (
 	Start Op = "start" // a command; answered when it is ready
-	Read  Op = "read"  // its state
-	Wait  Op = "wait"  // until it ends
-	Stop  Op = "stop"  // the program and everything that it started
+	Read  Op = "read"
+	Wait  Op = "wait" // until it ends
+	Stop  Op = "stop" // the program and everything that it started
 )
 
 // Request is a request to the keeper.
 type Request struct {
 	Op      Op     `json:"op"`
 	Command string `json:"command,omitempty"` // for /bin/sh
-	// Ready is the condition: "tcp" or "udp" once Port is bound, or a regular expression that its
-	// output matches; "" is at once.
+	// Ready is "tcp" or "udp" once Port is bound, or a regular expression that its output matches;
+	// "" is at once.
 	Ready  string        `json:"ready,omitempty"`
 	Port   uint16        `json:"port,omitempty"`
-	NoRoot bool          `json:"no_root,omitempty"` // as an ordinary user, for programs that refuse root
+	NoRoot bool          `json:"no_root,omitempty"` // for programs that refuse root
 	Limit  time.Duration `json:"limit,omitempty"`   // for Start and Wait
-	// Follow is an address whose TCP connections are counted from Start to Stop; the zero value is
-	// none.
+	// Follow is an address whose TCP connections are counted from Start to Stop; zero: none.
 	Follow netip.AddrPort `json:"follow,omitzero"`
 }
 
@@ -51,15 +47,14 @@ type State struct {
 	Ended   bool          `json:"ended,omitempty"`
 	Exit    string        `json:"exit,omitempty"` // how it failed: "exit status 1", "signal: killed"
 	Elapsed time.Duration `json:"elapsed,omitempty"`
-	// CPU is the time that the program and everything that it started have spent; Known is false if
-	// it includes only processes that have ended.
+	// CPU is the time of the program and everything that it started; Known is false if it includes
+	// only processes that have ended.
 	CPU    time.Duration `json:"cpu,omitempty"`
 	Known  bool          `json:"known,omitempty"`
 	Stdout string        `json:"stdout,omitempty"` // the last maxOutput bytes
 	Stderr string        `json:"stderr,omitempty"`
-	// Tally has the counts of the followed connections, after Stop; nil: unknown.
+	// Tally has the counts of the followed connections after Stop; nil: unknown.
 	Tally *sock.Tally `json:"tally,omitempty"`
 }
 
-// memoryDir is the keeper's own memory, the value of {dir}.
 const memoryDir = "/dev/shm"

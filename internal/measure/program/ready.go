@@ -14,14 +14,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
 )
 
-// Conditions of a ready server, besides its output.
 const (
 	ReadyTCP = "tcp"
 	readyUDP = "udp"
 )
 
-// bound reports whether a port is bound in this network namespace, for TCP by a listening socket.
-// It sends nothing: some servers accept one connection only.
+// bound sends nothing: some servers accept one connection only.
 func bound(protocol string, port uint16) (bool, error) {
 	ok, err := sock.Bound(protocol, port)
 	if err != nil {
@@ -30,8 +28,8 @@ func bound(protocol string, port uint16) (bool, error) {
 	return ok, nil
 }
 
-// spent returns the CPU time of all processes that were started here, including ended ones. Without
-// a /proc of this PID namespace only those are known.
+// spent returns the CPU time of all processes started here. Without a /proc of this PID namespace
+// only ended ones are known.
 func (k *keeper) spent() time.Duration {
 	var ru unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &ru); err != nil {
@@ -52,8 +50,7 @@ func (k *keeper) spent() time.Duration {
 	return total
 }
 
-// reapedBy returns the CPU time of a process's own children that have ended, which the kernel
-// counts in ticks.
+// reapedBy returns the CPU time of a process's ended children, in the kernel's ticks.
 func reapedBy(dir string) time.Duration {
 	b, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err != nil {
@@ -63,7 +60,7 @@ func reapedBy(dir string) time.Duration {
 	s := string(b)
 	fields := strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
 	const (
-		cutime, cstime = 13, 14 // fields 16 and 17 of proc_pid_stat(5), counted from the one after the name
+		cutime, cstime = 13, 14 // of proc_pid_stat(5), counted from the field after the name
 		tick           = 10 * time.Millisecond
 	)
 	if len(fields) <= cstime {

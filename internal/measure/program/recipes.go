@@ -15,7 +15,7 @@ import (
 // Recipe is a well-known pair of programs.
 type Recipe struct {
 	Name   string
-	What   string // what it measures
+	What   string
 	Needs  []Need // the client's last
 	Server string
 	Client string
@@ -27,7 +27,7 @@ type Recipe struct {
 // Need is a program with its Debian package.
 type Need struct{ Program, Package string }
 
-// postgresPath puts PostgreSQL's own programs first, for which Debian has a directory of their own.
+// Debian has a directory for PostgreSQL's own programs.
 const postgresPath = `PATH=$(printf %s: /usr/lib/postgresql/*/bin)$PATH; `
 
 // sbin is not in an ordinary user's path on Debian.
@@ -38,7 +38,7 @@ const nginxConf = `daemon off; master_process off; pid {dir}/pid; error_log stde
 	`client_body_temp_path {dir}/1; proxy_temp_path {dir}/2; fastcgi_temp_path {dir}/3; uwsgi_temp_path {dir}/4; scgi_temp_path {dir}/5; ` +
 	`keepalive_requests 1000000000; server { listen {addr}; location / { return 200 hello; } } }`
 
-// Recipes returns the built-in ones, by name.
+// Recipes returns the recipes by name.
 func Recipes() []Recipe { return slices.Clone(recipes) }
 
 // The servers of iperf3, redis and nginx have one thread; clients have as many connections as keep
@@ -107,7 +107,7 @@ var recipes = []Recipe{
 	},
 }
 
-// FindRecipe returns the recipe with that name; the error is a *suggest.UnknownError.
+// FindRecipe returns a *suggest.UnknownError for an unknown name.
 func FindRecipe(name string) (Recipe, error) {
 	names := make([]string, len(recipes))
 	for i, r := range recipes {
@@ -131,7 +131,6 @@ func (r Recipe) Program() (sample.Program, error) {
 	return p, nil
 }
 
-// missingError names the programs of a recipe that are not on this machine.
 type missingError struct{ Needs []Need }
 
 func (e *missingError) Error() string {

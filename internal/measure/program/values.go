@@ -6,8 +6,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Values returns the metrics that a client printed, and how long it took, in base units. The error,
-// an *Error, has its last lines.
+// Values returns the metrics that a client printed, and how long it took, in base units. The error
+// is an *Error.
 func (s State) Values(gauges []sample.Gauge) (map[string]float64, error) {
 	out := map[string]float64{sample.Elapsed: s.Elapsed.Seconds()}
 	for _, g := range gauges {
@@ -21,7 +21,7 @@ func (s State) Values(gauges []sample.Gauge) (map[string]float64, error) {
 	return out, nil
 }
 
-// Kept returns the end of what a program wrote for a record: at most most bytes of each stream.
+// Kept returns the end of what a program wrote, at most most bytes of each stream.
 func (s State) Kept(most int) string {
 	out := keptEnd(s.Stdout, most)
 	if s.Stderr == "" {
@@ -33,7 +33,7 @@ func (s State) Kept(most int) string {
 	return out + keptEnd(s.Stderr, most)
 }
 
-// StateOf returns the state of the program in an error, or the zero value for other errors.
+// StateOf returns the state in an *Error, or the zero value for other errors.
 func StateOf(err error) State {
 	var told *Error
 	if errors.As(err, &told) {
