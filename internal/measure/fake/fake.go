@@ -1,6 +1,6 @@
 // Package fake is a backend without a kernel: its places run scripted workers in this process and
-// its hops count what the script says. With a fake clock the engine runs end to end without waiting
-// and always gives the same numbers.
+// its hops count what the script says. With a fake clock the engine runs without waiting and always
+// gives the same numbers.
 package fake
 
 import (
@@ -25,15 +25,14 @@ import (
 type Builder struct {
 	// Unsupported and Broken have the errors of Check and Build.
 	Unsupported, Broken map[path.Spec]error
-	// Rate returns the bytes per second of bulk, or the round trips per second of rr, in the n-th
-	// visit to a path (from 0); nil: DefaultRate.
+	// Rate returns the bytes or round trips per second in the n-th visit to a path (from 0); nil:
+	// DefaultRate.
 	Rate func(s path.Spec, load string, n int) float64
-	// Die selects visits whose servers die during the load, Bypass those whose bytes no hop sees;
-	// nil: none.
+	// Die selects visits whose servers die during the load, Bypass those whose bytes no hop sees.
 	Die, Bypass func(s path.Spec, n int) bool
 	// Share returns the part of the rate for each process of a crowd's clients; nil: equal parts.
 	Share func(s path.Spec, client, proc int) float64
-	// Unreachable selects paths whose clients cannot connect; nil: none.
+	// Unreachable selects paths whose clients cannot connect.
 	Unreachable func(s path.Spec) bool
 	// Starve selects visits whose ends measure only a tenth of the window.
 	Starve func(s path.Spec, n int) bool
@@ -41,29 +40,26 @@ type Builder struct {
 	// other programs move there between two readings.
 	Common  bool
 	Foreign uint64
-	// Slice changes what an end reports of its k-th slice (the run-in is 0) in the n-th visit to
-	// the path; nil leaves it to the rate.
+	// Slice changes what an end reports of its k-th slice (the run-in is 0) in the n-th visit.
 	Slice func(s path.Spec, role worker.Role, n, k int, x *load.SliceStats)
-	// Program returns the reply of the keeper of a path's programs to a request of the n-th visit
-	// (from 0); nil: they succeed and print nothing. Die and Bypass apply to their clients, too.
+	// Program returns the reply of a keeper in the n-th visit (from 0); nil: programs succeed and
+	// print nothing.
 	Program func(s path.Spec, o program.Request, n int) program.State
-	// Headroom returns what a path has for connections that end, each time that one is drained;
-	// nil: paths cannot be drained.
+	// Headroom returns what a path has for connections that end; nil: paths cannot be drained.
 	Headroom func(s path.Spec) sample.Headroom
-	// Settings returns a path's settings after a number of visits to it; nil: the backend cannot
-	// read any.
+	// Settings returns a path's settings after a number of visits; nil: none can be read.
 	Settings func(s path.Spec, visits int) ([]path.Setting, error)
 
-	mu     sync.Mutex // guards the fields that follow
-	Open   int        // number of paths that were built and not closed
+	mu     sync.Mutex
+	Open   int
 	Visits []path.Spec
-	Loads  []sample.Load // of Visits
+	Loads  []sample.Load
 	// Keepers counts those that were started on each path, and Kept those that still run.
 	Keepers map[path.Spec]int
 	Kept    int
 	common  sample.Counters
-	// listens are the paths on which a server that shares its address waits for its client; if all
-	// have one hop they share one address, that of the zero path.
+	// listens are the paths on which a server that shares its address waits for its client. If all
+	// have one hop, they share the zero path's.
 	listens map[path.Spec]bool
 }
 
@@ -131,10 +127,10 @@ type line struct {
 	builder *Builder
 	spec    path.Spec
 
-	mu      sync.Mutex // guards the fields that follow
+	mu      sync.Mutex
 	counted sample.Counters
 	visits  map[int64]int // start of a visit's schedule -> its number
-	served  int           // number of programs' servers that were started
+	served  int
 }
 
 func (b *Builder) read() (sample.Counters, error) {
@@ -206,7 +202,6 @@ func (p place) keep(in io.Reader, out io.Writer) error {
 	}
 }
 
-// programBytes are what the hop counts each way of a client's visit.
 const programBytes = 4096
 
 // follow carries out a request. It waits for the readiness of servers only.
@@ -258,8 +253,8 @@ func (p place) work(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// open returns an end's answer to its request, and what to do when it ends. A shared address is
-// taken until the client is connected.
+// open returns an end's reply, and what to do when it ends. A shared address is taken until the
+// client is connected.
 func (p place) open(o worker.Request) (ready worker.Reply, leave func()) {
 	b := p.builder
 	b.mu.Lock()
@@ -289,7 +284,7 @@ func (p place) open(o worker.Request) (ready worker.Reply, leave func()) {
 	return worker.Reply{Ready: true}, func() {}
 }
 
-// visit returns the number of a path's visit; both ends of one have the same start.
+// Both ends of a visit have the same start.
 func (l *line) visit(when load.Schedule) int {
 	if _, ok := l.visits[when.Start]; !ok {
 		l.visits[when.Start] = len(l.visits)
@@ -312,7 +307,7 @@ func (p place) count(role worker.Role, party sample.Party) {
 
 // Clock is a clock that only moves when a caller sleeps.
 type Clock struct {
-	mu  sync.Mutex // guards the fields that follow
+	mu  sync.Mutex
 	now int64
 	// OnSleep is called with the time before each sleep; may be nil.
 	OnSleep func(now int64)

@@ -101,8 +101,7 @@ func moveBytes(o worker.Request, amount int64, party *sample.Party) {
 	}
 }
 
-// moveCrowd makes the numbers of one end of many, whose rates add up to the whole. Its server
-// reports what each client process gets.
+// moveCrowd makes one end of many, whose rates add up to the whole.
 func (p place) moveCrowd(o worker.Request, rate, seconds float64, n int) worker.Reply {
 	b := p.builder
 	servers, clients := p.spec.Count()

@@ -1,6 +1,6 @@
-// Package sse reads a stream of server-sent events (WHATWG HTML, 9.2). The caller feeds a Decoder
-// the pieces of the body as they arrive, cut anywhere, and gets each event with the piece that
-// completes it: only the caller knows when a piece came. Invalid UTF-8 is passed on unchanged.
+// Package sse reads server-sent events (WHATWG HTML, 9.2). The caller feeds a Decoder the pieces of
+// the body as they arrive and gets each event with the piece that completes it: only the caller
+// knows when a piece came. Invalid UTF-8 is passed on unchanged.
 package sse
 
 import (
@@ -23,7 +23,7 @@ var (
 // Event is an event with data.
 type Event struct {
 	Type string // "message" by default
-	ID   string // the last one that the stream set, maybe with an earlier event
+	ID   string // the last one that the stream set
 	Data []byte // its lines, joined by \n; valid until the callback returns
 }
 
@@ -32,8 +32,8 @@ type Event struct {
 type Decoder struct {
 	// Limit bounds a line and an event's data, in bytes; 0: DefaultLimit.
 	Limit int
-	// Unknown, if set, is called with the fields that the standard ignores. The slices are valid
-	// until it returns.
+	// Unknown, if set, gets the fields that the standard ignores. The slices are valid until it
+	// returns.
 	Unknown func(name, value []byte) error
 
 	line    []byte // the front of an incomplete line
@@ -105,7 +105,7 @@ func (d *Decoder) ended(line []byte, emit func(Event) error) error {
 	}
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	if len(name) == 0 {
-		return nil // a comment
+		return nil
 	}
 	value = bytes.TrimPrefix(value, []byte{' '})
 	d.field = true
@@ -144,7 +144,6 @@ func (d *Decoder) setRetry(value []byte) {
 	}
 }
 
-// dispatch ends an event, which is dropped if it has no data line.
 func (d *Decoder) dispatch(emit func(Event) error) error {
 	e := Event{Type: d.kind, ID: d.id}
 	d.field, d.kind = false, ""
@@ -162,6 +161,5 @@ func (d *Decoder) dispatch(emit func(Event) error) error {
 // Retry returns how long the stream asks to wait before connecting again, or 0.
 func (d *Decoder) Retry() time.Duration { return d.retry }
 
-// Pending reports whether the stream broke off within an event or a line, which the standard
-// discards.
+// Pending reports whether the stream broke off within an event or a line.
 func (d *Decoder) Pending() bool { return d.field || len(d.line) > 0 }

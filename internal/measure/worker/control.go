@@ -30,7 +30,7 @@ func (c *Control) await(ctx context.Context) (Reply, error) {
 	return r, err
 }
 
-// Open sends the request and waits until the worker listens or is connected.
+// Open waits until the worker listens or is connected.
 func (c *Control) Open(ctx context.Context, r Request) error {
 	if err := c.Send(r); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (c *Control) Open(ctx context.Context, r Request) error {
 // Go sends the worker its schedule.
 func (c *Control) Go(when load.Schedule) error { return c.Send(when) }
 
-// Done waits for the load's end. The answer's Done is never nil.
+// Done waits for the load's end. The reply's Done is never nil.
 func (c *Control) Done(ctx context.Context) (Reply, error) {
 	r, err := c.await(ctx)
 	if r.Done == nil {

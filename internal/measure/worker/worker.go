@@ -1,10 +1,9 @@
 // Package worker is the process in a place that runs one end of a load: the same program, started
 // for one visit or epoch, so that it inherits no memory layout and no connections. It is controlled
-// by JSON lines on its standard input and output only, so that no control traffic is on the
-// measured path: Request, Reply{Ready}, Schedule, Reply{Done}.
+// by JSON lines on its standard input and output only: no control traffic is on the measured path.
 //
-// The connections stay open until the end of input, because counters that end with them (a proxy's
-// sockets) are read after the load. A worker whose input ends early exits at once.
+// The connections stay open until the end of input, because a proxy's counters end with them. A
+// worker whose input ends early exits at once.
 package worker
 
 import (
@@ -25,8 +24,8 @@ import (
 // Arg is the argument that makes toll a worker.
 const Arg = "worker"
 
-// Env returns the environment that a worker must be started with: without asynchronous preemption
-// the runtime leaves threads in raw calls alone.
+// Env returns a worker's environment: without asynchronous preemption the runtime leaves threads in
+// raw calls alone.
 func Env() []string { return []string{"GODEBUG=asyncpreemptoff=1", "GOMAXPROCS=3"} }
 
 // Role is the end of the load that a worker runs.
@@ -46,7 +45,7 @@ type Request struct {
 	// Crowd means that the end is one of many; then Client is the number that a client's end sends.
 	Crowd  bool `json:"crowd,omitempty"`
 	Client int  `json:"client,omitempty"`
-	Shared bool `json:"shared,omitempty"` // another server uses the address, too
+	Shared bool `json:"shared,omitempty"`
 	Budget int  `json:"budget,omitempty"` // connections that a client's end may open (crr); 0: any number
 }
 
@@ -55,9 +54,9 @@ type Reply struct {
 	Ready bool          `json:"ready,omitempty"`
 	Done  *sample.Party `json:"done,omitempty"`
 	sample.Timings
-	Flows  []load.Flow       `json:"flows,omitempty"`  // for a crowd
-	Slices []load.SliceStats `json:"slices,omitempty"` // of the schedule's slices
-	Shared int64             `json:"shared,omitempty"` // bytes of Done.RSS that are the program's file, which all its processes share
+	Flows  []load.Flow       `json:"flows,omitempty"` // for a crowd
+	Slices []load.SliceStats `json:"slices,omitempty"`
+	Shared int64             `json:"shared,omitempty"` // of Done.RSS: the program's file, which all its processes share, in bytes
 	Error  string            `json:"error,omitempty"`
 }
 
@@ -95,7 +94,7 @@ func Main(in io.Reader, out io.Writer) error {
 	if err := enc.Encode(reply); err != nil {
 		return err
 	}
-	select {} // exitWith ends the process
+	select {}
 }
 
 // exitWith ends the process at the end of its input, whatever its threads are blocked in.
@@ -155,8 +154,7 @@ func report(o Request, s load.Stats) Reply {
 	return r
 }
 
-// status returns the zero value if unknown. VmHWM is the peak of the resident memory; getrusage's
-// begins with the parent's.
+// VmHWM is the peak of the resident memory; getrusage's begins with the parent's.
 func status() procfs.ProcStatus {
 	self, err := procfs.Self()
 	if err != nil {
