@@ -9,7 +9,7 @@ import (
 )
 
 // Advice plans the first part of a search for what makes a mode faster: the unchanged mode as the
-// baseline, its control, and each lever alone. PairOf plans the further steps.
+// baseline, its control, and each lever alone.
 func Advice(r Request, levers []sample.Lever) (sample.Plan, error) {
 	p := sample.Plan{Study: sample.StudyAdvise, Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget, Precision: r.Precision,
 		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Pins: r.Pins, CPUs: r.CPUs, Loads: r.Loads, Levers: levers}
@@ -60,8 +60,7 @@ func controlOf(c sample.Cell) sample.Cell {
 	return c
 }
 
-// screened returns the loads over which each lever is tried alone: those measured in slices, which
-// take little time for many cells, or all if none is.
+// screened returns the loads measured in slices, which take little time for many cells, or all.
 func screened(p sample.Plan) []string {
 	var sliced, all []string
 	for _, l := range p.Loads {
@@ -76,9 +75,9 @@ func screened(p sample.Plan) []string {
 	return all
 }
 
-// like returns a cell like base of another variant: at the same target if the variant has it, else
-// at its first one. ok is false if no route leads to it, or if another mode replaces the baseline
-// there and the variant is not of that mode.
+// like returns a cell like base of another variant, at the same target if possible. ok is false if
+// no route leads to it, or if another mode replaces the baseline there and the variant is not of
+// that mode.
 func like(p sample.Plan, base sample.Cell, v sample.Variant) (c sample.Cell, ok bool) {
 	c = base
 	c.Control, c.Tune = false, v.Tune
@@ -104,8 +103,8 @@ func like(p sample.Plan, base sample.Cell, v sample.Variant) (c sample.Cell, ok 
 	return c, true
 }
 
-// PairOf returns the cells of a step that replaces the variant before by after: both, and the
-// baseline with its control, over all loads, from each placement that has the baseline.
+// PairOf returns the cells of a step that replaces the variant before by after: both, the baseline
+// and its control, over all loads, from each placement that has the baseline.
 func PairOf(p sample.Plan, before, after sample.Variant) []sample.Cell {
 	var out []sample.Cell
 	seen := map[sample.Cell]bool{}

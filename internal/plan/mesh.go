@@ -29,12 +29,10 @@ type MeshRequest struct {
 	Seed         uint64
 }
 
-// MinSweeps is the number of sweeps before a mesh can end by precision. The budget may end it after
-// the first.
+// MinSweeps is the number of sweeps before precision can end a mesh.
 const MinSweeps = 5
 
-// meshOverhead estimates what a visit takes (s) beyond warm-up and window if the ends are on other
-// machines.
+// meshOverhead estimates what a visit takes (s) beyond warm-up and window between machines.
 const meshOverhead = 0.25
 
 // Mesh plans a mesh. The plan has no cells: see MeshRounds and MeshRound.
@@ -114,10 +112,10 @@ type Phase struct {
 // MeshRounds returns the number of tournament rounds in a sweep of the plan.
 func MeshRounds(p sample.Plan) int { return SweepRounds(len(p.Mesh.Nodes)) }
 
-// MeshRound returns the phases of a tournament round of a sweep, both counted from 0, in an order
-// shuffled by the seed. Each pair is in one phase of each load, or in two, with client and server
-// exchanged, if the load is measured both ways. With two modes each phase is made in both, one
-// right after the other, and they take turns in coming first.
+// MeshRound returns the phases of a tournament round of a sweep, both counted from 0, shuffled by
+// the seed. Each pair is in one phase of each load, or in two, with client and server exchanged, if
+// the load is measured both ways. With two modes each phase is made in both, one right after the
+// other, and they take turns in coming first.
 func MeshRound(p sample.Plan, sweep, round int) []Phase {
 	pairs := NewSweep(len(p.Mesh.Nodes), p.Seed, sweep).Round(round)
 	back := make([]sample.Pair, len(pairs))
@@ -138,7 +136,7 @@ func MeshRound(p sample.Plan, sweep, round int) []Phase {
 	if p.Mesh.Beside == "" {
 		return all
 	}
-	// The phases are shuffled, so each load and direction is equally often in an odd place.
+	// So each load and direction is equally often in an odd place.
 	both := make([]Phase, 0, len(all)+len(all))
 	for i, ph := range all {
 		ph.Beside = (i+round+sweep)%2 == 0
@@ -149,7 +147,7 @@ func MeshRound(p sample.Plan, sweep, round int) []Phase {
 	return both
 }
 
-// split makes phases of at most most pairs; 0 leaves them unchanged.
+// A most of 0 leaves the phases unchanged.
 func split(phases []Phase, most int) []Phase {
 	if most <= 0 {
 		return phases
@@ -165,7 +163,6 @@ func split(phases []Phase, most int) []Phase {
 	return out
 }
 
-// meshRoundTime estimates a tournament round in seconds.
 func meshRoundTime(p sample.Plan) float64 {
 	t := 0.0
 	pairs := len(p.Mesh.Nodes) / 2
@@ -186,8 +183,7 @@ func meshRoundTime(p sample.Plan) float64 {
 	return t * float64(batches)
 }
 
-// LeastTime estimates in seconds how long a run takes to have a result: the least rounds, or a
-// sweep of a mesh.
+// LeastTime estimates how long (s) a run takes to have a result.
 func LeastTime(p sample.Plan) float64 {
 	switch {
 	case p.Mesh != nil:
@@ -197,5 +193,5 @@ func LeastTime(p sample.Plan) float64 {
 	return roundTime(p, FirstShare) + float64(rounds-1)*RoundTime(p)
 }
 
-// SweepTime estimates how long a sweep of a mesh takes, in seconds.
+// SweepTime estimates a sweep of a mesh in seconds.
 func SweepTime(p sample.Plan) float64 { return float64(MeshRounds(p)) * meshRoundTime(p) }

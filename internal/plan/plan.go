@@ -3,7 +3,7 @@
 // order.
 //
 // An epoch's timetable (Epoch) is complete before the epoch starts. Workers and agents receive it
-// in advance, as instants of CLOCK_MONOTONIC, and nothing is sent while it runs.
+// in advance, and nothing is sent while it runs.
 package plan
 
 import (
@@ -17,8 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// MinRounds is the least number of rounds of a run with visits that is not cut short: fewer have no
-// 95 % interval by rounds. See LeastRounds.
+// MinRounds is the least number of rounds of a run with visits: fewer have no 95 % interval.
 const MinRounds = 6
 
 // Request is a request for a run.
@@ -49,16 +48,16 @@ type Request struct {
 	Seed    uint64
 }
 
-// Estimates of what a visit takes beyond warm-up and window (s), each further end of a crowd, and
-// an epoch beyond its timetable.
+// Estimates (s) of what a visit takes beyond warm-up and window, each further end, and an epoch
+// beyond its timetable.
 const (
 	visitOverhead = 0.05
 	eachOverhead  = 0.005
 	epochOverhead = 0.25
 )
 
-// Make returns the plan of the request: its cells in the catalogue's order, one control for each
-// group, and in Skipped what was asked for but cannot exist.
+// Make returns the request's cells in the catalogue's order, one control for each group, and in
+// Skipped what was asked for but cannot exist.
 func Make(r Request) (sample.Plan, error) {
 	p := sample.Plan{Study: r.Study, Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget, Precision: r.Precision,
 		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Pins: r.Pins, CPUs: r.CPUs, Unpaced: string(r.Unpaced), Loads: r.Loads, Turn: r.Turn, Sweep: r.Sweep}
@@ -122,8 +121,7 @@ type routed struct {
 	route mode.Route
 }
 
-// routes returns the routes from a placement to the requested modes, and adds to p.Skipped the
-// modes that have none.
+// routes adds to p.Skipped the modes that have none.
 func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 	var out []routed
 	for _, m := range mode.All() {
@@ -157,7 +155,7 @@ func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 }
 
 // chosen returns the routes whose target was asked for. A mode with a single target is asked for by
-// its name, in the family of the others.
+// its name.
 func (r Request) chosen(all []mode.Route) []mode.Route {
 	unasked := func(x mode.Route) bool { return !slices.Contains(r.To, x.To) }
 	otherFamily := mode.Route.OnRequest
@@ -194,8 +192,7 @@ func (r Request) pins() []string {
 	return names
 }
 
-// cells returns a group's cells like the given one; the control follows the baseline, and variants
-// follow their mode.
+// The control follows the baseline, and variants follow their mode.
 func (r Request) cells(group []routed, like sample.Cell) []sample.Cell {
 	var out []sample.Cell
 	controlled, relayed := false, false
@@ -235,8 +232,7 @@ func (r Request) placebo(like sample.Cell) bool {
 	})
 }
 
-// Drop removes the cells for which reason returns a Skip, and lists them as skipped, once for each
-// path.
+// Drop moves the cells for which reason returns a Skip to Skipped, once for each path.
 func Drop(p sample.Plan, reason func(sample.Cell) *sample.Skip) sample.Plan {
 	kept := p.Cells[:0:0]
 	listed := map[sample.Skip]bool{}
@@ -258,7 +254,7 @@ func Drop(p sample.Plan, reason func(sample.Cell) *sample.Skip) sample.Plan {
 	return p
 }
 
-// RoundTime estimates how long a round takes, in seconds.
+// RoundTime estimates a round in seconds.
 func RoundTime(p sample.Plan) float64 {
 	if p.Mesh != nil {
 		return meshRoundTime(p)

@@ -7,10 +7,9 @@ import (
 )
 
 // Sweep is the schedule of one sweep: every pair of nodes once, in rounds in which no node is in
-// two pairs, by the circle method of round-robin tournaments: one node keeps its place, the others
-// move on by one each round. Each sweep draws the nodes' places, the order of the rounds and of
-// their pairs, and the clients. Otherwise each pair would always be measured beside the same
-// others, and one fault could look like another.
+// two pairs, by the circle method of round-robin tournaments. Each sweep draws the nodes' places,
+// the order of the rounds and of their pairs, and the clients. Otherwise each pair would always be
+// measured beside the same others, and one fault could look like another.
 type Sweep struct {
 	nodes  int
 	rounds []int // places that the nodes have moved on, by round
@@ -18,7 +17,7 @@ type Sweep struct {
 	seed   [2]uint64
 }
 
-// SweepRounds returns the number of rounds in a sweep of n nodes: n-1, or n if n is odd.
+// SweepRounds returns n-1, or n if n is odd.
 func SweepRounds(n int) int {
 	if n < 2 {
 		return 0
@@ -26,8 +25,7 @@ func SweepRounds(n int) int {
 	return n - 1 + n%2
 }
 
-// NewSweep returns the schedule of a sweep, counted from 0, of n nodes. The same arguments give the
-// same schedule.
+// NewSweep returns the schedule of a sweep, counted from 0, of n nodes.
 func NewSweep(n int, seed uint64, sweep int) *Sweep {
 	s := &Sweep{nodes: n, seed: [2]uint64{seed, uint64(sweep) << 32}}
 	rng := rand.New(rand.NewPCG(s.seed[0], s.seed[1]))

@@ -30,23 +30,21 @@ type Slot struct {
 func (s Slot) Measured() bool { return s.To > s.From }
 
 const (
-	// runIn is the length (s) of a cell's first slot, in which its connections leave slow start and
-	// their buffers grow.
+	// runIn is the length (s) of a cell's first slot, in which its connections leave slow start.
 	runIn = 0.020
-	// leadShare is the share of a slice that is discarded before the measured part, and leadMost
-	// its limit (s): the caches still hold another cell's data.
+	// leadShare is the share of a slice that is discarded first, and leadMost its limit (s): the
+	// caches still hold another cell's data.
 	leadShare = 0.25
 	leadMost  = 0.010
-	// sliceTail is how long (s) a load works on after the measured part, so that both ends see its
-	// end pass. In the rest that follows all cells pause.
+	// sliceTail is how long (s) a load works on after the measured part. In the rest that follows
+	// all cells pause.
 	sliceTail = 0.00025
 	rest      = 0.00125
 	// windowTail and windowRest are the same for a window. Meters may be read late.
 	windowTail = 0.006
 	windowRest = 0.003
 	// near is the maximum number of cells between two slices of the baseline.
-	near = 3
-	// leastCycles is the least number of cycles in an epoch, however many cells it has.
+	near        = 3
 	leastCycles = 4
 	// seldom: after the least cycles, a known cell has a slice in every third one.
 	seldom = 3
@@ -61,7 +59,7 @@ func isSliced(p sample.Plan, cell int) bool {
 type Pace struct {
 	// Length is the duration of all slices (s); 0: the plan's.
 	Length float64
-	// Known marks the cells, by index, that get fewer slices.
+	// Known marks the cells that get fewer slices, by index.
 	Known []bool
 	// Drain is how long a cell's queued data arrives after its slice (s), by cell.
 	Drain []float64
@@ -70,8 +68,8 @@ type Pace struct {
 	Unsure, Tail float64
 }
 
-// Epoch returns the timetable of an epoch of the sliced cells, all of one load and, in a sweep, one
-// point. Cells of one group are close together, with the baseline near each of them: its slices
+// Epoch returns the timetable of an epoch of the sliced cells, all of one load and one point of a
+// sweep. Cells of one group are close together, with the baseline near each of them: its slices
 // alternate with the control's.
 func Epoch(p sample.Plan, cells []int, pace Pace, round int) Timetable {
 	rng := rand.New(rand.NewPCG(p.Seed, uint64(round)<<1|1))
@@ -106,7 +104,6 @@ type maker struct {
 	now   int64
 }
 
-// rest returns how long all cells pause after a slot of the cell.
 func (t *maker) rest(cell int) int64 {
 	after := rest + t.pace.Unsure
 	if cell < len(t.pace.Drain) {
@@ -137,7 +134,6 @@ func (t *maker) window(cell int, l sample.Load) {
 	t.now = s.End + ns(windowRest) + t.rest(cell)
 }
 
-// grouped holds the cells that are compared with one baseline.
 type grouped struct {
 	bases  []int // the baseline and its control; none without a baseline
 	others []int
@@ -169,7 +165,6 @@ func groupsOf(p sample.Plan, cells []int) []*grouped {
 	return out
 }
 
-// cycle gives each cell a slot, and one to the baseline or its control before every near of them.
 func (g *grouped) cycle(t *maker, rng *rand.Rand, cycle int) {
 	var now []int
 	for _, i := range rng.Perm(len(g.others)) {

@@ -55,9 +55,8 @@ func Order(p sample.Plan, round int) []int {
 	return out
 }
 
-// LeastRounds returns the least number of rounds of a run that is not cut short. An epoch has many
-// pairs to judge by, a round of visits has one. A curve takes more: its points are judged at a
-// stricter level.
+// LeastRounds returns the least number of rounds of a run. An epoch has many pairs to judge by, a
+// round of visits has one; a curve's points are judged at a stricter level.
 func LeastRounds(p sample.Plan) int {
 	sliced := true
 	for i := range p.Cells {
@@ -74,14 +73,12 @@ func LeastRounds(p sample.Plan) int {
 	return MinRounds
 }
 
-// curveEpochs is the least number of epochs of each point of a sweep.
 const curveEpochs = 3
 
-// FirstShare is the share of an epoch's slices that the first round has, so that every cell has a
-// figure after a few seconds.
+// FirstShare is the share of an epoch's slices that the first round has, so that figures appear
+// after a few seconds.
 const FirstShare = 0.3
 
-// turnTime estimates a turn in seconds, with epochs of the given share of the plan's length.
 func turnTime(p sample.Plan, t Turn, share float64) float64 {
 	const second = 1e9
 	if t.Epoch {
