@@ -9,8 +9,8 @@ import (
 
 // Throttler returns a function that reads how often the CPU limit has stopped this process's cgroup
 // or one above it; use the difference of two readings. It returns nil if the kernel does not tell.
-// Containers that the run started are in other cgroups and are not counted. The cgroups are found
-// once, because the function is called while a load runs.
+// Containers that the run started are not counted. The cgroups are found once, because the function
+// is called while a load runs.
 func (m Machine) Throttler() func() int {
 	groups := m.cpuGroups(self)
 	if _, ok := m.throttled(groups); !ok {
@@ -30,7 +30,6 @@ func (m Machine) throttled(groups []string) (throttled int, ok bool) {
 	return throttled, ok
 }
 
-// counted returns the number after a key that begins a line.
 func counted(text, key string) (n int, ok bool) {
 	for line := range strings.Lines(text) {
 		v, is := strings.CutPrefix(strings.TrimSpace(line), key+" ")
@@ -45,8 +44,7 @@ func counted(text, key string) (n int, ok bool) {
 	return 0, false
 }
 
-// cgroupCPUs returns the smallest CPU limit of this process's cgroup and those above it, in CPUs,
-// or 0 if there is none.
+// cgroupCPUs returns the smallest CPU limit of this process's cgroup and those above it, or 0.
 func (m Machine) cgroupCPUs() float64 {
 	smallest := 0.0
 	for _, dir := range m.cpuGroups(self) {
@@ -72,8 +70,7 @@ func (m Machine) cgroupCPUs() float64 {
 func (m Machine) cpuGroups(process string) []string { return m.groups(process, "cpu") }
 
 // groups returns the directories of a process's cgroups that a controller may limit, each followed
-// by its ancestors as far as they can be seen. A machine may have both versions mounted; the files
-// are missing in the one without the controller.
+// by its visible ancestors. The files are missing in a version without the controller.
 func (m Machine) groups(process, controller string) []string {
 	mounts := parseCgroupMounts(m.read("/proc/self/mountinfo"), controller)
 	var dirs []string
@@ -108,8 +105,7 @@ type cgroupMount struct {
 	root, point string
 }
 
-// pickMount returns the first mount that shows the cgroup, or else the usual mount. Inside a
-// container, a mount's root is often the container's own cgroup.
+// pickMount returns the first mount that shows the cgroup, or else the usual mount.
 func pickMount(mounts []cgroupMount, v2 bool, group, controller string) cgroupMount {
 	for _, c := range mounts {
 		if c.v2 == v2 && (c.root == "" || group == c.root || strings.HasPrefix(group, c.root+"/")) {

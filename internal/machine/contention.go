@@ -9,12 +9,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// userHz is the number of ticks per second in /proc/stat, on every architecture that Go supports.
+// userHz is the number of ticks per second in /proc/stat on every architecture.
 const userHz = 100
 
 // Contention returns a function that reports what others took, since the call, of the CPUs that
-// this process may use. own returns the CPU time in seconds that toll itself has used; if own is
-// nil, what others used is unknown.
+// this process may use. own returns the CPU time in seconds that toll itself has used; nil: what
+// others used is unknown.
 func (m Machine) Contention(own func() float64) func() sample.Contention {
 	before := m.cpuUse()
 	used := 0.0
@@ -75,8 +75,7 @@ func (m Machine) cpuUse() cpuUse {
 	return u
 }
 
-// stalled returns the seconds in which a task waited for a CPU since the machine started, or -1 if
-// unknown.
+// stalled returns the seconds in which a task waited for a CPU since boot, or -1 if unknown.
 func (m Machine) stalled() float64 {
 	for line := range strings.Lines(m.read("/proc/pressure/cpu")) {
 		some, is := strings.CutPrefix(line, "some ")

@@ -31,7 +31,7 @@ func (m Machine) Topology() Topology {
 	for _, id := range parseList(m.read("/sys/devices/system/cpu/online")) {
 		dir := fmt.Sprintf("/sys/devices/system/cpu/cpu%d/", id)
 		c := CPU{ID: id, Core: id, Package: -1, Cache: m.lastCache(dir)}
-		// core_cpus_list is the newer name of thread_siblings_list.
+		// The former is the newer name.
 		for _, name := range []string{"core_cpus_list", "thread_siblings_list"} {
 			if on := parseList(m.read(dir + "topology/" + name)); slices.Contains(on, id) {
 				c.Core = on[0]
@@ -46,11 +46,9 @@ func (m Machine) Topology() Topology {
 	return t
 }
 
-// lastCache returns the lowest CPU that shares the last-level cache with the CPU whose directory is
-// dir, or -1.
+// lastCache returns -1 if unknown.
 func (m Machine) lastCache(dir string) int {
 	cache, highest := -1, 0
-	// No CPU has nearly as many caches.
 	for i := range 16 {
 		index := fmt.Sprintf("%scache/index%d/", dir, i)
 		level, err := strconv.Atoi(m.text(index + "level"))
@@ -85,8 +83,7 @@ func (t Topology) SameCore(a, b []int) bool {
 	})
 }
 
-// threadsPerCore returns the largest number of online CPUs on one core, or 0 if unknown. Machines
-// with two kinds of cores have fewer on some.
+// threadsPerCore returns the largest number of online CPUs on one core, or 0 if unknown.
 func (t Topology) threadsPerCore() int {
 	most, on := 0, make(map[int]int)
 	for _, c := range t {
@@ -110,7 +107,6 @@ func (m Machine) allowed() []int {
 // getAffinity asks for the main thread, because the calling one may have been pinned.
 func getAffinity() ([]int, error) { return AffinityOf(os.Getpid()) }
 
-// governor returns the frequency governor of the online CPUs, or a comma-separated list.
 func (m Machine) governor(t Topology) string {
 	var found []string
 	for _, c := range t {
@@ -123,7 +119,6 @@ func (m Machine) governor(t Topology) string {
 	return strings.Join(found, ",")
 }
 
-// mitigations leaves out faults that the CPU does not have.
 func (m Machine) mitigations() map[string]string {
 	const dir = "/sys/devices/system/cpu/vulnerabilities"
 	entries, err := os.ReadDir(m.path(dir))
@@ -162,7 +157,6 @@ func shortModel(name string) string {
 	return cmp.Or(short, name)
 }
 
-// armModel returns the name of an Arm core of servers and boards, or its number.
 func armModel(cpuinfo string) string {
 	maker, part := fold(field(cpuinfo, "CPU implementer")), fold(field(cpuinfo, "CPU part"))
 	if maker == "" || part == "" {

@@ -5,8 +5,7 @@ import (
 	"path/filepath"
 )
 
-// docker returns "running" if a Docker Engine's process exists, "installed" if its program does,
-// else "". It does not connect: if systemd holds the socket, that would start the daemon.
+// docker does not connect: if systemd holds the socket, that would start the daemon.
 func (m Machine) docker() string {
 	for _, name := range []string{"/run/docker.pid", "/var/run/docker.pid"} {
 		if pid := m.text(name); pid != "" && m.text(filepath.Join("/proc", filepath.Base(pid), "comm")) == "dockerd" {

@@ -14,7 +14,7 @@ type Crowd struct {
 	Memory  uint64 // bytes
 }
 
-// HeadroomError reports what the machine has too little of, and the remedy.
+// HeadroomError reports what the machine has too little of.
 type HeadroomError struct {
 	What       string // "open files"
 	Need, Have uint64
@@ -33,7 +33,7 @@ func (e *HeadroomError) Error() string {
 func (e *HeadroomError) Hint() string { return e.Remedy }
 
 // Headroom returns a *HeadroomError if the limits of this process, of its cgroups or of the
-// machine's memory leave too little for c, and nil if they suffice or are unknown.
+// machine's memory are known to leave too little for c.
 func (m Machine) Headroom(c Crowd) error {
 	const fewer = "measure less at a time, or "
 	limits := m.read("/proc/self/limits")
@@ -74,8 +74,7 @@ func (m Machine) Headroom(c Crowd) error {
 	return nil
 }
 
-// usedThreads counts the threads of this user's other processes, to which the kernel's limit
-// applies, too, except those hidden in /proc.
+// usedThreads counts the threads of this user's other processes, except those hidden in /proc.
 func (m Machine) usedThreads() (n uint64) {
 	self := m.read("/proc/self/status")
 	id := func(status, key string) string { // the first: the real user
@@ -97,7 +96,7 @@ func (m Machine) usedThreads() (n uint64) {
 	return n
 }
 
-// softLimit returns a soft limit of /proc/self/limits; ok is false if it is unlimited or missing.
+// softLimit returns false if the limit is unlimited or missing.
 func softLimit(limits, name string) (n uint64, ok bool) {
 	for line := range strings.Lines(limits) {
 		rest, is := strings.CutPrefix(line, name)
@@ -115,7 +114,7 @@ func softLimit(limits, name string) (n uint64, ok bool) {
 }
 
 // left returns the least that this process's cgroup and those above it leave of a resource. current
-// is the file with the use, or "" if that does not count.
+// is the file with the use; "": it does not count.
 func (m Machine) left(most, current string) (least uint64, ok bool) {
 	for _, dir := range m.cpuGroups(self) {
 		limit, err := strconv.ParseUint(m.text(dir+"/"+most), 10, 64)

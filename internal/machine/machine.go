@@ -2,10 +2,9 @@
 // benchmark's numbers; chooses the CPUs of a run; and explains the settings that forbid what the
 // lab needs.
 //
-// Facts come from /proc, /sys and /etc only; nothing is changed and no program is started. Units
-// are bytes, CPUs and seconds. A fact that cannot be read is left empty. Inside a container the
-// facts are those that the container is shown, and the sysctls those of the calling network
-// namespace.
+// Facts come from /proc, /sys and /etc only. Units are bytes, CPUs and seconds. A fact that cannot
+// be read is left empty. Inside a container the facts are those that it is shown, and the sysctls
+// those of the calling network namespace.
 //
 // procfs does not fit: its parsers are chosen by GOARCH and reject a whole file for one odd line.
 package machine
@@ -36,8 +35,8 @@ type Machine struct {
 }
 
 // Read returns the facts of the machine, except Tool. The doubts name facts that every machine has
-// and that could not be read here. Root is set if the process has the capabilities that the lab
-// needs without a user namespace, and is not in one.
+// and that could not be read. Root is set if the process has the capabilities that the lab needs
+// outside of a user namespace.
 func (m Machine) Read() (e sample.Environment, doubts []error) {
 	cpuinfo := m.read("/proc/cpuinfo")
 	topology := m.Topology()
@@ -111,8 +110,7 @@ func (m Machine) loadAverage() (l float64, ok bool) {
 }
 
 // privileged reports whether the process may make and set up network namespaces. User id 0 does not
-// prove it: a container's root often lacks both capabilities, and the process that made a user
-// namespace is root in it.
+// prove it: a container's root often lacks both capabilities.
 func (m Machine) privileged() bool {
 	effective, err := strconv.ParseUint(field(m.read("/proc/self/status"), "CapEff"), 16, 64)
 	const need = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_NET_ADMIN
@@ -120,8 +118,6 @@ func (m Machine) privileged() bool {
 	return err == nil && effective&need == need && (uids == "" || uids == "0 0 4294967295")
 }
 
-// sysctls returns the kernel settings that change a network benchmark, as far as this kernel has
-// them.
 func (m Machine) sysctls() map[string]string {
 	found := make(map[string]string)
 	for _, name := range []string{
@@ -179,13 +175,11 @@ func (m Machine) exists(name string) bool {
 
 const maxFact = 400
 
-// fold returns one printable line with single spaces: facts are shown on terminals, and some come
-// from firmware, which ends its words with a zero byte.
+// fold returns one printable line with single spaces: firmware ends its words with a zero byte.
 func fold(s string) string {
 	return strings.TrimSpace(printable.Limit(printable.Words(strings.ReplaceAll(s, "\x00", " ")), maxFact))
 }
 
-// field returns the value of the first "key: value" line.
 func field(text, key string) string {
 	for line := range strings.Lines(text) {
 		k, v, ok := strings.Cut(line, ":")

@@ -20,9 +20,8 @@ func (e *PinError) Error() string { return fmt.Sprintf("--pin %s: %s", e.Pin, e.
 // Hint returns the placements that are possible instead.
 func (e *PinError) Hint() string { return "--pin " + sample.PinNear + ", or --pin " + sample.PinNone }
 
-// Place chooses the CPUs of a placement, sample.PinFar or PinNear, from those that the process may
-// use, for at most threads threads of each end. The error is a *PinError if the machine or the
-// cgroup's CPU limit does not allow the placement.
+// Place chooses the CPUs of a placement, sample.PinFar or PinNear, for at most threads threads of
+// each end. The error is a *PinError if the machine or the cgroup's CPU limit does not allow it.
 func (m Machine) Place(pin string, threads int) (sample.CPUs, error) {
 	t := m.Topology()
 	client, server, sameCore, err := t.Pin(m.allowed(), threads)
@@ -42,14 +41,12 @@ func (m Machine) Place(pin string, threads int) (sample.CPUs, error) {
 	return sample.CPUs{Client: client, Server: server, SameCore: sameCore, Distance: t.distance(client, server)}, nil
 }
 
-// Pinned returns the placement of client and server on one CPU each.
 func (m Machine) Pinned(client, server int) sample.CPUs {
 	t, a, b := m.Topology(), []int{client}, []int{server}
 	return sample.CPUs{Client: a, Server: b, SameCore: t.SameCore(a, b), Distance: t.distance(a, b)}
 }
 
-// distance returns what the closest CPUs of a and b share, in the words of sample.CPUs, or "" if
-// unknown.
+// distance returns what the closest CPUs of a and b share, in the words of sample.CPUs, or "".
 func (t Topology) distance(a, b []int) string {
 	far := []string{sample.SharedCPU, sample.SharedCore, sample.SharedCache, sample.SharedSocket, sample.SharedMachine}
 	least := len(far)
@@ -78,12 +75,11 @@ func (t Topology) distance(a, b []int) string {
 	return far[least]
 }
 
-// Pin chooses CPUs for client and server from allowed: the same number for each, as many as
-// possible, at most threads. The ends share a physical core only if one alone is allowed, which
-// sameCore reports; with a single CPU both get it. They share a package and a last-level cache
-// where possible. CPU 0, where most interrupts arrive, is left alone when more than four CPUs are
-// allowed. An end gets a second CPU of a core only when the cores do not suffice. The i-th CPUs of
-// both are close to each other.
+// Pin chooses CPUs for client and server from allowed: the same number for each, at most threads.
+// The ends share a physical core only if one alone is allowed, which sameCore reports; with a
+// single CPU both get it. They share a package and a last-level cache where possible. CPU 0, where
+// most interrupts arrive, is left alone when more than four CPUs are allowed. An end gets a second
+// CPU of a core only when the cores do not suffice.
 func (t Topology) Pin(allowed []int, threads int) (client, server []int, sameCore bool, err error) {
 	threads = max(threads, 1)
 	cores := leaveZero(t.cores(allowed))
@@ -113,8 +109,8 @@ type core struct {
 	cpus []int
 }
 
-// cores groups the allowed CPUs that are online, ordered by their lowest CPU. Without a topology
-// every CPU counts as a core.
+// cores groups the allowed online CPUs, ordered by their lowest CPU. Without a topology every CPU
+// counts as a core.
 func (t Topology) cores(allowed []int) []core {
 	var cores []core
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(allowed))) {
@@ -135,8 +131,7 @@ func (t Topology) cores(allowed []int) []core {
 	return cores
 }
 
-// leaveZero takes CPU 0 out if there are more than four CPUs and still two cores without it; the
-// rest of its core comes last.
+// leaveZero takes CPU 0 out if there are more than four CPUs and still two cores without it.
 func leaveZero(cores []core) []core {
 	total := 0
 	for _, c := range cores {
@@ -154,8 +149,7 @@ func leaveZero(cores []core) []core {
 	return cores
 }
 
-// rank sorts cores so that the first need of them share a package and then a last-level cache,
-// where possible.
+// rank puts cores first of which need share a package and then a last-level cache.
 func rank(cores []core, need int) {
 	type cache struct{ pkg, cache int }
 	inPackage, inCache := make(map[int]int), make(map[cache]int)

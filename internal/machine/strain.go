@@ -10,8 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Strain reads what slows down a process from without: the limits of its cgroups, and TCP in its
-// network namespace. The cgroups are found once, because it is read around a load.
+// Strain reads what slows down a process from without: the limits of its cgroups, which are found
+// once, and TCP in its network namespace.
 type Strain struct {
 	m           Machine
 	process     string
@@ -36,9 +36,8 @@ func (s *Strain) apart() bool {
 
 const ofGroup = " of "
 
-// Read returns the counters by the names that visits to endpoints use, without those that the
-// kernel does not tell. Each cgroup above the process's own has a CPU limit and periods of its own,
-// under names for Since.
+// Read returns the known counters by the names that visits to endpoints use. Each cgroup above the
+// process's own has a CPU limit and periods of its own, under names for Since.
 func (s *Strain) Read() map[string]int64 {
 	out := map[string]int64{}
 	for i, dir := range s.cpu {
@@ -83,8 +82,8 @@ var ofNamespace = []string{
 	workload.CountOverflows, workload.CountDelayedACKs, workload.CountResent, workload.CountSegments,
 }
 
-// Own returns a reader like Read that leaves out the counters of the network namespace if the
-// process is in that of this one: other servers of the machine are counted there.
+// Own returns a reader like Read without the counters of this process's network namespace: other
+// servers of the machine are counted there.
 func (s *Strain) Own() func() map[string]int64 {
 	if s.apart() {
 		return s.Read
@@ -120,8 +119,8 @@ func kernelCounters(text string) map[string]int64 {
 }
 
 // Since returns by how much the counters in both readings grew, by the names that visits to
-// endpoints use. The stops by a CPU limit and its periods are those of one cgroup: the one that was
-// stopped most, or of several the one that ran longest.
+// endpoints use. The stops by a CPU limit and its periods are of the cgroup that was stopped most
+// or, of several, ran longest.
 func Since(before, after map[string]int64) map[string]int64 {
 	out, groups := map[string]int64{}, map[string]map[string]int64{}
 	for name, n := range after {

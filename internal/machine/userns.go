@@ -7,10 +7,9 @@ import (
 	"syscall"
 )
 
-// ExplainUserNamespace explains why a process without privileges could not make a user namespace
-// with a network namespace in it. The returned error wraps cause, the error of the attempt, names
-// the setting that forbids it, and has a Hint. A nil cause returns nil. Security modules and
-// container runtimes forbid it without any readable setting, so only trying tells.
+// ExplainUserNamespace wraps cause, the error of an attempt to make a user namespace with a network
+// namespace in it without privileges, names the setting that forbids it, and gives a Hint; nil for
+// a nil cause. Some security modules and container runtimes have no readable setting.
 func (m Machine) ExplainUserNamespace(cause error) error {
 	if cause == nil {
 		return nil
@@ -34,8 +33,7 @@ func (m Machine) ExplainUserNamespace(cause error) error {
 
 const runAsRoot = "run toll as root"
 
-// obstacle is a setting that keeps user namespaces from unprivileged processes, with the errnos
-// that it causes.
+// obstacle is a setting that forbids user namespaces, with the errnos that it causes.
 type obstacle struct {
 	errnos       []syscall.Errno
 	stands       func() bool
@@ -79,8 +77,7 @@ func (m Machine) obstacles() []obstacle {
 	}
 }
 
-// filtered reports whether this process is in a container behind a seccomp filter, which cannot be
-// read.
+// filtered reports whether this process is in a container with a seccomp filter.
 func (m Machine) filtered() bool {
 	return m.container() != "" && field(m.read("/proc/self/status"), "Seccomp") == "2"
 }

@@ -5,8 +5,6 @@ import (
 	"strings"
 )
 
-// virtualization returns the hypervisor, the container, or both, separated by a comma; "" on bare
-// metal.
 func (m Machine) virtualization(cpuinfo string) string {
 	var layers []string
 	if h := m.hypervisor(cpuinfo); h != "" {
@@ -18,8 +16,8 @@ func (m Machine) virtualization(cpuinfo string) string {
 	return strings.Join(layers, ", ")
 }
 
-// hypervisor does not rely on a cloud's name in the firmware, because clouds rent out bare metal:
-// on x86 the CPU's flag decides, elsewhere a vendor whose machine is not called metal.
+// hypervisor ignores a cloud's name in the firmware, because clouds rent out bare metal: on x86 the
+// CPU's flag decides, elsewhere a vendor whose machine is not called metal.
 func (m Machine) hypervisor(cpuinfo string) string {
 	product := m.text("/sys/class/dmi/id/product_name")
 	vendor := m.text("/sys/class/dmi/id/sys_vendor")
@@ -43,7 +41,7 @@ func (m Machine) hypervisor(cpuinfo string) string {
 	if m.text("/sys/hypervisor/type") == "xen" {
 		return "Xen"
 	}
-	// Small virtual machines, such as Firecracker's, have no DMI, but a clock source.
+	// Firecracker's machines have no DMI.
 	clocks := m.text("/sys/devices/system/clocksource/clocksource0/available_clocksource")
 	switch {
 	case strings.Contains(clocks, "kvm-clock"):

@@ -1,6 +1,5 @@
-// Package meter reads what a window cost the machine: CPU time by kind and CPU from /proc/stat, in
-// ticks of 10 ms, whose sums only become exact over many windows, and the CPU time of single
-// processes from their own clocks, in ns.
+// Package meter reads CPU time by kind and CPU from /proc/stat, in ticks of 10 ms, whose sums only
+// become exact over many windows, and that of single processes from their own clocks, in ns.
 //
 // On loopback and veth the receiver's softirq work is charged to the sender's CPU time, so only the
 // sum of both ends is a mode's cost.
@@ -81,8 +80,8 @@ func Since(a, b Reading) []sample.CPU {
 }
 
 // ProcessMemory returns a process's proportional share of its memory in bytes (PSS), because
-// proxies of many ports share their program; if that may not be read, all that is resident; 0 if
-// the process has ended.
+// proxies of many ports share their program; otherwise all that is resident; 0 if the process has
+// ended.
 func ProcessMemory(pid int) int64 {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -98,8 +97,7 @@ func ProcessMemory(pid int) int64 {
 	return int64(st.ResidentMemory())
 }
 
-// ProcessCPU returns the CPU time of a process, all threads, or 0 if it has ended. The clock's
-// number is made as by clock_getcpuclockid(3).
+// ProcessCPU returns the CPU time of a process, all threads, or 0 if it has ended.
 func ProcessCPU(pid int) time.Duration {
 	const sched = 2 // CPUCLOCK_SCHED, for the whole process
 	var ts unix.Timespec

@@ -20,8 +20,7 @@ const (
 
 // Together samples on which CPUs the busiest threads of each pair run until stop is called. stop
 // returns the share of the samples, 0 to 1, in which client and server were on one CPU, or nil if
-// there were too few samples or a process could not be read. A sleeping thread counts where it ran
-// last.
+// unknown. A sleeping thread counts where it ran last.
 func (m *Meter) Together(pairs ...Pair) (stop func() *float64) {
 	done, result := make(chan struct{}), make(chan *float64, 1)
 	go func() { result <- together(pairs, done) }()
