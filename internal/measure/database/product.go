@@ -11,7 +11,7 @@ type product struct {
 	name       string
 	query      string
 	version    string // the query for it
-	first      string // the first bytes of the server; "": the client begins
+	first      string // says that the server sends first; "": the client does
 	hostKey    string // the option that names a host or a socket; "": none
 	socketOnly bool   // that option is a socket's path
 	refused    map[string]string
