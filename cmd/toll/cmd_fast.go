@@ -50,7 +50,8 @@ const minLease, maxLease = time.Second, 24 * time.Hour
 
 // leaseFlag adds the flag for how long shortcuts last if nobody renews them.
 func leaseFlag(c *cobra.Command, to *time.Duration) {
-	c.Flags().Var(timeFlag(to, fast.Lease, minLease, maxLease), "lease", "end by itself after so long, unless renewed: 1s to 24h")
+	c.Flags().Var(timeFlag(to, fast.Lease, minLease, maxLease), "lease",
+		"end by itself after so long, unless renewed: 1s to 24h")
 }
 
 // asRoot refuses other users, before anything is read.
@@ -58,7 +59,8 @@ func asRoot(command string) error {
 	if os.Geteuid() == 0 {
 		return nil
 	}
-	return &path.UnsupportedError{Missing: "only root may load BPF programs and see their maps", Remedy: "sudo toll fast " + command}
+	return &path.UnsupportedError{Remedy: "sudo toll fast " + command,
+		Missing: "only root may load BPF programs and see their maps"}
 }
 
 type onFlags struct {
@@ -93,7 +95,8 @@ The result is a report as theirs, also for toll report, history, gate and diff.`
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, e, args) },
 	}
 	c.Flags().BoolVar(&f.all, "all", false, "every port that a container publishes, now or later")
-	c.Flags().StringSliceVar(&f.parts, "parts", []string{string(fast.Connect)}, "what is turned on: "+joinParts(fast.Parts(), ", "))
+	c.Flags().StringSliceVar(&f.parts, "parts", []string{string(fast.Connect)},
+		"what is turned on: "+joinParts(fast.Parts(), ", "))
 	leaseFlag(c, &f.lease)
 	f.asks.add(c.Flags())
 	return c
@@ -128,35 +131,36 @@ func (f *onFlags) run(c *cobra.Command, e env, args []string) error {
 		m := &measurement{&f.asks, c, e, want, r, tried{}}
 		return m.measure(f.lease)
 	}
-	return atOnce(func(c *cobra.Command, _ []string) error { return turnOn(c, e, out, want, f.lease) })(c, args)
+	return atOnce(func(c *cobra.Command, _ []string) error {
+		return turnOn(c.Context(), e, out, want, f.lease)
+	})(c, args)
 }
 
 // turnOn enables fast and prints the result. If nothing that was asked for is possible, it changes
 // nothing.
-func turnOn(c *cobra.Command, e env, out *outputFlags, want fast.Choice, lease time.Duration) error {
-	routes, links, left, err := fast.Preview(c.Context(), want)
+func turnOn(ctx context.Context, e env, out *outputFlags, want fast.Choice, lease time.Duration) error {
+	routes, links, left, err := fast.Preview(ctx, want)
 	if err != nil {
 		return err
 	}
 	if len(want.Ports) > 0 && len(routes)+len(links) == 0 {
 		return nothingFor(want, left)
 	}
-	if err := enable(c.Context(), want, lease); err != nil {
+	if err := enable(ctx, want, lease); err != nil {
 		return err
 	}
-	s, err := fast.Look(c.Context())
+	s, err := fast.Look(ctx)
 	if err != nil {
 		return err
 	}
 	if err := out.print(e, view.Fast(s)); err != nil {
 		return err
 	}
-	for _, p := range want.Ports {
-		if want.With(fast.Connect) && !slices.ContainsFunc(s.Shortcuts, func(r fast.Route) bool { return r.Dial.Port() == p }) {
-			return &failure{code: exitCells}
-		}
+	without := func(port uint16) bool {
+		return !slices.ContainsFunc(s.Shortcuts, func(r fast.Route) bool { return r.Dial.Port() == port })
 	}
-	if want.With(fast.Links) && len(s.LinksLeft) > 0 {
+	if want.With(fast.Connect) && slices.ContainsFunc(want.Ports, without) ||
+		want.With(fast.Links) && len(s.LinksLeft) > 0 {
 		return &failure{code: exitCells}
 	}
 	return nil
@@ -181,13 +185,15 @@ func enable(ctx context.Context, want fast.Choice, lease time.Duration) error {
 func nothingFor(want fast.Choice, left fast.Left) error {
 	hint := fmt.Sprintf("toll ports %d shows who serves it", want.Ports[0])
 	if want.With(fast.Connect) {
-		return &failure{exitNothing, fmt.Errorf("no shortcut for port %s: %s", portList(want.Ports), whyLeft(left.Ports, want.Ports[0])), hint}
+		err := fmt.Errorf("no shortcut for port %s: %s", portList(want.Ports), whyLeft(left.Ports, want.Ports[0]))
+		return &failure{exitNothing, err, hint}
 	}
 	why := "it changed meanwhile"
 	if len(left.Links) > 0 {
 		why = left.Links[0].What + ": " + left.Links[0].Why
 	}
-	return &failure{exitNothing, fmt.Errorf("no link of port %s can be raised: %s", portList(want.Ports), why), hint}
+	err := fmt.Errorf("no link of port %s can be raised: %s", portList(want.Ports), why)
+	return &failure{exitNothing, err, hint}
 }
 
 func joinParts(parts []fast.Part, between string) string {
@@ -240,7 +246,8 @@ func parseChoice(args []string, all bool) (c fast.Choice, err error) {
 	case all && len(args) > 0:
 		return c, usage(errors.New("--all means every port: give ports or --all"), "toll fast on --all")
 	case !all && len(args) == 0:
-		return c, usage(errors.New("toll fast on needs ports, or --all"), "toll fast on --all; toll ports lists them")
+		return c, usage(errors.New("toll fast on needs ports, or --all"),
+			"toll fast on --all; toll ports lists them")
 	}
 	for _, a := range args {
 		port, err := parsePort(a, "toll fast on 8080")
@@ -282,7 +289,8 @@ func newFastOff(e env) *cobra.Command {
 // sayKept prints which links stay as they are because others changed them.
 func sayKept(e env, kept []string) {
 	for _, name := range kept {
-		say(e.stdout, fmt.Sprintf("Link %s was changed by others since, and is left as it is.", printable.Line(name)))
+		say(e.stdout, fmt.Sprintf("Link %s was changed by others since, and is left as it is.",
+			printable.Line(name)))
 	}
 }
 

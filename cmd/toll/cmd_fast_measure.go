@@ -40,8 +40,8 @@ func ofCommand(word string) string {
 	if slices.Contains([]string{asStream, asSQL, asRun}, word) {
 		return word
 	}
-	if kind, path, ok := strings.Cut(word, ":"); ok && kind == asStream && strings.HasPrefix(path, "/") {
-		return kind
+	if strings.HasPrefix(word, asStream+":/") {
+		return asStream
 	}
 	return ""
 }
@@ -313,6 +313,9 @@ type measurement struct {
 
 // measure measures each port, and turns fast on if it helped.
 func (m *measurement) measure(lease time.Duration) error {
+	if m.run.quiet {
+		defer sayNothing()()
+	}
 	for _, port := range m.want.Ports {
 		if err := m.port(port); err != nil {
 			if x := (*failure)(nil); errors.As(err, &x) && x.err == nil { // the report says why
@@ -369,14 +372,15 @@ func (m *measurement) port(port uint16) error {
 }
 
 // asker returns the asker of a port, and its load.
-func (m *measurement) asker(ctx context.Context, dial netip.AddrPort, inside uint16) (endpoint.Asker, sample.Load, error) {
+func (m *measurement) asker(ctx context.Context, dial netip.AddrPort, inside uint16) (
+	a endpoint.Asker, l sample.Load, err error) {
 	if r := m.requests; r != nil {
-		a, err := r.asker(dial)
+		a, err = r.asker(dial)
 		return a, r.load, err
 	}
 	p, err := endpoint.NewProbe(ctx, m.word, dial.String(), inside, withoutFast, withFast)
 	if err != nil {
-		return nil, sample.Load{}, err
+		return nil, l, err
 	}
 	return p, p.Load(), nil
 }

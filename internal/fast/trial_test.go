@@ -58,9 +58,15 @@ func TestTrialDuring(t *testing.T) {
 	for _, c := range []struct {
 		on, take bool
 		fault    string
-	}{{true, true, ""}, {false, false, ""}, {true, false, "no connection took the shortcut"}, {false, true, "1 connections took the shortcut although"}} {
+	}{
+		{true, true, ""},
+		{false, false, ""},
+		{true, false, "no connection took the shortcut"},
+		{false, true, "1 connections took the shortcut although"},
+	} {
 		err := tr.During(context.Background(), 80, c.on, visit(c.take))
-		if (err == nil) != (c.fault == "") || err != nil && !strings.Contains(err.Error(), c.fault) || o.on.Load() != c.on {
+		if (err == nil) != (c.fault == "") || err != nil && !strings.Contains(err.Error(), c.fault) ||
+			o.on.Load() != c.on {
 			t.Errorf("%+v: %v, on is %t", c, err, o.on.Load())
 		}
 	}
@@ -68,7 +74,8 @@ func TestTrialDuring(t *testing.T) {
 		t.Error("the machine was never read again")
 	}
 	broken := errors.New("broken")
-	if err := tr.During(context.Background(), 80, false, func(context.Context) error { return broken }); !errors.Is(err, broken) {
+	breaks := func(context.Context) error { return broken }
+	if err := tr.During(context.Background(), 80, false, breaks); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 	o.lapse = ErrOff
@@ -139,10 +146,12 @@ func TestBesideTrial(t *testing.T) {
 	check(false)
 	// Turned off by somebody else in the middle of a visit, who may turn it on again.
 	tr = begin(both)
-	if err := tr.During(context.Background(), 8080, true, func(context.Context) error { return turnOff() }); err != nil && !errors.Is(err, ErrOff) {
+	err = tr.During(context.Background(), 8080, true, func(context.Context) error { return turnOff() })
+	if err != nil && !errors.Is(err, ErrOff) {
 		t.Errorf("it was turned off: %v", err)
 	}
-	if err := tr.During(context.Background(), 8080, true, func(context.Context) error { return nil }); !errors.Is(err, ErrOff) {
+	err = tr.During(context.Background(), 8080, true, func(context.Context) error { return nil })
+	if !errors.Is(err, ErrOff) {
 		t.Errorf("it was turned off: %v", err)
 	}
 	check(false)
@@ -155,7 +164,8 @@ func TestBesideTrial(t *testing.T) {
 	}
 	_ = f.Close()
 	_ = turnOff()
-	got, code := measured(t, toll+" fast on 8080 --measure --parts connect,links --rounds 6 --lease 1h")
+	const line = " fast on 8080 --measure --parts connect,links "
+	got, code := measured(t, toll+line+"--rounds 6 --lease 1h")
 	check(code == 0)
 	_ = turnOff()
 	if fmt.Sprint(got.metrics("fast")) != "[connecting]" || len(got.Failed) > 0 {
@@ -165,17 +175,23 @@ func TestBesideTrial(t *testing.T) {
 	check(false)
 	// A signal ends the run, and fast with it; after SIGKILL the lease does, or toll clean.
 	for _, sig := range []os.Signal{os.Interrupt, os.Kill} {
-		cmd := exec.Command(toll, "fast", "on", "8080", "--measure", "--parts", "connect,links", "--budget", "1h", "--precision", "0.0001")
+		args := strings.Fields(line + "--budget 1h --precision 0.0001")
+		cmd := exec.Command(toll, args...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		testwait.Until(t, patience, "links are raised", func() bool { return fmt.Sprint(sizes(t)) != fmt.Sprint(links) })
+		testwait.Until(t, patience, "links are raised", func() bool {
+			return fmt.Sprint(sizes(t)) != fmt.Sprint(links)
+		})
 		if err := cmd.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
 		_ = cmd.Wait()
 		if sig == os.Kill {
-			testwait.Until(t, patience, "toll clean turns fast off", func() bool { run(t, toll+" clean"); return !IsOn() })
+			testwait.Until(t, patience, "toll clean turns fast off", func() bool {
+				run(t, toll+" clean")
+				return !IsOn()
+			})
 		} else if code := cmd.ProcessState.ExitCode(); code != 130 {
 			t.Errorf("interrupted: exit %d", code)
 		}
@@ -184,7 +200,8 @@ func TestBesideTrial(t *testing.T) {
 	// Connections that do not take the shortcut measure nothing.
 	got, code = measured(t, toll+" fast on 8080 --measure=run --client true --rounds 6")
 	check(false)
-	if code != 4 || len(got.Failed) != 1 || !strings.Contains(fmt.Sprint(got.Failed), "no connection took the shortcut") {
+	if code != 4 || len(got.Failed) != 1 ||
+		!strings.Contains(fmt.Sprint(got.Failed), "no connection took the shortcut") {
 		t.Errorf("exit %d, %+v", code, got)
 	}
 }
@@ -201,7 +218,8 @@ type report struct {
 // metrics returns the metrics of a cell that were compared, without those of its client's process
 // and connections.
 func (r report) metrics(cell string) (out []string) {
-	known := []string{"connecting", "request", "throughput", "elapsed", "requests", "connect_time", "first_token_p50", "gap_p50", "response_time", "latency_p50"}
+	known := []string{"connecting", "request", "throughput", "elapsed", "requests", "connect_time",
+		"first_token_p50", "gap_p50", "response_time", "latency_p50"}
 	for _, c := range r.Cells {
 		for name, m := range c.Metrics {
 			if c.Mode == cell && m.Ratio != nil && slices.Contains(known, name) {

@@ -119,12 +119,14 @@ func TestProbe(t *testing.T) {
 			}
 		})
 	}
-	redis, odd := serving(t, likeRedis("+PONG\r\n")), serving(t, func(c net.Conn) { fmt.Fprint(c, "X"); mute(c) })
+	redis := serving(t, likeRedis("+PONG\r\n"))
+	odd := serving(t, func(c net.Conn) { fmt.Fprint(c, "X"); mute(c) })
 	for _, c := range []struct{ word, at, metrics, fault string }{
 		{"http:/a?b=c", web, "request connecting", ""}, {"post:/in", web, "throughput connecting", ""},
 		{"http:/large", web, "throughput connecting", ""}, {"redis", redis, "request connecting", ""},
 		{"redis-bulk", redis, "throughput connecting", ""}, {"http:/close", web, "connecting", ""},
-		{"http:/broken", web, "", "502"}, {"redis", web, "", "not Redis"}, {"postgres", odd, "", "not PostgreSQL"},
+		{"http:/broken", web, "", "502"}, {"redis", web, "", "not Redis"},
+		{"postgres", odd, "", "not PostgreSQL"},
 	} {
 		p, err := NewProbe(context.Background(), c.word, c.at, 0, "a", "b")
 		if err != nil {
@@ -139,8 +141,10 @@ func TestProbe(t *testing.T) {
 		}
 		var v sample.Visit
 		err = p.Visit(context.Background(), sample.Cell{Mode: "b"}, p.Load(), &v)
-		if err != nil || c.fault != "" || strings.Join(metrics, " ") != c.metrics || len(v.Values) != len(metrics) ||
-			v.Values["connecting"] <= 0 || v.Client.Connections < 3 || len(p.Paths()) != 2 || p.Paths()[1].Dial != c.at {
+		paths := p.Paths()
+		if err != nil || c.fault != "" || strings.Join(metrics, " ") != c.metrics ||
+			len(v.Values) != len(metrics) || v.Values["connecting"] <= 0 ||
+			v.Client.Connections < 3 || len(paths) != 2 || paths[1].Dial != c.at {
 			t.Errorf("%s: %v, %v, %+v", c.word, err, metrics, v)
 		}
 	}
@@ -149,7 +153,8 @@ func TestProbe(t *testing.T) {
 	if _, err := NewProbe(ctx, "redis", redis, 0); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	for _, word := range []string{"", "ftp", "http:", "http:x", "http://host/x", "post", "post:", "redis:1", "http:/a b", "http:/a\r\nX: y"} {
+	for _, word := range []string{"", "ftp", "http:", "http:x", "http://host/x", "post", "post:",
+		"redis:1", "http:/a b", "http:/a\r\nX: y"} {
 		if err := CheckProbe(word); err == nil {
 			t.Errorf("%q is a request", word)
 		}

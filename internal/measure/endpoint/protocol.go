@@ -2,7 +2,6 @@ package endpoint
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -40,7 +39,8 @@ const (
 
 // Probes lists the words for what a Probe sends.
 func Probes() []string {
-	return []string{"auto", "http", "http:/PATH", "post:/PATH", "redis", "redis-bulk", "postgres", "greeting"}
+	return []string{auto, "http", "http:/PATH", "post:/PATH", "redis", "redis-bulk", "postgres",
+		"greeting"}
 }
 
 // CheckProbe returns an error for a word that is not one of Probes.
@@ -56,12 +56,11 @@ const auto = "auto"
 
 func protocolOf(word, host string) (protocol, error) {
 	kind, target, has := strings.Cut(word, ":")
-	if has {
-		if _, err := url.ParseRequestURI(target); err != nil || !strings.HasPrefix(target, "/") || strings.HasPrefix(target, "//") || strings.ContainsAny(target, " \r\n") {
-			return protocol{}, fmt.Errorf("%.80q is not a request that toll knows", word)
-		}
-	}
+	_, err := url.ParseRequestURI(target)
+	bad := err != nil || target[0] != '/' || strings.HasPrefix(target, "//") ||
+		strings.ContainsAny(target, " \r\n")
 	switch {
+	case has && bad:
 	case kind == "http":
 		if !has {
 			target = "/"
@@ -84,7 +83,8 @@ func protocolOf(word, host string) (protocol, error) {
 
 // httpProtocol requests a page over a kept connection. Any answer but a server error is valid.
 func httpProtocol(method, target, host string, body int) protocol {
-	head := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: toll\r\nAccept: */*\r\n", method, target, host)
+	head := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: toll\r\nAccept: */*\r\n",
+		method, target, host)
 	if body > 0 {
 		head += fmt.Sprintf("Content-Type: application/octet-stream\r\nContent-Length: %d\r\n", body)
 	}
@@ -117,15 +117,14 @@ func httpProtocol(method, target, host string, body int) protocol {
 // errLast reports that a connection takes no more requests.
 var errLast = errors.New("the server ends the connection")
 
-// redisProtocol sends PING with a payload that the server returns. An error of a server that requires
-// a password counts as an answer.
+// redisProtocol sends PING with a payload that the server returns. An error of a server that
+// requires a password counts as an answer.
 func redisProtocol(payload int) protocol {
 	request := []byte("PING\r\n")
 	name := "redis"
 	if payload > 0 {
 		name = "redis-bulk"
-		request = append(fmt.Appendf(nil, "*2\r\n$4\r\nPING\r\n$%d\r\n", payload), bytes.Repeat([]byte("x"), payload)...)
-		request = append(request, "\r\n"...)
+		request = fmt.Appendf(nil, "*2\r\n$4\r\nPING\r\n$%d\r\n%s\r\n", payload, strings.Repeat("x", payload))
 	}
 	return protocol{name: name, bulk: payload > 0, ask: func(c *bufio.ReadWriter) (int64, error) {
 		if err := send(c, request); err != nil {
@@ -149,8 +148,9 @@ func redisProtocol(payload int) protocol {
 // postgresProtocol asks whether the server supports encryption, which it answers before
 // authentication.
 var postgresProtocol = protocol{name: "postgres", open: func(c *bufio.ReadWriter) error {
-	const sslRequest = 80877103 // of PostgreSQL's protocol, "SSLRequest"
-	if err := send(c, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 8), sslRequest)); err != nil {
+	const sslRequest = 80877103                                     // of PostgreSQL's protocol, "SSLRequest"
+	request := binary.BigEndian.AppendUint64(nil, 8<<32|sslRequest) // its length and its code
+	if err := send(c, request); err != nil {
 		return err
 	}
 	b, err := c.ReadByte()
@@ -172,7 +172,8 @@ func send(c *bufio.ReadWriter, b []byte) error {
 }
 
 // dialTo connects to a port. The connection times out after patience.
-func dialTo(ctx context.Context, at string, patience time.Duration) (net.Conn, *bufio.ReadWriter, error) {
+func dialTo(ctx context.Context, at string, patience time.Duration) (
+	net.Conn, *bufio.ReadWriter, error) {
 	d := net.Dialer{Timeout: answering}
 	c, err := d.DialContext(ctx, "tcp", at)
 	if err != nil {
@@ -187,7 +188,8 @@ func dialTo(ctx context.Context, at string, patience time.Duration) (net.Conn, *
 func recognize(ctx context.Context, at string, containerPort uint16) (protocol, error) {
 	order := []string{"http", "redis", "postgres"}
 	if usual := map[uint16]string{6379: "redis", 5432: "postgres"}[containerPort]; usual != "" {
-		order = append([]string{usual}, slices.DeleteFunc(order, func(s string) bool { return s == usual })...)
+		order = slices.DeleteFunc(order, func(s string) bool { return s == usual })
+		order = append([]string{usual}, order...)
 	}
 	if try(ctx, at, greetingProtocol, speaking) == nil {
 		return greetingProtocol, nil
@@ -204,8 +206,9 @@ func recognize(ctx context.Context, at string, containerPort uint16) (protocol, 
 			return protocol{}, ctx.Err()
 		}
 	}
-	return protocol{}, &path.UnsupportedError{Missing: "nothing that toll can say is answered at " + at + ": what it speaks is not known",
-		Remedy: "name what it speaks: http:/PATH, or one of " + strings.Join(Probes()[3:], ", ")}
+	return protocol{}, &path.UnsupportedError{
+		Missing: "nothing that toll can say is answered at " + at + ": what it speaks is not known",
+		Remedy:  "name what it speaks: http:/PATH, or one of " + strings.Join(Probes()[3:], ", ")}
 }
 
 // try has a port answer once, on a new connection.
