@@ -33,7 +33,7 @@ func SecondPort(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 		}
 	}
 	own := slices.DeleteFunc(slices.Clone(p.Hops), func(h path.Hop) bool {
-		return !counts(h) || o.Common != nil && o.Common(h)
+		return !counts(h) || o.common(h)
 	})
 	if len(own) == 0 {
 		return

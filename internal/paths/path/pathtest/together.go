@@ -5,67 +5,86 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// together checks a mode measured from all its placements in one run: a hop counts what all paths
-// moved that cross it. Routes that cannot be built are left out.
+// together checks a mode measured from all its placements in one run, which builds and closes its
+// paths at once: a hop counts what all paths moved that cross it. Routes that cannot be built are
+// left out.
 func together(t *testing.T, b path.Builder, specs []path.Spec, o Options) {
 	before := Observe(t)
-	var all []*path.Path
-	defer func() {
-		for _, p := range all {
-			if err := p.Close(); err != nil {
-				t.Errorf("close %s: %v", p.Spec, err)
-			}
-		}
-		NothingLeft(t, before)
-	}()
+	var can []path.Spec
 	for _, spec := range specs {
 		switch err := b.Check(context.Background(), spec); {
-		case errors.Is(err, path.ErrUnsupported): // the route's own test says whether rightly
-		case err != nil:
+		case err == nil:
+			can = append(can, spec)
+		case !errors.Is(err, path.ErrUnsupported): // else the route's own test judges the refusal
 			t.Fatalf("Check: %v", err)
-		default:
-			all = append(all, build(t, b, spec))
 		}
 	}
-	if len(all) == 0 {
+	if len(can) == 0 {
 		t.Skip("no route can be built")
 	}
-	// The last one's double has the same hops, and none of its traffic may count.
-	last := len(all) - 1
-	own := slices.DeleteFunc(slices.Clone(all[last].Hops), func(h path.Hop) bool {
-		return o.Common != nil && o.Common(h)
+	all := make([]*path.Path, len(can))
+	eachAtOnce(t, all, func(i int) (err error) {
+		all[i], err = b.Build(context.Background(), can[i])
+		return err
 	})
-	if len(own) > 0 {
-		all = append(all, build(t, b, all[last].Spec))
-		w, readings := witnessed(t, all[last], func() Traffic { return Exchange(t, all[last+1]) })
-		if w.OK {
-			t.Errorf("%s: traffic on another path was witnessed:\n%v", all[last].Spec, readings)
-		}
-		for _, h := range own {
-			if !strings.Contains(w.Evidence, h.Name) {
-				t.Errorf("the evidence does not name the unused hop %s: %s", h.Name, w.Evidence)
+	defer func() {
+		eachAtOnce(t, all, func(i int) error {
+			if all[i] == nil {
+				return nil
 			}
-		}
-	}
-	if len(all) == 1 {
+			return all[i].Close()
+		})
+		NothingLeft(t, before)
+	}()
+	if t.Failed() {
 		return
+	}
+	last := all[len(all)-1]
+	if own := slices.DeleteFunc(slices.Clone(last.Hops), o.common); len(own) > 0 {
+		double := built(t, b, last.Spec)
+		all = append(all, double)
+		elsewhere(t, last, double, own)
 	}
 	inOneRun(t, all)
 }
 
-func build(t *testing.T, b path.Builder, spec path.Spec) *path.Path {
+// common reports whether all paths of the backend cross the hop.
+func (o Options) common(h path.Hop) bool { return o.Common != nil && o.Common(h) }
+
+// eachAtOnce calls f with the indexes of all.
+func eachAtOnce(t *testing.T, all []*path.Path, f func(i int) error) {
 	t.Helper()
-	p, err := b.Build(context.Background(), spec)
-	if err != nil {
-		t.Fatalf("build %s: %v", spec, err)
+	var wg sync.WaitGroup
+	for i := range all {
+		wg.Go(func() {
+			if err := f(i); err != nil {
+				t.Error(err)
+			}
+		})
 	}
-	return p
+	wg.Wait()
+}
+
+// elsewhere moves bytes over another path with the same spec: the hops that are p's own must
+// contradict.
+func elsewhere(t *testing.T, p, other *path.Path, own []path.Hop) {
+	t.Helper()
+	w, readings := witnessed(t, p, func() Traffic { return Exchange(t, other) })
+	if w.OK {
+		t.Errorf("%s: traffic on another path was witnessed:\n%v", p.Spec, readings)
+	}
+	for _, h := range own {
+		if !strings.Contains(w.Evidence, h.Name) {
+			t.Errorf("the evidence does not name the unused hop %s: %s", h.Name, w.Evidence)
+		}
+	}
 }
 
 // inOneRun moves a different number of bytes over each of the paths between two readings of all
