@@ -44,6 +44,9 @@ func shape(out string) []string {
 		if tableHead.MatchString(l) {
 			end := slices.Index(append(rest, ""), "")
 			parts = append(parts, strings.Join(append([]string{took.ReplaceAllString(l, "# ms")}, tableShape(rest[:end])...), "\n"))
+			if end > 0 && words(rest[end-1]) == leftOut { // of rows, or of all that follows
+				parts = append(parts, leftOut)
+			}
 			rest = rest[end:]
 			continue
 		}
@@ -314,7 +317,8 @@ func TestShapeOfCut(t *testing.T) {
 	row := strings.Join(slices.Replace(slices.Clone(lines), at, at+1, leftOut), "\n")
 	table := strings.Join(slices.Replace(slices.Clone(lines), at-4, at+4, leftOut), "\n")
 	end := strings.Join(append(slices.Clone(lines[:at-5]), leftOut), "\n")
-	for name, example := range map[string]string{"whole": whole, "row": row, "table": table, "end": end} {
+	tail := strings.Join(append(slices.Clone(lines[:at+1]), leftOut), "\n")
+	for name, example := range map[string]string{"whole": whole, "row": row, "table": table, "end": end, "tail": tail} {
 		if got := differs(example, whole); got != "" {
 			t.Errorf("%s: -want +got:\n%s", name, got)
 		}
@@ -324,7 +328,7 @@ func TestShapeOfCut(t *testing.T) {
 		if got := differs(strings.Replace(example, leftOut, "", 1), whole); got == "" && name != "whole" {
 			t.Errorf("%s: without the cut it is no different", name)
 		}
-		if got := differs(example, strings.Replace(whole, "The proxy is docker-proxy", "It is new", 1)); got == "" && name != "end" {
+		if got := differs(example, strings.Replace(whole, "The proxy is docker-proxy", "It is new", 1)); got == "" && name != "end" && name != "tail" {
 			t.Errorf("%s: a cut hides what is after it", name)
 		}
 	}
