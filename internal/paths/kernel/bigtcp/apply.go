@@ -12,6 +12,7 @@ import (
 // docs/commands/advise.md.
 const Size = 180000
 
+// Outcome is the result of an Apply.
 type Outcome struct {
 	Raised  []string // links by name
 	Lowered []string // restored

@@ -24,10 +24,13 @@ import (
 // Store is the directory of the note, which need not exist. Only root may write to it.
 type Store string
 
+// Default is the machine's store.
 const Default Store = journal.Machine
 
+// ErrNone means that there is no note.
 var ErrNone = errors.New("no links are noted")
 
+// State is the content of the note.
 type State struct {
 	Boot  string `json:"boot"`  // the kernel's boot_id
 	Netns uint64 `json:"netns"` // the cookie of the links' namespace
@@ -38,6 +41,7 @@ type State struct {
 	Links  []Link   `json:"links"`
 }
 
+// Link is a link that was changed, or is about to be.
 type Link struct {
 	Index  int        `json:"index"`
 	Name   string     `json:"name"`
@@ -81,6 +85,7 @@ func boot() string {
 	return id
 }
 
+// Renew sets the lease to end after the given time.
 func (st *State) Renew(lease time.Duration) { st.Until = now() + uint64(max(lease, 0)) }
 
 // Lease returns the rest of the lease, or 0 if it has expired.

@@ -62,6 +62,7 @@ func Flush() error {
 // it, before or after translation.
 type Ends func(netip.AddrPort) bool
 
+// Remove removes the picked connections from the table.
 func Remove(of Ends) error {
 	h, err := netlink.NewHandle(unix.NETLINK_NETFILTER)
 	if err != nil {
@@ -78,6 +79,7 @@ func Remove(of Ends) error {
 
 var _ netlink.CustomConntrackFilter = Ends(nil)
 
+// MatchConntrackFlow reports whether the flow has a picked end.
 func (e Ends) MatchConntrackFlow(f *netlink.ConntrackFlow) bool {
 	for _, t := range []netlink.IPTuple{f.Forward, f.Reverse} {
 		from, _ := netip.AddrFromSlice(t.SrcIP)

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// File returns the file of the network namespace of process pid.
 func File(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/ns/net" }
 
 // ID returns the name of the network namespace of process pid, as /proc shows it. Only root may

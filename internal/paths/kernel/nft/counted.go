@@ -43,6 +43,7 @@ func ReadTable(f Family, name string) ([]Counted, error) {
 	return out, nil
 }
 
+// ReadChain reads the rules of one of a table's chains.
 func ReadChain(f Family, table, name string) ([]Counted, error) {
 	c, err := nftables.New()
 	if err != nil {

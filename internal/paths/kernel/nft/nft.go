@@ -179,6 +179,7 @@ func (r Rule) exprs() []expr.Any {
 
 var errNoRule = errors.New("no such rule")
 
+// Count is a rule's counter.
 type Count struct{ Packets, Bytes uint64 }
 
 // Hits returns the counter of the rule with the tag.

@@ -17,9 +17,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// A container's address is another's again and again, each with a port of its own, while
-// clients ask for both ports all the time. Nothing is ever taken from the table: as if
-// whoever keeps it had died. No client reaches the other container.
+// The table's entries are never removed, as if its keeper had died, while clients keep dialling the
+// ports of two containers that take turns at one address.
 func TestAddressIsReused(t *testing.T) {
 	m := newMachine(t)
 	cycles := 100
@@ -48,14 +47,14 @@ func TestAddressIsReused(t *testing.T) {
 				case strings.Contains(got, "container"):
 					t.Errorf("%s: %s answered", ports[i%2], got)
 					return
-				default: // nobody listens, or the container is going
+				default: // nobody listens, or the container ends
 					none.Add(1)
 				}
 			}
 		})
 	}
 	for i := range cycles {
-		// As the engine does: the container, then its proxy; the proxy goes first.
+		// Like the engine: the container, then its proxy, which ends first.
 		l := serve(t, m.box, fmt.Sprintf("172.31.9.2:%d", target.Port()), fmt.Sprintf("container%d", i%2))
 		p := m.proxy(t, ports[i%2])
 		m.add(t, ports[i%2], target, p)
@@ -74,8 +73,8 @@ func TestAddressIsReused(t *testing.T) {
 	t.Logf("%d cycles: %d connections reached the right container, %d docker-proxy, %d nobody", cycles, right.Load(), byProxy.Load(), none.Load())
 }
 
-// askApart is ask without the namespace's thread, on which clients would wait for each other: only
-// the socket is made there.
+// askApart leaves the namespace's thread, on which clients would wait for each other, after making
+// the socket.
 func (m *machine) askApart(at string) string {
 	var fd int
 	if err := m.host.Do(func() (err error) {

@@ -21,7 +21,7 @@ import (
 type Listener struct {
 	PID   int
 	Inode uint32
-	// Command is the process's command line at the time when the socket was judged.
+	// Command is the process's command line when the socket was judged.
 	Command []string
 }
 
@@ -51,15 +51,15 @@ func ListenerOf(pid int, port uint16) (Listener, error) {
 	return Listener{}, fmt.Errorf("process %d does not listen on port %d", pid, port)
 }
 
-// ErrChanged means that the listener has changed since it was judged.
+// ErrChanged means that the listener is not the one that was judged.
 var ErrChanged = errors.New("the listener has changed meanwhile")
 
 // Add makes a shortcut: clients that dial e.Dial and would reach the listener are redirected to
 // e.Target. The listener belongs to a process of root in this network namespace; if it no longer
 // exists, or the process has changed, the error wraps ErrChanged.
 //
-// For some microseconds toll holds the socket, too. If the process ends just then, Add notices it
-// and removes the mark.
+// For some microseconds toll holds the socket, too. If the process ends just then, Add removes the
+// mark.
 func (t *Table) Add(e Entry, l Listener) error {
 	if !e.Dial.Addr().IsLoopback() {
 		return fmt.Errorf("%s is not a loopback address", e.Dial)
@@ -78,7 +78,7 @@ func (t *Table) Add(e Entry, l Listener) error {
 	}
 	var old objectShortcut
 	if err := t.maps.Shortcuts.Lookup(key, &old); err == nil && old.Target == now.Target && old.Netns == now.Netns {
-		return nil // its count continues
+		return nil // keeps its count
 	}
 	if err := t.maps.Shortcuts.Put(key, now); err != nil {
 		return fmt.Errorf("write BPF map: %w", err)
@@ -86,7 +86,7 @@ func (t *Table) Add(e Entry, l Listener) error {
 	return nil
 }
 
-// mark writes its target to a listening socket.
+// mark stores the target with the listening socket.
 func (t *Table) mark(target netip.AddrPort, l Listener) (err error) {
 	pidfd, err := unix.PidfdOpen(l.PID, 0)
 	if err != nil {
@@ -110,7 +110,7 @@ func (t *Table) mark(target netip.AddrPort, l Listener) (err error) {
 		return fmt.Errorf("socket %d of process %d: %w", l.Inode, l.PID, ErrChanged)
 	}
 	if p, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil || p != unix.IPPROTO_TCP {
-		return fmt.Errorf("process %d listens by another protocol than TCP: %w", l.PID, ErrChanged) // MPTCP, which contains TCP
+		return fmt.Errorf("process %d listens by another protocol than TCP: %w", l.PID, ErrChanged) // MPTCP contains TCP
 	}
 	if shared, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT); err != nil || shared != 0 {
 		return fmt.Errorf("other processes may listen as well as process %d: %w", l.PID, ErrChanged)
@@ -129,8 +129,8 @@ func (t *Table) mark(target netip.AddrPort, l Listener) (err error) {
 	return nil
 }
 
-// same returns nil if the process is still the one that was judged: root's, in this network
-// namespace, with the same command line.
+// same returns nil if the process is still the judged one: root's, in this network namespace, with
+// the same command line.
 func (l Listener) same() error {
 	dir := "/proc/" + strconv.Itoa(l.PID)
 	line, err := os.ReadFile(dir + "/cmdline")
@@ -151,7 +151,6 @@ func (l Listener) same() error {
 	return nil
 }
 
-// descriptor returns the process's descriptor of the socket.
 func (l Listener) descriptor() (int, error) {
 	dir := "/proc/" + strconv.Itoa(l.PID) + "/fd"
 	all, err := os.ReadDir(dir)
@@ -167,7 +166,6 @@ func (l Listener) descriptor() (int, error) {
 	return 0, fmt.Errorf("socket %d of process %d: %w", l.Inode, l.PID, ErrChanged)
 }
 
-// gone reports whether a process has ended.
 func gone(pidfd int) bool {
 	p := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
 	n, err := unix.Poll(p, 0)

@@ -21,17 +21,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
-// A test's machine: a bridge, and on it a container whose server says who asked it. What
-// stands for docker-proxy is a process that says it is one.
+// machine is a bridge and, on it, a container whose server tells who asked it. A process stands for
+// docker-proxy.
 type machine struct {
 	host, box *netns.NS
 	table     *Table
-	proxies   map[int]func() // by PID: what ends them
+	proxies   map[int]func() // functions that kill, by PID
 }
 
 const (
-	proxyEnv = "BRIDGETOLL_TEST_LISTEN" // where to listen; what stands for docker-proxy then does
-	dialEnv  = "BRIDGETOLL_TEST_DIAL"   // what to dial, from the cgroup beside it
+	proxyEnv = "BRIDGETOLL_TEST_LISTEN" // where the process that stands for docker-proxy listens
+	dialEnv  = "BRIDGETOLL_TEST_DIAL"   // what to dial, from another cgroup
 	sharing  = "sharing "               // before an address: others may listen there, too
 	port     = 7070
 )
@@ -51,7 +51,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// relay answers as "proxy" until it is killed.
 func relay(at string) {
 	at, shares := strings.CutPrefix(at, sharing)
 	network := "tcp4"
@@ -74,7 +73,7 @@ func relay(at string) {
 	}
 }
 
-// plain listens as docker-proxies do: without Multipath TCP, which is Go's own choice.
+// plain listens as docker-proxies do: without Multipath TCP, Go's default.
 func plain(network, at string, shares bool) (net.Listener, error) {
 	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
 		return errors.Join(raw.Control(func(fd uintptr) {
@@ -87,7 +86,6 @@ func plain(network, at string, shares bool) (net.Listener, error) {
 	return c.Listen(context.Background(), network, at)
 }
 
-// dialFrom dials from a cgroup, and prints what answered.
 func dialFrom(at string) {
 	dir, at, _ := strings.Cut(at, "=")
 	if err := os.WriteFile(dir+"/cgroup.procs", []byte("0"), 0); err != nil {
@@ -98,7 +96,7 @@ func dialFrom(at string) {
 	os.Exit(0)
 }
 
-// ask dials in the calling thread's namespace and returns what answered.
+// ask dials in the calling thread's namespace and returns the answer.
 func ask(at string) string {
 	c, err := net.Dial("tcp", at)
 	if err != nil {
@@ -157,7 +155,6 @@ addr add fd31:9::2/64 dev eth0 nodad`)
 	return m
 }
 
-// ip gives commands to ip in a namespace.
 func ip(t *testing.T, n *netns.NS, commands string) {
 	t.Helper()
 	var out []byte
@@ -168,7 +165,7 @@ func ip(t *testing.T, n *netns.NS, commands string) {
 	}
 }
 
-// serve answers in a namespace with a name and who asked.
+// serve answers in a namespace with a name and the client's address.
 func serve(t *testing.T, n *netns.NS, at, name string) net.Listener {
 	t.Helper()
 	at, shares := strings.CutPrefix(at, sharing)
@@ -217,7 +214,6 @@ func (m *machine) proxy(t *testing.T, at string) Listener {
 	return Listener{PID: cmd.Process.Pid, Inode: listening(t, cmd.Process.Pid), Command: cmd.Args}
 }
 
-// listening returns the inode of a process's only listening socket.
 func listening(t *testing.T, pid int) uint32 {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
@@ -246,13 +242,11 @@ func (m *machine) add(t *testing.T, dial string, target netip.AddrPort, l Listen
 	}
 }
 
-// ask dials on the machine.
 func (m *machine) ask(at string) (got string) {
 	_ = m.host.Do(func() error { got = ask(at); return nil })
 	return got
 }
 
-// socket makes a socket on the machine and dials with it.
 func (m *machine) socket(t *testing.T, family, protocol int, at string, prepare func(fd int) error) (got string, local, peer netip.AddrPort) {
 	t.Helper()
 	if err := m.host.Do(func() error {

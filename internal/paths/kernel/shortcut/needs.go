@@ -17,8 +17,8 @@ import (
 // standing matches a time namespace whose CLOCK_MONOTONIC is the machine's.
 var standing = regexp.MustCompile(`(?m)^monotonic +0 +0$`)
 
-// check returns what is needed: the root of cgroup v2, and the cookie of the calling thread's
-// network namespace. The caller closes the root.
+// check returns the root of cgroup v2, which the caller closes, and the cookie of the calling
+// thread's network namespace.
 func check() (root *os.File, cookie uint64, err error) {
 	if os.Geteuid() != 0 {
 		return nil, 0, &path.UnsupportedError{Missing: "only root may load BPF programs (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON)", Remedy: "sudo toll …"}
@@ -73,8 +73,7 @@ func cgroupRoot() (*os.File, error) {
 	return nil, missing
 }
 
-// explain returns an error that names what the kernel or the user lacks if programs cannot be
-// loaded.
+// explain names what the kernel or the user lacks if programs cannot be loaded.
 func explain(err error) error {
 	var v *ebpf.VerifierError
 	switch {

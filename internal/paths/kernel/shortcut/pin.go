@@ -15,8 +15,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Where pins are: in the machine's BPF file system or, if none is mounted there, in one of toll's
-// own, which Unpin unmounts.
+// Pins are in the machine's BPF file system or, if none is mounted, in one of toll's own, which
+// Unpin unmounts.
 const (
 	machinesFS = "/sys/fs/bpf"
 	pinName    = "bridgetoll-fast"

@@ -63,7 +63,6 @@ func pinned(t *testing.T) *Table {
 	return o
 }
 
-// A pinned table outlives who made it, and is root's only; unpinned, nothing is left.
 func TestPinnedTable(t *testing.T) {
 	o := pinned(t)
 	if err := errors.Join(o.Renew(time.Minute), o.Choose([]uint16{80, 443}), o.Choose([]uint16{443})); err != nil {
@@ -116,7 +115,6 @@ func TestPinnedTable(t *testing.T) {
 	}
 }
 
-// What a toll left that was killed while it pinned or unpinned does nothing, and goes.
 func TestPinnedHalf(t *testing.T) {
 	o := pinned(t)
 	for _, missing := range []string{complete, "shortcuts", "link0"} {
@@ -135,7 +133,6 @@ func TestPinnedHalf(t *testing.T) {
 	}
 }
 
-// A directory that others may write to is left alone, and so is one that somebody made.
 func TestPinnedByOthers(t *testing.T) {
 	pinned(t)
 	if err := os.Chmod(pins(), 0o777); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// While more than half of the server's accept queue is taken, docker-proxy has the clients,
-// none of which waits for its SYN to be sent again.
+// While more than half of the server's accept queue is taken, docker-proxy has the clients, and no
+// SYN is sent twice.
 func TestQueueOfServer(t *testing.T) {
 	m := newMachine(t)
 	server, err := m.box.TID()
@@ -24,7 +24,7 @@ func TestQueueOfServer(t *testing.T) {
 	for _, c := range families {
 		t.Run(c.name, func(t *testing.T) {
 			dial, target := netip.MustParseAddrPort(c.dial), netip.MustParseAddrPort(c.target)
-			full := m.deaf(t, target, queue)
+			full := m.listenOnly(t, target, queue)
 			defer unix.Close(full)
 			proxy := m.proxy(t, c.dial)
 			if err := m.host.Do(func() error { return m.table.Add(Entry{Dial: dial, Target: target, Server: server}, proxy) }); err != nil {
@@ -35,7 +35,7 @@ func TestQueueOfServer(t *testing.T) {
 				m.begin(t, dial, 1)
 				testwait.Until(t, time.Minute, "a client waits in the queue", func() bool {
 					i, err := unix.GetsockoptTCPInfo(full, unix.IPPROTO_TCP, unix.TCP_INFO)
-					return err == nil && i.Unacked == n+1 // of a listener: its accept queue
+					return err == nil && i.Unacked == n+1 // the length of a listener's accept queue
 				})
 			}
 			for range 2 * queue {
@@ -57,7 +57,6 @@ func TestQueueOfServer(t *testing.T) {
 	}
 }
 
-// wantTaken fails the test unless there is a shortcut of dial that want connections took.
 func (m *machine) wantTaken(t *testing.T, dial netip.AddrPort, want uint64) {
 	t.Helper()
 	all, err := m.table.Entries()

@@ -2,18 +2,13 @@
 // straight to the container: eBPF programs at the root of cgroup v2 rewrite the destination when a
 // client connects, so docker-proxy does not relay its bytes.
 //
-// A client never reaches another server than through docker-proxy. The target is kept in the
-// storage of docker-proxy's own listening socket (Table.Add), which the programs look up as the
-// kernel would for the client. The socket ends with docker-proxy, which ends before another
-// container may get the address; the next listener there has no such mark, whatever is still in the
-// maps. A client whose SYN was not answered before then gets no answer from anybody else: a program
-// drops it (shortcut.bpf.c, toll_answer).
+// A client never reaches another server than through docker-proxy. The target is stored with
+// docker-proxy's own listening socket (Table.Add), which the programs look up as the kernel would.
+// The socket ends with docker-proxy, which ends before another container may get the address. If a
+// SYN was not answered before then, a program drops answers from anybody else (shortcut.bpf.c,
+// toll_answer). In doubt a connection is not redirected (shortcut.bpf.c, decide).
 //
-// In doubt a connection is not redirected: another network namespace, a bound socket, another
-// listener, filters of other programs at the client's cgroup, an expired lease (shortcut.bpf.c,
-// decide).
-//
-// Be aware: a Table belongs to the network namespace in which it was made. Call its methods there.
+// A Table belongs to the network namespace in which it was made. Call its methods there.
 package shortcut
 
 import (
@@ -34,37 +29,36 @@ import (
 type Table struct {
 	maps  objectMaps
 	links []link.Link // nil if another process loaded the programs
-	// pinned is the inode of the directory of its pins; 0: none.
+	// inode of the directory of its pins, or 0
 	pinned uint64
 }
 
 // Entry is a shortcut.
 type Entry struct {
-	Dial   netip.AddrPort // the address that clients dial, a loopback address
-	Target netip.AddrPort // the container's address
-	Taken  uint64         // connections that took it
+	Dial   netip.AddrPort // a loopback address
+	Target netip.AddrPort // in the container
+	Taken  uint64         // number of connections
 	// Server is a process in the container, for Add: while more than half of the accept queue at
-	// Target is taken, clients stay with docker-proxy. 0: its queue is not looked at.
+	// Target is taken, clients stay with docker-proxy. 0 ignores the queue.
 	Server int
 }
 
 // State is the state of a table.
 type State struct {
-	On    bool          // not switched off
-	Lease time.Duration // time until it stops unless it is renewed; 0: it has stopped
+	On    bool
+	Lease time.Duration // until it stops unless it is renewed; 0: it has stopped
 	Netns uint64        // the cookie of the clients' namespace
 }
 
 // Reason is why connections to a published port were not redirected.
 type Reason string
 
-// Reasons, in the order of enum reason in shortcut.bpf.c.
+// enum reason in shortcut.bpf.c
 var reasons = []Reason{"the client's socket is bound to an address", "the client's socket is bound to a device or marked",
 	"nothing listens", "another program than docker-proxy listens", "other BPF programs watch the client's cgroup",
 	"the client is the kernel", "the client's socket takes IPv6 only", "no memory for the client's socket", "switched off, or the lease ran out",
 	"the server accepts too slowly: its queue is more than half full", "the container ended before it answered, and another one did"}
 
-// attachments returns the programs by their places of attachment.
 func (p *objectPrograms) attachments() map[ebpf.AttachType]*ebpf.Program {
 	return map[ebpf.AttachType]*ebpf.Program{
 		ebpf.AttachCGroupInet4Connect: p.TollConnect4, ebpf.AttachCGroupInet6Connect: p.TollConnect6,
@@ -74,9 +68,9 @@ func (p *objectPrograms) attachments() map[ebpf.AttachType]*ebpf.Program {
 	}
 }
 
-// Load loads the programs and attaches them, for clients in the calling thread's network namespace.
-// They do nothing until Renew. The caller closes the table. If the kernel or the user lacks
-// something, the error is a *path.UnsupportedError.
+// Load attaches the programs for clients in the calling thread's network namespace. They do nothing
+// until Renew. The caller closes the table. If the kernel or the user lacks something, the error is
+// a *path.UnsupportedError.
 func Load() (*Table, error) {
 	root, cookie, err := check()
 	if err != nil {
@@ -101,8 +95,8 @@ func Load() (*Table, error) {
 	return t, root.Close()
 }
 
-// Close releases the table, which ends unless it is pinned; then connections that still wait for a
-// container's answer are aborted, as Abort does.
+// Close releases the table, which ends unless it is pinned; then it aborts connections that wait
+// for a container's answer.
 func (t *Table) Close() error {
 	var errs []error
 	if len(t.links) > 0 && t.pinned == 0 {
@@ -147,7 +141,7 @@ func (t *Table) readControl() (c objectControl, now uint64, err error) {
 	return c, uint64(ts.Nano()), nil
 }
 
-// State returns the state of the table.
+// State returns the table's state.
 func (t *Table) State() (State, error) {
 	c, now, err := t.readControl()
 	s := State{On: c.On != 0, Netns: c.Netns}
@@ -172,7 +166,7 @@ func (t *Table) Entries() ([]Entry, error) {
 	return out, nil
 }
 
-// Left returns the numbers of connections to published ports that were not redirected, by reason.
+// Left returns the numbers of connections to published ports that were not redirected.
 func (t *Table) Left() (map[Reason]uint64, error) {
 	out := map[Reason]uint64{}
 	for i, r := range reasons {
@@ -197,9 +191,7 @@ func (t *Table) Remove(dial netip.AddrPort) error {
 
 // Abort ends the redirected connections that wait for the container's answer and whose entry keep
 // does not accept: their connects fail with ECONNABORTED. It returns their number. Until then the
-// programs drop others' answers.
-//
-// The error wraps EOPNOTSUPP if the kernel has no CONFIG_INET_DIAG_DESTROY.
+// programs drop others' answers. The error wraps EOPNOTSUPP without CONFIG_INET_DIAG_DESTROY.
 func (t *Table) Abort(keep func(Entry) bool) (n int, err error) {
 	return sock.AbortConnecting(t.maps.Clients.FD(), func(value []byte) bool {
 		var k objectTook
@@ -210,9 +202,9 @@ func (t *Table) Abort(keep func(Entry) bool) (n int, err error) {
 	})
 }
 
-// abortAll ends all that wait, before the programs that guard them are removed.
+// abortAll must run before the programs that drop others' answers are removed.
 func (t *Table) abortAll() error {
-	if t.maps.Clients == nil { // it is closed
+	if t.maps.Clients == nil { // closed
 		return nil
 	}
 	_, err := t.Abort(func(Entry) bool { return false })
@@ -270,7 +262,7 @@ func (t *Table) Chosen() (ports []uint16, all bool, err error) {
 	return ports, all, nil
 }
 
-// toEndpoint returns an address in the programs' form: IPv6 or mapped, in network byte order.
+// toEndpoint returns IPv6 or IPv4-mapped, in network byte order.
 func toEndpoint(a netip.AddrPort) (e objectEndpoint) {
 	b := a.Addr().As16()
 	for i := range e.Addr {

@@ -25,8 +25,7 @@ const (
 	lo6 = "[::1]:7070"
 )
 
-// Who takes a shortcut: what answers, whom the server sees, and what the client sees of
-// its own socket, which is what it would see with docker-proxy.
+// A client's own socket shows what it would show with docker-proxy.
 func TestTaken(t *testing.T) {
 	m := newMachine(t)
 	m.add(t, lo4, boxAddr4, m.proxy(t, lo4))
@@ -67,7 +66,7 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// Docker gives ::1 a proxy, too, whose container has IPv4 only.
+// Docker gives ::1 a proxy even if the container has IPv4 only.
 func TestTakenFromV6ToV4(t *testing.T) {
 	m := newMachine(t)
 	m.add(t, lo6, boxAddr4, m.proxy(t, lo6))
@@ -82,7 +81,6 @@ func TestTakenFromV6ToV4(t *testing.T) {
 	m.wantLeft(t, "the client's socket takes IPv6 only", 1)
 }
 
-// Who does not, and why not. In each case the proxy answers.
 func TestLeftAlone(t *testing.T) {
 	m := newMachine(t)
 	m.add(t, lo4, boxAddr4, m.proxy(t, "0.0.0.0:7070"))
@@ -122,7 +120,7 @@ func TestLeftAlone(t *testing.T) {
 	}
 }
 
-// A socket that connects twice, the second time elsewhere, is not taken for the first.
+// A socket that connects again, elsewhere, must not be taken for its first connection.
 func TestConnectsAgain(t *testing.T) {
 	m := newMachine(t)
 	m.add(t, lo4, boxAddr4, m.proxy(t, lo4))
@@ -131,7 +129,7 @@ func TestConnectsAgain(t *testing.T) {
 		if err := unix.Connect(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}, Port: port}); err != nil {
 			return err
 		}
-		none := make([]byte, unix.SizeofSockaddrInet4) // AF_UNSPEC: it is connected no longer
+		none := make([]byte, unix.SizeofSockaddrInet4) // AF_UNSPEC disconnects
 		if _, _, e := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&none[0])), uintptr(len(none))); e != 0 {
 			return e
 		}
@@ -142,7 +140,6 @@ func TestConnectsAgain(t *testing.T) {
 	}
 }
 
-// Containers' own loopback addresses are theirs.
 func TestOtherNamespace(t *testing.T) {
 	m := newMachine(t)
 	m.add(t, lo4, boxAddr4, m.proxy(t, lo4))
@@ -154,7 +151,6 @@ func TestOtherNamespace(t *testing.T) {
 	}
 }
 
-// Switched off, taken away or not renewed: all is as before.
 func TestOff(t *testing.T) {
 	m := newMachine(t)
 	m.add(t, lo4, boxAddr4, m.proxy(t, lo4))
@@ -187,8 +183,8 @@ func TestOff(t *testing.T) {
 	want("removed", "proxy")
 }
 
-// Whoever listens after docker-proxy, or beside it at the very address, is who answers:
-// whatever the maps still say.
+// A listener after docker-proxy, or beside it at the same address, gets the client, whatever the
+// maps say.
 func TestListenerDecides(t *testing.T) {
 	m := newMachine(t)
 	first := m.proxy(t, sharing+"0.0.0.0:7070")
@@ -214,7 +210,6 @@ func TestListenerDecides(t *testing.T) {
 	m.wantLeft(t, "another program than docker-proxy listens", 2)
 }
 
-// A listener that was marked for another container is no shortcut to this one.
 func TestTargetsAgree(t *testing.T) {
 	m := newMachine(t)
 	l := m.proxy(t, lo4)
@@ -227,7 +222,6 @@ func TestTargetsAgree(t *testing.T) {
 	}
 }
 
-// A client whose cgroup has filters that would see other addresses keeps its own.
 func TestFilteredClient(t *testing.T) {
 	m := newMachine(t)
 	m.add(t, lo4, boxAddr4, m.proxy(t, lo4))
@@ -276,7 +270,6 @@ func TestFilteredClient(t *testing.T) {
 	}
 }
 
-// What is no docker-proxy of root's in this namespace gets no mark.
 func TestAddRefuses(t *testing.T) {
 	m := newMachine(t)
 	l := m.proxy(t, lo4)
@@ -310,7 +303,6 @@ func TestAddRefuses(t *testing.T) {
 	}
 }
 
-// wantLeft holds the count of a reason.
 func (m *machine) wantLeft(t *testing.T, why Reason, want uint64) {
 	t.Helper()
 	left, err := m.table.Left()

@@ -13,16 +13,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// families are ports and where they lead, of each pair of address families.
+// families has a published address and its target for each pair of address families.
 var families = []struct{ name, dial, target string }{
 	{"v4", "127.0.0.1:7070", "172.31.9.2:82"},
 	{"v6", "[::1]:7071", "[fd31:9::2]:83"},
 	{"v6-to-v4", "[::1]:7072", "172.31.9.2:84"},
 }
 
-// A server accepts nothing until its container is removed, and another one takes the
-// address and answers there. Clients whose SYN found the queue full never reach it, though
-// nobody looks after the table; then Abort ends them.
+// A server accepts nothing until its container is removed; another container takes the address and
+// answers there. Clients whose SYN found the queue full never reach it, though nobody keeps the
+// table, until Abort ends them.
 func TestAnswerOfAnother(t *testing.T) {
 	m := newMachine(t)
 	clients := 500
@@ -36,7 +36,7 @@ func TestAnswerOfAnother(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			full := m.deaf(t, target, 0)
+			full := m.listenOnly(t, target, 0)
 			p := m.proxy(t, c.dial)
 			m.add(t, c.dial, target, p)
 			fds := m.begin(t, dial, clients)
@@ -45,7 +45,7 @@ func TestAnswerOfAnother(t *testing.T) {
 			if err := unix.Close(full); err != nil {
 				t.Fatal(err)
 			}
-			// Those that the first container answered are its own.
+			// The first container answered the others.
 			waiting := pending(fds)
 			if len(waiting) < clients/2 {
 				t.Fatalf("%d of %d wait", len(waiting), clients)
@@ -76,11 +76,11 @@ func TestAnswerOfAnother(t *testing.T) {
 	}
 }
 
-// Where nothing listens at the address any more, clients learn that at once.
+// Clients learn at once that nothing listens at the address any more.
 func TestResetByAnother(t *testing.T) {
 	m := newMachine(t)
 	target := netip.MustParseAddrPort("172.31.9.2:82")
-	full := m.deaf(t, target, 0)
+	full := m.listenOnly(t, target, 0)
 	p := m.proxy(t, lo4)
 	m.add(t, lo4, target, p)
 	fds := m.begin(t, netip.MustParseAddrPort(lo4), 20)
@@ -98,11 +98,11 @@ func TestResetByAnother(t *testing.T) {
 	}
 }
 
-// Without a shortcut a connect is nobody's to abort, and Close aborts those that have one.
+// Only connections with a shortcut are aborted.
 func TestCloseAborts(t *testing.T) {
 	m := newMachine(t)
 	target := netip.MustParseAddrPort("172.31.9.2:82")
-	full := m.deaf(t, target, 0)
+	full := m.listenOnly(t, target, 0)
 	defer unix.Close(full)
 	m.add(t, lo4, target, m.proxy(t, lo4))
 	own := m.begin(t, target, 20)
@@ -123,8 +123,8 @@ func TestCloseAborts(t *testing.T) {
 	}
 }
 
-// deaf listens in the container with a queue of that length, and accepts nothing.
-func (m *machine) deaf(t *testing.T, at netip.AddrPort, queue int) (fd int) {
+// listenOnly listens in the container with a queue of that length, and accepts nothing.
+func (m *machine) listenOnly(t *testing.T, at netip.AddrPort, queue int) (fd int) {
 	t.Helper()
 	if err := m.box.Do(func() (err error) {
 		if fd, err = unix.Socket(family(at), unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
@@ -137,7 +137,7 @@ func (m *machine) deaf(t *testing.T, at netip.AddrPort, queue int) (fd int) {
 	return fd
 }
 
-// begin begins n connects.
+// begin starts n connects.
 func (m *machine) begin(t *testing.T, at netip.AddrPort, n int) (fds []int) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -177,7 +177,6 @@ func sockaddr(at netip.AddrPort) unix.Sockaddr {
 	return &unix.SockaddrInet6{Port: int(at.Port()), Addr: at.Addr().As16()}
 }
 
-// connected returns the sockets that have a peer.
 func connected(fds []int) (out []int) {
 	for _, fd := range fds {
 		if _, err := unix.Getpeername(fd); err == nil {
@@ -187,7 +186,6 @@ func connected(fds []int) (out []int) {
 	return out
 }
 
-// pending returns the sockets that wait for an answer.
 func pending(fds []int) (out []int) {
 	for _, fd := range fds {
 		if i, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil && i.State == 2 { // TCP_SYN_SENT

@@ -5,7 +5,6 @@ import (
 	"testing"
 )
 
-// A TCP port is bound while a socket listens there, not while a connection has it; both ways to ask agree.
 func TestBound(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

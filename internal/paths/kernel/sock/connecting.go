@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Attributes of linux/inet_diag.h and linux/sock_diag.h for what BPF programs keep in the storage
-// of a socket: those of a request, and those of an answer, outermost first.
+// linux/inet_diag.h and linux/sock_diag.h: attributes for the storage that BPF programs keep with a
+// socket, of a request and of an answer, outermost first.
 const (
 	askStorages, askMap         = 2, 1
 	storages, storage, inMap    = 20, 1, 3
@@ -17,11 +17,11 @@ const (
 )
 
 // AbortConnecting ends the TCP connections of the calling thread's network namespace that wait for
-// the answer to their SYN and have a value in a BPF map of socket storage that pick accepts. Their
+// the answer to their SYN and whose value in a BPF map of socket storage pick accepts. Their
 // connects fail with ECONNABORTED. It returns their number.
 //
-// It needs CAP_NET_ADMIN, CAP_BPF and CONFIG_INET_DIAG_DESTROY; without the last one the error
-// wraps EOPNOTSUPP.
+// It needs CAP_NET_ADMIN, CAP_BPF and CONFIG_INET_DIAG_DESTROY, without which the error wraps
+// EOPNOTSUPP.
 func AbortConnecting(mapFD int, pick func(value []byte) bool) (n int, err error) {
 	for _, family := range families {
 		ids, err := connecting(family, mapFD, pick)
@@ -36,7 +36,6 @@ func AbortConnecting(mapFD int, pick func(value []byte) bool) (n int, err error)
 	return n, nil
 }
 
-// connecting returns the ids of those connections, in the kernel's form.
 func connecting(family byte, mapFD int, pick func(value []byte) bool) (ids [][]byte, err error) {
 	fd := binary.NativeEndian.AppendUint32(make([]byte, 0, fdLength), uint32(mapFD))
 	ask := nl.NewRtAttr(askStorages|unix.NLA_F_NESTED, nil)
@@ -49,7 +48,6 @@ func connecting(family byte, mapFD int, pick func(value []byte) bool) (ids [][]b
 	return ids, err
 }
 
-// stored returns the socket's value in the map.
 func stored(attributes []byte) (value []byte, ok bool) {
 	for _, kind := range []uint16{storages, storage, inMap} {
 		if attributes, ok = attribute(attributes, kind); !ok {
@@ -60,7 +58,7 @@ func stored(attributes []byte) (value []byte, ok bool) {
 }
 
 func attribute(b []byte, kind uint16) ([]byte, bool) {
-	all, _ := nl.ParseRouteAttr(b) // none, if it is cut off
+	all, _ := nl.ParseRouteAttr(b) // none if malformed
 	for _, a := range all {
 		if a.Attr.Type&storageAttributes == kind {
 			return a.Value, true

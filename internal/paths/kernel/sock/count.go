@@ -8,9 +8,9 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// thread returns the calling thread's directory in /proc; the caller has locked it. /proc/net is
-// that of the process's first thread, which may be in another network namespace. The numbers are
-// those of the mounted /proc, which may be of another PID namespace.
+// thread returns the directory in /proc of the calling thread, which the caller has locked:
+// /proc/net shows the network namespace of the process's first thread. The mounted /proc may be of
+// another PID namespace.
 func thread() (procfs.Proc, error) {
 	self, err := os.Readlink("/proc/thread-self")
 	if err != nil {
@@ -27,8 +27,8 @@ func thread() (procfs.Proc, error) {
 	return fs.Thread(pid, tid)
 }
 
-// Opens returns the numbers of TCP connections that were dialled and accepted in the calling
-// thread's network namespace since it was made: ActiveOpens and PassiveOpens of RFC 4022.
+// Opens returns the numbers of TCP connections dialled and accepted in the calling thread's network
+// namespace since it was made: ActiveOpens and PassiveOpens of RFC 4022.
 func Opens() (active, passive uint64, err error) {
 	t, err := thread()
 	if err != nil {
@@ -71,7 +71,7 @@ func Arrivals() (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read UDP's counters: %w", err)
 	}
-	if n := six.Udp6.InDatagrams; n != nil { // nil without IPv6
+	if n := six.Udp6.InDatagrams; n != nil {
 		total += uint64(*n)
 	}
 	return total, nil

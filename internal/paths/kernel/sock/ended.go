@@ -15,21 +15,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
 )
 
-// Tally is what the kernel counted on TCP connections to an address, ended ones and open ones.
+// Tally is what the kernel counted on TCP connections to an address, whether ended or open.
 type Tally struct {
 	Connections int   `json:"connections"`
 	Sent        int64 `json:"sent"`         // payload bytes, each counted once
 	Received    int64 `json:"received"`     // one more for each connection that the other end closed
 	Resent      int64 `json:"resent"`       // segments
-	OutOfOrder  int64 `json:"out_of_order"` // segments that came before others that were due
-	RTT         int64 `json:"rtt_us"`       // smoothed, mean over the connections
-	// Refused counts connections that were never established, because they were refused or not
-	// answered, and NoPort those for which no local port was left. They are none of Connections.
-	// A failed connection keeps its host and not its port: those to other ports of it are among them.
+	OutOfOrder  int64 `json:"out_of_order"` // segments
+	RTT         int64 `json:"rtt_us"`       // mean of the smoothed ones
+	// Refused counts connections that were refused or not answered, NoPort those for which no local
+	// port was left. Neither are among Connections. A failed connection keeps its host and not its
+	// port: those to other ports of the host are counted, too.
 	Refused int `json:"refused,omitempty"`
 	NoPort  int `json:"no_port,omitempty"`
-	// Ports is how many local ports connections to the address had at the end, those in TIME_WAIT
-	// among them, and Range how many there are for them; 0: not known.
+	// Ports is the number of local ports with connections to the address at the end, including
+	// those in TIME_WAIT; Range is the number available for them, 0 if unknown.
 	Ports int `json:"ports,omitempty"`
 	Range int `json:"port_range,omitempty"`
 	// Lost means that messages of the kernel were lost: there were more connections.
@@ -39,27 +39,26 @@ type Tally struct {
 // Groups of linux/sock_diag.h, as bits: destroyed connections of each family.
 const destroyedTCP = 1<<0 | 1<<2
 
-// More offsets in struct tcp_info, and that of the cookie in struct inet_diag_sockid.
+// Offsets in struct tcp_info and, for the cookie, in struct inet_diag_sockid.
 const (
 	infoRTT         = 68
 	infoResent      = 100
-	infoBytesSent   = 200 // since Linux 4.19
+	infoBytesSent   = 200 // Linux 4.19
 	infoBytesResent = 208
-	infoOutOfOrder  = 224 // since Linux 5.4
+	infoOutOfOrder  = 224 // Linux 5.4
 	cookieOffset    = idOffset + idSize - 8
 )
 
 const (
-	// followBuffer holds the kernel's messages of some thousand connections.
+	// messages of some thousand connections
 	followBuffer = 4 << 20
-	// settleTime is how long Stop waits for the kernel's messages of ended connections. If one is
-	// known to be missing, Stop waits up to lateTime.
+	// Stop waits settleTime for the kernel's messages of ended connections, and up to lateTime if
+	// one is known to be missing.
 	settleTime = 20 * time.Millisecond
 	lateTime   = time.Second
 )
 
-// open are the states of connections that have a socket, and waiting those of what may be left of
-// others.
+// Connections in an open state have a socket; those in a waiting state may have only an entry.
 const (
 	open    = 1<<established | 1<<synSent | 1<<finWait1 | 1<<finWait2 | 1<<closeWait | 1<<lastAck | 1<<closing
 	waiting = 1<<finWait2 | 1<<timeWait
@@ -68,34 +67,32 @@ const (
 const synSent, closeWait = 2, 8
 
 // Follower counts the TCP connections to one address that are made after Follow, anywhere in the
-// network namespace. Short ones count too: the kernel reports each socket when it is destroyed (as
-// ss -E shows).
-//
-// Be aware: this costs the kernel a message for each connection that ends there.
+// network namespace, however short: the kernel reports each socket when it is destroyed, as ss -E
+// shows. That costs the kernel a message for each connection that ends there.
 type Follower struct {
 	to     netip.AddrPort
 	conn   *netlink.Conn
-	before map[uint64]bool         // cookies of connections that are not new
-	old    map[netip.AddrPort]bool // local ends of what was left of ended ones
+	before map[uint64]bool         // cookies of earlier connections
+	old    map[netip.AddrPort]bool // local ends of earlier connections that had ended
 	seen   map[uint64]bool
 	ended  map[netip.AddrPort]bool // local ends of those that the kernel reported
 	done   chan struct{}           // closed when the reader has ended
 	tally  Tally
 	rtt    int64 // sum, in µs
-	// last is the cookie of the socket that Stop closed, and told whether the kernel has
-	// reported it: its messages come in order, but may be late.
+	// last is the cookie of the socket that Stop closed, and told whether the kernel has reported
+	// it: messages come in order, but may be late.
 	last uint64
 	told bool
 }
 
 // Follow starts counting, in the calling thread's network namespace. The caller calls Stop there.
-// It needs no privilege, but CONFIG_INET_DIAG.
+// It needs CONFIG_INET_DIAG and no privilege.
 func Follow(to netip.AddrPort) (*Follower, error) {
 	c, err := netlink.Dial(unix.NETLINK_INET_DIAG, &netlink.Config{Groups: destroyedTCP})
 	if err != nil {
 		return nil, fmt.Errorf("follow connections: %w", err)
 	}
-	_ = c.SetReadBuffer(followBuffer) // if the permitted size does not suffice, Lost reports it
+	_ = c.SetReadBuffer(followBuffer) // Lost reports an overflow
 	f := &Follower{to: to, conn: c, before: map[uint64]bool{}, old: map[netip.AddrPort]bool{}, seen: map[uint64]bool{},
 		ended: map[netip.AddrPort]bool{}, done: make(chan struct{})}
 	err = f.dump(open|waiting, func(cookie uint64, s Socket, state byte, _ []byte) {
@@ -114,7 +111,7 @@ func Follow(to netip.AddrPort) (*Follower, error) {
 	return f, nil
 }
 
-// read notes the kernel's messages, until the deadline.
+// read returns at the deadline.
 func (f *Follower) read() {
 	for {
 		messages, err := f.conn.Receive()
@@ -142,7 +139,7 @@ func (f *Follower) read() {
 	}
 }
 
-// Stop ends the counting, after it has added the connections that are still open.
+// Stop adds the connections that are still open, and ends the counting.
 func (f *Follower) Stop() (t Tally, err error) {
 	defer func() { err = errors.Join(err, f.conn.Close()) }()
 	began := time.Now()
@@ -184,7 +181,6 @@ func (f *Follower) Stop() (t Tally, err error) {
 	return f.tally, errors.Join(err, f.ports())
 }
 
-// closeOne opens and closes a socket and returns its cookie.
 func closeOne() (cookie uint64, err error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -194,11 +190,10 @@ func closeOne() (cookie uint64, err error) {
 	return cookie, errors.Join(err, unix.Close(fd))
 }
 
-// ports counts the local ports that connections to the address have, and how many there are.
 func (f *Follower) ports() error {
 	text, err := sysctl.Get("net.ipv4.ip_local_port_range")
 	if err != nil {
-		return nil // not known
+		return nil
 	}
 	var low, high int
 	if _, err := fmt.Sscan(text, &low, &high); err != nil || low > high {
@@ -214,8 +209,8 @@ func (f *Follower) ports() error {
 	return err
 }
 
-// failed counts a socket whose connection to the address, or to the host if the kernel has
-// forgotten the port, was never established, and reports whether it is one.
+// failed counts a socket whose connection to the address was never established, and reports whether
+// it is one. If the kernel has forgotten the port, the host decides.
 func (f *Follower) failed(s Socket, m []byte) bool {
 	remote, cookie := s.Remote, binary.NativeEndian.Uint64(m[cookieOffset:])
 	if remote.Addr().Unmap() != f.to.Addr() || remote.Port() != 0 && remote.Port() != f.to.Port() || f.before[cookie] || f.seen[cookie] {
@@ -236,11 +231,10 @@ func (f *Follower) failed(s Socket, m []byte) bool {
 	return true
 }
 
-// smallest is less than the size of a struct tcp_info: what is left of an ended connection has
-// none.
+// smallest is less than the size of a struct tcp_info, which ended connections lack.
 const smallest = 96
 
-// note counts a connection to the address, if it is new.
+// note counts a connection unless it was counted or began before Follow.
 func (f *Follower) note(s Socket, m []byte) {
 	cookie := binary.NativeEndian.Uint64(m[cookieOffset:])
 	if f.before[cookie] || f.seen[cookie] {
@@ -259,9 +253,8 @@ func (f *Follower) note(s Socket, m []byte) {
 	f.tally.OutOfOrder += counter(info, infoOutOfOrder)
 }
 
-// infoOf returns the struct tcp_info of a message; nil if it has none.
 func infoOf(m []byte) []byte {
-	attributes, _ := nl.ParseRouteAttr(m[messageSize:]) // none, if it is cut off
+	attributes, _ := nl.ParseRouteAttr(m[messageSize:]) // none if malformed
 	for _, a := range attributes {
 		if a.Attr.Type == attrInfo {
 			return a.Value
@@ -270,8 +263,8 @@ func infoOf(m []byte) []byte {
 	return nil
 }
 
-// once returns the bytes sent, without those sent again; before Linux 4.19 the acknowledged ones,
-// which is close.
+// once returns the bytes sent, each counted once; before Linux 4.19 the acknowledged ones, which is
+// close.
 func once(info []byte, acknowledged int64) int64 {
 	if len(info) < infoBytesResent+8 {
 		return acknowledged
@@ -279,7 +272,7 @@ func once(info []byte, acknowledged int64) int64 {
 	return int64(binary.NativeEndian.Uint64(info[infoBytesSent:]) - binary.NativeEndian.Uint64(info[infoBytesResent:]))
 }
 
-// counter returns a field of struct tcp_info, or 0 if the kernel's is too short to have it.
+// counter returns 0 if the kernel's struct tcp_info lacks the field.
 func counter(info []byte, at int) int64 {
 	if len(info) < at+4 {
 		return 0

@@ -13,8 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
 )
 
-// Connections count that began after Follow, whether they have ended or not, and what went
-// over each; those to other addresses, and those that were there, do not.
 func TestFollow(t *testing.T) {
 	ns := space(t)
 	err := ns.Do(func() error {
@@ -89,7 +87,6 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// Connections that fail count by cause, and are none that were made.
 func TestFollowFailures(t *testing.T) {
 	ns := space(t)
 	err := ns.Do(func() error {
@@ -152,7 +149,7 @@ func TestFollowFailures(t *testing.T) {
 	}
 }
 
-// dialHere connects by a blocking call, as many clients do.
+// dialHere blocks the calling thread.
 func dialHere(to netip.AddrPort) (net.Conn, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -12,11 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What connections leave behind: sockets without a process that wait out the end of their
-// connection, most of them for a minute in TIME_WAIT.
+// Leftovers are sockets without a process that wait for the end of their connection, most of them
+// for a minute in TIME_WAIT.
 
-// Numbers of linux/sock_diag.h and linux/inet_diag.h, and of the states of
-// net/tcp_states.h.
+// linux/sock_diag.h, linux/inet_diag.h, net/tcp_states.h
 const (
 	diagByFamily = 20 // SOCK_DIAG_BY_FAMILY
 	diagDestroy  = 21 // SOCK_DESTROY
@@ -32,10 +31,9 @@ const (
 )
 
 const (
-	// destroyAtOnce is the number of sockets in one message: each may be answered by an error
-	// without filling the socket's buffer.
+	// The kernel may answer each of the sockets in a message by an error: these fit the socket's
+	// buffer.
 	destroyAtOnce = 64
-	// answerTimeout bounds the wait for a lost answer.
 	answerTimeout = time.Second
 )
 
@@ -50,10 +48,8 @@ type request struct {
 
 var _ nl.NetlinkRequestData = request{}
 
-// Len returns the struct's size in bytes.
 func (request) Len() int { return 8 + idSize }
 
-// Serialize returns the struct in the kernel's form.
 func (r request) Serialize() []byte {
 	b := make([]byte, r.Len())
 	b[0], b[1], b[2] = r.family, r.protocol, r.attributes
@@ -63,7 +59,7 @@ func (r request) Serialize() []byte {
 }
 
 // dump calls f for each socket in the calling thread's network namespace, with its struct
-// inet_diag_msg and the attributes that follow.
+// inet_diag_msg and attributes.
 func (r request) dump(f func(message []byte)) error {
 	q := nl.NewNetlinkRequest(diagByFamily, unix.NLM_F_DUMP)
 	q.AddData(r)
@@ -85,7 +81,7 @@ func (r request) dump(f func(message []byte)) error {
 // Ends picks sockets by their two ends; nil picks all.
 type Ends func(local, remote netip.AddrPort) bool
 
-// pick reports whether a struct inet_diag_msg belongs to a picked socket.
+// pick takes a struct inet_diag_msg.
 func (e Ends) pick(m []byte) bool {
 	if e == nil {
 		return true
@@ -95,8 +91,7 @@ func (e Ends) pick(m []byte) bool {
 	return e(unmapped(s.Local), unmapped(s.Remote))
 }
 
-// leftovers returns the ids, in the kernel's form, of a family's sockets that have no process and
-// wait for their end.
+// leftovers returns their ids, in the kernel's form.
 func leftovers(family byte, of Ends) (ids [][]byte, err error) {
 	err = request{family: family, protocol: unix.IPPROTO_TCP, states: ending}.dump(func(m []byte) {
 		if binary.NativeEndian.Uint32(m[inodeOffset:]) == 0 && of.pick(m) {
@@ -106,7 +101,7 @@ func leftovers(family byte, of Ends) (ids [][]byte, err error) {
 	return ids, err
 }
 
-// destroy ends sockets of a family. Sockets that no longer exist are ignored.
+// destroy ignores sockets that no longer exist.
 func destroy(family byte, ids [][]byte) error {
 	s, err := nl.Subscribe(unix.NETLINK_INET_DIAG)
 	if err != nil {
@@ -165,7 +160,7 @@ func acknowledged(s *nl.NetlinkSocket, last uint32) error {
 }
 
 // Leftover counts the picked sockets, in the calling thread's network namespace, that have no
-// process and wait for their end.
+// process and wait for the end of their connection.
 func Leftover(of Ends) (n int, err error) {
 	for _, family := range families {
 		ids, err := leftovers(family, of)
@@ -179,9 +174,9 @@ func Leftover(of Ends) (n int, err error) {
 
 var families = []byte{unix.AF_INET, unix.AF_INET6}
 
-// Sweep ends those sockets, as `ss -K` does, so that their ports are free. It needs CAP_NET_ADMIN
-// over the namespace and CONFIG_INET_DIAG_DESTROY in a kernel that can end sockets in TIME_WAIT;
-// otherwise it returns an error that wraps EPERM or EOPNOTSUPP.
+// Sweep ends those sockets, as `ss -K` does, so that their ports are free. Without CAP_NET_ADMIN
+// the error wraps EPERM; without CONFIG_INET_DIAG_DESTROY, or in a kernel that cannot end sockets
+// in TIME_WAIT, EOPNOTSUPP.
 func Sweep(of Ends) error {
 	for _, family := range families {
 		ids, err := leftovers(family, of)

@@ -15,10 +15,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 )
 
-// patience is for what takes no time on an idle machine.
+// patience bounds what takes no time on an idle machine.
 const patience = 30 * time.Second
 
-// space returns a network namespace with its loopback device up.
 func space(t *testing.T) *netns.NS {
 	t.Helper()
 	ns, err := netns.New()
@@ -35,8 +34,7 @@ func space(t *testing.T) *netns.NS {
 	return ns
 }
 
-// leave makes n connections to a listener in the calling thread's namespace,
-// each of which is closed by the client first, and returns the listener.
+// leave makes n connections that the client closes first.
 func leave(addr string, n int) (net.Listener, error) {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -66,8 +64,6 @@ func ended(c net.Conn) error {
 	return nil
 }
 
-// Connections that end are counted and swept away, over both families; what a
-// process has stays.
 func TestSweep(t *testing.T) {
 	const each = 300 // more than one message names
 	ns := space(t)
@@ -81,7 +77,6 @@ func TestSweep(t *testing.T) {
 		}
 		var n int
 		var err error
-		// The last ones may be on their way to TIME_WAIT.
 		for deadline := time.Now().Add(patience); time.Now().Before(deadline) && n != 2*each; time.Sleep(time.Millisecond) {
 			if n, err = Leftover(nil); err != nil {
 				return err
@@ -106,7 +101,6 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// Only picked sockets are counted and swept, by either end.
 func TestSweepOfSome(t *testing.T) {
 	const each = 5
 	ns := space(t)
@@ -155,7 +149,6 @@ func TestSweepOfSome(t *testing.T) {
 	}
 }
 
-// Each connection is begun and accepted once.
 func TestOpens(t *testing.T) {
 	const n = 7
 	ns := space(t)
@@ -180,7 +173,6 @@ func TestOpens(t *testing.T) {
 	}
 }
 
-// Connections and datagrams arrive over both families, and are counted once.
 func TestArrivals(t *testing.T) {
 	const n = 5
 	ns := space(t)

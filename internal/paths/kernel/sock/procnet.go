@@ -12,16 +12,15 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// ListenersOf lists the listening sockets in the network namespace of process pid, from its
-// /proc/PID/net: that needs no privilege and does not enter the namespace. It does not tell whether
-// an IPv6 wildcard accepts IPv4.
+// ListenersOf lists the listening sockets in the network namespace of process pid. It reads
+// /proc/PID/net, which needs no privilege, but does not tell whether an IPv6 wildcard accepts IPv4.
 func ListenersOf(pid int) ([]Socket, error) {
 	all, err := inProc(strconv.Itoa(pid), "tcp", "udp")
 	return slices.DeleteFunc(all, func(s Socket) bool { return !s.Listening }), err
 }
 
-// Bound reports whether a port of "tcp" or "udp" is bound in this process's network namespace, for
-// TCP by a listening socket. It sends nothing.
+// Bound reports whether a "tcp" or "udp" port is bound in this process's network namespace, for TCP
+// by a listening socket. It sends nothing.
 func Bound(proto string, port uint16) (bool, error) {
 	if proto == "tcp" { // /proc/net/tcp would walk the table of all connections, too slow for polling
 		if all, err := Listeners(); err == nil {
@@ -34,7 +33,6 @@ func Bound(proto string, port uint16) (bool, error) {
 	}), err
 }
 
-// inProc lists the sockets of the given protocols in /proc/DIR/net.
 func inProc(dir string, protos ...string) ([]Socket, error) {
 	p, err := procfs.NewFS("/proc/" + dir)
 	if err != nil {
@@ -48,7 +46,7 @@ func inProc(dir string, protos ...string) ([]Socket, error) {
 			return nil, fmt.Errorf("read sockets: %w", err)
 		}
 		more, err := six()
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // ErrNotExist: a kernel without IPv6
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // no IPv6
 			return nil, fmt.Errorf("read sockets: %w", err)
 		}
 		for _, l := range slices.Concat(lines, more) {
@@ -59,12 +57,11 @@ func inProc(dir string, protos ...string) ([]Socket, error) {
 	return out, nil
 }
 
-// tables returns readers of a protocol's sockets of IPv4 and of IPv6.
 func tables(p procfs.FS, proto string) (four, six func() (procfs.NetIPSocket, error)) {
 	if proto == "udp" {
 		return as(p.NetUDP), as(p.NetUDP6)
 	}
-	// Netlink, which procfs recommends instead, would have to enter the namespace.
+	// Netlink, which procfs recommends, would have to enter the namespace.
 	//lint:ignore SA1019 see above
 	return as(p.NetTCP), as(p.NetTCP6) //nolint:staticcheck // see above
 }

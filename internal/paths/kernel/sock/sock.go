@@ -16,14 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Conn is one TCP connection of a process.
+// Conn is a TCP connection of a process.
 type Conn struct {
 	Inode      uint32 // identifies the socket while it lives
 	LocalPort  uint16
 	RemotePort uint16
 	Received   uint64 // payload bytes
 	Sent       uint64 // payload bytes, each counted once
-	Resent     uint64 // payload bytes that were sent again
+	Resent     uint64 // payload bytes
 }
 
 // Of lists the TCP connections of process pid, without its listeners.
@@ -53,8 +53,8 @@ func Of(pid int) ([]Conn, error) {
 	return out, nil
 }
 
-// sent returns the bytes sent, without those sent again; before Linux 4.19 the acknowledged ones,
-// which is close.
+// sent returns the bytes sent, each counted once; before Linux 4.19 the acknowledged ones, which is
+// close.
 func sent(t *netlink.TCPInfo) uint64 {
 	if t.Bytes_sent == 0 {
 		return t.Bytes_acked
@@ -70,8 +70,7 @@ func Supported() error {
 	return nil
 }
 
-// sockets returns the inodes of the process's open sockets. Unlike procfs's FileDescriptorTargets
-// it returns an error if some may not be read.
+// Unlike procfs's FileDescriptorTargets, sockets returns an error if some may not be read.
 func sockets(pid int) (map[uint32]bool, error) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid), "fd")
 	fds, err := os.ReadDir(dir)
@@ -82,7 +81,7 @@ func sockets(pid int) (map[uint32]bool, error) {
 	for _, fd := range fds {
 		to, err := os.Readlink(filepath.Join(dir, fd.Name()))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // closed since
+			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read sockets of process %d: %w", pid, err)

@@ -22,7 +22,7 @@ type Socket struct {
 }
 
 const (
-	established, closed, listen = 1, 7, 10 // of net/tcp_states.h
+	established, closed, listen = 1, 7, 10 // net/tcp_states.h
 
 	attrInfo, attrV6Only = 2, 11 // INET_DIAG_INFO, INET_DIAG_SKV6ONLY
 
@@ -44,7 +44,6 @@ func Table() ([]Socket, error) {
 	return append(tcp, udp...), nil
 }
 
-// list lists a protocol's sockets, labelled name, in the given states.
 func list(name string, protocol byte, states uint32) ([]Socket, error) {
 	var out []Socket
 	for _, family := range families {
@@ -60,7 +59,7 @@ func list(name string, protocol byte, states uint32) ([]Socket, error) {
 // only TCP's part of sock_diag.
 func Listeners() ([]Socket, error) { return list("tcp", unix.IPPROTO_TCP, 1<<listen) }
 
-// parseSocket parses a struct inet_diag_msg of at least messageSize bytes, and its attributes.
+// parseSocket takes a struct inet_diag_msg of at least messageSize bytes, and its attributes.
 func parseSocket(proto string, b []byte) Socket {
 	id := b[idOffset:]
 	addr := func(at []byte) netip.Addr {
@@ -78,7 +77,7 @@ func parseSocket(proto string, b []byte) Socket {
 		UID:       binary.NativeEndian.Uint32(b[inodeOffset-4:]),
 		Inode:     binary.NativeEndian.Uint32(b[inodeOffset:]),
 	}
-	attributes, _ := nl.ParseRouteAttr(b[messageSize:]) // none, if it is cut off
+	attributes, _ := nl.ParseRouteAttr(b[messageSize:]) // none if malformed
 	for _, a := range attributes {
 		switch {
 		case a.Attr.Type == attrV6Only:

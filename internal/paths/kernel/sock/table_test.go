@@ -8,7 +8,6 @@ import (
 	"testing"
 )
 
-// Both ways of reading find what listens, and how.
 func TestTable(t *testing.T) {
 	ns := space(t)
 	err := ns.Do(func() error {
@@ -43,7 +42,7 @@ func TestTable(t *testing.T) {
 		}
 		proc, err := inProc(tid, "tcp", "udp")
 		for _, s := range all {
-			s.V6Only, s.Received, s.Sent = false, 0, 0 // not told there
+			s.V6Only, s.Received, s.Sent = false, 0, 0 // ListenersOf lacks them
 			if !slices.Contains(proc, s) {
 				t.Errorf("not in /proc: %+v", s)
 			}

@@ -29,6 +29,7 @@ const (
 // Store is the directory of the note, which need not exist. Only root may write to it.
 type Store string
 
+// Default is the machine's store.
 const Default Store = journal.Machine
 
 type note struct {

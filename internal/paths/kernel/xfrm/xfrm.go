@@ -56,8 +56,10 @@ func Encrypt(t Transform, port uint16, mark uint32) error {
 	return nil
 }
 
+// Count is what a transform has carried.
 type Count struct{ Bytes, Packets uint64 }
 
+// Stats returns the count of t.
 func Stats(t Transform) (Count, error) {
 	s, err := netlink.XfrmStateGet(&netlink.XfrmState{Src: t.Src.AsSlice(), Dst: t.Dst.AsSlice(),
 		Proto: netlink.XFRM_PROTO_ESP, Spi: int(t.SPI)})
@@ -109,6 +111,7 @@ func Between(src, dst netip.Addr) (sum Count, err error) {
 	return sum, nil
 }
 
+// ErrNone means that there is no ESP state.
 var ErrNone = errors.New("no ESP state")
 
 // List describes the namespace's policies and states, without keys and counters. It returns nil if

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Table is a table of one family.
 type Table struct {
 	Name string // "ip6tables-legacy filter"
 	// Text describes the content without counters: the number of entries, including chains'
