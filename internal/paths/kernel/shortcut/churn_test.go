@@ -55,7 +55,8 @@ func TestAddressIsReused(t *testing.T) {
 	}
 	for i := range cycles {
 		// Like the engine: the container, then its proxy, which ends first.
-		l := serve(t, m.box, fmt.Sprintf("172.31.9.2:%d", target.Port()), fmt.Sprintf("container%d", i%2))
+		l := serve(t, m.box, fmt.Sprintf("172.31.9.2:%d", target.Port()),
+			fmt.Sprintf("container%d", i%2))
 		p := m.proxy(t, ports[i%2])
 		m.add(t, ports[i%2], target, p)
 		n := right.Load()
@@ -70,7 +71,8 @@ func TestAddressIsReused(t *testing.T) {
 	}
 	close(stop)
 	all.Wait()
-	t.Logf("%d cycles: %d connections reached the right container, %d docker-proxy, %d nobody", cycles, right.Load(), byProxy.Load(), none.Load())
+	t.Logf("%d cycles: %d connections reached the right container, %d docker-proxy, %d nobody",
+		cycles, right.Load(), byProxy.Load(), none.Load())
 }
 
 // askApart leaves the namespace's thread, on which clients would wait for each other, after making
@@ -86,7 +88,8 @@ func (m *machine) askApart(at string) string {
 	f := os.NewFile(uintptr(fd), "socket")
 	defer f.Close()
 	to := netip.MustParseAddrPort(at)
-	if err := unix.Connect(fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())}); err != nil {
+	err := unix.Connect(fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())})
+	if err != nil {
 		return err.Error()
 	}
 	c, err := net.FileConn(f)

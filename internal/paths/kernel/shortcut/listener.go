@@ -26,7 +26,8 @@ type Listener struct {
 }
 
 // ErrUDP means that shortcuts are for TCP only.
-var ErrUDP error = &path.UnsupportedError{Missing: "toll fast leaves UDP alone", Remedy: "publish-proxy or publish-nat"}
+var ErrUDP error = &path.UnsupportedError{
+	Missing: "toll fast leaves UDP alone", Remedy: "publish-proxy or publish-nat"}
 
 // ListenerOf returns the socket by which a process listens on a TCP port, in the calling thread's
 // namespace.
@@ -45,7 +46,8 @@ func ListenerOf(pid int, port uint16) (Listener, error) {
 	}
 	for _, s := range all {
 		if s.Local.Port() == port && theirs[s.Inode] {
-			return Listener{PID: pid, Inode: s.Inode, Command: strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")}, nil
+			return Listener{PID: pid, Inode: s.Inode,
+				Command: strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")}, nil
 		}
 	}
 	return Listener{}, fmt.Errorf("process %d does not listen on port %d", pid, port)
@@ -77,7 +79,8 @@ func (t *Table) Add(e Entry, l Listener) error {
 		now.Netns = uint32(id + 1)
 	}
 	var old objectShortcut
-	if err := t.maps.Shortcuts.Lookup(key, &old); err == nil && old.Target == now.Target && old.Netns == now.Netns {
+	if err := t.maps.Shortcuts.Lookup(key, &old); err == nil && old.Target == now.Target &&
+		old.Netns == now.Netns {
 		return nil // keeps its count
 	}
 	if err := t.maps.Shortcuts.Put(key, now); err != nil {
@@ -109,10 +112,13 @@ func (t *Table) mark(target netip.AddrPort, l Listener) (err error) {
 	if err := unix.Fstat(fd, &st); err != nil || st.Ino != uint64(l.Inode) {
 		return fmt.Errorf("socket %d of process %d: %w", l.Inode, l.PID, ErrChanged)
 	}
-	if p, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil || p != unix.IPPROTO_TCP {
-		return fmt.Errorf("process %d listens by another protocol than TCP: %w", l.PID, ErrChanged) // MPTCP contains TCP
+	if p, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil ||
+		p != unix.IPPROTO_TCP {
+		// MPTCP contains TCP
+		return fmt.Errorf("process %d listens by another protocol than TCP: %w", l.PID, ErrChanged)
 	}
-	if shared, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT); err != nil || shared != 0 {
+	if shared, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT); err != nil ||
+		shared != 0 {
 		return fmt.Errorf("other processes may listen as well as process %d: %w", l.PID, ErrChanged)
 	}
 	var now objectEndpoint
@@ -124,7 +130,8 @@ func (t *Table) mark(target netip.AddrPort, l Listener) (err error) {
 		return fmt.Errorf("mark socket of process %d: %w", l.PID, err)
 	}
 	if gone(pidfd) {
-		return errors.Join(fmt.Errorf("process %d: %w", l.PID, ErrChanged), t.maps.Listeners.Delete(int32(fd)))
+		return errors.Join(fmt.Errorf("process %d: %w", l.PID, ErrChanged),
+			t.maps.Listeners.Delete(int32(fd)))
 	}
 	return nil
 }

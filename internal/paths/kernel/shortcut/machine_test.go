@@ -170,7 +170,10 @@ func serve(t *testing.T, n *netns.NS, at, name string) net.Listener {
 	t.Helper()
 	at, shares := strings.CutPrefix(at, sharing)
 	var l net.Listener
-	if err := n.Do(func() (err error) { l, err = plain("tcp", at, shares); return err }); err != nil {
+	if err := n.Do(func() (err error) {
+		l, err = plain("tcp", at, shares)
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
@@ -247,7 +250,8 @@ func (m *machine) ask(at string) (got string) {
 	return got
 }
 
-func (m *machine) socket(t *testing.T, family, protocol int, at string, prepare func(fd int) error) (got string, local, peer netip.AddrPort) {
+func (m *machine) socket(t *testing.T, family, protocol int, at string,
+	prepare func(fd int) error) (got string, local, peer netip.AddrPort) {
 	t.Helper()
 	if err := m.host.Do(func() error {
 		fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, protocol)

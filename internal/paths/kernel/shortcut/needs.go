@@ -21,18 +21,25 @@ var standing = regexp.MustCompile(`(?m)^monotonic +0 +0$`)
 // thread's network namespace.
 func check() (root *os.File, cookie uint64, err error) {
 	if os.Geteuid() != 0 {
-		return nil, 0, &path.UnsupportedError{Missing: "only root may load BPF programs (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON)", Remedy: "sudo toll …"}
+		return nil, 0, &path.UnsupportedError{
+			Missing: "only root may load BPF programs (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON)",
+			Remedy:  "sudo toll …"}
 	}
 	if _, err := os.Stat("/sys/kernel/btf/vmlinux"); err != nil {
-		return nil, 0, &path.UnsupportedError{Missing: "the kernel does not describe its structures (CONFIG_DEBUG_INFO_BTF)",
-			Remedy: "a kernel with BTF, as distributions build it", Err: err}
+		return nil, 0, &path.UnsupportedError{
+			Missing: "the kernel does not describe its structures (CONFIG_DEBUG_INFO_BTF)",
+			Remedy:  "a kernel with BTF, as distributions build it", Err: err}
 	}
 	if cookie, err = Namespace(); err != nil {
-		return nil, 0, &path.UnsupportedError{Missing: "the kernel does not tell a network namespace's cookie (SO_NETNS_COOKIE, Linux 5.14)",
-			Remedy: "Linux 5.15 or later", Err: err}
+		return nil, 0, &path.UnsupportedError{
+			Missing: "the kernel does not tell a network namespace's cookie (SO_NETNS_COOKIE, Linux 5.14)",
+			Remedy:  "Linux 5.15 or later", Err: err}
 	}
-	if offsets, err := os.ReadFile("/proc/self/timens_offsets"); err == nil && !standing.Match(offsets) {
-		return nil, 0, &path.UnsupportedError{Missing: "toll is in a time namespace, whose clock is not the programs'", Remedy: "run it outside"}
+	if offsets, err := os.ReadFile("/proc/self/timens_offsets"); err == nil &&
+		!standing.Match(offsets) {
+		return nil, 0, &path.UnsupportedError{
+			Missing: "toll is in a time namespace, whose clock is not the programs'",
+			Remedy:  "run it outside"}
 	}
 	if root, err = cgroupRoot(); err != nil {
 		return nil, 0, err
@@ -52,7 +59,8 @@ func Namespace() (uint64, error) {
 
 // cgroupRoot opens the root of cgroup v2, which may be mounted next to version 1.
 func cgroupRoot() (*os.File, error) {
-	missing := &path.UnsupportedError{Missing: "cgroup v2 is not mounted", Remedy: "sudo mount -t cgroup2 none /sys/fs/cgroup/unified, also beside cgroup v1"}
+	missing := &path.UnsupportedError{Missing: "cgroup v2 is not mounted",
+		Remedy: "sudo mount -t cgroup2 none /sys/fs/cgroup/unified, also beside cgroup v1"}
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		missing.Err = err
@@ -66,7 +74,8 @@ func cgroupRoot() (*os.File, error) {
 			continue
 		}
 		var st unix.Statfs_t
-		if unix.Statfs(at[4], &st) == nil && st.Type == unix.CGROUP2_SUPER_MAGIC { // nothing is mounted over it
+		// nothing is mounted over it
+		if unix.Statfs(at[4], &st) == nil && st.Type == unix.CGROUP2_SUPER_MAGIC {
 			return os.Open(at[4])
 		}
 	}
@@ -78,10 +87,13 @@ func explain(err error) error {
 	var v *ebpf.VerifierError
 	switch {
 	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) && !errors.As(err, &v):
-		return &path.UnsupportedError{Missing: "this user may not load BPF programs (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON)",
-			Remedy: "as root of the machine itself, not of a container", Err: unix.EPERM} // the library's text is about older kernels
+		return &path.UnsupportedError{
+			Missing: "this user may not load BPF programs (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON)",
+			// the library's text is about older kernels
+			Remedy: "as root of the machine itself, not of a container", Err: unix.EPERM}
 	case errors.As(err, &v), errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, unix.EINVAL):
-		return &path.UnsupportedError{Missing: "this kernel does not take the BPF programs", Remedy: "Linux 5.15 or later with CONFIG_CGROUP_BPF", Err: err}
+		return &path.UnsupportedError{Missing: "this kernel does not take the BPF programs",
+			Remedy: "Linux 5.15 or later with CONFIG_CGROUP_BPF", Err: err}
 	}
 	return fmt.Errorf("load BPF programs: %w", err)
 }

@@ -85,9 +85,13 @@ func mountOwn() error {
 	if err := errors.Join(journal.Trusted(ownRun), journal.Trusted(ownFS)); err != nil {
 		return err
 	}
-	if err := unix.Mount("bpf", ownFS, "bpf", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700"); err != nil {
-		return errors.Join(&path.UnsupportedError{Missing: "no BPF file system is mounted on " + machinesFS + ", and toll cannot mount its own",
-			Remedy: "sudo mount -t bpf bpf " + machinesFS, Err: err}, removeEmpty(ownFS), journal.RemoveDir(ownRun))
+	err := unix.Mount("bpf", ownFS, "bpf", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700")
+	if err != nil {
+		return errors.Join(&path.UnsupportedError{
+			Missing: "no BPF file system is mounted on " + machinesFS +
+				", and toll cannot mount its own",
+			Remedy: "sudo mount -t bpf bpf " + machinesFS, Err: err}, removeEmpty(ownFS),
+			journal.RemoveDir(ownRun))
 	}
 	return nil
 }
@@ -118,7 +122,8 @@ func Open() (*Table, error) {
 		}
 		*field = m
 		if err := spec.Maps[name].Compatible(m); err != nil {
-			return nil, errors.Join(fmt.Errorf("pinned map %s is of another version of toll: %w", name, err), t.Close())
+			return nil, errors.Join(fmt.Errorf("pinned map %s is of another version of toll: %w",
+				name, err), t.Close())
 		}
 	}
 	return t, nil
@@ -141,7 +146,8 @@ func inode(dir string) (uint64, error) {
 func Unpin() error {
 	var errs []error
 	if t, err := Open(); err == nil {
-		errs = append(errs, t.Stop(), t.abortAll(), t.Close()) // before the links are removed, one by one
+		// before the links are removed, one by one
+		errs = append(errs, t.Stop(), t.abortAll(), t.Close())
 	}
 	dir := pins()
 	all, err := os.ReadDir(dir)

@@ -26,8 +26,11 @@ func TestPins(t *testing.T) {
 		"own":       "true",
 		"machine's": "mount -t bpf bpf /sys/fs/bpf",
 	} {
-		cmd := exec.Command("sh", "-ec", "mount -t tmpfs tmpfs /run; umount /sys/fs/bpf 2>/dev/null || true; "+prepare+`; exec "$0" -test.run ^TestPinned`, "/proc/self/exe")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Unshareflags: syscall.CLONE_NEWNS}
+		cmd := exec.Command(
+			"sh", "-ec",
+			"mount -t tmpfs tmpfs /run; umount /sys/fs/bpf 2>/dev/null || true; "+prepare+`; exec "$0" -test.run ^TestPinned`, "/proc/self/exe")
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags: syscall.CLONE_NEWNS, Unshareflags: syscall.CLONE_NEWNS}
 		self, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)
@@ -65,7 +68,8 @@ func pinned(t *testing.T) *Table {
 
 func TestPinnedTable(t *testing.T) {
 	o := pinned(t)
-	if err := errors.Join(o.Renew(time.Minute), o.Choose([]uint16{80, 443}), o.Choose([]uint16{443})); err != nil {
+	err := errors.Join(o.Renew(time.Minute), o.Choose([]uint16{80, 443}), o.Choose([]uint16{443}))
+	if err != nil {
 		t.Fatal(err)
 	}
 	if s, err := o.State(); err != nil || !s.On || s.Lease == 0 || s.Netns == 0 {

@@ -27,7 +27,9 @@ func TestQueueOfServer(t *testing.T) {
 			full := m.listenOnly(t, target, queue)
 			defer unix.Close(full)
 			proxy := m.proxy(t, c.dial)
-			if err := m.host.Do(func() error { return m.table.Add(Entry{Dial: dial, Target: target, Server: server}, proxy) }); err != nil {
+			if err := m.host.Do(func() error {
+				return m.table.Add(Entry{Dial: dial, Target: target, Server: server}, proxy)
+			}); err != nil {
 				t.Fatal(err)
 			}
 			for n := range uint32(half) {

@@ -54,17 +54,24 @@ type State struct {
 type Reason string
 
 // enum reason in shortcut.bpf.c
-var reasons = []Reason{"the client's socket is bound to an address", "the client's socket is bound to a device or marked",
-	"nothing listens", "another program than docker-proxy listens", "other BPF programs watch the client's cgroup",
-	"the client is the kernel", "the client's socket takes IPv6 only", "no memory for the client's socket", "switched off, or the lease ran out",
-	"the server accepts too slowly: its queue is more than half full", "the container ended before it answered, and another one did"}
+var reasons = []Reason{"the client's socket is bound to an address",
+	"the client's socket is bound to a device or marked",
+	"nothing listens", "another program than docker-proxy listens",
+	"other BPF programs watch the client's cgroup",
+	"the client is the kernel", "the client's socket takes IPv6 only",
+	"no memory for the client's socket", "switched off, or the lease ran out",
+	"the server accepts too slowly: its queue is more than half full",
+	"the container ended before it answered, and another one did"}
 
 func (p *objectPrograms) attachments() map[ebpf.AttachType]*ebpf.Program {
 	return map[ebpf.AttachType]*ebpf.Program{
-		ebpf.AttachCGroupInet4Connect: p.TollConnect4, ebpf.AttachCGroupInet6Connect: p.TollConnect6,
-		ebpf.AttachCgroupInet4GetPeername: p.TollGetpeer4, ebpf.AttachCgroupInet6GetPeername: p.TollGetpeer6,
-		ebpf.AttachCgroupInet4GetSockname: p.TollGetsock4, ebpf.AttachCgroupInet6GetSockname: p.TollGetsock6,
-		ebpf.AttachCGroupInetIngress: p.TollAnswer,
+		ebpf.AttachCGroupInet4Connect:     p.TollConnect4,
+		ebpf.AttachCGroupInet6Connect:     p.TollConnect6,
+		ebpf.AttachCgroupInet4GetPeername: p.TollGetpeer4,
+		ebpf.AttachCgroupInet6GetPeername: p.TollGetpeer6,
+		ebpf.AttachCgroupInet4GetSockname: p.TollGetsock4,
+		ebpf.AttachCgroupInet6GetSockname: p.TollGetsock6,
+		ebpf.AttachCGroupInetIngress:      p.TollAnswer,
 	}
 }
 
@@ -86,9 +93,11 @@ func Load() (*Table, error) {
 		return nil, errors.Join(fmt.Errorf("write BPF map: %w", err), t.Close())
 	}
 	for at, p := range o.attachments() {
-		l, err := link.AttachRawLink(link.RawLinkOptions{Target: int(root.Fd()), Program: p, Attach: at})
+		l, err := link.AttachRawLink(link.RawLinkOptions{
+			Target: int(root.Fd()), Program: p, Attach: at})
 		if err != nil {
-			return nil, errors.Join(explain(fmt.Errorf("attach to cgroup: %w", err)), t.Close(), root.Close())
+			return nil, errors.Join(explain(fmt.Errorf("attach to cgroup: %w", err)), t.Close(),
+				root.Close())
 		}
 		t.links = append(t.links, l)
 	}
@@ -110,7 +119,9 @@ func (t *Table) Close() error {
 
 // Renew switches the table on for the given time.
 func (t *Table) Renew(lease time.Duration) error {
-	return t.control(func(c *objectControl, now uint64) { c.On, c.Until = 1, now+uint64(max(lease, 0)) })
+	return t.control(func(c *objectControl, now uint64) {
+		c.On, c.Until = 1, now+uint64(max(lease, 0))
+	})
 }
 
 // Stop switches the table off. Redirected connections are not affected.
@@ -183,7 +194,8 @@ func (t *Table) Left() (map[Reason]uint64, error) {
 
 // Remove removes a shortcut: new connections use docker-proxy again.
 func (t *Table) Remove(dial netip.AddrPort) error {
-	if err := t.maps.Shortcuts.Delete(toEndpoint(dial)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+	if err := t.maps.Shortcuts.Delete(toEndpoint(dial)); err != nil &&
+		!errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("write BPF map: %w", err)
 	}
 	return nil

@@ -71,7 +71,8 @@ func TestTakenFromV6ToV4(t *testing.T) {
 	m := newMachine(t)
 	m.add(t, lo6, boxAddr4, m.proxy(t, lo6))
 	got, local, peer := m.socket(t, unix.AF_INET6, 0, lo6, nil)
-	if got != "server for 172.31.9.1" || local.Addr() != netip.IPv6Loopback() || peer.String() != lo6 {
+	if got != "server for 172.31.9.1" || local.Addr() != netip.IPv6Loopback() ||
+		peer.String() != lo6 {
 		t.Error(got, local, peer)
 	}
 	only := func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_IPV6, unix.IPV6_V6ONLY, 1) }
@@ -97,9 +98,15 @@ func TestLeftAlone(t *testing.T) {
 		{"bound-address", 0, lo4, Reason(bound), func(fd int) error {
 			return unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
 		}},
-		{"bound-port", 0, lo4, Reason(bound), func(fd int) error { return unix.Bind(fd, &unix.SockaddrInet4{Port: 7071}) }},
-		{"device", 0, lo4, Reason(device), func(fd int) error { return unix.SetsockoptString(fd, unix.SOL_SOCKET, unix.SO_BINDTODEVICE, "lo") }},
-		{"mark", 0, lo4, Reason(device), func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, 7) }},
+		{"bound-port", 0, lo4, Reason(bound), func(fd int) error {
+			return unix.Bind(fd, &unix.SockaddrInet4{Port: 7071})
+		}},
+		{"device", 0, lo4, Reason(device), func(fd int) error {
+			return unix.SetsockoptString(fd, unix.SOL_SOCKET, unix.SO_BINDTODEVICE, "lo")
+		}},
+		{"mark", 0, lo4, Reason(device), func(fd int) error {
+			return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, 7)
+		}},
 		{"other-loopback", 0, "127.0.0.2:7070", "", nil},
 		{"own-address", 0, "172.31.9.1:7070", "", nil},
 		{"any", 0, "0.0.0.0:7070", "", nil},
@@ -110,10 +117,12 @@ func TestLeftAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, _, peer := m.socket(t, unix.AF_INET, c.protocol, c.dial, c.prepare); got != "proxy" {
+			got, _, peer := m.socket(t, unix.AF_INET, c.protocol, c.dial, c.prepare)
+			if got != "proxy" {
 				t.Fatalf("answered: %s; peer: %s", got, peer)
 			}
-			if after, err := m.table.Left(); err != nil || c.why != "" && c.name != "mptcp" && after[c.why] != before[c.why]+1 {
+			if after, err := m.table.Left(); err != nil ||
+				c.why != "" && c.name != "mptcp" && after[c.why] != before[c.why]+1 {
 				t.Error(after, err)
 			}
 		})
@@ -126,16 +135,20 @@ func TestConnectsAgain(t *testing.T) {
 	m.add(t, lo4, boxAddr4, m.proxy(t, lo4))
 	serve(t, m.host, "127.0.0.1:7072", "other")
 	got, local, peer := m.socket(t, unix.AF_INET, 0, "127.0.0.1:7072", func(fd int) error {
-		if err := unix.Connect(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}, Port: port}); err != nil {
+		err := unix.Connect(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}, Port: port})
+		if err != nil {
 			return err
 		}
 		none := make([]byte, unix.SizeofSockaddrInet4) // AF_UNSPEC disconnects
-		if _, _, e := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&none[0])), uintptr(len(none))); e != 0 {
+		_, _, e := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&none[0])),
+			uintptr(len(none)))
+		if e != 0 {
 			return e
 		}
 		return nil
 	})
-	if got != "other for 127.0.0.1" || local.Addr().String() != "127.0.0.1" || peer.String() != "127.0.0.1:7072" {
+	if got != "other for 127.0.0.1" || local.Addr().String() != "127.0.0.1" ||
+		peer.String() != "127.0.0.1:7072" {
 		t.Errorf("%s, %s, peer %s", got, local, peer)
 	}
 }
@@ -174,7 +187,10 @@ func TestOff(t *testing.T) {
 	must(m.table.Renew(0))
 	want("not renewed", "proxy")
 	must(m.table.Renew(20 * time.Millisecond))
-	testwait.Until(t, time.Minute, "the lease runs out", func() bool { s, err := m.table.State(); return err == nil && s.Lease == 0 })
+	testwait.Until(t, time.Minute, "the lease runs out", func() bool {
+		s, err := m.table.State()
+		return err == nil && s.Lease == 0
+	})
 	want("not renewed in time", "proxy")
 	m.wantLeft(t, "switched off, or the lease ran out", 3)
 	must(m.table.Renew(time.Hour))
@@ -189,7 +205,9 @@ func TestListenerDecides(t *testing.T) {
 	m := newMachine(t)
 	first := m.proxy(t, sharing+"0.0.0.0:7070")
 	shortcut := Entry{Dial: netip.MustParseAddrPort(lo4), Target: boxAddr4}
-	if err := m.host.Do(func() error { return m.table.Add(shortcut, first) }); !errors.Is(err, ErrChanged) {
+	if err := m.host.Do(func() error {
+		return m.table.Add(shortcut, first)
+	}); !errors.Is(err, ErrChanged) {
 		t.Errorf("beside others: %v", err)
 	}
 	m.markAnyway(t, shortcut, first)
@@ -202,7 +220,9 @@ func TestListenerDecides(t *testing.T) {
 		t.Errorf("alone again: %s", got)
 	}
 	m.proxies[first.PID]()
-	testwait.Until(t, time.Minute, "the proxy is gone", func() bool { return strings.Contains(m.ask(lo4), "refused") })
+	testwait.Until(t, time.Minute, "the proxy is gone", func() bool {
+		return strings.Contains(m.ask(lo4), "refused")
+	})
 	m.proxy(t, "0.0.0.0:7070")
 	if got := m.ask(lo4); got != "proxy" {
 		t.Errorf("after it: %s", got)
@@ -214,7 +234,9 @@ func TestTargetsAgree(t *testing.T) {
 	m := newMachine(t)
 	l := m.proxy(t, lo4)
 	m.add(t, lo4, boxAddr4, l)
-	if err := m.table.maps.Shortcuts.Put(toEndpoint(netip.MustParseAddrPort(lo4)), objectShortcut{Target: toEndpoint(boxAddr6)}); err != nil {
+	err := m.table.maps.Shortcuts.Put(toEndpoint(netip.MustParseAddrPort(lo4)),
+		objectShortcut{Target: toEndpoint(boxAddr6)})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if got := m.ask(lo4); got != "proxy" {
@@ -240,7 +262,10 @@ func TestFilteredClient(t *testing.T) {
 		cmd := exec.Command("/proc/self/exe")
 		cmd.Env = append(os.Environ(), dialEnv+"="+dir+"="+lo4)
 		var out []byte
-		if err := m.host.Do(func() (err error) { out, err = cmd.CombinedOutput(); return err }); err != nil {
+		if err := m.host.Do(func() (err error) {
+			out, err = cmd.CombinedOutput()
+			return err
+		}); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		return string(out)
@@ -251,8 +276,10 @@ func TestFilteredClient(t *testing.T) {
 	for _, a := range []struct {
 		kind ebpf.ProgramType
 		at   ebpf.AttachType
-	}{{ebpf.CGroupSKB, ebpf.AttachCGroupInetEgress}, {ebpf.CGroupSKB, ebpf.AttachCGroupInetIngress}, {ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect}} {
-		p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "other", Type: a.kind, AttachType: a.at, License: "MIT",
+	}{{ebpf.CGroupSKB, ebpf.AttachCGroupInetEgress}, {ebpf.CGroupSKB, ebpf.AttachCGroupInetIngress},
+		{ebpf.CGroupSockAddr, ebpf.AttachCGroupInet4Connect}} {
+		p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+			Name: "other", Type: a.kind, AttachType: a.at, License: "MIT",
 			Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 1), asm.Return()}})
 		if err != nil {
 			t.Fatal(err)
@@ -266,7 +293,9 @@ func TestFilteredClient(t *testing.T) {
 		}
 		_ = l.Close()
 		_ = p.Close()
-		testwait.Until(t, time.Minute, "the filter is gone", func() bool { return strings.HasPrefix(from(), "server") })
+		testwait.Until(t, time.Minute, "the filter is gone", func() bool {
+			return strings.HasPrefix(from(), "server")
+		})
 	}
 }
 
@@ -284,7 +313,9 @@ func TestAddRefuses(t *testing.T) {
 		"process": {ok, other(func(l *Listener) { l.PID = 1 << 30 })},
 		"self":    {ok, other(func(l *Listener) { l.PID = os.Getpid() })},
 	} {
-		if err := m.host.Do(func() error { return m.table.Add(c.e, c.l) }); !errors.Is(err, ErrChanged) {
+		if err := m.host.Do(func() error {
+			return m.table.Add(c.e, c.l)
+		}); !errors.Is(err, ErrChanged) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -329,7 +360,8 @@ func (m *machine) markAnyway(t *testing.T, e Entry, l Listener) {
 	}
 	defer unix.Close(fd)
 	if err := errors.Join(m.table.maps.Listeners.Put(int32(fd), toEndpoint(e.Target)),
-		m.table.maps.Shortcuts.Put(toEndpoint(e.Dial), objectShortcut{Target: toEndpoint(e.Target)})); err != nil {
+		m.table.maps.Shortcuts.Put(toEndpoint(e.Dial),
+			objectShortcut{Target: toEndpoint(e.Target)})); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -40,7 +40,9 @@ func TestAnswerOfAnother(t *testing.T) {
 			p := m.proxy(t, c.dial)
 			m.add(t, c.dial, target, p)
 			fds := m.begin(t, dial, clients)
-			testwait.Until(t, time.Minute, "the queue is full", func() bool { return len(connected(fds)) > 0 })
+			testwait.Until(t, time.Minute, "the queue is full", func() bool {
+				return len(connected(fds)) > 0
+			})
 			m.proxies[p.PID]()
 			if err := unix.Close(full); err != nil {
 				t.Fatal(err)
@@ -54,21 +56,25 @@ func TestAnswerOfAnother(t *testing.T) {
 			gone := reasons[len(reasons)-1]
 			testwait.Until(t, time.Minute, "the other one answers", func() bool {
 				left, err := m.table.Left()
-				return len(connected(waiting)) > 0 || err == nil && left[gone] >= before[gone]+uint64(len(waiting))
+				return len(connected(waiting)) > 0 ||
+					err == nil && left[gone] >= before[gone]+uint64(len(waiting))
 			})
 			if got := connected(waiting); len(got) > 0 {
 				t.Errorf("%d of %d clients reached the other container", len(got), len(waiting))
 			}
 			var n int
 			err = m.host.Do(func() (err error) {
-				n, err = m.table.Abort(func(e Entry) bool { return e != Entry{Dial: dial, Target: target} })
+				n, err = m.table.Abort(func(e Entry) bool {
+					return e != Entry{Dial: dial, Target: target}
+				})
 				return err
 			})
 			if err != nil || n != len(waiting) {
 				t.Errorf("aborted %d of %d: %v", n, len(waiting), err)
 			}
 			for _, fd := range waiting {
-				if e, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR); err != nil || unix.Errno(e) != unix.ECONNABORTED {
+				if e, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR); err != nil ||
+					unix.Errno(e) != unix.ECONNABORTED {
 					t.Fatalf("after Abort: %v, %v", unix.Errno(e), err)
 				}
 			}
@@ -84,7 +90,9 @@ func TestResetByAnother(t *testing.T) {
 	p := m.proxy(t, lo4)
 	m.add(t, lo4, target, p)
 	fds := m.begin(t, netip.MustParseAddrPort(lo4), 20)
-	testwait.Until(t, time.Minute, "the queue is full", func() bool { return len(connected(fds)) > 0 })
+	testwait.Until(t, time.Minute, "the queue is full", func() bool {
+		return len(connected(fds)) > 0
+	})
 	waiting := pending(fds)
 	m.proxies[p.PID]()
 	if err := unix.Close(full); err != nil {
@@ -106,7 +114,9 @@ func TestCloseAborts(t *testing.T) {
 	defer unix.Close(full)
 	m.add(t, lo4, target, m.proxy(t, lo4))
 	own := m.begin(t, target, 20)
-	testwait.Until(t, time.Minute, "the queue is full", func() bool { return len(connected(own)) > 0 })
+	testwait.Until(t, time.Minute, "the queue is full", func() bool {
+		return len(connected(own)) > 0
+	})
 	own = pending(own)
 	taken := m.begin(t, netip.MustParseAddrPort(lo4), 20)
 	if got := pending(taken); len(got) != len(taken) {
@@ -130,7 +140,8 @@ func (m *machine) listenOnly(t *testing.T, at netip.AddrPort, queue int) (fd int
 		if fd, err = unix.Socket(family(at), unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
 			return err
 		}
-		return errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1), unix.Bind(fd, sockaddr(at)), unix.Listen(fd, queue))
+		return errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1),
+			unix.Bind(fd, sockaddr(at)), unix.Listen(fd, queue))
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -147,12 +158,14 @@ func (m *machine) begin(t *testing.T, at netip.AddrPort, n int) (fds []int) {
 	})
 	if err := m.host.Do(func() error {
 		for range n {
-			fd, err := unix.Socket(family(at), unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+			fd, err := unix.Socket(
+				family(at), unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 			if err != nil {
 				return err
 			}
 			fds = append(fds, fd)
-			if err := unix.Connect(fd, sockaddr(at)); err != nil && !errors.Is(err, unix.EINPROGRESS) {
+			if err := unix.Connect(fd, sockaddr(at)); err != nil &&
+				!errors.Is(err, unix.EINPROGRESS) {
 				return err
 			}
 		}
@@ -188,7 +201,9 @@ func connected(fds []int) (out []int) {
 
 func pending(fds []int) (out []int) {
 	for _, fd := range fds {
-		if i, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil && i.State == 2 { // TCP_SYN_SENT
+		// TCP_SYN_SENT
+		if i, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil &&
+			i.State == 2 {
 			out = append(out, fd)
 		}
 	}

@@ -40,11 +40,12 @@ func connecting(family byte, mapFD int, pick func(value []byte) bool) (ids [][]b
 	fd := binary.NativeEndian.AppendUint32(make([]byte, 0, fdLength), uint32(mapFD))
 	ask := nl.NewRtAttr(askStorages|unix.NLA_F_NESTED, nil)
 	ask.AddRtAttr(askMap, fd)
-	err = request{family: family, protocol: unix.IPPROTO_TCP, states: 1 << synSent, more: ask}.dump(func(m []byte) {
-		if value, ok := stored(m[messageSize:]); ok && pick(value) {
-			ids = append(ids, bytes.Clone(m[idOffset:idOffset+idSize]))
-		}
-	})
+	err = request{family: family, protocol: unix.IPPROTO_TCP, states: 1 << synSent, more: ask}.dump(
+		func(m []byte) {
+			if value, ok := stored(m[messageSize:]); ok && pick(value) {
+				ids = append(ids, bytes.Clone(m[idOffset:idOffset+idSize]))
+			}
+		})
 	return ids, err
 }
 

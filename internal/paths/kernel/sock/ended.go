@@ -18,11 +18,12 @@ import (
 // Tally is what the kernel counted on TCP connections to an address, whether ended or open.
 type Tally struct {
 	Connections int   `json:"connections"`
-	Sent        int64 `json:"sent"`         // payload bytes, each counted once
-	Received    int64 `json:"received"`     // one more for each connection that the other end closed
-	Resent      int64 `json:"resent"`       // segments
-	OutOfOrder  int64 `json:"out_of_order"` // segments
-	RTT         int64 `json:"rtt_us"`       // mean of the smoothed ones
+	Sent        int64 `json:"sent"` // payload bytes, each counted once
+	// one more for each connection that the other end closed
+	Received   int64 `json:"received"`
+	Resent     int64 `json:"resent"`       // segments
+	OutOfOrder int64 `json:"out_of_order"` // segments
+	RTT        int64 `json:"rtt_us"`       // mean of the smoothed ones
 	// Refused counts connections that were refused or not answered, NoPort those for which no local
 	// port was left. Neither are among Connections. A failed connection keeps its host and not its
 	// port: those to other ports of the host are counted, too.
@@ -60,7 +61,8 @@ const (
 
 // Connections in an open state have a socket; those in a waiting state may have only an entry.
 const (
-	open    = 1<<established | 1<<synSent | 1<<finWait1 | 1<<finWait2 | 1<<closeWait | 1<<lastAck | 1<<closing
+	open = 1<<established | 1<<synSent | 1<<finWait1 | 1<<finWait2 | 1<<closeWait | 1<<lastAck |
+		1<<closing
 	waiting = 1<<finWait2 | 1<<timeWait
 )
 
@@ -93,7 +95,8 @@ func Follow(to netip.AddrPort) (*Follower, error) {
 		return nil, fmt.Errorf("follow connections: %w", err)
 	}
 	_ = c.SetReadBuffer(followBuffer) // Lost reports an overflow
-	f := &Follower{to: to, conn: c, before: map[uint64]bool{}, old: map[netip.AddrPort]bool{}, seen: map[uint64]bool{},
+	f := &Follower{to: to, conn: c, before: map[uint64]bool{}, old: map[netip.AddrPort]bool{},
+		seen:  map[uint64]bool{},
 		ended: map[netip.AddrPort]bool{}, done: make(chan struct{})}
 	err = f.dump(open|waiting, func(cookie uint64, s Socket, state byte, _ []byte) {
 		f.before[cookie] = true
@@ -157,7 +160,8 @@ func (f *Follower) Stop() (t Tally, err error) {
 		f.read()
 		untold := !f.told
 		err := f.dump(waiting, func(_ uint64, s Socket, _ byte, m []byte) {
-			untold = untold || !f.ended[s.Local] && !f.old[s.Local] && len(m) <= messageSize+smallest
+			untold = untold || !f.ended[s.Local] && !f.old[s.Local] &&
+				len(m) <= messageSize+smallest
 		})
 		if err != nil {
 			return t, err
@@ -213,13 +217,15 @@ func (f *Follower) ports() error {
 // it is one. If the kernel has forgotten the port, the host decides.
 func (f *Follower) failed(s Socket, m []byte) bool {
 	remote, cookie := s.Remote, binary.NativeEndian.Uint64(m[cookieOffset:])
-	if remote.Addr().Unmap() != f.to.Addr() || remote.Port() != 0 && remote.Port() != f.to.Port() || f.before[cookie] || f.seen[cookie] {
+	if remote.Addr().Unmap() != f.to.Addr() || remote.Port() != 0 && remote.Port() != f.to.Port() ||
+		f.before[cookie] || f.seen[cookie] {
 		return false
 	}
 	if s.Local.Port() == f.to.Port() { // the server's end of one that nobody accepted
 		return false
 	}
-	if info := infoOf(m); remote.Port() != 0 && (info == nil || counter(info, infoRTT) > 0 || s.Received > 0 || s.Sent > 0) {
+	if info := infoOf(m); remote.Port() != 0 &&
+		(info == nil || counter(info, infoRTT) > 0 || s.Received > 0 || s.Sent > 0) {
 		return false
 	}
 	f.seen[cookie] = true
@@ -269,7 +275,8 @@ func once(info []byte, acknowledged int64) int64 {
 	if len(info) < infoBytesResent+8 {
 		return acknowledged
 	}
-	return int64(binary.NativeEndian.Uint64(info[infoBytesSent:]) - binary.NativeEndian.Uint64(info[infoBytesResent:]))
+	return int64(binary.NativeEndian.Uint64(info[infoBytesSent:]) - binary.NativeEndian.Uint64(
+		info[infoBytesResent:]))
 }
 
 // counter returns 0 if the kernel's struct tcp_info lacks the field.
@@ -285,9 +292,11 @@ func (f *Follower) leadsThere(s Socket) bool {
 }
 
 // dump calls do for each connection to the address in one of the states.
-func (f *Follower) dump(states uint32, do func(cookie uint64, s Socket, state byte, m []byte)) error {
+func (f *Follower) dump(states uint32, do func(cookie uint64, s Socket, state byte,
+	m []byte)) error {
 	for _, family := range families {
-		r := request{family: family, protocol: unix.IPPROTO_TCP, attributes: 1 << (attrInfo - 1), states: states}
+		r := request{family: family, protocol: unix.IPPROTO_TCP, attributes: 1 << (attrInfo - 1),
+			states: states}
 		err := r.dump(func(m []byte) {
 			if s := parseSocket("tcp", m); f.leadsThere(s) {
 				do(binary.NativeEndian.Uint64(m[cookieOffset:]), s, m[1], m)

@@ -157,7 +157,8 @@ func dialHere(to netip.AddrPort) (net.Conn, error) {
 	}
 	file := os.NewFile(uintptr(fd), "dialled")
 	defer file.Close()
-	if err := unix.Connect(fd, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}); err != nil {
+	err = unix.Connect(fd, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
+	if err != nil {
 		return nil, err
 	}
 	return net.FileConn(file)

@@ -87,7 +87,9 @@ func (e Ends) pick(m []byte) bool {
 		return true
 	}
 	s := parseSocket("tcp", m)
-	unmapped := func(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
+	unmapped := func(a netip.AddrPort) netip.AddrPort {
+		return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+	}
 	return e(unmapped(s.Local), unmapped(s.Remote))
 }
 
@@ -125,7 +127,8 @@ func destroy(family byte, ids [][]byte) error {
 			q.AddData(request{family: family, protocol: unix.IPPROTO_TCP, id: id})
 			batch, last = append(batch, q.Serialize()...), q.Seq
 		}
-		if err := unix.Sendto(s.GetFd(), batch, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		err := unix.Sendto(s.GetFd(), batch, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+		if err != nil {
 			return fmt.Errorf("destroy sockets: %w", err)
 		}
 		if err := acknowledged(s, last); err != nil {
@@ -149,7 +152,8 @@ func acknowledged(s *nl.NetlinkSocket, last uint32) error {
 				return unix.EBADMSG
 			}
 			// 0 is an acknowledgement.
-			if e := unix.Errno(-int32(binary.NativeEndian.Uint32(m.Data))); e != 0 && e != unix.ENOENT {
+			if e := unix.Errno(-int32(binary.NativeEndian.Uint32(m.Data))); e != 0 &&
+				e != unix.ENOENT {
 				failed = e
 			}
 			if m.Header.Seq == last {

@@ -77,7 +77,8 @@ func TestSweep(t *testing.T) {
 		}
 		var n int
 		var err error
-		for deadline := time.Now().Add(patience); time.Now().Before(deadline) && n != 2*each; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(patience); time.Now().Before(
+			deadline) && n != 2*each; time.Sleep(time.Millisecond) {
 			if n, err = Leftover(nil); err != nil {
 				return err
 			}
@@ -114,11 +115,14 @@ func TestSweepOfSome(t *testing.T) {
 			defer ln.Close()
 			at = append(at, ln.Addr().(*net.TCPAddr).AddrPort())
 		}
-		to := func(a netip.AddrPort) Ends { return func(_, remote netip.AddrPort) bool { return remote == a } }
+		to := func(a netip.AddrPort) Ends {
+			return func(_, remote netip.AddrPort) bool { return remote == a }
+		}
 		count := func(of Ends, want int) {
 			t.Helper()
 			n := -1
-			for deadline := time.Now().Add(patience); time.Now().Before(deadline) && n != want; time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(patience); time.Now().Before(
+				deadline) && n != want; time.Sleep(time.Millisecond) {
 				var err error
 				if n, err = Leftover(of); err != nil {
 					t.Fatal(err)

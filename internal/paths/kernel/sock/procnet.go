@@ -22,9 +22,12 @@ func ListenersOf(pid int) ([]Socket, error) {
 // Bound reports whether a "tcp" or "udp" port is bound in this process's network namespace, for TCP
 // by a listening socket. It sends nothing.
 func Bound(proto string, port uint16) (bool, error) {
-	if proto == "tcp" { // /proc/net/tcp would walk the table of all connections, too slow for polling
+	// /proc/net/tcp would walk the table of all connections, too slow for polling
+	if proto == "tcp" {
 		if all, err := Listeners(); err == nil {
-			return slices.ContainsFunc(all, func(s Socket) bool { return s.Local.Port() == port }), nil
+			return slices.ContainsFunc(all, func(s Socket) bool {
+				return s.Local.Port() == port
+			}), nil
 		} // or a kernel without CONFIG_INET_DIAG
 	}
 	all, err := inProc("self", proto)
@@ -50,8 +53,10 @@ func inProc(dir string, protos ...string) ([]Socket, error) {
 			return nil, fmt.Errorf("read sockets: %w", err)
 		}
 		for _, l := range slices.Concat(lines, more) {
-			out = append(out, Socket{Proto: proto, Local: addrPort(l.LocalAddr, l.LocalPort), Remote: addrPort(l.RemAddr, l.RemPort),
-				Listening: proto == "tcp" && l.St == listen || proto == "udp" && l.St == closed, Inode: uint32(l.Inode), UID: uint32(l.UID)})
+			out = append(out, Socket{Proto: proto, Local: addrPort(l.LocalAddr, l.LocalPort),
+				Remote:    addrPort(l.RemAddr, l.RemPort),
+				Listening: proto == "tcp" && l.St == listen || proto == "udp" && l.St == closed,
+				Inode:     uint32(l.Inode), UID: uint32(l.UID)})
 		}
 	}
 	return out, nil
@@ -67,7 +72,8 @@ func tables(p procfs.FS, proto string) (four, six func() (procfs.NetIPSocket, er
 }
 
 // as converts procfs's types of both protocols to one.
-func as[T procfs.NetTCP | procfs.NetUDP](read func() (T, error)) func() (procfs.NetIPSocket, error) {
+func as[T procfs.NetTCP | procfs.NetUDP](read func() (T,
+	error)) func() (procfs.NetIPSocket, error) {
 	return func() (procfs.NetIPSocket, error) {
 		lines, err := read()
 		return procfs.NetIPSocket(lines), err

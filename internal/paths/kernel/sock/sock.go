@@ -46,8 +46,10 @@ func Of(pid int) ([]Conn, error) {
 			if id.DestinationPort == 0 {
 				continue
 			}
-			out = append(out, Conn{Inode: s.InetDiagMsg.INode, LocalPort: id.SourcePort, RemotePort: id.DestinationPort,
-				Received: s.TCPInfo.Bytes_received, Sent: sent(s.TCPInfo), Resent: s.TCPInfo.Bytes_retrans})
+			out = append(out, Conn{Inode: s.InetDiagMsg.INode, LocalPort: id.SourcePort,
+				RemotePort: id.DestinationPort,
+				Received:   s.TCPInfo.Bytes_received, Sent: sent(s.TCPInfo),
+				Resent: s.TCPInfo.Bytes_retrans})
 		}
 	}
 	return out, nil

@@ -47,7 +47,8 @@ func Table() ([]Socket, error) {
 func list(name string, protocol byte, states uint32) ([]Socket, error) {
 	var out []Socket
 	for _, family := range families {
-		r := request{family: family, protocol: protocol, attributes: 1 << (attrInfo - 1), states: states}
+		r := request{family: family, protocol: protocol, attributes: 1 << (attrInfo - 1),
+			states: states}
 		if err := r.dump(func(m []byte) { out = append(out, parseSocket(name, m)) }); err != nil {
 			return nil, err
 		}

@@ -11,7 +11,8 @@ import (
 func TestTable(t *testing.T) {
 	ns := space(t)
 	err := ns.Do(func() error {
-		for _, a := range []struct{ network, addr string }{{"tcp4", "127.0.0.1:80"}, {"tcp6", "[::1]:81"}, {"tcp", "[::]:82"}, {"tcp6", "[::]:83"}} {
+		for _, a := range []struct{ network, addr string }{{"tcp4", "127.0.0.1:80"},
+			{"tcp6", "[::1]:81"}, {"tcp", "[::]:82"}, {"tcp6", "[::]:83"}} {
 			ln, err := net.Listen(a.network, a.addr)
 			if err != nil {
 				return err
@@ -48,7 +49,9 @@ func TestTable(t *testing.T) {
 			}
 		}
 		for _, s := range proc {
-			if s.Listening && !slices.ContainsFunc(all, func(o Socket) bool { return o.Local == s.Local && o.Inode == s.Inode }) {
+			if s.Listening && !slices.ContainsFunc(all, func(o Socket) bool {
+				return o.Local == s.Local && o.Inode == s.Inode
+			}) {
 				t.Errorf("only in /proc: %+v", s)
 			}
 		}
@@ -66,7 +69,8 @@ func checkTable(t *testing.T, all []Socket) {
 	t.Helper()
 	find := func(proto, local string) Socket {
 		for _, s := range all {
-			if s.Proto == proto && s.Listening && s.Local == netip.MustParseAddrPort(local) && s.Inode != 0 {
+			if s.Proto == proto && s.Listening && s.Local == netip.MustParseAddrPort(local) &&
+				s.Inode != 0 {
 				return s
 			}
 		}
