@@ -15,7 +15,7 @@ const Size = 180000
 // Outcome is the result of an Apply.
 type Outcome struct {
 	Raised  []string // links by name
-	Lowered []string // restored
+	Lowered []string
 	Kept    []string // not restored: changed by somebody else since
 	Failed  map[string]error
 }
@@ -53,7 +53,7 @@ func (s Store) Apply(st *State, want []int) (out Outcome, err error) {
 			return true
 		}
 		_, others := l.Back(now.Sizes)
-		return !l.Done && others // a killed toll had not reached it, and somebody else changed it
+		return !l.Done && others // a killed toll had not reached it
 	})
 	st.Links = slices.DeleteFunc(st.Links, func(l Link) bool {
 		return !slices.Contains(want, l.Index) && out.takeBack(l, have[l.Index].Sizes)
@@ -109,8 +109,8 @@ func (o *Outcome) failed(l Link, err error) bool {
 	return true
 }
 
-// takeBack restores the link, except for what somebody else set since. It returns false if the
-// kernel refused and the caller must try again.
+// takeBack keeps somebody else's changes. It returns false if the kernel refused and the caller
+// must try again.
 func (o *Outcome) takeBack(l Link, now link.Sizes) bool {
 	to, others := l.Back(now)
 	if others {

@@ -44,8 +44,8 @@ func churn(s Store) {
 	}
 }
 
-// inNetwork runs f in a network namespace with a bridge, number 2, and two veth pairs; devices 4
-// and 6 are its ports. The test's thread enters it and ends with the test.
+// inNetwork has a bridge, number 2, and two veth pairs; devices 4 and 6 are its ports. The test's
+// thread ends with the test.
 func inNetwork(t *testing.T, f func()) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -166,7 +166,6 @@ func TestRaisedAndTakenBack(t *testing.T) {
 	})
 }
 
-// A bridge with a port that cannot have large packets cannot have them either.
 func TestRefusedByKernel(t *testing.T) {
 	inNetwork(t, func() {
 		err := errors.Join(link.AddVXLAN(link.VXLAN{Name: "vx", VNI: 7, Port: 4789, MTU: 1450}),

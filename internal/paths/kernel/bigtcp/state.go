@@ -58,7 +58,6 @@ const stateFile = "links.json"
 func (s Store) Load() (*State, error) {
 	st := &State{}
 	err := journal.Load(string(s), stateFile, st)
-	// the links disappeared with that boot
 	if errors.Is(err, fs.ErrNotExist) || err == nil && st.Boot != boot() {
 		return nil, ErrNone
 	}

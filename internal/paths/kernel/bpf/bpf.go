@@ -41,7 +41,7 @@ type query struct {
 	ids         uint64
 	count       uint32
 	_           uint32
-	attached    uint64 // three lists that are not requested
+	attached    uint64
 	links       uint64
 	linkFlags   uint64
 	revision    uint64
@@ -68,7 +68,7 @@ func Attached(index int, at uint32) ([]uint32, error) {
 
 // programs takes a descriptor or a device's index.
 func programs(target int, at, flags uint32) ([]uint32, error) {
-	const most = 64 // the kernel's limit
+	const most = 64
 	ids := make([]uint32, most)
 	var pin runtime.Pinner // the kernel receives its address as a number
 	pin.Pin(&ids[0])
@@ -144,7 +144,6 @@ func attachedTo(name string, places []place, flags uint32) (string, error) {
 	return text(out), nil
 }
 
-// nameOf may return "".
 func nameOf(id uint32) (string, error) {
 	var info progInfo
 	err := read(progByID, id, unsafe.Pointer(&info), unsafe.Sizeof(info))
@@ -162,7 +161,7 @@ func text(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// enum bpf_link_type, those that run for packets and belong to neither a device nor a control group
+// enum bpf_link_type, without those of devices and control groups
 var linkKinds = map[uint32]string{9: "struct_ops", netfilter: "netfilter", 14: "sockmap"}
 
 const netfilter = 10

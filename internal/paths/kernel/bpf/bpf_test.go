@@ -79,7 +79,7 @@ func TestOfCgroupLeavesOutOwnPrograms(t *testing.T) {
 	}
 }
 
-// The test's thread ends with the test.
+// namespace enters one with the test's thread, which ends with the test.
 func namespace(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread()

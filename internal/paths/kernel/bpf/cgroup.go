@@ -11,7 +11,7 @@ import (
 
 var errNoCgroup = errors.New("control groups of version 2 are not mounted")
 
-// mount returns the mount point of control groups of version 2, and the group at its top.
+// mount returns the mount point of version 2, and the group at its top.
 var mount = sync.OnceValues(func() (m struct{ dir, root string }, err error) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -28,7 +28,7 @@ var mount = sync.OnceValues(func() (m struct{ dir, root string }, err error) {
 	return m, errNoCgroup
 })
 
-// cgroupOf returns the mount point for a process whose control group is outside of it.
+// cgroupOf returns the mount point for a group outside of it.
 func cgroupOf(pid int) (string, error) {
 	m, err := mount()
 	if err != nil {

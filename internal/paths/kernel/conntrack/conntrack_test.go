@@ -20,7 +20,6 @@ var (
 	server = netip.AddrPortFrom(self, 80)
 )
 
-// translated redirects connections from dialed to server.
 func translated(t *testing.T, f func() error) {
 	t.Helper()
 	ns, err := netns.New()

@@ -13,7 +13,7 @@ type Flow struct {
 	Proto string
 	From  netip.Addr
 	To    netip.AddrPort
-	Now   netip.AddrPort // the translated destination
+	Now   netip.AddrPort
 }
 
 // Translated lists connections with a translated destination; of TCP, established ones.

@@ -13,7 +13,7 @@ var protocols = map[string]uint8{"tcp": unix.IPPROTO_TCP, "udp": unix.IPPROTO_UD
 // Rewrite selects connections by how rules rewrote them.
 type Rewrite struct {
 	Proto string
-	To    netip.AddrPort // the dialled address
+	To    netip.AddrPort
 	Now   netip.AddrPort // the address that answers: To, if the destination was not translated
 	// From is the client's address, As the one that answers are sent to. Invalid addresses match
 	// any.

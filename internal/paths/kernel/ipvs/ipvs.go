@@ -109,8 +109,8 @@ type Count struct {
 	OutBytes, OutPackets uint64
 }
 
-// statistics are exact. (/proc/net/ip_vs_stats, and netlink for single services, are up to two
-// seconds old: the kernel sums them up for its estimates.)
+// statistics are exact; /proc/net/ip_vs_stats, and netlink for single services, are up to two
+// seconds old.
 const statistics = "/proc/thread-self/net/ip_vs_stats_percpu"
 
 // Stats returns the count of all services of the namespace.
@@ -125,8 +125,8 @@ func Stats() (Count, error) {
 
 var errNone = errors.New("no statistics")
 
-// parse sums up the lines of the CPUs: the CPU, connections, packets in and out, bytes in and out,
-// in hexadecimal. The kernel's own sum follows them, with ~ as the CPU.
+// parse sums up lines for CPUs: the CPU, connections, packets in and out, bytes in and out, in
+// hexadecimal. The kernel's own sum, with ~ as the CPU, follows.
 func parse(r io.Reader) (sum Count, err error) {
 	const columns = 6
 	cpus := 0

@@ -25,7 +25,6 @@ func TestStatisticsOfCPUsAreSummedUp(t *testing.T) {
 	}{
 		{"one", head + "  0        1       1F       1E           30D430             1F40\n" + tail,
 			Count{InPackets: 0x1f, OutPackets: 0x1e, InBytes: 3_200_048, OutBytes: 8000}},
-		// The tenth CPU is A.
 		{"many",
 			head +
 				"  9        1        2        3                4                5\n  A        0       10       20               30               40\n" + tail,

@@ -32,7 +32,7 @@ func SetMaxSize(name string, bytes int) error {
 	return nil
 }
 
-// errKept means that the kernel does not know a setting that it accepted.
+// errKept: the kernel accepted an unknown setting.
 var errKept = fmt.Errorf("the kernel kept what it had")
 
 // Sizes are a device's gso_max_size, gro_max_size, gso_ipv4_max_size and gro_ipv4_max_size in
@@ -83,9 +83,8 @@ func SetSizes(index int, s Sizes) error {
 	return nil
 }
 
-// setSizes sends one message, so nobody sees half of the change. The kernel processes the
-// attributes in this order: one older than BIG TCP also sets its IPv4 form, which therefore
-// follows.
+// setSizes sends one message, so nobody sees half of the change. A size older than BIG TCP also
+// sets its IPv4 form, which therefore follows.
 func setSizes(index int, s Sizes) error {
 	req := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
 	msg := nl.NewIfInfomsg(unix.AF_UNSPEC)

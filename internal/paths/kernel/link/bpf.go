@@ -14,7 +14,7 @@ const (
 	netkitPeer    = 55
 )
 
-// attached returns none unless the caller is the machine's root, which alone may ask and attach.
+// attached returns none unless the caller is the machine's root.
 func attached(index int, netkit bool) ([]string, error) {
 	places := []struct {
 		name string

@@ -17,11 +17,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Cards returns the network cards that carry a device of the calling thread's network namespace:
-// the device itself or those below it (of a VLAN, a bond, a bridge, …), none for a veth. crossed
-// names those that all of the device's packets cross: for a bond the bond, whose speed is that of
-// its members; none for several cards below a bridge. What a driver or the kernel does not tell is
-// left out.
+// Cards returns the network cards that carry a device: the device itself or those below it (of a
+// VLAN, a bond, a bridge, …), none for a veth. crossed names those that all of its packets cross:
+// for a bond the bond, whose speed is that of its members; none for several cards below a bridge.
+// What a driver or the kernel does not tell is left out.
 func Cards(name string) (all []sample.Card, crossed []string, err error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {
@@ -69,7 +68,7 @@ func joint(kind string) bool { return kind == "bond" || kind == "team" }
 
 type kernelFiles struct {
 	net  string // class/net of a sysfs of the namespace
-	proc string // /proc
+	proc string
 }
 
 // withKernelFiles uses a sysfs mounted for the namespace or, if that is not permitted, /sys if it
@@ -83,7 +82,7 @@ func withKernelFiles(l netlink.Link, f func(kernelFiles) error) error {
 	k := kernelFiles{"/sys/class/net", "/proc"}
 	if k.text(l.Attrs().Name, "ifindex") != strconv.Itoa(l.Attrs().Index) ||
 		!strings.EqualFold(k.text(l.Attrs().Name, "address"), l.Attrs().HardwareAddr.String()) {
-		return nil // it shows another namespace
+		return nil
 	}
 	return f(k)
 }
@@ -150,7 +149,7 @@ func (k kernelFiles) card(l netlink.Link, f foundCard) sample.Card {
 	if *c.Sizes == (sample.OffloadSizes{}) {
 		c.Sizes = nil
 	}
-	_ = withEthtool(func(e *ethtool.Ethtool) error { // missing answers are left out
+	_ = withEthtool(func(e *ethtool.Ethtool) error {
 		if d, err := e.DriverInfo(f.name); err == nil {
 			c.Driver, c.Version, c.Firmware, c.Bus = known(d.Driver), known(d.Version),
 				known(d.FwVersion), known(d.BusInfo)
@@ -189,7 +188,6 @@ func cardOffloads(all map[string]bool) map[string]bool {
 	return abbreviated(all, short)
 }
 
-// queuesOf returns nil if the card tells neither queues nor rings.
 func queuesOf(e *ethtool.Ethtool, name string) *sample.CardQueues {
 	var q sample.CardQueues
 	if c, err := e.GetChannels(name); err == nil {

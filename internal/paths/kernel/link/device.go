@@ -76,14 +76,14 @@ func AddNetkit(name, peer string, peerTID int) error {
 type VXLAN struct {
 	Name string
 	VNI  int
-	Port uint16 // UDP
+	Port uint16
 	MTU  int
-	// Proxy lets the device answer ARP from the neighbour table.
+	// answer ARP from the neighbour table
 	Proxy bool
-	// L2Miss and L3Miss report missing entries to netlink listeners.
+	// report missing entries to netlink listeners
 	L2Miss, L3Miss bool
 	Learning       bool
-	// UDPCsum adds a checksum to the outer header.
+	// checksum in the outer header
 	UDPCsum bool
 }
 

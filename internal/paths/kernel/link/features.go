@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// featureReader reads the features that `ethtool -k` shows, in the network namespace in which it
-// was opened.
+// featureReader reads the network namespace in which it was opened.
 type featureReader struct{ socket int }
 
 func openFeatures() (featureReader, error) {
@@ -90,8 +89,7 @@ func (r featureReader) active(device string, names map[string]uint) (*featureBit
 	return bits, nil
 }
 
-// featureNames maps the kernel's features to their bits, the same for all devices, once for all
-// calls of Inspect.
+// featureNames are the same for all devices.
 var featureNames namedBits
 
 type namedBits struct {
@@ -99,7 +97,6 @@ type namedBits struct {
 	bits map[string]uint
 }
 
-// get needs the name of an existing device.
 func (n *namedBits) get(device string) (map[string]uint, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

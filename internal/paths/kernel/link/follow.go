@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Follow sends when a device of the namespace came or went, or became a port of another bridge,
-// until done is closed. Fast changes are reported once. The channel is closed when the kernel
-// reports no more; some changes may then have been missed.
+// Follow sends when a device came or went, or became a port of another bridge, until done is
+// closed. Fast changes are reported once. The channel is closed when the kernel reports no more;
+// some changes may then have been missed.
 func Follow(done <-chan struct{}) (<-chan struct{}, error) {
 	updates := make(chan netlink.LinkUpdate, 64)
 	lost := make(chan struct{}, 1)
@@ -50,8 +50,7 @@ func Follow(done <-chan struct{}) (<-chan struct{}, error) {
 	return out, nil
 }
 
-// FollowRules sends when the namespace's policy rules, queueing disciplines or filters change, as
-// Follow does for devices.
+// FollowRules is Follow for policy rules, queueing disciplines and filters.
 func FollowRules(done <-chan struct{}) (<-chan struct{}, error) {
 	out, err := Messages(done, unix.NETLINK_ROUTE, unix.RTNLGRP_TC, unix.RTNLGRP_IPV4_RULE,
 		unix.RTNLGRP_IPV6_RULE)
@@ -61,9 +60,9 @@ func FollowRules(done <-chan struct{}) (<-chan struct{}, error) {
 	return out, nil
 }
 
-// Messages sends when the kernel sent messages to one of a netlink protocol's multicast groups in
-// the calling thread's network namespace, until done is closed. Lost and fast messages are reported
-// once. The channel is closed when the kernel reports no more.
+// Messages sends when the kernel sent messages to one of a netlink protocol's multicast groups,
+// until done is closed. Lost and fast messages are reported once. The channel is closed when the
+// kernel reports no more.
 func Messages(done <-chan struct{}, protocol int, groups ...uint) (<-chan struct{}, error) {
 	s, err := nl.Subscribe(protocol, groups...)
 	if err != nil {
@@ -77,7 +76,8 @@ func Messages(done <-chan struct{}, protocol int, groups ...uint) (<-chan struct
 	go func() {
 		defer close(out)
 		for {
-			// More messages than the buffer holds (ENOBUFS) or the library reads (EINVAL) are a change.
+			// More messages than the buffer holds (ENOBUFS) or the library reads (EINVAL) are a
+			// change.
 			if _, _, err := s.Receive(); err != nil && !errors.Is(err, unix.ENOBUFS) &&
 				!errors.Is(err, unix.EINVAL) {
 				return

@@ -16,7 +16,7 @@ import (
 // Setting is a property of a device that decides what passes it, and how.
 type Setting struct {
 	What, Value string
-	// Diverts marks a program or a filter that may take packets away after the device has counted
+	// Diverts marks programs and filters that may take packets away after the device has counted
 	// them.
 	Diverts bool
 }
@@ -98,7 +98,6 @@ func (in inspector) device(l netlink.Link) (Inspected, error) {
 	set("master", in.nameOf(a.MasterIndex))
 	set("queue length", strconv.Itoa(a.TxQLen))
 	set("count of queues", fmt.Sprintf("%d to send, %d to receive", a.NumTxQueues, a.NumRxQueues))
-	// also for devices on top of it in another namespace
 	set("promiscuity", strconv.Itoa(a.Promisc))
 	for _, size := range []struct {
 		what string
@@ -126,12 +125,11 @@ func (in inspector) device(l netlink.Link) (Inspected, error) {
 	}
 	set("queueing discipline", in.control.disciplines(a.Index))
 	diverting, err := in.diverting(l)
-	out.Settings = append(diverting, out.Settings...) // the most important first
+	out.Settings = append(diverting, out.Settings...)
 	return out, err
 }
 
-// onTop returns the namespace's devices on top of the device (macvlan, VLAN), without a pair's
-// other end.
+// onTop lists macvlan and VLAN devices.
 func (in inspector) onTop(index int) string {
 	var names []string
 	for _, l := range in.links {
@@ -255,9 +253,8 @@ func (in inspector) diverting(l netlink.Link) ([]Setting, error) {
 	return out, nil
 }
 
-// Attached lists, by device, what may drop or change packets in the calling thread's network
-// namespace: BPF programs, which only CAP_NET_ADMIN sees, tc filters, and queues. Devices without
-// any are left out.
+// Attached lists, by device, what may drop or change packets: BPF programs, which only
+// CAP_NET_ADMIN sees, tc filters, and queues. Devices without any are left out.
 func Attached() (map[string][]string, error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {

@@ -20,7 +20,6 @@ const (
 	kindSchedCLS  = 3
 )
 
-// verdict loads a program that returns a number; its descriptor is closed with the test.
 func verdict(t *testing.T, kind uint32, returns int32) int {
 	t.Helper()
 	code := []struct { // struct bpf_insn: r0 = returns; exit
@@ -33,7 +32,7 @@ func verdict(t *testing.T, kind uint32, returns int32) int {
 	pin.Pin(&code[0])
 	pin.Pin(&license[0])
 	defer pin.Unpin()
-	attr := struct { // the head of union bpf_attr for BPF_PROG_LOAD
+	attr := struct {
 		kind, n       uint32
 		code, license uint64
 		rest          [96]byte
@@ -82,7 +81,7 @@ func setting(t *testing.T, device, what string) Setting {
 	return Setting{}
 }
 
-// The test's thread ends with the test.
+// pair enters a namespace with the test's thread, which ends with the test.
 func pair(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -182,7 +181,6 @@ func TestDisciplinesWithoutCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := setting(t, "a", "queueing discipline").Value
-	// Packets without a class are counted in the options.
 	if err := send("a"); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Ports that share a device are distinguished by the interrupts' names where possible.
+// interrupts distinguishes ports that share a device by the interrupts' names.
 func (k kernelFiles) interrupts(name string) []sample.Interrupt {
 	names, complete := k.interruptNames()
 	var out []sample.Interrupt
@@ -33,7 +33,6 @@ func (k kernelFiles) interrupts(name string) []sample.Interrupt {
 	return out[:min(len(out), sample.MaxInterrupts)]
 }
 
-// named looks for the device as a word, as in mlx4-eth1-3.
 func named(interrupt, device string) bool {
 	return slices.Contains(strings.FieldsFunc(interrupt, func(r rune) bool {
 		return strings.ContainsRune("-@:._,/ ", r)
@@ -61,7 +60,7 @@ func (k kernelFiles) interruptNumbers(name string) (out []int) {
 	return nil
 }
 
-// complete is false if the kernel hides some names.
+// interruptNames returns false if the kernel hides some names.
 func (k kernelFiles) interruptNames() (out map[int]string, complete bool) {
 	out = map[int]string{}
 	f, err := os.Open(filepath.Join(k.proc, "interrupts"))
@@ -70,7 +69,7 @@ func (k kernelFiles) interruptNames() (out map[int]string, complete bool) {
 	}
 	defer f.Close()
 	sc := bufio.NewScanner(f)
-	sc.Buffer(nil, 1<<20) // a line has a count for each CPU
+	sc.Buffer(nil, 1<<20)
 	for sc.Scan() {
 		number, rest, ok := strings.Cut(sc.Text(), ":")
 		n, err := strconv.Atoi(strings.TrimSpace(number))
@@ -79,7 +78,7 @@ func (k kernelFiles) interruptNames() (out map[int]string, complete bool) {
 			continue
 		}
 		first := len(words) - 1
-		for first > 0 && strings.HasSuffix(words[first-1], ",") { // several handlers: "a, b"
+		for first > 0 && strings.HasSuffix(words[first-1], ",") { // "a, b"
 			first--
 		}
 		if name := strings.Join(words[first:], " "); strings.Trim(name, "0123456789") != "" {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dump retries a netlink dump that was interrupted.
+// dump retries an interrupted dump.
 func dump[T any](f func() (T, error)) (T, error) {
 	const tries = 5
 	var (

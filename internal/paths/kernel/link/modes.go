@@ -23,8 +23,8 @@ type modes struct {
 
 const mega = 1_000_000
 
-// linkModes uses ethtool's netlink (Linux 5.6), which also names modes newer than toll. The
-// library's ioctl knows fewer and prints that to the standard output.
+// linkModes uses netlink (Linux 5.6): the library's ioctl knows fewer modes and prints that to the
+// standard output.
 func linkModes(name string) (m modes, err error) {
 	family, err := netlink.GenlFamilyGet(unix.ETHTOOL_GENL_NAME)
 	if err != nil {
@@ -72,7 +72,7 @@ func parseModes(b []byte) (m modes, err error) {
 // linux/ethtool.h; 255 is unknown
 var duplexes = map[byte]string{0: sample.HalfDuplex, 1: sample.FullDuplex}
 
-// speedOf returns 0 for values below 1 and made-up ones.
+// speedOf returns 0 for made-up values.
 func speedOf(mbit int64) uint64 {
 	if mbit < 1 || mbit > sample.MaxSpeed/mega {
 		return 0
@@ -98,7 +98,7 @@ func fastest(set []byte) (most uint64, err error) {
 	return most, err
 }
 
-// speedOfMode parses modes such as 10000baseT/Full, and returns 0 for entries such as Autoneg.
+// speedOfMode parses "10000baseT/Full", and returns 0 for "Autoneg".
 func speedOfMode(name string) uint64 {
 	digits, _, ok := strings.Cut(name, "base")
 	mbit, err := strconv.ParseInt(digits, 10, 64)

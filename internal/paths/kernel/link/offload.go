@@ -28,7 +28,7 @@ func abbreviated(all map[string]bool, short map[string]string) map[string]bool {
 // Offload is a feature that can be switched.
 type Offload string
 
-// Each offload has the kernel's features that `ethtool -K` switches for it.
+// Each has the kernel's features that `ethtool -K` switches for it.
 const (
 	GRO        Offload = "gro"
 	TSO        Offload = "tso"

@@ -95,7 +95,6 @@ func parseRoute(b []byte) (m routeMessage, err error) {
 	return m, err
 }
 
-// number returns 0 if the route lacks the attribute.
 func (m routeMessage) number(attr uint16) int {
 	if b := m.attrs[attr]; len(b) == 4 {
 		return int(binary.NativeEndian.Uint32(b))
@@ -132,8 +131,7 @@ func (m routeMessage) stays() bool {
 	return !fleeting && (!local && m.Type == unix.RTN_UNICAST || m.Protocol != unix.RTPROT_KERNEL)
 }
 
-// routeWords are described separately, or left out because they count, change on their own or
-// repeat the route's head.
+// routeWords are described separately, or count, change on their own or repeat the route's head.
 var routeWords = []uint16{unix.RTA_DST, unix.RTA_OIF, unix.RTA_GATEWAY, unix.RTA_PRIORITY,
 	unix.RTA_PREFSRC, unix.RTA_METRICS,
 	unix.RTA_TABLE, unix.RTA_ENCAP_TYPE, unix.RTA_CACHEINFO, unix.RTA_EXPIRES}
@@ -157,7 +155,6 @@ var routeMetrics = []string{unix.RTAX_LOCK: "lock", unix.RTAX_MTU: "mtu",
 var encapsulations = []string{1: "mpls", 2: "ip", 3: "ila", 4: "ip6", 5: "seg6", 6: "bpf",
 	7: "seg6local", 8: "rpl", 9: "ioam6", 10: "xfrm"}
 
-// routed describes unknown attributes by a checksum.
 func (m routeMessage) routed(names map[int]string) Routed {
 	to := m.to()
 	text := to.String()
@@ -180,7 +177,7 @@ func (m routeMessage) routed(names map[int]string) Routed {
 		{"scope", int(m.Scope)}, {"tos", int(m.Tos)}} {
 		word(n.name, strconv.Itoa(n.is))
 	}
-	metrics, _ := nl.ParseRouteAttr(m.attrs[unix.RTA_METRICS]) // none if malformed
+	metrics, _ := nl.ParseRouteAttr(m.attrs[unix.RTA_METRICS])
 	for _, a := range metrics {
 		switch kind := int(a.Attr.Type &^ unix.NLA_F_NESTED); {
 		case kind == unix.RTAX_CC_ALGO:
@@ -235,7 +232,6 @@ func Policies() (string, error) {
 	return list(all), nil
 }
 
-// policyRules returns none without IPv6 or without policy rules.
 func policyRules(family int) ([]netlink.Rule, error) {
 	rules, err := dump(func() ([]netlink.Rule, error) { return netlink.RuleList(family) })
 	if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) {
@@ -290,8 +286,7 @@ func RoutedByMark() (string, error) {
 	return "", nil
 }
 
-// refusingRule describes the first policy rule that refuses unmarked packets. The library's list
-// lacks such rules.
+// refusingRule exists because the library's list lacks rules that refuse packets.
 func refusingRule(family int) (string, error) {
 	msgs, err := dump(func() ([][]byte, error) {
 		req := nl.NewNetlinkRequest(unix.RTM_GETRULE, unix.NLM_F_DUMP)

@@ -18,8 +18,8 @@ var (
 )
 
 // Steer steers the packets of all of the device's queues to all CPUs, or to the default (the CPU
-// that received them, or any queue), and reads that back. It uses a sysfs of the device's namespace
-// that is mounted nowhere and ends with the call: there is no netlink message for it.
+// that received them, or any queue), and reads that back. It uses a sysfs that is mounted nowhere
+// and ends with the call: there is no netlink message for it.
 func (s Steering) Steer(name string, on bool) error {
 	cpus := "0"
 	if on {
@@ -40,7 +40,7 @@ func (s Steering) steer(root int, name, cpus string) error {
 		file := fmt.Sprintf("%s%s%d/%s", dir, s.queues, i, s.file)
 		err := writeAt(root, file, cpus)
 		if i > 0 && errors.Is(err, unix.ENOENT) {
-			if _, gone := readAt(root, file); errors.Is(gone, unix.ENOENT) { // no more queues
+			if _, gone := readAt(root, file); errors.Is(gone, unix.ENOENT) {
 				return nil
 			}
 		}
@@ -81,9 +81,8 @@ func SetThreaded(name string, on bool) error {
 	return nil
 }
 
-// withSysfs calls f with the root of a writable sysfs of the calling thread's network namespace.
-// All mounts of one namespace's sysfs share the read-only flag, which engines set for containers;
-// it is restored afterwards.
+// withSysfs calls f with the root of a writable sysfs. Engines make all mounts of one namespace's
+// sysfs read-only for containers; that is restored afterwards.
 func withSysfs(f func(root int) error) error {
 	root, err := mountSysfs()
 	if err != nil {
@@ -192,7 +191,7 @@ func mask(list string) (string, error) {
 
 type steering struct{ root int }
 
-// openSteering reads nothing if sysfs cannot be mounted: then only the machine's root could steer.
+// openSteering reads nothing if sysfs cannot be mounted.
 func openSteering() *steering {
 	root, err := mountSysfs()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 
 // Shape limits and delays what a device sends.
 type Shape struct {
-	Rate  uint64        // bit/s; 0 is unlimited
-	Delay time.Duration // 0 is none
+	Rate  uint64 // bit/s; 0 is unlimited
+	Delay time.Duration
 }
 
 const (
@@ -25,7 +25,7 @@ const (
 	slowTime   = 10 * time.Millisecond
 	// packets of the device's MTU in the queue
 	fewest   = 10
-	ethernet = 18 // bytes of header, with a VLAN tag
+	ethernet = 18 // header, with a VLAN tag
 	// packets in flight
 	delayQueue = 100_000
 )

@@ -15,17 +15,17 @@ import (
 var rateAttrs = map[string]struct {
 	old, offset, new uint16
 }{
-	"tbf":       {1, 8, 4},  // in struct tc_ratespec
+	"tbf":       {1, 8, 4},  // struct tc_ratespec
 	"netem":     {6, 0, 8},  // TCA_NETEM_RATE, TCA_NETEM_RATE64
 	"cake":      {0, 0, 2},  // TCA_CAKE_BASE_RATE64
 	"htb class": {1, 20, 7}, // ceil
 }
 
 const (
-	htbDefault   = 8          // offset in struct tc_htb_glob: the minor number of the default class
-	unlimited32  = 1<<32 - 1  // what does not fit into 32 bits
+	htbDefault   = 8 // minor number of the default class in struct tc_htb_glob
+	unlimited32  = 1<<32 - 1
 	tcMajor      = 0xffff0000 // of a handle
-	mostParents  = 16         // classes above a class
+	mostParents  = 16
 	bitsInAByte  = 8
 	maxRateBytes = sample.MaxSpeed / bitsInAByte
 )
@@ -57,8 +57,8 @@ func shaped(kind string, options []byte) (rate uint64) {
 	return rate
 }
 
-// rateOf returns the rate in bit/s, link headers included, that the device's disciplines let
-// through. 0: unlimited, or it differs by packet. For htb it is the default class's.
+// rateOf returns bit/s, link headers included. 0: unlimited, or it differs by packet. For htb it is
+// the default class's.
 func rateOf(index int) (bits uint64, err error) {
 	all, err := tcDump(unix.RTM_GETQDISC, unix.RTM_NEWQDISC, index, 0)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s shaping) below(parent uint32, depth int) uint64 {
 		return 0
 	}
 	switch at.kind() {
-	case "tbf", "netem": // each has one class, with the minor number 1
+	case "tbf", "netem":
 		return least(shaped(at.kind(), at.attrs[nl.TCA_OPTIONS]), s.below(at.Handle|1, depth+1))
 	case "cake":
 		return shaped(at.kind(), at.attrs[nl.TCA_OPTIONS])

@@ -13,10 +13,10 @@ import (
 type Device struct {
 	Name   string
 	Index  int
-	Kind   string // "veth", "bridge", "loopback", "device" (a card), …
+	Kind   string
 	MTU    int
 	Up     bool
-	Master string // the bridge that it is a port of
+	Master string
 	// Peer is the index of a veth's other end, in its namespace.
 	Peer  int
 	Addrs []netip.Prefix
@@ -24,7 +24,7 @@ type Device struct {
 	Uplink bool
 }
 
-// Survey lists the devices of the calling thread's network namespace.
+// Survey lists the namespace's devices.
 func Survey() ([]Device, error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {

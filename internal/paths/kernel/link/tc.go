@@ -38,7 +38,7 @@ type tcMessage struct {
 	attrs map[uint16][]byte
 }
 
-// tcDump exists because the library's lists leave out kinds that it has no type for.
+// tcDump includes kinds that the library has no type for.
 func tcDump(ask, answer int, index int, parent uint32) ([]tcMessage, error) {
 	raw, err := dump(func() ([][]byte, error) {
 		req := nl.NewNetlinkRequest(ask, unix.NLM_F_DUMP)
@@ -73,7 +73,7 @@ const (
 	tcaHTBInit      = 2
 	tcaBPFName      = 7
 
-	htbDirectPackets = 16 // offset of a counter in struct tc_htb_glob
+	htbDirectPackets = 16 // in struct tc_htb_glob
 )
 
 func (m tcMessage) kind() string { return nl.BytesToString(m.attrs[nl.TCA_KIND]) }
@@ -143,7 +143,7 @@ func (t trafficControl) disciplines(index int) string {
 	return strings.Join(out, ", ")
 }
 
-// leaves are disciplines whose classes do not matter: disciplines below are listed as such.
+// leaves have classes that do not matter: disciplines below are listed as such.
 var leaves = []string{"noqueue", "pfifo_fast", "pfifo", "bfifo", "fq_codel", "fq", "mq", "tbf",
 	"netem", "clsact", "ingress"}
 
@@ -187,7 +187,7 @@ func (t trafficControl) filters(index int) ([]string, error) {
 		case d.kind == "ingress":
 			err = add("ingress", netlink.HANDLE_MIN_INGRESS)
 		case d.kind != "noqueue":
-			err = add("egress", d.handle) // 0, the root, is right there
+			err = add("egress", d.handle)
 			for _, c := range d.classes(index) {
 				if err == nil {
 					err = add("egress", c.handle)

@@ -25,11 +25,11 @@ type Watch struct {
 
 // Changes holds numbers of changes.
 type Changes struct {
-	Traffic map[string]int // to queueing disciplines, classes and filters, by device
+	Traffic map[string]int
 	// to a device's MTU, queue length, master, sizes and administrative state
 	Links    map[string]int
-	Routes   int // to the selected routes
-	Policies int // to the rules that choose a routing table
+	Routes   int
+	Policies int
 	// Lost means that there were more changes than were read.
 	Lost bool
 }
@@ -46,7 +46,7 @@ const watchGroups = 1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_TC-1) |
 
 const watchBuffer = 1 << 20 // some thousand changes
 
-// NewWatch counts in the calling thread's network namespace. The caller closes the Watch.
+// NewWatch starts counting. The caller closes the Watch.
 func NewWatch() (*Watch, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK,
 		unix.NETLINK_ROUTE)
@@ -54,7 +54,7 @@ func NewWatch() (*Watch, error) {
 		return nil, fmt.Errorf("watch network settings: %w", err)
 	}
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, watchBuffer) != nil {
-		// up to net.core.rmem_max; Lost reports an overflow
+		// up to net.core.rmem_max
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, watchBuffer)
 	}
 	w := &Watch{fd: fd, links: map[int]watched{},

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// main keeps the process's first thread, because /proc/self shows that thread's namespace.
+// The process's first thread remains main's, because /proc/self shows its namespace.
 func init() { runtime.LockOSThread() }
 
 var errClosed = errors.New("network namespace is closed")
@@ -75,8 +75,7 @@ func start(enter func() error) (*NS, error) {
 	return n, nil
 }
 
-// live never unlocks its thread, so the runtime ends the thread with the goroutine, and no other
-// goroutine ever runs on it.
+// live never unlocks its thread, which therefore ends with the goroutine and never runs another.
 func (n *NS) live(enter func() error, started chan<- error) {
 	defer close(n.done)
 	runtime.LockOSThread()

@@ -14,7 +14,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// patience bounds what takes no time on an idle machine.
 const patience = 30 * time.Second
 
 func opened(t *testing.T, ns *NS, err error) *NS {
@@ -29,7 +28,6 @@ func opened(t *testing.T, ns *NS, err error) *NS {
 	return ns
 }
 
-// id returns the name of the namespace that Do runs in.
 func id(t *testing.T, ns *NS) string {
 	t.Helper()
 	var name string

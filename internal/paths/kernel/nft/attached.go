@@ -16,7 +16,7 @@ type Attached struct {
 }
 
 // ListAttached lists the chains of the families netdev and bridge, and those at inet's ingress,
-// that have rules or a policy that drops. It needs CAP_NET_ADMIN over the namespace.
+// that have rules or a policy that drops.
 func ListAttached() ([]Attached, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {

@@ -30,7 +30,7 @@ func (r *reader) match(e any) bool {
 	return true
 }
 
-// simple puts the first comparison of a field into the rule's own field for it, if the form fits.
+// simple takes the first comparison of a field, if the rule's own field can hold it.
 func (r *reader) simple(at uint32, op expr.CmpOp, data []byte) (done bool) {
 	f, mask, not := r.regs[at], r.mask[at], op == expr.CmpOpNeq
 	if op != expr.CmpOpEq && !not || r.placed[f] || mask != nil && f != srcAddr && f != dstAddr {
@@ -101,7 +101,6 @@ func (r *reader) between(at uint32, in firewall.Range, not bool) (known bool) {
 		f, width = firewall.Status, 4
 	}
 	one := bytes.Equal(in.Low, in.High)
-	// an address's first bytes
 	if short := width - len(in.Low); one && mask == nil && short > 0 &&
 		kinds[r.regs[at]].size == 0 {
 		in = firewall.Range{Low: append(slices.Clone(in.Low), make([]byte, short)...),
@@ -149,7 +148,7 @@ func deviceAt(data []byte, not bool) (firewall.Device, bool) {
 	return firewall.Device{Name: d.Name, Not: not}, true
 }
 
-// netOf also reads an address of which only the first bytes were loaded.
+// netOf accepts the first bytes of an address.
 func netOf(data, mask []byte, six, not bool) (firewall.Net, bool) {
 	size := 4
 	if six || len(data) > size {

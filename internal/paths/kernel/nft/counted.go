@@ -18,7 +18,7 @@ type Counted struct {
 	Packets uint64
 }
 
-// ReadTable reads the rules of a table, or none if it does not exist. It needs CAP_NET_ADMIN.
+// ReadTable reads the rules of a table, or none if it does not exist.
 func ReadTable(f Family, name string) ([]Counted, error) {
 	c, err := nftables.New()
 	if err != nil {

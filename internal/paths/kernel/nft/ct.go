@@ -11,8 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// connection loads a value of connection tracking. Ports that clients choose and values that later
-// packets change are unknown.
+// connection leaves ports that clients choose, and values that later packets change, unknown.
 func (r *reader) connection(e *ct) {
 	if e.sets {
 		if e.key != expr.CtKeyMARK && e.key != expr.CtKeyLABELS && e.key != expr.CtKeySECMARK {
@@ -24,7 +23,7 @@ func (r *reader) connection(e *ct) {
 		expr.CtKeyDIRECTION: ctDirection, expr.CtKeyPROTOCOL: ctProtocol}[e.key]
 	size := 0
 	switch e.key {
-	case expr.CtKeySRC, expr.CtKeyDST: // of the table's family
+	case expr.CtKeySRC, expr.CtKeyDST:
 		size = net.IPv4len
 		if r.six {
 			size = net.IPv6len
@@ -34,7 +33,7 @@ func (r *reader) connection(e *ct) {
 	case unix.NFT_CT_SRC_IP6, unix.NFT_CT_DST_IP6:
 		size = net.IPv6len
 	}
-	tuples := map[expr.CtKey][2]field{ // the original one, and that of replies
+	tuples := map[expr.CtKey][2]field{ // of the original direction and of replies
 		expr.CtKeySRC:       {ctOrigSrc, ctReplSrc},
 		unix.NFT_CT_SRC_IP:  {ctOrigSrc, ctReplSrc},
 		unix.NFT_CT_SRC_IP6: {ctOrigSrc, ctReplSrc},
@@ -53,7 +52,7 @@ func (r *reader) connection(e *ct) {
 	r.size[slot(e.reg)] = size
 }
 
-// conntrack reads iptables' -m conntrack (xt_conntrack.c).
+// conntrack reads iptables' match (xt_conntrack.c).
 func (r *reader) conntrack(c *xt.ConntrackMtinfo3) (known bool) {
 	const (
 		understood = xt.ConntrackState | xt.ConntrackStateAlias | xt.ConntrackStatus |
@@ -108,7 +107,7 @@ func (r *reader) connAddresses(c *xt.ConntrackMtinfo3,
 		if !has(a.flag) {
 			continue
 		}
-		if _, bits := a.mask.Size(); bits == 0 { // the range would hold more than the rule matches
+		if _, bits := a.mask.Size(); bits == 0 {
 			known = false
 			continue
 		}

@@ -17,8 +17,7 @@ var translatedPacket = firewall.Packet{Proto: "tcp", Src: netip.MustParseAddr("2
 	Dst: netip.MustParseAddr("172.17.0.2"), Port: 80,
 	In: "eth0", Out: "docker0", Orig: netip.MustParseAddrPort("198.18.0.1:8080")}
 
-// dropping gives each match a chain of its own that drops, and returns the packet's outcome in
-// each.
+// dropping gives each match a chain of its own.
 func dropping(t *testing.T, matches []string,
 	write func(chains []string) error) map[string]firewall.Outcome {
 	t.Helper()
@@ -150,7 +149,6 @@ func TestReadConnection(t *testing.T) {
 	}, nftDropping)
 }
 
-// With this kernel's iptables, which writes the matches in nf_tables' own form.
 func TestReadConntrack(t *testing.T) {
 	const drop, accept = firewall.Drop, firewall.Accept
 	checkDropping(t, map[string]firewall.Verdict{

@@ -11,7 +11,7 @@ import (
 )
 
 // The library leaves out expressions that it does not know, and fails at those for one direction of
-// a connection. The functions here leave out nothing.
+// a connection.
 
 // rawRule has the library's expressions, ct, byteorder and opaque.
 type rawRule struct {
@@ -22,7 +22,7 @@ type rawRule struct {
 type ct struct {
 	key   expr.CtKey
 	reg   uint32
-	reply bool // of the reply's tuple
+	reply bool
 	sets  bool
 }
 

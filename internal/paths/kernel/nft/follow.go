@@ -8,9 +8,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 )
 
-// Follow sends when rules of nftables or iptables-nft change in the calling thread's network
-// namespace, until done is closed. It does not see iptables-legacy, and reports fast changes once.
-// The channel is closed when the kernel reports no more.
+// Follow sends when rules of nftables or iptables-nft change, until done is closed. It does not see
+// iptables-legacy, and reports fast changes once. The channel is closed when the kernel reports no
+// more.
 func Follow(done <-chan struct{}) (<-chan struct{}, error) {
 	out, err := link.Messages(done, unix.NETLINK_NETFILTER, unix.NFNLGRP_NFTABLES)
 	if err != nil {

@@ -21,8 +21,7 @@ type Listed struct {
 	Devices []string
 }
 
-// List lists the packet filters of all programs, including those that Read does not understand. It
-// needs CAP_NET_ADMIN.
+// List lists the packet filters of all programs, including those that Read does not understand.
 func List() ([]Listed, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
@@ -87,7 +86,7 @@ func Generation() (uint32, error) {
 
 type lister struct {
 	conn  *netlink.Conn
-	rules map[string]*ruleList // by chain
+	rules map[string]*ruleList
 	out   []Listed
 }
 
@@ -221,7 +220,6 @@ func (r *ruleList) String() string {
 	return fmt.Sprintf("%d rules (checksum %06x)", r.n, r.sum&0xffffff)
 }
 
-// add leaves out the rule's counters.
 func (r *ruleList) add(a attributes) {
 	r.n++
 	list, err := decode(a.get(unix.NFTA_RULE_EXPRESSIONS))
@@ -241,7 +239,7 @@ func (r *ruleList) add(a attributes) {
 	}
 }
 
-// counting lists the expressions whose data change with the traffic.
+// The data of counting expressions change with the traffic.
 var counting = []string{"counter", "quota", "last", "limit", "connlimit", "numgen"}
 
 type attribute struct {

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Offsets in the headers of IPv4 and IPv6, TCP and UDP, and VXLAN.
 const (
 	offsetSrc   = 12
 	offsetDst   = 16
@@ -168,8 +167,7 @@ func SCTP() Match { return Match{protocol(unix.IPPROTO_SCTP)} }
 // IPVS matches iptables' `-m ipvs --ipvs`: IPVS chose the packet's server. nftables has no match of
 // its own for that.
 func IPVS() Match {
-	// struct xt_ipvs_mtinfo (linux/netfilter/xt_ipvs.h); its last byte selects the properties to
-	// match.
+	// struct xt_ipvs_mtinfo (linux/netfilter/xt_ipvs.h)
 	const (
 		size     = 40
 		property = 1 // XT_IPVS_IPVS_PROPERTY

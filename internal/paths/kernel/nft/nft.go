@@ -1,5 +1,6 @@
 // Package nft writes nftables rule sets and reads their counters back, in the calling thread's
-// network namespace. Call it inside netns.NS.Do.
+// network namespace. Call it inside netns.NS.Do, with
+// CAP_NET_ADMIN over the namespace.
 //
 // The rules are those that iptables-nft writes for the same iptables commands, so a packet costs
 // the same as under Docker. They are written by netlink because a new machine may lack the
@@ -45,7 +46,7 @@ type Chain struct {
 // Hook is where the kernel calls a chain.
 type Hook int
 
-// The hooks, with the priorities that iptables gives them in the chain's table.
+// The priorities are iptables' in the chain's table.
 const (
 	noHook Hook = iota
 	Prerouting

@@ -12,8 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// Read returns the rules that decide where IP packets go and whether they are accepted. It needs
-// CAP_NET_ADMIN.
+// Read returns the rules that decide where IP packets go and whether they are accepted.
 func Read() (firewall.Rules, error) {
 	c, err := nftables.New()
 	if err != nil {
@@ -57,7 +56,7 @@ func readChain(ch *nftables.Chain) (firewall.Chain, bool) {
 		out.V6 = true
 	case nftables.TableFamilyINet:
 		out.V4, out.V6 = true, true
-	default: // the other families are outside IP's hooks
+	default:
 		return out, false
 	}
 	if ch.Type == nftables.ChainTypeNAT {
@@ -108,12 +107,12 @@ type reader struct {
 	sets  *sets
 	six   bool
 	regs  map[uint32]field
-	size  map[uint32]int    // loaded bytes
+	size  map[uint32]int
 	mask  map[uint32][]byte // of a bitwise and
 	data  map[uint32][]byte // constants
 
-	placed map[field]bool // fields that the rule has a match for
-	does   string         // an action that is not understood
+	placed map[field]bool
+	does   string // an action that is not understood
 }
 
 func readRule(exprs []any, table *nftables.Table, sets *sets) firewall.Rule {
@@ -142,8 +141,8 @@ func (r *reader) unread(what string) {
 
 func (r *reader) other(what string) { r.does = what }
 
-// Expressions that are not interpreted: inert ones do not affect where packets go; matches only
-// match, or load what is compared. All others are actions.
+// inert expressions do not affect where packets go; matches only match, or load what is compared.
+// All others are actions.
 var (
 	inert = []string{"log", "last", "secmark", "cthelper", "cttimeout", "ctexpect",
 		"flow_offload"}
@@ -246,5 +245,4 @@ func (r *reader) payload(e *expr.Payload) field {
 	return unknown
 }
 
-// v6 goes by the length in a table of both families.
 func (r *reader) v6(e *expr.Payload) bool { return r.six || e.Len > 4 }

@@ -28,7 +28,6 @@ func inSpace(t *testing.T, f func() error) {
 	}
 }
 
-// TestRead compares rules of this package, of nft and of iptables.
 func TestRead(t *testing.T) {
 	to := netip.MustParseAddrPort("172.17.0.2:80")
 	writers := map[string]func() error{

@@ -85,7 +85,7 @@ func (r *reader) lookup(e *expr.Lookup) {
 	}
 }
 
-// slot returns a register as the number of its first four bytes: registers have 4 or 16.
+// slot returns a register's first four bytes: registers have 4 or 16.
 func slot(reg uint32) uint32 {
 	if reg >= unix.NFT_REG32_00 || reg == unix.NFT_REG_VERDICT {
 		return reg
@@ -103,7 +103,7 @@ func (r *reader) fields(reg uint32, size int) (out []firewall.Field, widths []in
 		}
 		out, widths = append(out, f), append(widths, width)
 		whole := padded(width)
-		if len(out) == 1 && size == width { // a single field is not padded
+		if len(out) == 1 && size == width {
 			whole = width
 		}
 		size -= whole
@@ -112,7 +112,6 @@ func (r *reader) fields(reg uint32, size int) (out []firewall.Field, widths []in
 	return out, widths, size == 0
 }
 
-// padded rounds up to registers of four bytes.
 func padded(width int) int {
 	return (width + unix.NFT_REG32_SIZE - 1) / unix.NFT_REG32_SIZE * unix.NFT_REG32_SIZE
 }
@@ -154,7 +153,6 @@ func (r *reader) fieldAt(at uint32) (firewall.Field, int) {
 	return firewall.NoField, 0
 }
 
-// elements decodes a set whose fields have the given sizes.
 func elements(s *set, widths []int) (out []firewall.Element, known bool) {
 	all := slices.Clone(s.elements)
 	if s.interval { // the end of one interval precedes the start of the next
@@ -201,7 +199,7 @@ func elements(s *set, widths []int) (out []firewall.Element, known bool) {
 	return out, true
 }
 
-// last returns the last key of an interval, which ends before the next element.
+// last returns the key before the next element, where an interval ends.
 func last(next []nftables.SetElement, size int) []byte {
 	if len(next) == 0 || len(next[0].Key) != size {
 		return bytes.Repeat([]byte{0xff}, size)
@@ -218,7 +216,6 @@ func last(next []nftables.SetElement, size int) []byte {
 
 var errVerdict = errors.New("no verdict")
 
-// verdictData reads netlink attributes: a code and, for jumps, a chain.
 func verdictData(b []byte) (v firewall.Verdict, chain string, err error) {
 	attrs, err := netlink.NewAttributeDecoder(b)
 	if err != nil {

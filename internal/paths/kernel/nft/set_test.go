@@ -22,7 +22,6 @@ type walked struct {
 	unread int
 }
 
-// walkAll loads a rule set with nft, reads it and walks packets through it.
 func walkAll(t *testing.T, listing string, cases map[string]walked) {
 	t.Helper()
 	inSpace(t, func() error {
@@ -52,8 +51,8 @@ func walkAll(t *testing.T, listing string, cases map[string]walked) {
 	})
 }
 
-// The rule set is what Docker Engine 29 writes with --firewall-backend=nftables for the containers
-// of cmd/toll's TestPorts, as nft lists it.
+// The rules are those of Docker Engine 29 with --firewall-backend=nftables for the containers of
+// cmd/toll's TestPorts.
 func TestReadDockersNftables(t *testing.T) {
 	listing, err := os.ReadFile("testdata/docker-29.nft")
 	if err != nil {

@@ -64,7 +64,7 @@ func (r *reader) nat(e *expr.NAT) {
 	r.to(a, e.RegProtoMin, e.RegProtoMax)
 }
 
-// to sets DNAT's destination; low and high are the registers of the port, 0 if there is none.
+// to takes the registers of the port, 0 if there is none.
 func (r *reader) to(a netip.Addr, low, high uint32) {
 	port := uint16(0)
 	if low != 0 {
@@ -103,7 +103,7 @@ func (r *reader) xtMatch(e *expr.Match) bool {
 	return true
 }
 
-// xtTypes reads iptables' -m addrtype. Types limited to one device are unknown.
+// xtTypes leaves types limited to one device unknown.
 func (r *reader) xtTypes(info *xt.AddrTypeV1) (known bool) {
 	const invertSrc, invertDst = 1, 2
 	if info.Flags&^(invertSrc|invertDst) != 0 {
@@ -160,7 +160,6 @@ func (r *reader) xtTarget(e *expr.Target) bool {
 	return true
 }
 
-// xtTo reads the destination of iptables' DNAT or REDIRECT.
 func (r *reader) xtTo(e *expr.Target) (known bool) {
 	var to xt.NatRange
 	switch info := e.Info.(type) {

@@ -47,7 +47,7 @@ func TestAddressIsReused(t *testing.T) {
 				case strings.Contains(got, "container"):
 					t.Errorf("%s: %s answered", ports[i%2], got)
 					return
-				default: // nobody listens, or the container ends
+				default:
 					none.Add(1)
 				}
 			}
@@ -75,8 +75,8 @@ func TestAddressIsReused(t *testing.T) {
 		cycles, right.Load(), byProxy.Load(), none.Load())
 }
 
-// askApart leaves the namespace's thread, on which clients would wait for each other, after making
-// the socket.
+// askApart makes the socket in the namespace and leaves its thread, on which clients would wait for
+// each other.
 func (m *machine) askApart(at string) string {
 	var fd int
 	if err := m.host.Do(func() (err error) {

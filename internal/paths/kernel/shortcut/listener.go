@@ -21,7 +21,7 @@ import (
 type Listener struct {
 	PID   int
 	Inode uint32
-	// Command is the process's command line when the socket was judged.
+	// at the time when the socket was judged
 	Command []string
 }
 
@@ -89,7 +89,6 @@ func (t *Table) Add(e Entry, l Listener) error {
 	return nil
 }
 
-// mark stores the target with the listening socket.
 func (t *Table) mark(target netip.AddrPort, l Listener) (err error) {
 	pidfd, err := unix.PidfdOpen(l.PID, 0)
 	if err != nil {
@@ -136,8 +135,8 @@ func (t *Table) mark(target netip.AddrPort, l Listener) (err error) {
 	return nil
 }
 
-// same returns nil if the process is still the judged one: root's, in this network namespace, with
-// the same command line.
+// same returns nil if the process is root's, in this network namespace, and has the same command
+// line.
 func (l Listener) same() error {
 	dir := "/proc/" + strconv.Itoa(l.PID)
 	line, err := os.ReadFile(dir + "/cmdline")

@@ -26,7 +26,7 @@ import (
 type machine struct {
 	host, box *netns.NS
 	table     *Table
-	proxies   map[int]func() // functions that kill, by PID
+	proxies   map[int]func() // they kill, by PID
 }
 
 const (
@@ -73,7 +73,7 @@ func relay(at string) {
 	}
 }
 
-// plain listens as docker-proxies do: without Multipath TCP, Go's default.
+// plain listens like docker-proxies without Multipath TCP, Go's default.
 func plain(network, at string, shares bool) (net.Listener, error) {
 	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
 		return errors.Join(raw.Control(func(fd uintptr) {
@@ -96,7 +96,6 @@ func dialFrom(at string) {
 	os.Exit(0)
 }
 
-// ask dials in the calling thread's namespace and returns the answer.
 func ask(at string) string {
 	c, err := net.Dial("tcp", at)
 	if err != nil {
@@ -165,7 +164,7 @@ func ip(t *testing.T, n *netns.NS, commands string) {
 	}
 }
 
-// serve answers in a namespace with a name and the client's address.
+// serve answers with a name and the client's address.
 func serve(t *testing.T, n *netns.NS, at, name string) net.Listener {
 	t.Helper()
 	at, shares := strings.CutPrefix(at, sharing)
@@ -191,7 +190,6 @@ func serve(t *testing.T, n *netns.NS, at, name string) net.Listener {
 	return l
 }
 
-// proxy starts what stands for docker-proxy.
 func (m *machine) proxy(t *testing.T, at string) Listener {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")

@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// standing matches a time namespace whose CLOCK_MONOTONIC is the machine's.
+// standing matches a time namespace with the machine's CLOCK_MONOTONIC.
 var standing = regexp.MustCompile(`(?m)^monotonic +0 +0$`)
 
 // check returns the root of cgroup v2, which the caller closes, and the cookie of the calling
@@ -57,7 +57,7 @@ func Namespace() (uint64, error) {
 	return cookie, errors.Join(err, unix.Close(fd))
 }
 
-// cgroupRoot opens the root of cgroup v2, which may be mounted next to version 1.
+// cgroupRoot finds cgroup v2 also next to version 1.
 func cgroupRoot() (*os.File, error) {
 	missing := &path.UnsupportedError{Missing: "cgroup v2 is not mounted",
 		Remedy: "sudo mount -t cgroup2 none /sys/fs/cgroup/unified, also beside cgroup v1"}
@@ -82,7 +82,6 @@ func cgroupRoot() (*os.File, error) {
 	return nil, missing
 }
 
-// explain names what the kernel or the user lacks if programs cannot be loaded.
 func explain(err error) error {
 	var v *ebpf.VerifierError
 	switch {

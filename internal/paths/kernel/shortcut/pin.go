@@ -29,7 +29,6 @@ const onlyRoot = 0o700
 // ErrNone means that no table is pinned.
 var ErrNone = errors.New("no shortcuts are pinned")
 
-// pins returns the directory of the pins, which may not exist.
 func pins() string {
 	if isBPF(machinesFS) {
 		return filepath.Join(machinesFS, pinName)
@@ -182,7 +181,6 @@ func removeEmpty(file string) error {
 	return nil
 }
 
-// fields returns the maps by their names in the object.
 func (m *objectMaps) fields() map[string]**ebpf.Map {
 	out := map[string]**ebpf.Map{}
 	v := reflect.ValueOf(m).Elem()

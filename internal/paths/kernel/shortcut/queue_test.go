@@ -37,7 +37,7 @@ func TestQueueOfServer(t *testing.T) {
 				m.begin(t, dial, 1)
 				testwait.Until(t, time.Minute, "a client waits in the queue", func() bool {
 					i, err := unix.GetsockoptTCPInfo(full, unix.IPPROTO_TCP, unix.TCP_INFO)
-					return err == nil && i.Unacked == n+1 // the length of a listener's accept queue
+					return err == nil && i.Unacked == n+1 // a listener's accept queue
 				})
 			}
 			for range 2 * queue {

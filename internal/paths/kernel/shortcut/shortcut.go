@@ -2,11 +2,10 @@
 // straight to the container: eBPF programs at the root of cgroup v2 rewrite the destination when a
 // client connects, so docker-proxy does not relay its bytes.
 //
-// A client never reaches another server than through docker-proxy. The target is stored with
-// docker-proxy's own listening socket (Table.Add), which the programs look up as the kernel would.
-// The socket ends with docker-proxy, which ends before another container may get the address. If a
-// SYN was not answered before then, a program drops answers from anybody else (shortcut.bpf.c,
-// toll_answer). In doubt a connection is not redirected (shortcut.bpf.c, decide).
+// A client never reaches another server than through docker-proxy: the target is stored with
+// docker-proxy's own listening socket, which ends before another container may get the address. If
+// a SYN was not answered before then, a program drops answers from anybody else (shortcut.bpf.c,
+// toll_answer). In doubt a connection is not redirected (decide).
 //
 // A Table belongs to the network namespace in which it was made. Call its methods there.
 package shortcut
@@ -36,8 +35,8 @@ type Table struct {
 // Entry is a shortcut.
 type Entry struct {
 	Dial   netip.AddrPort // a loopback address
-	Target netip.AddrPort // in the container
-	Taken  uint64         // number of connections
+	Target netip.AddrPort
+	Taken  uint64
 	// Server is a process in the container, for Add: while more than half of the accept queue at
 	// Target is taken, clients stay with docker-proxy. 0 ignores the queue.
 	Server int
@@ -46,7 +45,7 @@ type Entry struct {
 // State is the state of a table.
 type State struct {
 	On    bool
-	Lease time.Duration // until it stops unless it is renewed; 0: it has stopped
+	Lease time.Duration // 0: it has stopped
 	Netns uint64        // the cookie of the clients' namespace
 }
 
@@ -177,7 +176,7 @@ func (t *Table) Entries() ([]Entry, error) {
 	return out, nil
 }
 
-// Left returns the numbers of connections to published ports that were not redirected.
+// Left counts connections to published ports that were not redirected.
 func (t *Table) Left() (map[Reason]uint64, error) {
 	out := map[Reason]uint64{}
 	for i, r := range reasons {
@@ -214,9 +213,9 @@ func (t *Table) Abort(keep func(Entry) bool) (n int, err error) {
 	})
 }
 
-// abortAll must run before the programs that drop others' answers are removed.
+// abortAll must precede the removal of the programs that drop others' answers.
 func (t *Table) abortAll() error {
-	if t.maps.Clients == nil { // closed
+	if t.maps.Clients == nil {
 		return nil
 	}
 	_, err := t.Abort(func(Entry) bool { return false })

@@ -25,7 +25,6 @@ const (
 	lo6 = "[::1]:7070"
 )
 
-// A client's own socket shows what it would show with docker-proxy.
 func TestTaken(t *testing.T) {
 	m := newMachine(t)
 	m.add(t, lo4, boxAddr4, m.proxy(t, lo4))
@@ -36,7 +35,7 @@ func TestTaken(t *testing.T) {
 		family int
 		dial   string
 		answer string
-		own    string // the client's own address, as it sees it
+		own    string // as it sees it
 	}{
 		{"v4", unix.AF_INET, lo4, "server for 172.31.9.1", "127.0.0.1"},
 		{"v6", unix.AF_INET6, lo6, "server for fd31:9::1", "::1"},
@@ -199,8 +198,7 @@ func TestOff(t *testing.T) {
 	want("removed", "proxy")
 }
 
-// A listener after docker-proxy, or beside it at the same address, gets the client, whatever the
-// maps say.
+// Stale maps must not matter.
 func TestListenerDecides(t *testing.T) {
 	m := newMachine(t)
 	first := m.proxy(t, sharing+"0.0.0.0:7070")

@@ -13,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// families has a published address and its target for each pair of address families.
 var families = []struct{ name, dial, target string }{
 	{"v4", "127.0.0.1:7070", "172.31.9.2:82"},
 	{"v6", "[::1]:7071", "[fd31:9::2]:83"},
@@ -133,7 +132,7 @@ func TestCloseAborts(t *testing.T) {
 	}
 }
 
-// listenOnly listens in the container with a queue of that length, and accepts nothing.
+// listenOnly accepts nothing.
 func (m *machine) listenOnly(t *testing.T, at netip.AddrPort, queue int) (fd int) {
 	t.Helper()
 	if err := m.box.Do(func() (err error) {
@@ -148,7 +147,6 @@ func (m *machine) listenOnly(t *testing.T, at netip.AddrPort, queue int) (fd int
 	return fd
 }
 
-// begin starts n connects.
 func (m *machine) begin(t *testing.T, at netip.AddrPort, n int) (fds []int) {
 	t.Helper()
 	t.Cleanup(func() {

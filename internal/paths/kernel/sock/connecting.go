@@ -16,9 +16,9 @@ const (
 	storageAttributes, fdLength = 0x3fff, 4
 )
 
-// AbortConnecting ends the TCP connections of the calling thread's network namespace that wait for
-// the answer to their SYN and whose value in a BPF map of socket storage pick accepts. Their
-// connects fail with ECONNABORTED. It returns their number.
+// AbortConnecting ends the TCP connections that wait for the answer to their SYN and whose value in
+// a BPF map of socket storage pick accepts. Their connects fail with ECONNABORTED. It returns their
+// number.
 //
 // It needs CAP_NET_ADMIN, CAP_BPF and CONFIG_INET_DIAG_DESTROY, without which the error wraps
 // EOPNOTSUPP.
@@ -59,7 +59,7 @@ func stored(attributes []byte) (value []byte, ok bool) {
 }
 
 func attribute(b []byte, kind uint16) ([]byte, bool) {
-	all, _ := nl.ParseRouteAttr(b) // none if malformed
+	all, _ := nl.ParseRouteAttr(b)
 	for _, a := range all {
 		if a.Attr.Type&storageAttributes == kind {
 			return a.Value, true

@@ -40,7 +40,7 @@ type Tally struct {
 // Groups of linux/sock_diag.h, as bits: destroyed connections of each family.
 const destroyedTCP = 1<<0 | 1<<2
 
-// Offsets in struct tcp_info and, for the cookie, in struct inet_diag_sockid.
+// offsets in struct tcp_info and, for the cookie, in struct inet_diag_sockid
 const (
 	infoRTT         = 68
 	infoResent      = 100
@@ -51,15 +51,14 @@ const (
 )
 
 const (
-	// messages of some thousand connections
 	followBuffer = 4 << 20
-	// Stop waits settleTime for the kernel's messages of ended connections, and up to lateTime if
-	// one is known to be missing.
+	// Stop waits settleTime for the kernel's messages, and up to lateTime if one is known to be
+	// missing.
 	settleTime = 20 * time.Millisecond
 	lateTime   = time.Second
 )
 
-// Connections in an open state have a socket; those in a waiting state may have only an entry.
+// Connections in a waiting state may have only an entry.
 const (
 	open = 1<<established | 1<<synSent | 1<<finWait1 | 1<<finWait2 | 1<<closeWait | 1<<lastAck |
 		1<<closing
@@ -77,18 +76,17 @@ type Follower struct {
 	before map[uint64]bool         // cookies of earlier connections
 	old    map[netip.AddrPort]bool // local ends of earlier connections that had ended
 	seen   map[uint64]bool
-	ended  map[netip.AddrPort]bool // local ends of those that the kernel reported
-	done   chan struct{}           // closed when the reader has ended
+	ended  map[netip.AddrPort]bool // local ends
+	done   chan struct{}
 	tally  Tally
-	rtt    int64 // sum, in µs
-	// last is the cookie of the socket that Stop closed, and told whether the kernel has reported
-	// it: messages come in order, but may be late.
+	rtt    int64 // µs
+	// last is the cookie of the socket that Stop closed. Messages come in order, but may be late.
 	last uint64
 	told bool
 }
 
-// Follow starts counting, in the calling thread's network namespace. The caller calls Stop there.
-// It needs CONFIG_INET_DIAG and no privilege.
+// Follow starts counting. The caller calls Stop in the same namespace. It needs CONFIG_INET_DIAG
+// and no privilege.
 func Follow(to netip.AddrPort) (*Follower, error) {
 	c, err := netlink.Dial(unix.NETLINK_INET_DIAG, &netlink.Config{Groups: destroyedTCP})
 	if err != nil {
@@ -114,7 +112,6 @@ func Follow(to netip.AddrPort) (*Follower, error) {
 	return f, nil
 }
 
-// read returns at the deadline.
 func (f *Follower) read() {
 	for {
 		messages, err := f.conn.Receive()
@@ -213,15 +210,15 @@ func (f *Follower) ports() error {
 	return err
 }
 
-// failed counts a socket whose connection to the address was never established, and reports whether
-// it is one. If the kernel has forgotten the port, the host decides.
+// failed counts a socket whose connection to the address was never established. If the kernel has
+// forgotten the port, the host decides.
 func (f *Follower) failed(s Socket, m []byte) bool {
 	remote, cookie := s.Remote, binary.NativeEndian.Uint64(m[cookieOffset:])
 	if remote.Addr().Unmap() != f.to.Addr() || remote.Port() != 0 && remote.Port() != f.to.Port() ||
 		f.before[cookie] || f.seen[cookie] {
 		return false
 	}
-	if s.Local.Port() == f.to.Port() { // the server's end of one that nobody accepted
+	if s.Local.Port() == f.to.Port() { // nobody accepted it
 		return false
 	}
 	if info := infoOf(m); remote.Port() != 0 &&
@@ -237,7 +234,7 @@ func (f *Follower) failed(s Socket, m []byte) bool {
 	return true
 }
 
-// smallest is less than the size of a struct tcp_info, which ended connections lack.
+// smallest is less than a struct tcp_info, which ended connections lack.
 const smallest = 96
 
 // note counts a connection unless it was counted or began before Follow.
@@ -260,7 +257,7 @@ func (f *Follower) note(s Socket, m []byte) {
 }
 
 func infoOf(m []byte) []byte {
-	attributes, _ := nl.ParseRouteAttr(m[messageSize:]) // none if malformed
+	attributes, _ := nl.ParseRouteAttr(m[messageSize:])
 	for _, a := range attributes {
 		if a.Attr.Type == attrInfo {
 			return a.Value
@@ -269,8 +266,7 @@ func infoOf(m []byte) []byte {
 	return nil
 }
 
-// once returns the bytes sent, each counted once; before Linux 4.19 the acknowledged ones, which is
-// close.
+// once returns the bytes sent or, before Linux 4.19, the acknowledged ones, which is close.
 func once(info []byte, acknowledged int64) int64 {
 	if len(info) < infoBytesResent+8 {
 		return acknowledged
@@ -279,7 +275,7 @@ func once(info []byte, acknowledged int64) int64 {
 		info[infoBytesResent:]))
 }
 
-// counter returns 0 if the kernel's struct tcp_info lacks the field.
+// counter returns 0 if the kernel's struct is shorter.
 func counter(info []byte, at int) int64 {
 	if len(info) < at+4 {
 		return 0
@@ -291,7 +287,6 @@ func (f *Follower) leadsThere(s Socket) bool {
 	return netip.AddrPortFrom(s.Remote.Addr().Unmap(), s.Remote.Port()) == f.to
 }
 
-// dump calls do for each connection to the address in one of the states.
 func (f *Follower) dump(states uint32, do func(cookie uint64, s Socket, state byte,
 	m []byte)) error {
 	for _, family := range families {

@@ -149,7 +149,6 @@ func TestFollowFailures(t *testing.T) {
 	}
 }
 
-// dialHere blocks the calling thread.
 func dialHere(to netip.AddrPort) (net.Conn, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -31,19 +31,18 @@ const (
 )
 
 const (
-	// The kernel may answer each of the sockets in a message by an error: these fit the socket's
-	// buffer.
+	// as many errors fit the socket's buffer
 	destroyAtOnce = 64
 	answerTimeout = time.Second
 )
 
-// request is a struct inet_diag_req_v2: for sockets of a family and protocol in the given states,
-// or for the one with the given id.
+// request is a struct inet_diag_req_v2: for sockets in the given states, or for the one with the
+// given id.
 type request struct {
 	family, protocol, attributes byte
 	states                       uint32
 	id                           []byte
-	more                         nl.NetlinkRequestData // attributes, or nil
+	more                         nl.NetlinkRequestData
 }
 
 var _ nl.NetlinkRequestData = request{}
@@ -58,8 +57,7 @@ func (r request) Serialize() []byte {
 	return b
 }
 
-// dump calls f for each socket in the calling thread's network namespace, with its struct
-// inet_diag_msg and attributes.
+// dump calls f with each struct inet_diag_msg and its attributes.
 func (r request) dump(f func(message []byte)) error {
 	q := nl.NewNetlinkRequest(diagByFamily, unix.NLM_F_DUMP)
 	q.AddData(r)
@@ -93,7 +91,6 @@ func (e Ends) pick(m []byte) bool {
 	return e(unmapped(s.Local), unmapped(s.Remote))
 }
 
-// leftovers returns their ids, in the kernel's form.
 func leftovers(family byte, of Ends) (ids [][]byte, err error) {
 	err = request{family: family, protocol: unix.IPPROTO_TCP, states: ending}.dump(func(m []byte) {
 		if binary.NativeEndian.Uint32(m[inodeOffset:]) == 0 && of.pick(m) {
@@ -120,7 +117,7 @@ func destroy(family byte, ids [][]byte) error {
 		var last uint32
 		for i, id := range some {
 			flags := 0
-			if i == len(some)-1 { // its answer means that all have been processed
+			if i == len(some)-1 {
 				flags = unix.NLM_F_ACK
 			}
 			q := nl.NewNetlinkRequest(diagDestroy, flags)
@@ -138,8 +135,8 @@ func destroy(family byte, ids [][]byte) error {
 	return nil
 }
 
-// acknowledged reads the answers up to the last request's. They are EOPNOTSUPP without
-// CONFIG_INET_DIAG_DESTROY, and if the kernel cannot end sockets in TIME_WAIT.
+// acknowledged returns EOPNOTSUPP without CONFIG_INET_DIAG_DESTROY, and if the kernel cannot end
+// sockets in TIME_WAIT.
 func acknowledged(s *nl.NetlinkSocket, last uint32) error {
 	var failed error
 	for {
@@ -163,8 +160,8 @@ func acknowledged(s *nl.NetlinkSocket, last uint32) error {
 	}
 }
 
-// Leftover counts the picked sockets, in the calling thread's network namespace, that have no
-// process and wait for the end of their connection.
+// Leftover counts the picked sockets that have no process and wait for the end of their
+// connection.
 func Leftover(of Ends) (n int, err error) {
 	for _, family := range families {
 		ids, err := leftovers(family, of)

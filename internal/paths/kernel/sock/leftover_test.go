@@ -15,7 +15,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 )
 
-// patience bounds what takes no time on an idle machine.
 const patience = 30 * time.Second
 
 func space(t *testing.T) *netns.NS {
@@ -34,7 +33,7 @@ func space(t *testing.T) *netns.NS {
 	return ns
 }
 
-// leave makes n connections that the client closes first.
+// leave makes connections that the client closes first.
 func leave(addr string, n int) (net.Listener, error) {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -65,7 +64,7 @@ func ended(c net.Conn) error {
 }
 
 func TestSweep(t *testing.T) {
-	const each = 300 // more than one message names
+	const each = 300
 	ns := space(t)
 	err := ns.Do(func() error {
 		for _, addr := range []string{"127.0.0.1:0", "[::1]:0"} {

@@ -28,7 +28,7 @@ func Bound(proto string, port uint16) (bool, error) {
 			return slices.ContainsFunc(all, func(s Socket) bool {
 				return s.Local.Port() == port
 			}), nil
-		} // or a kernel without CONFIG_INET_DIAG
+		}
 	}
 	all, err := inProc("self", proto)
 	return slices.ContainsFunc(all, func(s Socket) bool {
@@ -71,7 +71,6 @@ func tables(p procfs.FS, proto string) (four, six func() (procfs.NetIPSocket, er
 	return as(p.NetTCP), as(p.NetTCP6) //nolint:staticcheck // see above
 }
 
-// as converts procfs's types of both protocols to one.
 func as[T procfs.NetTCP | procfs.NetUDP](read func() (T,
 	error)) func() (procfs.NetIPSocket, error) {
 	return func() (procfs.NetIPSocket, error) {
@@ -81,6 +80,6 @@ func as[T procfs.NetTCP | procfs.NetUDP](read func() (T,
 }
 
 func addrPort(ip net.IP, port uint64) netip.AddrPort {
-	a, _ := netip.AddrFromSlice(ip) // procfs returns no other lengths
+	a, _ := netip.AddrFromSlice(ip)
 	return netip.AddrPortFrom(a, uint16(port))
 }

@@ -18,7 +18,7 @@ import (
 
 // Conn is a TCP connection of a process.
 type Conn struct {
-	Inode      uint32 // identifies the socket while it lives
+	Inode      uint32 // while the socket lives
 	LocalPort  uint16
 	RemotePort uint16
 	Received   uint64 // payload bytes
@@ -55,8 +55,7 @@ func Of(pid int) ([]Conn, error) {
 	return out, nil
 }
 
-// sent returns the bytes sent, each counted once; before Linux 4.19 the acknowledged ones, which is
-// close.
+// sent returns the bytes sent or, before Linux 4.19, the acknowledged ones, which is close.
 func sent(t *netlink.TCPInfo) uint64 {
 	if t.Bytes_sent == 0 {
 		return t.Bytes_acked
@@ -72,7 +71,7 @@ func Supported() error {
 	return nil
 }
 
-// Unlike procfs's FileDescriptorTargets, sockets returns an error if some may not be read.
+// sockets, unlike procfs's FileDescriptorTargets, returns an error if some may not be read.
 func sockets(pid int) (map[uint32]bool, error) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid), "fd")
 	fds, err := os.ReadDir(dir)

@@ -26,12 +26,11 @@ const (
 
 	attrInfo, attrV6Only = 2, 11 // INET_DIAG_INFO, INET_DIAG_SKV6ONLY
 
-	infoBytesAcked    = 120 // offsets in struct tcp_info
+	infoBytesAcked    = 120 // struct tcp_info
 	infoBytesReceived = 128
 )
 
-// Table lists the listening sockets and the established TCP connections of the calling thread's
-// network namespace. It needs no privilege.
+// Table lists the listening sockets and the established TCP connections. It needs no privilege.
 func Table() ([]Socket, error) {
 	tcp, err := list("tcp", unix.IPPROTO_TCP, 1<<established|1<<listen)
 	if err != nil {
@@ -56,11 +55,10 @@ func list(name string, protocol byte, states uint32) ([]Socket, error) {
 	return out, nil
 }
 
-// Listeners lists the listening TCP sockets of the calling thread's network namespace. It needs
-// only TCP's part of sock_diag.
+// Listeners lists the listening TCP sockets. It needs only TCP's part of sock_diag.
 func Listeners() ([]Socket, error) { return list("tcp", unix.IPPROTO_TCP, 1<<listen) }
 
-// parseSocket takes a struct inet_diag_msg of at least messageSize bytes, and its attributes.
+// parseSocket takes a struct inet_diag_msg with its attributes.
 func parseSocket(proto string, b []byte) Socket {
 	id := b[idOffset:]
 	addr := func(at []byte) netip.Addr {
@@ -78,7 +76,7 @@ func parseSocket(proto string, b []byte) Socket {
 		UID:       binary.NativeEndian.Uint32(b[inodeOffset-4:]),
 		Inode:     binary.NativeEndian.Uint32(b[inodeOffset:]),
 	}
-	attributes, _ := nl.ParseRouteAttr(b[messageSize:]) // none if malformed
+	attributes, _ := nl.ParseRouteAttr(b[messageSize:])
 	for _, a := range attributes {
 		switch {
 		case a.Attr.Type == attrV6Only:

@@ -172,7 +172,7 @@ func (s Store) load() (*note, error) {
 	return n, nil
 }
 
-// save does not replace an existing note.
+// save does not replace a note.
 func (s Store) save(n *note) error {
 	err := journal.Save(string(s), noteFile, n, false)
 	switch {

@@ -28,7 +28,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// nearly returns a value that differs little from the machine's.
 func nearly() map[string]int {
 	now, err := sysctl.Get(Receive)
 	n, errNumber := strconv.Atoi(now)

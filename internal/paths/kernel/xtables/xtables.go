@@ -30,8 +30,8 @@ type family struct {
 	names   string // file that lists the tables; asking for any other would create it
 	domain  int
 	level   int
-	next    int // offset of an entry's length in the entry
-	counts  int // offset of an entry's counters, which end its head
+	next    int // of an entry's length in the entry
+	counts  int // of an entry's counters, which end its head
 }
 
 var families = []family{
@@ -140,7 +140,7 @@ func (f family) text(entries []byte) string {
 	return fmt.Sprintf("%d entries (checksum %06x)", n, sum&0xffffff)
 }
 
-// getsockopt, for these options, also reads what value points to.
+// getsockopt also reads value for these options.
 func getsockopt(fd, level, option int, value unsafe.Pointer, size uintptr) error {
 	length := uint32(size)
 	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), uintptr(level), uintptr(option),

@@ -21,7 +21,6 @@ func skipUnlessCI(t *testing.T, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// textOf returns "" if the namespace lacks the table.
 func textOf(t *testing.T, name string) string {
 	t.Helper()
 	all, err := List()
@@ -86,7 +85,7 @@ func TestListNoticesEachRule(t *testing.T) {
 			if err := link.Up("lo"); err != nil {
 				t.Fatal(err)
 			}
-			for _, addr := range []string{"127.0.0.1:1", "[::1]:1"} { // refused, and counted
+			for _, addr := range []string{"127.0.0.1:1", "[::1]:1"} {
 				if c, err := net.Dial("tcp", addr); err == nil {
 					_ = c.Close()
 				}
