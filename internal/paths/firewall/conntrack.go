@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// conntrackFields lacks the options on the client's own port, which is not known.
+// conntrackFields lacks the client's own port, which is not known.
 var conntrackFields = map[string]Field{"--ctorigsrc": OrigSrc, "--ctorigdst": OrigDst,
 	"--ctorigdstport": OrigDstPort,
 	"--ctreplsrc":     ReplSrc, "--ctreplsrcport": ReplSrcPort, "--ctrepldst": ReplDst}
@@ -19,7 +19,6 @@ var xtStates = map[string]uint32{"INVALID": stateInvalid, "ESTABLISHED": stateEs
 var xtStatuses = map[string]uint32{"NONE": 0, "EXPECTED": 1 << 0, "SEEN_REPLY": statusSeenReply,
 	"ASSURED": statusAssured, "CONFIRMED": statusConfirmed}
 
-// parseConntrack parses an option of iptables' matches conntrack and state.
 func parseConntrack(o saveOption) (Lookup, bool) {
 	switch o.name {
 	case "--ctstate", "--state":
@@ -51,7 +50,6 @@ func parseConntrack(o saveOption) (Lookup, bool) {
 	return Is(f, prefixRange(n), o.not), true
 }
 
-// bitsOf takes names separated by commas.
 func bitsOf(names map[string]uint32, list string) (bits uint32, ok bool) {
 	for name := range strings.SplitSeq(list, ",") {
 		bit, known := names[name]

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// forward returns the outcome for a client's packet to 172.17.0.2:80, translated from
-// 198.18.0.1:8080 or not, where a rule of DOCKER-USER drops what match matches.
+// forward sends a client's packet to 172.17.0.2:80, translated from 198.18.0.1:8080 or not, past a
+// rule that drops what match matches.
 func forward(match string, translated bool) Outcome {
 	rules := ParseSave(
 		"*filter\n:FORWARD ACCEPT [0:0]\n:DOCKER-USER - [0:0]\n-A FORWARD -j DOCKER-USER\n-A DOCKER-USER "+match+" -j DROP\n-A DOCKER-USER -j RETURN\nCOMMIT\n", false)
@@ -20,7 +20,6 @@ func forward(match string, translated bool) Outcome {
 	return rules.Walk(Filter, Forward, p)
 }
 
-// As xt_conntrack.c does.
 func TestConntrack(t *testing.T) {
 	for match, want := range map[string]Verdict{
 		"-p tcp -m conntrack --ctorigdstport 8080":                  Drop,
@@ -99,7 +98,7 @@ var unknown = []string{
 	"! --strange x",
 }
 
-// Unknown matches that could decide are in Unread, whatever the rule's verdict.
+// Unknown matches that could decide are in Unread.
 func TestUnknownIsDoubt(t *testing.T) {
 	p := Packet{Proto: "tcp", Src: at("203.0.113.1"), Dst: at("172.17.0.2"), Port: 80, In: "eth0",
 		Out: "docker0"}
@@ -145,7 +144,6 @@ func TestUntracked(t *testing.T) {
 	}
 }
 
-// Depends lists only rules that decide otherwise for other sources.
 func TestDepends(t *testing.T) {
 	p := Packet{Proto: "tcp", Src: at("203.0.113.1"), Dst: at("172.17.0.2"), Port: 80, In: "eth0",
 		Out: "docker0",
@@ -214,7 +212,7 @@ func TestDependsOnMap(t *testing.T) {
 	}
 }
 
-// Both results of each rule are followed, with at most one step for each place.
+// Both results of each rule are followed, at most once from each place.
 func TestManyUnknown(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("*filter\n:FORWARD ACCEPT [0:0]\n:A - [0:0]\n-A A -j LOG\n")

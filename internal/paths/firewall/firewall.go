@@ -40,13 +40,13 @@ type Rules struct {
 
 // Chain is a list of rules.
 type Chain struct {
-	V4, V6   bool // the families whose packets the chain sees
+	V4, V6   bool
 	Table    string
 	Name     string
 	Hook     Hook // "": reached by jumps only
 	Kind     Kind
 	Priority int
-	Drop     bool // policy of a chain with a hook
+	Drop     bool
 	Rules    []Rule
 }
 
@@ -75,15 +75,15 @@ type Rule struct {
 	SrcLocal Local
 	DstLocal Local
 	Proto    string
-	Ports    Ports    // destination ports
-	Sets     []Lookup // all must match
+	Ports    Ports // destination ports
+	Sets     []Lookup
 	// Map, if not nil, replaces Verdict. A packet that is not in it does not match.
 	Map *Lookup
-	// Unread names a match that is not understood, or is "".
+	// Unread names a match that is not understood.
 	Unread  string
 	Verdict Verdict
-	Marks   bool           // the rule sets the packet's mark
-	Chain   string         // the target of Jump and Goto
+	Marks   bool
+	Chain   string
 	To      netip.AddrPort // of DNAT; an invalid address or port 0 is unchanged
 }
 
@@ -120,10 +120,10 @@ type Stage int
 
 // A connection is assured once both ends have answered.
 const (
-	First      Stage = iota // the client's first packet
-	Reply                   // the server's first packet
-	Later                   // a packet of the client, once the connection is assured
-	LaterReply              // a packet of the server, once the connection is assured
+	First      Stage = iota // of the client
+	Reply                   // of the server
+	Later                   // of the client, once the connection is assured
+	LaterReply              // of the server, once the connection is assured
 )
 
 // Back reports whether the server sends the packet.
@@ -134,19 +134,19 @@ type Packet struct {
 	Stage    Stage
 	Proto    string
 	Src, Dst netip.Addr
-	Port     uint16 // destination port
-	// High is the last possible destination port if Port is the first of a range, or 0.
+	Port     uint16
+	// High is the last possible port if Port is the first of a range, or 0.
 	High uint16
-	// From is the server's port, for a packet that the server sends.
+	// From is the server's port, for a packet of the server.
 	From               uint16
 	In, Out            string
 	SrcLocal, DstLocal bool
 	// Orig is the address that the client dialled, if it was translated since.
 	Orig netip.AddrPort
-	// Sources are the possible addresses of the client, if Src is only one of them.
+	// Sources are the client's possible addresses, if Src is only one of them.
 	Sources *Sources
 
-	untracked bool // connection tracking has not seen the packet yet
+	untracked bool // by connection tracking
 }
 
 // Sources are the addresses of a prefix, with exceptions.
@@ -157,14 +157,14 @@ type Sources struct {
 
 // Outcome is the result of the rules at a hook for a packet.
 type Outcome struct {
-	Verdict Verdict // Accept, Drop, Reject, DNAT, Masquerade
+	Verdict Verdict
 	To      netip.AddrPort
-	Where   string   // table and chain of the rule that decided; "" if none did
+	Where   string   // table and chain of the rule that decided, or ""
 	Rule    int      // its number in the chain, from 1, as in iptables; 0: the policy, or none
 	Unread  []string // matches that may have decided otherwise
 	Depends []string // rules that decide otherwise for other sources
 	Marks   []string // tables and chains of rules that may set the packet's mark
-	Tried   int      // the number of rules compared with the packet
+	Tried   int      // rules compared with the packet
 }
 
 func (c Chain) sees(p Packet) bool { return p.Dst.Is4() && c.V4 || !p.Dst.Is4() && c.V6 }
@@ -195,7 +195,6 @@ func (r Rules) only(want func(Chain) bool) Rules {
 	return out
 }
 
-// find returns a chain of the same table and family as from.
 func (r Rules) find(from *Chain, name string) *Chain {
 	i := slices.IndexFunc(r.Chains, func(c Chain) bool {
 		return c.Table == from.Table && c.V4 == from.V4 && c.V6 == from.V6 && c.Name == name

@@ -88,7 +88,6 @@ func TestWalk(t *testing.T) {
 		"foreign": {Filter, Forward, Packet{
 			Proto: "tcp", Src: far, Dst: far, Port: 80, In: "br1", Out: "br1"}, Drop, "",
 			"policy of filter FORWARD", 0},
-		// whether it matches or not
 		"input, known": {Filter, Input, Packet{
 			Proto: "tcp", Src: far, Dst: own, Port: 23, In: "eth0"}, Accept, "", "", 0},
 		"input": {Filter, Input, Packet{
@@ -118,7 +117,6 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// A chain jumps to itself.
 func TestWalkEnds(t *testing.T) {
 	rules := ParseSave(
 		"*filter\n:INPUT ACCEPT [0:0]\n:A - [0:0]\n-A INPUT -j A\n-A A -j A\nCOMMIT\n", false)

@@ -12,7 +12,6 @@ func (r Rule) Has(want Rule) bool {
 		says(want.Verdict, r.Verdict) && says(want.Chain, r.Chain) && says(want.To, r.To)
 }
 
-// says reports whether want is zero or equals is.
 func says[T interface {
 	comparable
 	Device | Net | Ports | Local | Verdict | string | netip.AddrPort

@@ -12,14 +12,14 @@ type Field int
 // A device's name is padded with zeros to 16 bytes. As in nf_tables, addresses and ports are in
 // network order, states in the machine's.
 const (
-	NoField  Field = iota
-	InName         // of arrival
-	OutName        // of departure
-	SrcAddr        // 4 or 16 bytes
-	DstAddr        // 4 or 16 bytes
-	Protocol       // 1 byte
-	DstPort        // 2 bytes
-	Family         // 1 byte: NFPROTO_IPV4 or NFPROTO_IPV6
+	NoField Field = iota
+	InName
+	OutName
+	SrcAddr // addresses have 4 or 16 bytes
+	DstAddr
+	Protocol // 1 byte
+	DstPort  // 2 bytes
+	Family   // 1 byte: NFPROTO_IPV4 or NFPROTO_IPV6
 	// The following are connection tracking's. The original tuple is what the client sent, the
 	// reply tuple what the server answers.
 	State        // 4 bytes: "new" for a first packet, "established" for a later one
@@ -27,12 +27,12 @@ const (
 	Status       // 4 bytes; only the bits of KnownStatus are known
 	Direction    // 1 byte: 0, or 1 for packets of the server
 	ConnProtocol // 1 byte
-	OrigSrc      // 4 or 16 bytes
-	OrigDst      // 4 or 16 bytes
-	OrigDstPort  // 2 bytes
-	ReplSrc      // 4 or 16 bytes
-	ReplSrcPort  // 2 bytes
-	ReplDst      // 4 or 16 bytes
+	OrigSrc
+	OrigDst
+	OrigDstPort // 2 bytes
+	ReplSrc
+	ReplSrcPort // 2 bytes
+	ReplDst
 )
 
 // linux/netfilter/nf_conntrack_common.h, xt_conntrack.h
@@ -46,8 +46,8 @@ const (
 	statusConfirmed  = 1 << 3 // IPS_CONFIRMED
 	statusDNAT       = 1 << 5 // IPS_DST_NAT
 
-	// KnownStatus are the bits of Status whose value is known: whether the packet's connection was
-	// expected, answered, assured, confirmed, translated, or is dying.
+	// KnownStatus are the known bits of Status: the packet's connection was expected, answered,
+	// assured, confirmed, translated, or is dying.
 	KnownStatus = 1<<0 | statusSeenReply | statusAssured | statusConfirmed | 1<<4 | statusDNAT |
 		1<<9
 )
@@ -60,16 +60,16 @@ func (f Field) source() bool { return f == SrcAddr || f == OrigSrc || f == ReplD
 // Lookup looks up fields of a packet in a set, or in a map of verdicts.
 type Lookup struct {
 	Fields   []Field
-	Mask     []byte // for a single field: compare only these bits; nil: all
+	Mask     []byte // compare only these bits of a single field; nil: all
 	Elements []Element
-	Not      bool // for a set: matches packets that are not in it
+	Not      bool // packets that are not in the set
 }
 
 // Element is an element of a set or of a map of verdicts.
 type Element struct {
-	Key     []Range // one range for each field
-	Verdict Verdict // for a map
-	Chain   string  // the target of Jump and Goto
+	Key     []Range // for each field
+	Verdict Verdict
+	Chain   string
 }
 
 // Range is a range of values, both ends included.
@@ -110,8 +110,8 @@ func (l *Lookup) matches(p *Packet) answer {
 	return out.not(l.Not)
 }
 
-// find returns the packet's element of a map, and those that packets of other sources may have. The
-// elements of a map exclude each other.
+// find also returns the elements that packets of other sources may have. The elements of a map
+// exclude each other.
 func (l *Lookup) find(p *Packet) (now *Element, others []*Element, open bool) {
 	has, ok := l.of(p)
 	if !ok {
@@ -130,8 +130,7 @@ func (l *Lookup) find(p *Packet) (now *Element, others []*Element, open bool) {
 	return now, others, open
 }
 
-// of returns false if the packet lacks one of the fields: such a Lookup matches nothing, negated or
-// not.
+// of returns false if the packet lacks a field: such a Lookup matches nothing, negated or not.
 func (l *Lookup) of(p *Packet) (has [][]byte, ok bool) {
 	for _, f := range l.Fields {
 		b := f.of(p)
@@ -172,12 +171,11 @@ func (l *Lookup) match(e *Element, has [][]byte, p *Packet) answer {
 	return out
 }
 
-// IANA's protocol numbers
+// numbers are IANA's.
 var numbers = map[string]byte{"icmp": 1, "igmp": 2, "tcp": 6, "udp": 17, "dccp": 33, "gre": 47,
 	"esp": 50, "ah": 51,
 	"icmpv6": 58, "ipv6-icmp": 58, "sctp": 132, "udplite": 136}
 
-// of returns nil if the packet lacks the field.
 func (f Field) of(p *Packet) []byte {
 	const (
 		nameSize = 16    // IFNAMSIZ
@@ -249,7 +247,8 @@ func (f Field) ofConnection(p *Packet) []byte {
 	return nil
 }
 
-// A first packet that arrives by lo has left this machine before, which confirmed its connection.
+// bits takes into account that a first packet that arrives by lo has left this machine before,
+// which confirmed its connection.
 func (f Field) bits(p *Packet, translated bool) (out uint32) {
 	first := p.Stage == First
 	switch {

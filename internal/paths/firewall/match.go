@@ -5,8 +5,7 @@ import (
 	"net/netip"
 )
 
-// answer is the result of a match. It is open if the source or the port is only an example and
-// others may get another result.
+// An answer is open if the source or the port is only an example and others may get another result.
 type answer struct{ yes, open bool }
 
 func sure(yes bool) answer { return answer{yes: yes} }
@@ -25,7 +24,6 @@ func (a answer) not(not bool) answer {
 	return a
 }
 
-// matches ignores Map and Unread.
 func (r *Rule) matches(p *Packet) answer {
 	out := sure(r.In.matches(p.In) && r.Out.matches(p.Out) && r.Dst.matches(p.Dst) &&
 		r.SrcLocal.matches(p.SrcLocal) && r.DstLocal.matches(p.DstLocal) &&
@@ -76,7 +74,6 @@ func prefixRange(p netip.Prefix) Range {
 	return Range{low, high}
 }
 
-// has returns false if b is of another size.
 func (r Range) has(b []byte) bool {
 	return len(b) == len(r.Low) && len(b) == len(r.High) && bytes.Compare(b, r.Low) >= 0 &&
 		bytes.Compare(b, r.High) <= 0

@@ -12,7 +12,7 @@ import (
 func ParseSave(text string, six bool) Rules {
 	var out Rules
 	table := ""
-	at := map[string]int{} // chain -> index in out, for this table
+	at := map[string]int{} // by chain, for this table
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		switch {
@@ -38,7 +38,6 @@ func ParseSave(text string, six bool) Rules {
 	return out
 }
 
-// iptables' priorities of its tables
 var priorities = map[string]int{"raw": -300, "mangle": -150, "nat": -100, "filter": 0,
 	"security": 50}
 
@@ -54,8 +53,7 @@ func savedChain(table, name, policy string, six bool) Chain {
 	return c
 }
 
-// saveWords splits a line at spaces outside quotes. Within quotes, a backslash escapes the next
-// character.
+// saveWords honours quotes, and backslashes within them.
 func saveWords(line string) []string {
 	var out []string
 	for line = strings.TrimSpace(line); line != ""; line = strings.TrimLeft(line, " ") {
@@ -70,7 +68,6 @@ func saveWords(line string) []string {
 	return out
 }
 
-// quoted returns the text before the closing quote, and the rest after it.
 func quoted(s string) (text, rest string) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -85,13 +82,13 @@ func quoted(s string) (text, rest string) {
 	return b.String(), ""
 }
 
-// harmless lists options that do not affect what a rule matches, and whether they take a value.
+// harmless options do not affect what a rule matches. The value tells whether they take one.
 var harmless = map[string]bool{"--comment": true, "--reject-with": true, "--set-mark": true,
 	"--set-xmark":  true,
 	"--log-prefix": true, "--log-level": true, "--to-source": true, "--persistent": false,
 	"--random": false, "--random-fully": false}
 
-// modules lists the matches that have no effect without their options.
+// modules have no effect without their options.
 var modules = map[string]bool{"tcp": true, "udp": true, "sctp": true, "conntrack": true,
 	"state": true, "addrtype": true, "comment": true,
 	"set": true, "multiport": true, "mark": true, "connmark": true, "limit": true, "iprange": true}
@@ -130,7 +127,7 @@ func ParseRule(words []string) Rule {
 	return r
 }
 
-// option leaves the rule's matches unchanged if it does not know the option.
+// option returns false, and changes no match, for an unknown option.
 func (r *Rule) option(o saveOption) (known bool) {
 	switch o.name {
 	case "-m":
@@ -183,7 +180,6 @@ func (r *Rule) option(o saveOption) (known bool) {
 	return true
 }
 
-// The protocol is a name or a number.
 func (r *Rule) protocol(o saveOption) (known bool) {
 	n, known := protocolNumber(o.value)
 	switch {
@@ -212,7 +208,7 @@ func protocolNumber(s string) (byte, bool) {
 	return byte(n), err == nil
 }
 
-// Types of several machines are neither Own nor Foreign.
+// typeOf takes types of several machines for neither Own nor Foreign.
 func typeOf(o saveOption) (Local, bool) {
 	is := map[string][2]Local{"LOCAL": {Own, Foreign}, "UNICAST": {Foreign, Own},
 		"BROADCAST": {NoOnes, Any}, "MULTICAST": {NoOnes, Any}, "ANYCAST": {NoOnes, Any}}
@@ -231,7 +227,7 @@ func (r *Rule) target(name string) {
 	switch v, ok := known[name]; {
 	case ok:
 		r.Verdict = v
-	case !PassesOn(name): // another chain or, if it does not exist, another target
+	case !PassesOn(name): // or, if it does not exist, another target
 		r.Verdict, r.Chain = Jump, name
 	}
 }
@@ -272,8 +268,7 @@ func parsePorts(s string) (Ports, bool) {
 	return Ports{Low: uint16(a), High: uint16(b)}, true
 }
 
-// parseTo parses DNAT's destination: 172.17.0.2:80, [fd00::2]:80 or an address. It rejects ranges
-// of addresses or ports.
+// parseTo parses 172.17.0.2:80, [fd00::2]:80 or an address, but no range.
 func parseTo(s string) (netip.AddrPort, bool) {
 	if to, err := netip.ParseAddrPort(s); err == nil {
 		return to, true

@@ -63,10 +63,10 @@ type walk struct {
 	hook   Hook
 	p      Packet
 	bases  []*Chain
-	later  []branch        // not followed yet
-	forked map[string]bool // places
+	later  []branch // not followed yet
+	forked map[string]bool
 	unread []string
-	marks  []string // tables and chains
+	marks  []string
 	steps  int
 }
 
@@ -74,7 +74,7 @@ type walk struct {
 type branch struct {
 	base            int
 	stack           []frame
-	first           Rule // the rule to apply first
+	first           Rule
 	unread, depends []string
 }
 
@@ -91,7 +91,7 @@ func (w *walk) doubt(s string) {
 	}
 }
 
-// follow walks to the branch's end. The verdict is "" if another branch already covers the rest.
+// follow returns no verdict if another branch already covers the rest.
 func (w *walk) follow(b *branch) Outcome {
 	if b.first.Verdict != Continue {
 		if end, ok := w.apply(b, b.first); ok {
@@ -128,7 +128,6 @@ func (w *walk) follow(b *branch) Outcome {
 	}
 }
 
-// next returns false after the hook's last chain.
 func (w *walk) next(b *branch) bool {
 	if b.base++; b.base == len(w.bases) {
 		return false
@@ -138,8 +137,8 @@ func (w *walk) next(b *branch) bool {
 	return true
 }
 
-// choose takes the next rule and returns its effect on the packet. It forks the branch if the
-// effect may differ; known is false if it already forked here.
+// choose returns the next rule's effect on the packet. It forks the branch if the effect may
+// differ; known is false if it already forked here.
 func (w *walk) choose(b *branch, f *frame) (does Rule, known bool) {
 	r := &f.chain.Rules[f.next]
 	f.next++
@@ -174,8 +173,7 @@ func (w *walk) choose(b *branch, f *frame) (does Rule, known bool) {
 	return now, true
 }
 
-// may returns the rule's effect on the packet, as far as known, and its other possible effects. No
-// effect is the zero rule.
+// may returns the rule's known effect, and its other possible effects. No effect is the zero rule.
 func (r *Rule) may(p *Packet) (now Rule, others []Rule) {
 	m := r.matches(p)
 	if !m.yes && !m.open {
@@ -202,7 +200,7 @@ func (r *Rule) may(p *Packet) (now Rule, others []Rule) {
 	return now, others
 }
 
-// fork marks the branch's position as forked. It returns false if it already was.
+// fork returns false if a branch has forked at the position before.
 func (w *walk) fork(b *branch) bool {
 	key := binary.AppendUvarint(nil, uint64(b.base))
 	for _, f := range b.stack {
@@ -216,7 +214,7 @@ func (w *walk) fork(b *branch) bool {
 	return true
 }
 
-// apply reports with ok that the branch ends with the rule.
+// apply returns true if the branch ends with the rule.
 func (w *walk) apply(b *branch, r Rule) (end Outcome, ok bool) {
 	top := b.stack[len(b.stack)-1]
 	where := top.chain.Table + " " + top.chain.Name
@@ -263,7 +261,7 @@ func (w *walk) to(r Rule) netip.AddrPort {
 	return netip.AddrPortFrom(addr, port)
 }
 
-// asks describes the rule's condition on the client's address or port, for Outcome.Depends.
+// asks describes the rule's condition for Outcome.Depends.
 func (r *Rule) asks(p *Packet) string {
 	switch {
 	case p.High != 0 && r.Ports.High != 0:
