@@ -7,12 +7,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// WitnessForeign is Witness for a foreign program's load, which does not report what it moved. The
-// hops are compared with each other: what one of them proves to have been payload, all must have
-// counted, and each rule and relay must have seen a connection. A path without any packet is
-// contradicted.
-//
-// The hops before a loss count lost and resent packets twice, so a tenth may be missing.
+// WitnessForeign is Witness for a foreign program's load, which does not report what it moved. What
+// one of the hops proves to have been payload, all must have counted, and each rule and relay must
+// have seen a connection. A path without any packet is contradicted. The hops before a loss count
+// lost and resent packets twice, so a tenth may be missing.
 //
 // arrived is the number of connections and datagrams that reached the server, or NaN if unknown.
 // Without it, devices alone might only have counted neighbour discovery.
@@ -38,12 +36,11 @@ func WitnessForeign(hops []Hop, before, after []sample.Counters, arrived float64
 
 const (
 	lostShare = 10
-	// headers without a tunnel's: Ethernet 14, IPv6 40, TCP 60
+	// Ethernet 14, IPv6 40, TCP 60
 	maxHeader = 114
 )
 
-// proven returns the least that was moved each way, by the hop that proves most. A hop that counts
-// both ways as one proves only their sum.
+// proven takes the hop that proves most. A hop that counts both ways as one proves only their sum.
 func proven(hops []Hop, seen []sample.Counters) (m Moved) {
 	for i, h := range hops {
 		if h.Expect == Carries {
@@ -54,7 +51,6 @@ func proven(hops []Hop, seen []sample.Counters) (m Moved) {
 	return m
 }
 
-// payload returns a lower bound.
 func payload(bytes, packets uint64) int64 { return max(0, int64(bytes)-maxHeader*int64(packets)) }
 
 func (h Hop) judgeForeign(c sample.Counters, m Moved) string {

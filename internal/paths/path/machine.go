@@ -10,17 +10,17 @@ import (
 // Machine is another machine that a path is on and on which toll's agent answers. Its methods
 // return an error that names the machine if there is no answer in a bounded time.
 type Machine interface {
-	// Name returns a name such as "node b".
+	// "node b"
 	Name() string
-	// Err returns why the machine no longer answers, or nil, without waiting. A lost machine does
-	// not come back.
+	// Err returns why the machine no longer answers, or nil, at once. A lost machine does not come
+	// back.
 	Err() error
 	// Clock compares the machine's CLOCK_MONOTONIC with this one's.
 	Clock(ctx context.Context) (Offset, error)
 	// Meter has the machine read its CPU clocks, and those of the processes pids, at two instants
-	// of its own CLOCK_MONOTONIC (ns). It returns once the machine has the request. If to is 0, the
-	// second reading is made when a process started there has written its last message before Use
-	// is requested. The channel is silent until then.
+	// of its own CLOCK_MONOTONIC (ns), and returns once the machine has the request. If to is 0,
+	// the second reading is made when a process started there has written its last message before
+	// Use is requested. The channel is silent until then.
 	Meter(ctx context.Context, from, to int64, pids ...int) (Metering, error)
 }
 
@@ -32,9 +32,9 @@ type Metering func(ctx context.Context) (Use, error)
 type Use struct {
 	CPUs      []sample.CPU `json:"cpus"`
 	Elapsed   float64      `json:"elapsed_s"`       // by its own clock
-	Procs     []float64    `json:"procs,omitempty"` // CPU time of the requested processes, in s
+	Procs     []float64    `json:"procs,omitempty"` // CPU time of pids, in s
 	Throttled int          `json:"throttled,omitempty"`
-	// Control is what the channel to the machine carried meanwhile.
+	// Control is the channel's own traffic.
 	Control Traffic `json:"control"`
 }
 
@@ -56,7 +56,7 @@ type Channel interface {
 	// Hush stops the channel's own messages for about d at most, or until resume is called. Hushes
 	// may overlap; resume may be called twice.
 	Hush(ctx context.Context, d time.Duration) (resume func(), err error)
-	// Moved returns the number of bytes that this end has written and read.
+	// Moved returns the bytes that this end has written and read.
 	Moved() uint64
 }
 

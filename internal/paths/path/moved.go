@@ -4,31 +4,31 @@ import "math"
 
 // Moved is what a load reports that a client moved in a whole visit, warm-up included.
 type Moved struct {
-	Forward     int64 // payload bytes, client to server, that arrived
-	Backward    int64 // payload bytes, server to client, that arrived
+	Forward     int64 // payload that arrived, client to server
+	Backward    int64 // payload that arrived, server to client
 	Trips       int64 // request/response pairs, one under way at a time
-	Resent      int64 // bytes resent by TCP or lost; a hop may or may not have counted them
-	Connections int   // opened
+	Resent      int64 // by TCP, or lost; a hop may or may not have counted them
+	Connections int
 	// Brief means that the connections ended with their trips, before the counters were read.
-	// Failed is the number of further connections, which failed.
+	// Failed counts further connections.
 	Brief  bool
 	Failed int
 
 	// The rest bounds the number of packets. SentForward and SentBackward are what the ends gave to
-	// their sockets, if that is more than what arrived.
+	// their sockets, if more than what arrived.
 	SentForward, SentBackward int64
 	Shape
-	Segment int     // payload of a full packet, the least on the path; 0: IPv4's least
+	Segment int     // least payload of a full packet; 0: IPv4's least
 	Seconds float64 // between the readings of the counters
 }
 
 // Shape bounds the number of packets for a load's bytes.
 type Shape struct {
-	// Request and Reply are the mean bytes of a message each way, if each message may be a packet;
-	// 0: a stream of bytes, written Write bytes at a time.
+	// Request and Reply are the mean bytes of messages that may each be a packet; 0: a stream,
+	// written Write bytes at a time.
 	Request, Reply, Write int
 	Beside                bool // a stream of bytes accompanies the requests
-	Datagrams             bool // there are no acknowledgements
+	Datagrams             bool // without acknowledgements
 }
 
 func (m Moved) plus(o Moved) Moved {
@@ -45,10 +45,10 @@ func (m Moved) plus(o Moved) Moved {
 		Shape: o.Shape, Segment: segment, Seconds: max(m.Seconds, o.Seconds)}
 }
 
-// Bounds of the witness. Every payload byte that arrived must have been counted, and a packet each
-// way for every trip. The load bounds the number of packets, and this the bytes.
+// Every payload byte that arrived must have been counted, and a packet each way for every trip. The
+// load bounds the number of packets, and this the bytes.
 const (
-	slackShare = 0.02 // beyond the bounds, such as unseen retransmissions of a proxy
+	slackShare = 0.02 // such as unseen retransmissions of a proxy
 
 	// Ethernet 14, IPv6 40, TCP 60, and a tunnel's: Ethernet, IPv6, UDP and VXLAN 70, ESP 44
 	headers = 228
@@ -57,25 +57,25 @@ const (
 	// packets for a segment's bytes, at the end of a congestion window, a write, or a proxy's pipe
 	splits = 2
 	// Packets of a connection without payload: the handshake and the end each way, and the
-	// acknowledgements that Linux sends at once at a connection's start and by timer: 16
-	// (TCP_MAX_QUICKACKS), after each delay of at least 40 ms (TCP_DELACK_MIN).
+	// acknowledgements that Linux sends at once at a connection's start (TCP_MAX_QUICKACKS) and by
+	// timer (TCP_DELACK_MIN).
 	shake   = 8
 	quick   = 16
 	delayed = 0.040 // s
 
-	quietBytes   = 8 << 10 // on an untouched device: ARP, neighbour discovery
+	quietBytes   = 8 << 10 // ARP, neighbour discovery
 	quietPackets = 64
-	eachBytes    = 512 // the same, for each connection beyond the first
+	eachBytes    = 512 // for each connection beyond the first
 	eachPacket   = 8
-	extraProbes  = 2 // connections that a rule sees twice (SYN sent again)
-	probesEach   = 4 // the same for a failed connection
+	extraProbes  = 2 // seen twice (SYN sent again)
+	probesEach   = 4 // of a failed connection
 )
 
 // flow is the traffic in one direction, or in both over a hop that counts them as one.
 type flow struct {
 	arrived, trips int64
-	sent           float64 // bytes given to sockets, and sent again
-	data, bare     float64 // most packets: with payload, and without
+	sent           float64 // including bytes sent again
+	data, bare     float64 // packets with payload, and without
 }
 
 func (f flow) plus(o flow) flow {
@@ -83,16 +83,15 @@ func (f flow) plus(o flow) flow {
 		f.bare + o.bare}
 }
 
-// packets returns an upper bound of a hop's count.
 func (f flow) packets() float64 { return (f.data+f.bare)*(1+slackShare) + quietPackets }
 
-// bytes returns an upper bound of a hop's count. A hop that counts no packets counts no headers.
+// bytes returns no headers for a hop that counts no packets.
 func (f flow) bytes(packets uint64) float64 {
 	return f.sent*(1+slackShare) + headers*float64(packets) + quietBytes
 }
 
 type direction struct {
-	arrived int64 // bytes
+	arrived int64
 	sent    int64 // bytes that a hop may have counted
 	message int   // bytes; 0: a stream
 }
@@ -112,27 +111,25 @@ func (m Moved) backward() flow {
 	return m.flow(back, there)
 }
 
-// flow includes the acknowledgements of the other direction.
 func (m Moved) flow(w, other direction) flow {
 	return flow{arrived: w.arrived, trips: m.Trips, sent: float64(w.sent), data: m.data(w),
 		bare: m.bare(other)}
 }
 
-// data returns the most packets that carry a direction's bytes.
 func (m Moved) data(w direction) float64 {
 	if w.message == 0 {
 		return m.cut(w.sent)
 	}
 	trips := float64(w.sent) / float64(w.message)
 	beside := 0.0
-	if m.Beside { // requests are known by number; the rest is the stream
+	if m.Beside { // the number of requests is known; the rest is the stream
 		trips = min(trips, float64(m.Trips)+float64(m.Connections))
 		beside = m.cut(w.sent - int64(trips)*int64(w.message))
 	}
 	return math.Ceil(trips)*math.Ceil(float64(w.message)/m.segment()) + beside
 }
 
-// cut returns the most packets for a stream of bytes: with TCP_NODELAY at least one for each write.
+// cut takes into account that, with TCP_NODELAY, each write is at least one packet.
 func (m Moved) cut(bytes int64) float64 {
 	each := m.segment()
 	if m.Write > 0 {
@@ -148,9 +145,9 @@ func (m Moved) segment() float64 {
 	return leastSegment
 }
 
-// bare returns the most packets without payload in the opposite direction: those of the
-// connections, and acknowledgements. Acknowledgements of messages travel with the answers, except
-// for long messages, whose full packets may each be acknowledged at once, and for unanswered ones.
+// bare counts packets of the connections, and acknowledgements. Those of messages travel with the
+// answers, except for long messages, whose full packets may each be acknowledged at once, and for
+// unanswered ones.
 func (m Moved) bare(other direction) float64 {
 	connections := float64(m.Connections)
 	out := connections * (shake + quick)

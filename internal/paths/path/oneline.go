@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// steps named for one reason
+// mostSteps are named for one reason.
 const mostSteps = 3
 
-// reason is an error that steps failed with.
 type reason struct {
 	text  string
 	steps []string
-	times map[string]int // of each step; "" is the error without one
+	times map[string]int // by step; "" is the error without one
 }
 
 // OneLine joins errors into one line. Each reason appears once, after all steps that failed for it.

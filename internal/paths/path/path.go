@@ -30,9 +30,9 @@ type Spec struct {
 	// Servers and Clients are the numbers of containers; 0 is one. Client i uses server i mod
 	// Servers.
 	Servers, Clients int
-	// UDP means that the load goes over UDP: rules and proxies are for one protocol.
+	// Rules and proxies are for one protocol.
 	UDP bool
-	// Second asks for a second port of the (one) server. It has the same number at both ends.
+	// Second asks for a second port of the (one) server, with the same number at both ends.
 	Second bool
 	// Server and Client name the cluster's nodes of the ends; empty: the backend chooses.
 	Server, Client string
@@ -81,10 +81,10 @@ func (s Spec) String() string {
 type Builder interface {
 	// Name returns the backend's name, as `--on` takes it.
 	Name() string
-	// Check reports whether the path can be built here, and leaves nothing behind. It returns nil,
-	// an *UnsupportedError, which wraps ErrUnsupported, or another error if it could not tell.
+	// Check leaves nothing behind. It returns nil if the path can be built here, an
+	// *UnsupportedError, or another error if it could not tell.
 	Check(ctx context.Context, s Spec) error
-	// Build builds the path. The caller closes it. If Build fails, it has undone what it did.
+	// The caller closes the path. If Build fails, it has undone what it did.
 	Build(ctx context.Context, s Spec) (*Path, error)
 }
 
@@ -95,7 +95,7 @@ var ErrUnsupported = errors.New("not supported here")
 type UnsupportedError struct {
 	Missing string // kernel option, privilege or program
 	Remedy  string
-	Err     error // the cause; may be nil
+	Err     error // may be nil
 }
 
 func (e *UnsupportedError) Error() string {
@@ -138,8 +138,8 @@ type Process struct {
 	PID int // as the machine numbers it; 0: not known
 	In  io.WriteCloser
 	Out io.ReadCloser
-	// Wait returns how the process ended, with the last lines of its standard error if it failed.
-	// It is called once.
+	// Wait is called once. If the process failed, the error has the last lines of its standard
+	// error.
 	Wait func() error
 	// Kill returns nil if the process has ended.
 	Kill func() error
@@ -149,8 +149,7 @@ type Process struct {
 type Place interface {
 	// Name returns a name such as "container on machine A".
 	Name() string
-	// Start starts c there. The process dies with the place and with the calling process, at the
-	// latest.
+	// The process dies with the place and with the calling process, at the latest.
 	Start(c Command) (*Process, error)
 }
 
@@ -175,10 +174,9 @@ type Path struct {
 	Servers []Server
 	Clients []Client
 
-	// Hops are what the load's bytes cross, from client to server. With several clients, the hops
-	// of each client are in order.
-	Hops []Hop
-	// Second is the second port, if Spec asks for one.
+	// Hops are what the load's bytes cross, from client to server; those of each client are in
+	// order.
+	Hops   []Hop
 	Second uint16
 	// Guards are what the bytes must not touch: a rule or device that a wrong path would use.
 	Guards []Hop
@@ -188,13 +186,12 @@ type Path struct {
 	Arrived func() (uint64, error)
 
 	Proxies []Proxy // in user space
-	// Machines are the other machines of the path, each once, including those that only relay, or
-	// nil. Channel connects to them.
+	// Machines are the other machines of the path, each once, including those that only relay.
+	// Channel connects to them.
 	Machines []Machine
 	Channel  Channel
 
-	// Cards are network cards of the path's machines, and Crosses those that all of its packets
-	// cross.
+	// All of the path's packets cross those in Crosses.
 	Cards   []sample.Card
 	Crosses []sample.CardName
 
@@ -202,14 +199,13 @@ type Path struct {
 	Sysctls map[string]string
 	Facts   map[string]string
 
-	// Drain removes sockets in TIME_WAIT and entries of connection tables that ended connections
-	// leave behind, and returns the headroom for new ones. What cannot be removed is in the
-	// headroom, not an error. It is called while no load runs. Nil: the backend cannot.
+	// Drain removes sockets in TIME_WAIT and entries of connection tables, and returns the headroom
+	// for new connections, less what cannot be removed. It is called while no load runs. Nil: the
+	// backend cannot.
 	Drain func() (sample.Headroom, error)
 
-	// Inspect reads the path's settings, in milliseconds. Unless somebody changes them they stay
-	// the same while the path lives, whatever it carries. It is called while no load runs. Nil: the
-	// backend cannot.
+	// Inspect reads the path's settings, which only somebody else changes. It is called while no
+	// load runs. Nil: the backend cannot.
 	Inspect func() ([]Setting, error)
 
 	// Hold sets machine-wide settings for the time of a visit; release restores them. May be nil.

@@ -25,7 +25,6 @@ type id struct{ where, of, what string }
 func (s Setting) id() id    { return id{s.Where, s.Of, s.What} }
 func (s Setting) thing() id { return id{s.Where, s.Of, ""} }
 
-// name leaves out the place.
 func (s Setting) name() string {
 	switch {
 	case s.What == "":

@@ -7,14 +7,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// thing is a device or a rule of a machine that several paths are on. Things of one kind and name
-// in one place are the same.
+// thing is a device or a rule of a machine that several paths are on.
 type thing struct {
 	kind        mode.HopKind
 	name, where string
 }
 
-// counter is a counter of a device, or of a thing of the given kind and name, in one place.
+// counter is a counter of a device or thing.
 type counter struct {
 	thing  any
 	where  string
@@ -64,8 +63,8 @@ func (h Hop) Takes() [2]Directions {
 }
 
 // Among returns the hops and guards of one of several paths as they count while all of them carry
-// traffic. Each path has one client, whose index in all is that of Clients and Crossing. A device's
-// counters are compared one by one, because a path may cross the device twice.
+// traffic. Each path has one client, whose index in all is that of Clients and Crossing. A path may
+// cross a device twice, so its counters are compared one by one.
 func Among(p *Path, all []*Path) []Hop {
 	hops := slices.Concat(p.Hops, p.Guards)
 	for i, h := range hops {
@@ -110,7 +109,7 @@ func (h Hop) among(p *Path, all []*Path) (who []Crossing, as Expect) {
 	return who, as
 }
 
-// shares returns which directions of a client's bytes over hop x the counters of h count, if any.
+// shares returns which directions of a client's bytes over hop x the counters of h count.
 func (h Hop) shares(onePath bool, x Hop) (takes [2]Directions, any bool) {
 	if onePath && h.Kind == x.Kind && h.Name == x.Name && h.Where == x.Where {
 		return x.Takes(), true

@@ -9,8 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// One path crosses the bridge once, between the machine and a container, the other twice, up to a
-// proxy and down again.
+// One path crosses the bridge once, the other twice, up to a proxy and down again.
 func TestPathsOnOneBridge(t *testing.T) {
 	const here = "this machine"
 	bridge := local.BridgeHop(nil, here, "docker0", true)

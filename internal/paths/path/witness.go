@@ -22,7 +22,7 @@ const (
 	Matches
 	// nothing of the load
 	Untouched
-	// as Carries, by the sockets of a process. The bytes of sockets that ended with the load's
+	// as Carries, by a process's sockets. The bytes of sockets that ended with the load's
 	// connections are gone; then Hits counts the relayed connections.
 	Relays
 )
@@ -36,18 +36,18 @@ type Hop struct {
 	// Others means that the device usually has others' traffic, too, and may have counted more than
 	// the load.
 	Others bool
-	// Clients are the indexes into Path.Clients of those whose bytes cross the hop; nil: all.
+	// Clients are indexes into Path.Clients of those whose bytes cross the hop; nil: all.
 	Clients []int
 	// Shared is equal for hops of several paths that are one thing. It is comparable; nil: this
 	// path's own.
 	Shared any
-	// Counts name the device's counters that Read returns as forward and backward, if other hops
-	// may read one of them, too; zero: the hop's name identifies it.
+	// Counts name the device's counters that Read returns, if other hops may read one of them, too;
+	// zero: the hop's name identifies it.
 	Counts [2]Counter
-	// Crossing lists which bytes of which clients a hop shared by several cells has counted; nil:
-	// both directions of those in Clients.
+	// Crossing lists which bytes of which clients the counters of a hop shared by several cells
+	// have counted; nil: both directions of those in Clients.
 	Crossing []Crossing
-	// Read reads the counters now. It costs the load nothing: the kernel counts anyway.
+	// Read costs the load nothing: the kernel counts anyway.
 	Read func() (sample.Counters, error)
 }
 
@@ -114,8 +114,8 @@ func Witness(hops []Hop, before, after []sample.Counters, clients ...Moved) samp
 	return sample.Witness{OK: len(against) == 0, Evidence: strings.Join(against, "; ")}
 }
 
-// relaysResent returns the bytes, unknown to the load's ends, that the relays of the given clients
-// that cross the hop sent again.
+// relaysResent returns the bytes that the relays of the given clients that cross the hop sent
+// again: no end of the load knows them.
 func (h Hop) relaysResent(hops []Hop, before, after []sample.Counters, clients int) (bytes int64) {
 	for i, relay := range hops {
 		if relay.Expect != Relays {
@@ -131,8 +131,7 @@ func (h Hop) relaysResent(hops []Hop, before, after []sample.Counters, clients i
 	return bytes
 }
 
-// flows returns what the hop's counters must have counted, if its clients moved m and their relays
-// resent again bytes.
+// flows returns what the hop's counters must have counted if its clients moved m.
 func (h Hop) flows(m Moved, clients []Moved, again int64) (out [2]flow) {
 	if h.Crossing == nil {
 		if h.Expect == CarriesBoth {
@@ -155,7 +154,6 @@ func (h Hop) flows(m Moved, clients []Moved, again int64) (out [2]flow) {
 	return out
 }
 
-// judge returns what contradicts the path, or "".
 func (h Hop) judge(c sample.Counters, m Moved, flows [2]flow) string {
 	switch h.Expect {
 	case CarriesBoth:
@@ -175,7 +173,7 @@ func (h Hop) judge(c sample.Counters, m Moved, flows [2]flow) string {
 	return h.carries(c, flows)
 }
 
-// carries returns what contradicts that every byte of both directions was counted, or "".
+// carries returns what contradicts the path, or "".
 func (h Hop) carries(c sample.Counters, flows [2]flow) string {
 	if s := h.carried("to the server", c.ForwardBytes, c.ForwardPackets, flows[0]); s != "" {
 		return s
@@ -183,7 +181,7 @@ func (h Hop) carries(c sample.Counters, flows [2]flow) string {
 	if s := h.carried("to the client", c.BackwardBytes, c.BackwardPackets, flows[1]); s != "" {
 		return s
 	}
-	// Even if all payload goes one way, acknowledgements come back.
+	// Acknowledgements come back even if all payload goes one way.
 	if c.ForwardPackets > 0 && c.BackwardPackets == 0 ||
 		c.ForwardPackets == 0 && c.BackwardPackets > 0 {
 		return fmt.Sprintf(
@@ -193,8 +191,7 @@ func (h Hop) carries(c sample.Counters, flows [2]flow) string {
 	return ""
 }
 
-// carried checks one direction. A hop that counts no packets, such as a proxy's sockets, is judged
-// by its bytes alone.
+// carried judges a hop that counts no packets, such as a proxy's sockets, by its bytes alone.
 func (h Hop) carried(way string, bytes, packets uint64, f flow) string {
 	most := f.packets()
 	switch {
@@ -216,8 +213,8 @@ func (h Hop) carried(way string, bytes, packets uint64, f flow) string {
 	return ""
 }
 
-// matched allows some connections of thousands to be counted again, because their SYN was lost
-// beyond the hop.
+// matched tolerates that, of thousands of connections, a few whose SYN was lost beyond the hop are
+// counted again.
 func matched(what string, hits uint64, m Moved) string {
 	most := m.Connections + extraProbes + probesEach*m.Failed
 	if m.Brief {

@@ -26,7 +26,7 @@ func Describe(p *path.Path, machine Space, spots []Described) error {
 	}
 	return machine.Do(func() error {
 		for _, key := range noted {
-			if v, err := sysctl.Get(key); err == nil { // the kernel may not have it
+			if v, err := sysctl.Get(key); err == nil {
 				p.Sysctls[key] = v
 			}
 		}

@@ -28,8 +28,7 @@ const portRange = "net.ipv4.ip_local_port_range"
 type Swept struct {
 	Space
 	Where string
-	// Ours reports whether an end of a connection is the path's; others are not swept. Nil: the
-	// namespace belongs to the path.
+	// Ours picks the path's connections by one end. Nil: the namespace belongs to the path.
 	Ours func(netip.AddrPort) bool
 }
 
@@ -40,10 +39,8 @@ type leavings struct {
 }
 
 // Drain sweeps what ended connections left in the namespaces of a path: clients, servers and, for a
-// proxy, the machine between them. relayed means that a proxy makes two connections of one.
-//
-// Sweeping, by sock_diag and ctnetlink, replaces waiting and tuning: sysctls would change what is
-// measured.
+// proxy, the machine between them. relayed means that a proxy makes two connections of one. Waiting
+// would take long, and sysctls would change what is measured.
 func Drain(spots []Swept, relayed bool) (sample.Headroom, error) {
 	began := time.Now()
 	var (
@@ -53,7 +50,7 @@ func Drain(spots []Swept, relayed bool) (sample.Headroom, error) {
 	)
 	for _, at := range spots {
 		l, err := at.sweep(func(err error) {
-			// One error of many namespaces and tries is reported once.
+			// once for many namespaces and tries
 			if text := path.OneLine(err); !slices.Contains(unswept, text) {
 				unswept = append(unswept, text)
 			}
@@ -72,14 +69,14 @@ func Drain(spots []Swept, relayed bool) (sample.Headroom, error) {
 	}
 	entries := 1
 	if relayed {
-		entries = 2 // of one table: to the proxy, and from it to the server
+		entries = 2 // to the proxy, and from it to the server
 	}
 	r := sample.NewHeadroom(fewest, timeWait, fullest.Entries, fullest.Max, entries)
 	r.Took, r.Error = time.Since(began).Seconds(), strings.Join(unswept, "; ")
 	return r, nil
 }
 
-// sweep returns what is left. refused is called with what the kernel refuses.
+// sweep calls refused with what the kernel refuses.
 func (s Swept) sweep(refused func(error)) (l leavings, err error) {
 	once := func() error {
 		swept := sock.Sweep(s.ends())
@@ -130,7 +127,6 @@ func (s Swept) untrack() error {
 	return conntrack.Remove(s.Ours)
 }
 
-// ephemeral returns the number of ephemeral ports.
 func ephemeral() (int, error) {
 	text, err := sysctl.Get(portRange)
 	if err != nil {

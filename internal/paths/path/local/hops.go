@@ -12,8 +12,7 @@ import (
 // Reader reads counters.
 type Reader = func() (sample.Counters, error)
 
-// LoopbackHop returns the hop of a namespace's loopback device, which counts both directions as
-// one.
+// LoopbackHop counts both directions as one.
 func LoopbackHop(ns Space, where string) path.Hop {
 	return path.Hop{Kind: mode.HopLoopback, Name: "lo", Where: where, Expect: path.CarriesBoth,
 		Read: OneWay(Device(ns, "lo", true))}
@@ -29,8 +28,7 @@ func ContainerHop(kind mode.HopKind, ns Space, where, device, port string, toSer
 	return h
 }
 
-// BridgeHop returns the hop of a bridge's own device, which counts what goes between the machine's
-// stack and the containers.
+// BridgeHop counts what goes between the machine's stack and the containers.
 func BridgeHop(ns Space, where, bridge string, toServer bool) path.Hop {
 	return path.Hop{Kind: mode.HopBridge, Name: bridge, Where: where,
 		Read: Device(ns, bridge, !toServer),
@@ -38,9 +36,8 @@ func BridgeHop(ns Space, where, bridge string, toServer bool) path.Hop {
 			{Device: bridge, Sent: !toServer}}}
 }
 
-// SwitchHop returns the hop of a bridge as a switch: what it sent out of the ports towards the
-// clients and of those towards the servers. A bridge's own counters do not count frames that it
-// only forwards.
+// SwitchHop counts what a bridge sent out of the ports towards the clients and of those towards the
+// servers. A bridge's own counters do not count frames that it only forwards.
 func SwitchHop(where, bridge string, toClients, toServers Reader) path.Hop {
 	return path.Hop{Kind: mode.HopBridge, Name: bridge + " ports", Where: where,
 		Read: SentBy(toServers, toClients)}

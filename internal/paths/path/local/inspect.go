@@ -22,13 +22,12 @@ import (
 type Inspected struct {
 	Space
 	Where string
-	// Devices names the path's devices. Nil: the namespace belongs to the path with all devices,
-	// rules, routes and addresses.
+	// Devices names the path's devices. Nil: the whole namespace belongs to the path.
 	Devices []string
 	// To lists the addresses that the path's packets go to, on a machine with other traffic: only
 	// routes to them are the path's, and none of its addresses. Empty: all routes of the devices.
 	To []netip.Addr
-	// PID is a process in the control group of the place's processes; 0: they are in the caller's.
+	// PID is a process in the control group of the place's processes, or 0.
 	PID int
 	// Rules returns the path's rules of the packet filter, for a namespace shared with others, or
 	// is nil.
@@ -66,8 +65,7 @@ var deciding = []string{
 	"net.ipv6.conf.all.disable_ipv6", "net.ipv6.conf.all.forwarding",
 }
 
-// bridging sysctls come with a module that others may load; they are read in namespaces with a
-// bridge.
+// bridging sysctls are read in namespaces with a bridge, if the module is loaded.
 var bridging = []string{"net.bridge.bridge-nf-call-arptables",
 	"net.bridge.bridge-nf-call-ip6tables", "net.bridge.bridge-nf-call-iptables"}
 
@@ -89,8 +87,7 @@ func Inspect(spots []Inspected) (out []path.Setting, err error) {
 	return append(out, more...), err
 }
 
-// ofMachine reads the BPF programs that run for a path's packets and sockets but belong to none of
-// its namespaces.
+// ofMachine reads BPF programs that belong to none of the path's namespaces.
 func ofMachine(spots []Inspected) (out []path.Setting, err error) {
 	groups := map[int]bool{}
 	for i, at := range spots {
@@ -114,7 +111,7 @@ func ofMachine(spots []Inspected) (out []path.Setting, err error) {
 	return out, nil
 }
 
-// programs adds a list of BPF programs, which only root may read.
+// programs may be read by root only.
 func programs(all []path.Setting, where, what, value string, err error) ([]path.Setting, error) {
 	if errors.Is(err, bpf.ErrUnreadable) {
 		value, err = bpf.ErrUnreadable.Error(), nil
@@ -122,8 +119,7 @@ func programs(all []path.Setting, where, what, value string, err error) ([]path.
 	return append(all, path.Setting{Where: where, What: what, Value: value}), err
 }
 
-// watch makes Inspect report what is changed from now on, even if it is changed back. The watches
-// end with the path.
+// watch makes Inspect report changes even if they are undone. The watches end with the path.
 func watch(p *path.Path, spots []Inspected) error {
 	for i := range spots {
 		at := &spots[i]
@@ -212,7 +208,6 @@ func (at Inspected) sysctls(devices []link.Inspected) (out []path.Setting, err e
 	return out, nil
 }
 
-// routes includes policies if the namespace is the path's.
 func (at Inspected) routes(devices []link.Inspected) (out []path.Setting, err error) {
 	all, err := link.Routes()
 	if err != nil {
@@ -235,8 +230,8 @@ func (at Inspected) leadsOn(r link.Routed) bool {
 		(len(at.To) == 0 || slices.ContainsFunc(at.To, r.To.Contains))
 }
 
-// filters returns the rules of a namespace that is the path's, and in others what gets the frames
-// of the path's devices first.
+// filters returns, in a namespace shared with others, what gets the frames of the path's devices
+// first.
 func (at Inspected) filters(devices []link.Inspected) (out []path.Setting, err error) {
 	all, err := nft.List()
 	if err != nil {
@@ -261,7 +256,6 @@ func (at Inspected) filters(devices []link.Inspected) (out []path.Setting, err e
 	return out, err
 }
 
-// changes returns the numbers of changes since the watch began.
 func (at Inspected) changes(devices []link.Inspected) (out []path.Setting, err error) {
 	if at.watch == nil {
 		return nil, nil
@@ -292,7 +286,7 @@ func (at Inspected) changes(devices []link.Inspected) (out []path.Setting, err e
 	return out, nil
 }
 
-// In namespaces shared with others, IPsec's policies and states come and go.
+// ipsec ignores shared namespaces, where others' policies and states come and go.
 func (at Inspected) ipsec([]link.Inspected) (out []path.Setting, err error) {
 	if at.Devices != nil {
 		return nil, nil

@@ -21,15 +21,14 @@ type Proxy struct {
 	PID     int
 	Listens uint16         // the published port
 	Target  netip.AddrPort // the container's
-	// Beside means that the client is on the proxy's machine, too: it dials once for each accepted
-	// connection.
+	// Beside means that the client is on the proxy's machine, too.
 	Beside bool
 }
 
 // Relayed returns a reader of the proxy's own sockets: bytes from clients to the server and back,
-// and what was sent again either way. It uses sock_diag, because /proc/PID/io does not count the
-// bytes that docker-proxy splices. Sockets end with their connections, so the last reading of each
-// is kept; of those that ended unread, the number is known.
+// and what was sent again either way. It uses sock_diag, because /proc/PID/io does not count
+// spliced bytes. Sockets end with their connections, so the last reading of each is kept; of those
+// that ended unread, the number is known.
 func (p Proxy) Relayed() func() (sample.Counters, error) {
 	type leg struct {
 		toServer bool
@@ -45,7 +44,7 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 		for _, c := range conns {
 			seen[c.Inode] = leg{c.RemotePort == p.Target.Port() && c.LocalPort != p.Listens, c}
 		}
-		var up, down sample.Counters // of the client's leg, of the server's leg
+		var up, down sample.Counters // from the client, from the server
 		var resent uint64
 		for _, l := range seen {
 			resent += l.conn.Resent
@@ -64,9 +63,9 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 	}
 }
 
-// passed returns the number of connections that were accepted and then dialled on the proxy's
-// machine, by its TCP counters, which do not count connections that NAT forwards or dials that
-// fail.
+// passed returns the number of connections that the proxy's machine accepted and then dialled, by
+// its TCP counters, which do not count connections that NAT forwards or dials that fail. A client
+// beside it dials once for each.
 func (p Proxy) passed() (uint64, error) {
 	var dialled, accepted uint64
 	err := p.Do(func() (err error) {
@@ -80,10 +79,9 @@ func (p Proxy) passed() (uint64, error) {
 }
 
 // ProcessIO returns from /proc/PID/io what a process wrote by write(2), as forward, and read by
-// read(2), because UDP sockets do not count bytes. docker-proxy (udp_proxy_linux.go, 20.10 to 29.8)
-// uses these calls on the server's side only, and recvmsg(2) and sendmsg(2), which are not counted
-// there, for clients. So every byte that reached the server through it is counted once, even if it
-// was lost later.
+// read(2): UDP sockets do not count bytes. docker-proxy (udp_proxy_linux.go, 20.10 to 29.8) uses
+// these calls on the server's side only, so every byte that reached the server through it is
+// counted once, even if it was lost later.
 func ProcessIO(pid int) (c sample.Counters, err error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {

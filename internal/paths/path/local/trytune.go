@@ -65,7 +65,7 @@ func MostQueues() (most int, err error) {
 	return most, nil
 }
 
-// only real root may steer
+// tryRPS succeeds for real root only.
 func tryRPS() error {
 	return trySteering(link.RPS, "lo", "receive packet steering", "CONFIG_RPS")
 }
@@ -75,7 +75,7 @@ func tryXPS() error {
 		return err
 	}
 	q, err := link.QueuesOf("try-xps")
-	if err == nil && q.MostSend < 2 { // the kernel then has no such file
+	if err == nil && q.MostSend < 2 {
 		return &path.UnsupportedError{
 			Missing: "transmit packet steering has no effect: a veth pair has one queue on a machine with one CPU",
 			Remedy:  "a machine with more CPUs"}

@@ -19,7 +19,7 @@ const (
 	TCPCongestion = "net.ipv4.tcp_congestion_control"
 )
 
-// tunable lists the hops whose devices a tune sets: those of the mode, not the wire.
+// tunable lists devices of the mode, not the wire.
 var tunable = map[mode.Key][]mode.HopKind{
 	mode.MTU: {mode.HopLoopback, mode.HopVeth, mode.HopBridge, mode.HopMacvlan, mode.HopIPvlan,
 		mode.HopOVS, mode.HopVXLAN, mode.HopNetkit, mode.HopIPVS},
@@ -35,7 +35,7 @@ var tunable = map[mode.Key][]mode.HopKind{
 	mode.BigTCPLoopback:  {mode.HopLoopback},
 }
 
-// whyUntunable says what a path lacks that a tune would set.
+// whyUntunable says what a path lacks.
 var whyUntunable = map[mode.Key]string{
 	mode.MTU: "the path has no device except the wire",
 	mode.GRO: "the path has no container veth pair",
@@ -132,8 +132,7 @@ func RefuseSubInterfaceMTU(t mode.Tune, r mode.Route, card int, remedy string) e
 		Remedy: remedy}
 }
 
-// tunnelled reports whether the mode's bridges have a VXLAN port, even on routes that do not cross
-// it.
+// tunnelled ignores whether the route crosses the VXLAN port.
 func tunnelled(m mode.Mode) bool {
 	return slices.ContainsFunc(m.Routes, func(r mode.Route) bool {
 		return slices.Contains(r.Hops, mode.HopVXLAN) || slices.Contains(r.Hops, mode.HopIPVS)
@@ -144,7 +143,7 @@ func tunnelled(m mode.Mode) bool {
 type TunedDevice struct {
 	Space Space
 	Name  string
-	// Inside means that the device is a container's own.
+	// a container's own
 	Inside bool
 	// SetMTU sets the device's MTU if another program manages it; nil otherwise.
 	SetMTU func(mtu int) error
@@ -180,7 +179,7 @@ func (d Tuned) Tune(p *path.Path, spaces []Space) error {
 	return nil
 }
 
-// limitsOf returns the machine's limits of socket buffers that a variant sets, by their keys.
+// limitsOf returns the limits of socket buffers, by their keys.
 func limitsOf(t mode.Tunes) map[string]int {
 	out := map[string]int{}
 	for key, name := range map[mode.Key]string{mode.RmemMax: sockmem.Receive,
@@ -209,7 +208,7 @@ func (d Tuned) Set(p *path.Path, t mode.Tune, spaces []Space) error {
 	return d.each(p, t.Key, func(d TunedDevice) error { return set(d, t) })
 }
 
-// each calls f once for each device that a tune sets.
+// each calls f once for each device.
 func (d Tuned) each(p *path.Path, k mode.Key, f func(TunedDevice) error) error {
 	type id struct {
 		in   Space
@@ -284,7 +283,7 @@ func everywhere(spaces []Space, f func() error) error {
 	return nil
 }
 
-// setMemory sets the most bytes that a TCP socket of the calling thread's namespace may queue.
+// setMemory bounds the bytes that a TCP socket of the calling thread's namespace may queue.
 func setMemory(key string, most int) error {
 	now, err := sysctl.Get(key)
 	if err != nil {

@@ -22,8 +22,8 @@ type Engine struct {
 	root string // "": the installed one
 }
 
-// others are fetched or built by scripts of test/docker: those of Debian's suites, 26.1.5 and
-// 28.5.2 as of this writing, and 29.
+// others come from scripts of test/docker: those of Debian's suites, 26.1.5 and 28.5.2 as of this
+// writing, and 29.
 var others = []struct {
 	name, script string
 	args         []string
@@ -77,7 +77,6 @@ func brought(script, name string, args ...string) (root string, err error) {
 	return filepath.Join(dir, "root"), nil
 }
 
-// module returns the folder of the test's module.
 func module() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

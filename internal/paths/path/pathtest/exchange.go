@@ -24,14 +24,12 @@ import (
 // Arg makes a test binary one end of an exchange.
 const Arg = "pathtest-end"
 
-// exchanged is the number of bytes that the first client moves each way; each further one moves a
-// third of that more.
+// exchanged bytes go each way for the first client; each further client moves a third of that more.
 var exchanged = 1 << 20
 
 // ExchangeLess divides the bytes of all exchanges of this process by times, for emulated machines.
 func ExchangeLess(times int) { exchanged /= times }
 
-// for an exchange that hangs
 const exchangeMax = time.Minute
 
 // Main runs an end of an exchange if this process was started as one. Call it first in TestMain.
@@ -89,13 +87,13 @@ func end(role, addr, number string) error {
 	return linger(c)
 }
 
-// linger reports that the exchange is done, replies on demand with what TCP sent again, and keeps
-// the connections until the input ends.
+// linger replies on demand with what TCP sent again, and keeps the connections until the input
+// ends.
 func linger(connections ...net.Conn) error {
 	fmt.Println("done")
 	in := bufio.NewReader(os.Stdin)
 	if _, err := in.ReadString('\n'); err != nil {
-		return nil // no further demand
+		return nil
 	}
 	resent := uint64(0)
 	for _, c := range connections {
@@ -167,7 +165,7 @@ func Exchange(t *testing.T, p *path.Path) Traffic {
 	return exchangeMore(t, p, 0)
 }
 
-// exchangeMore adds the given number of thirds of the usual number of bytes.
+// exchangeMore adds thirds of the usual number of bytes.
 func exchangeMore(t *testing.T, p *path.Path, thirds int) Traffic {
 	t.Helper()
 	return exchange(t, p, thirds, func(i int) netip.AddrPort { return p.Clients[i].Dial })
@@ -220,8 +218,7 @@ func exchange(t *testing.T, p *path.Path, thirds int,
 	return tr
 }
 
-// addResent adds what all ends sent again, the servers first. A server's may have been for any of
-// its clients.
+// addResent takes into account that a server's resent bytes may have been for any of its clients.
 func (tr *Traffic) addResent(t *testing.T, p *path.Path, ends []*running) {
 	t.Helper()
 	for i, e := range ends {
@@ -250,7 +247,6 @@ func startEnd(t *testing.T, place path.Place, role string, addr netip.AddrPort, 
 	return &running{proc, bufio.NewReader(proc.Out), role}
 }
 
-// isProcess checks that the PID of an end on this machine belongs to that end.
 func (r *running) isProcess(t *testing.T, on path.Machine) {
 	t.Helper()
 	if on != nil || r.proc.PID == 0 {
@@ -262,7 +258,7 @@ func (r *running) isProcess(t *testing.T, on path.Machine) {
 	}
 }
 
-// stop closes the end's input and waits for a good exit.
+// stop waits for a good exit.
 func (r *running) stop(t *testing.T) {
 	t.Helper()
 	if err := errors.Join(r.proc.In.Close(), r.proc.Wait(), r.proc.Out.Close()); err != nil {

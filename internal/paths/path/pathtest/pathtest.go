@@ -21,7 +21,7 @@ import (
 
 // Options adapt the suite to a backend.
 type Options struct {
-	// "" is all
+	// "": all
 	Only mode.Name
 	// nil: those of the function Modes
 	Modes []mode.Mode
@@ -29,24 +29,24 @@ type Options struct {
 	Models bool
 	// Truth checks a built path against the kernel. May be nil.
 	Truth func(t *testing.T, p *path.Path)
-	// Around moves traffic from the client's place to the server without using the path; false if
-	// the mode has no other route within the same machines. May be nil.
+	// Around moves traffic between the ends without using the path; false if the mode has no other
+	// route within the same machines. May be nil.
 	Around func(t *testing.T, p *path.Path) (Traffic, bool)
-	// Lacks checks independently that the machine lacks what a refusal names. Then the route is
-	// skipped even where all routes are required. May be nil.
+	// Lacks checks independently that the machine lacks what a refusal names; then the route is
+	// skipped even where all are required. May be nil.
 	Lacks func(err *path.UnsupportedError) bool
-	// Short limits slow tests: none with several servers and clients, and of routes measured on
-	// request only the first. Otherwise the last such route represents those of a mode that is
-	// brief or has no rules of its own.
+	// Short leaves out tests with several servers and clients, and of routes measured on request
+	// all but the first. Otherwise the last such route represents those of a mode that is brief or
+	// has no rules of its own.
 	Short bool
 	// Brief lists modes built like others: their last route represents the mode over UDP and with
 	// several servers and clients.
 	Brief []mode.Name
-	// Leave reports whether another mode's test covers the route, except that it is measured in one
-	// run with the mode's others. May be nil.
+	// Leave reports whether another mode's test covers the route, except in one run with the mode's
+	// others. May be nil.
 	Leave func(m mode.Name, r mode.Route) bool
-	// Common reports whether all paths of the backend cross the hop, because there is one machine:
-	// it also counts other paths' traffic. May be nil.
+	// Common reports whether all paths of the backend cross the hop, which then counts other paths'
+	// traffic, too. May be nil.
 	Common func(h path.Hop) bool
 }
 
@@ -86,7 +86,7 @@ func Run(t *testing.T, b path.Builder, o Options) {
 			t.Run(name, func(t *testing.T) { route(t, b, spec, o) })
 			if i != usual && (Emulated() || brief) ||
 				r.OnRequest() && (!last || brief || !m.PerPort) {
-				// the longest route represents the mode with UDP and with a crowd, and its family; make test-kernels tests all
+				// the longest route represents the others; make test-kernels tests all
 				continue
 			}
 			if m.PerPort {
@@ -141,7 +141,6 @@ func Modes(t testing.TB) []mode.Mode {
 	}
 }
 
-// check skips the route if it is rightly refused.
 func check(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	t.Helper()
 	err := b.Check(context.Background(), spec)
@@ -161,8 +160,8 @@ func check(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	SkipOrFail(t, "%s: %v", spec, err)
 }
 
-// crowd checks that each of several clients reaches its server, and that its bytes are
-// distinguished from the others'.
+// crowd checks that each client reaches its server and that its bytes are distinguished from the
+// others'.
 func crowd(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	before := Observe(t)
 	check(t, b, spec, o)
@@ -195,7 +194,7 @@ func crowd(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 		t.Errorf("witness: %+v\n%s", w, strings.Join(v.readings, "\n"))
 	}
 	swapped := slices.Clone(v.moved)
-	swapped[1], swapped[2] = swapped[2], swapped[1] // they use different servers
+	swapped[1], swapped[2] = swapped[2], swapped[1]
 	if w := v.witness(swapped); w.OK && own {
 		t.Errorf("witnessed with two clients swapped:\n%s", strings.Join(v.readings, "\n"))
 	}
@@ -243,7 +242,6 @@ func route(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	NothingLeft(t, before)
 }
 
-// known reports whether the catalogue has the route.
 func known(s path.Spec, got mode.Route) bool {
 	m, _ := mode.Find(s.Mode)
 	return m.Fits(s.From, s.To, got.Hops)
@@ -276,8 +274,7 @@ func Carries(t *testing.T, p *path.Path) {
 	}
 }
 
-// unchanged checks that the path's settings stay the same while f runs traffic and other paths come
-// and go.
+// unchanged calls f, which runs traffic while other paths come and go.
 func unchanged(t *testing.T, p *path.Path, f func()) {
 	t.Helper()
 	read := func() []path.Setting {
@@ -310,7 +307,6 @@ func around(t *testing.T, p *path.Path, o Options) {
 	}
 }
 
-// visit is what hops and guards counted while bytes were moved.
 type visit struct {
 	hops          []path.Hop
 	before, after []sample.Counters
@@ -318,7 +314,7 @@ type visit struct {
 	readings      []string
 }
 
-// move reads the counters before and after some traffic, which it ends.
+// move ends the traffic.
 func move(t *testing.T, p *path.Path, traffic func() Traffic) visit {
 	t.Helper()
 	v := visit{hops: append(slices.Clone(p.Hops), p.Guards...)}

@@ -47,7 +47,6 @@ func SecondPort(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	}
 }
 
-// The path lives as long as the test.
 func built(t *testing.T, b path.Builder, spec path.Spec) *path.Path {
 	t.Helper()
 	p, err := b.Build(context.Background(), spec)
@@ -88,8 +87,8 @@ func Seen(t *testing.T, p *path.Path, move ...func() Traffic) sample.Witness {
 	return path.WitnessForeign(hops, before, after, 1)
 }
 
-// counts reports whether a hop counts connections and nothing else: devices also count neighbour
-// discovery, and masquerading multicast.
+// counts returns false for devices and masquerading, which also count neighbour discovery or
+// multicast.
 func counts(h path.Hop) bool {
 	return h.Expect == path.Relays || h.Expect == path.Matches && h.Kind != mode.HopSNAT
 }

@@ -11,13 +11,13 @@ import (
 
 // State is what a path could leave behind.
 type State struct {
-	Namespaces []string // network namespaces that this process's threads are in
-	Children   []string // processes that it started
+	Namespaces []string // of this process's threads
+	Children   []string
 	Files      int
 	Goroutines int
-	Links      []string // devices of the machine
-	Named      []string // named network namespaces of the machine
-	Mounts     int      // of this process's mount namespace
+	Links      []string
+	Named      []string // network namespaces
+	Mounts     int
 }
 
 // Observe reads the state of this process and of the machine.
@@ -55,7 +55,7 @@ func Observe(t testing.TB) State {
 	return s
 }
 
-// fill adds what before had and s lacks: an earlier test's remains may have ended since.
+// fill tolerates that an earlier test's remains have ended since.
 func (s *State) fill(before State) {
 	for _, l := range []struct{ now, then *[]string }{{&s.Namespaces, &before.Namespaces},
 		{&s.Children, &before.Children}} {

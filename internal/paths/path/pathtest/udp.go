@@ -23,9 +23,9 @@ const (
 )
 
 const (
-	datagrams     = 200 // one after another: more than a hop may count of other traffic
+	datagrams     = 200 // more than a hop may count of other traffic
 	datagramBytes = 1300
-	// for a busy machine: resent datagrams would be more than the path has to carry
+	// on a busy machine: resent datagrams would be more than the path has to carry
 	answerTime = time.Second
 )
 
@@ -56,8 +56,7 @@ func serveUDP(addr string) error {
 	}
 }
 
-// askUDP sends n random datagrams, each after the last one has returned unchanged. Lost ones are
-// sent again.
+// askUDP sends each datagram after the last one's return, and lost ones again.
 func askUDP(addr string, n int) error {
 	c, err := net.DialTimeout("udp", addr, exchangeMax)
 	if err != nil {
@@ -92,7 +91,6 @@ func askUDP(addr string, n int) error {
 				switch {
 				case k < 8 || binary.BigEndian.Uint64(back) > uint64(i):
 					return errors.New("a datagram came that nobody sent")
-				// a late answer to one that was sent again
 				case binary.BigEndian.Uint64(back) < uint64(i):
 				case !bytes.Equal(back[:k], data):
 					return errors.New("the bytes changed on the way")
@@ -107,7 +105,7 @@ func askUDP(addr string, n int) error {
 	return nil
 }
 
-// exchangeUDP moves datagrams both ways between the first client and its server.
+// exchangeUDP connects the first client and its server.
 func exchangeUDP(t *testing.T, p *path.Path, dial netip.AddrPort) Traffic {
 	t.Helper()
 	server := startEnd(t, p.Servers[0].Place, udpServer, p.Servers[0].Listen, 1)
