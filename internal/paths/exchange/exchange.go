@@ -16,7 +16,7 @@ import (
 // MB.
 const MaxAnswer = 16 << 20
 
-// silence is how long an exchange may take before the user is notified.
+// silence passes before the user is notified.
 const silence = 2 * time.Second
 
 // ErrTooLong means that an answer exceeds its limit.

@@ -15,8 +15,8 @@ type Transport struct {
 	What string // the server's name, for messages
 	// Limit returns how long the answer to a request may take, including its body.
 	Limit func(*http.Request) time.Duration
-	// Stream reports whether the answer to the request may last for any time. Limit then applies to
-	// the time until it begins, and MaxAnswer to each of its lines. Nil means never.
+	// Stream reports whether the answer may last for any time. Limit then applies to the time until
+	// it begins, and MaxAnswer to each of its lines. May be nil.
 	Stream func(*http.Request) bool
 }
 
@@ -41,7 +41,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// because returns the *SlowError that ended the exchange, or err if there is none.
+// because returns the *SlowError that ended the exchange, or err.
 func because(ctx context.Context, err error) error {
 	if slow := new(SlowError); errors.As(context.Cause(ctx), &slow) {
 		return slow

@@ -19,7 +19,7 @@ type Limits struct {
 	Output int64 // on its standard output, in bytes; 0: MaxAnswer
 }
 
-// killDelay is how long the children of a killed program may keep its output open.
+// killDelay lets the children of a killed program close its output.
 const killDelay = time.Second
 
 // Output starts a program and returns its standard output. A program that prints too much or takes
@@ -64,7 +64,6 @@ func Output(ctx context.Context, cmd *exec.Cmd, l Limits) ([]byte, error) {
 	return out.b, nil
 }
 
-// kill kills the program, or its process group if it has its own.
 func kill(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr != nil && cmd.SysProcAttr.Setpgid {
 		return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
@@ -72,7 +71,7 @@ func kill(cmd *exec.Cmd) error {
 	return cmd.Process.Kill()
 }
 
-// bounded keeps up to most bytes and calls full when more arrive.
+// bounded calls full when more than most bytes arrive.
 type bounded struct {
 	b    []byte
 	most int64

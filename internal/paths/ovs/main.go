@@ -49,8 +49,7 @@ func Main(in io.Reader, out io.Writer) error {
 	return <-ended
 }
 
-// hide mounts memory over the daemons' directories, so that they do not see the machine's own Open
-// vSwitch.
+// hide mounts memory over the daemons' directories, and so over the machine's own Open vSwitch.
 func hide() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
@@ -88,7 +87,6 @@ func daemon(ended chan<- error, program string, args ...string) error {
 	return nil
 }
 
-// await waits until a process accepts connections at the socket.
 func await(socket string, ended <-chan error) error {
 	const pause = 2 * time.Millisecond
 	for deadline := time.Now().Add(startTimeout); time.Now().Before(deadline); {

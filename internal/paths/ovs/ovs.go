@@ -38,7 +38,7 @@ const (
 	startTimeout = 30 * time.Second // on a busy machine
 )
 
-// a thousand ports are 200 kB of output
+// limits allow for a thousand ports, which are 200 kB of output.
 var limits = exchange.Limits{Time: 30 * time.Second, Output: 4 << 20}
 
 // Programs returns the names of Open vSwitch's programs that the lab needs.
@@ -73,9 +73,9 @@ var Version = sync.OnceValue(func() string {
 
 var versionLine = regexp.MustCompile(`Open vSwitch\) (\S+)`)
 
-// run returns the output of a program of Open vSwitch without surrounding spaces. The program does
-// not outlive this process, because it would continue to change the switch. Ctrl-C in a terminal
-// does not reach it; otherwise nothing could be removed afterwards.
+// run trims the output. The program does not outlive this process, because it would continue to
+// change the switch. Ctrl-C in a terminal does not reach it; otherwise nothing could be removed
+// afterwards.
 func run(program string, args ...string) (string, error) {
 	file, err := Find(program)
 	if err != nil {
@@ -140,11 +140,11 @@ func (s *Switch) Stop() error {
 	if errors.Is(err, os.ErrProcessDone) {
 		err = nil
 	}
-	_ = s.cmd.Wait() // it was killed, so its exit status is meaningless
+	_ = s.cmd.Wait() // it was killed
 	return err
 }
 
-// file returns the path of a daemon's file as this process sees it.
+// file returns the path as this process sees it.
 func (s *Switch) file(name string) string {
 	return "/proc/" + strconv.Itoa(s.cmd.Process.Pid) + "/root" + dir + "/" + name
 }
@@ -179,8 +179,7 @@ var (
 	sentLine = regexp.MustCompile(`tx pkts=(\d+), bytes=(\d+)`)
 )
 
-// parsePorts parses the output of `ovs-ofctl dump-ports`. It returns an error if a port's counters
-// are unknown.
+// parsePorts parses the output of `ovs-ofctl dump-ports`.
 func parsePorts(text string) (map[string]Port, error) {
 	out := map[string]Port{}
 	name := ""

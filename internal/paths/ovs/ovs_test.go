@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
 )
 
-// of Open vSwitch 3.1.0
+// dump is by Open vSwitch 3.1.0.
 const dump = `OFPST_PORT reply (xid=0x2): 3 ports
   port LOCAL: rx pkts=42, bytes=3228, drop=0, errs=0, frame=0, over=0, crc=0
            tx pkts=5, bytes=378, drop=31, errs=0, coll=0
@@ -83,7 +83,6 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// The error contains the program's message.
 func TestRunIsBounded(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()+":/usr/bin:/bin")
 	dir, _, _ := strings.Cut(os.Getenv("PATH"), ":")

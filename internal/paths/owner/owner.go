@@ -12,7 +12,6 @@ import (
 	"syscall"
 )
 
-// The parts of a mark, in their order.
 const (
 	machine = iota // its ID
 	boot
@@ -32,7 +31,7 @@ func Mark() string {
 // State is what is known of the process of a mark.
 type State int
 
-// Unclear is also the state of an invalid mark, and of a process of another machine, see Elsewhere.
+// An invalid mark, and a process of another machine (see Elsewhere), are Unclear.
 const (
 	Unclear State = iota // it may run
 	Alive
@@ -70,10 +69,10 @@ func Judge(mark string) State {
 	return Gone // another one has its PID now
 }
 
-// seenStart returns when the process with this PID started, or "" if that cannot be seen.
+// seenStart returns "" if the start cannot be seen.
 func seenStart(pid int) string {
 	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
-		return "" // the PIDs there belong to another PID namespace
+		return "" // /proc is of another PID namespace
 	}
 	return startTime(strconv.Itoa(pid))
 }
@@ -84,10 +83,8 @@ func Elsewhere(mark string) bool {
 	return len(p) == parts && p[machine] != machineID()
 }
 
-// machineID returns "" if the machine has no machine-id(5).
 func machineID() string { return line("/etc/machine-id") }
 
-// bootID returns "" if it is unknown.
 func bootID() string {
 	id, _ := BootID()
 	return id
@@ -118,7 +115,7 @@ func startTime(pid string) string {
 	// The name, in parentheses, may contain anything.
 	s := string(b)
 	fields := strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
-	const start = 19 // field 22 of proc_pid_stat(5), counted from the one after the name
+	const start = 19 // field 22 of proc_pid_stat(5), counted after the name
 	if len(fields) <= start {
 		return ""
 	}

@@ -10,7 +10,6 @@ import (
 	"testing"
 )
 
-// with returns this process's mark with another part.
 func with(part int, value string) string {
 	p := strings.Split(Mark(), "/")
 	p[part] = value
@@ -44,7 +43,6 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// judgeEnv has this program judge a mark and print what it finds.
 const judgeEnv = "BRIDGETOLL_TEST_JUDGE"
 
 func TestMain(m *testing.M) {

@@ -17,15 +17,13 @@ const (
 type Container interface {
 	Place() path.Place
 	Addr() netip.Addr
-	// Hop returns the hop of its own device; toServer means that what it receives goes to the
-	// server.
+	// toServer: what the container's own device receives goes to the server.
 	Hop(toServer bool) path.Hop
 }
 
 // Ends are the servers and clients of a path being built.
 type Ends[C Container] struct {
-	// Servers and Clients are the containers of the ends, in order; empty for ends that are
-	// processes of a machine.
+	// empty for ends that are processes of a machine
 	Servers, Clients []C
 	// Dial has the address at which each server is dialled.
 	Dial []netip.AddrPort

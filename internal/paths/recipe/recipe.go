@@ -14,7 +14,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// ground is what a path is built on.
 type ground interface {
 	// Finish completes the path after the recipe: the servers that clients dial, what a result
 	// contains of devices and settings, draining and inspecting.
@@ -33,7 +32,7 @@ func Build[S ground](ctx context.Context, spec path.Spec, recipe func(S) error,
 	}
 	p := &path.Path{Spec: spec, Sysctls: map[string]string{}, Facts: map[string]string{}}
 	s, err := begin(p)
-	if err != nil { // of a machine or a cluster that all modes share: no mode is named
+	if err != nil { // of what all modes share: no mode is named
 		return nil, errors.Join(err, p.Close())
 	}
 	if err := run(ctx, s, recipe); err != nil {

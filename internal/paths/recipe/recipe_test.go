@@ -14,7 +14,6 @@ import (
 
 var errTest = errors.New("it broke")
 
-// site notes what is done to it, and undone.
 type site struct {
 	Ends[box]
 	path *path.Path
@@ -99,7 +98,6 @@ func TestBuildUndoes(t *testing.T) {
 	}
 }
 
-// Even if all went well.
 func TestBuildIsGivenUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var log []string

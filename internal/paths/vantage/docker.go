@@ -32,7 +32,6 @@ func Open(ctx context.Context, dir string, all []*Vantage) (end func() error, er
 	return o.made.Undo, nil
 }
 
-// opener makes once what several places need.
 type opener struct {
 	dir    string
 	daemon *dockerapi.Daemon // nil until a place needs it
@@ -62,8 +61,7 @@ func (o *opener) open(ctx context.Context, v *Vantage) error {
 	return o.build(ctx, v, strings.TrimPrefix(v.name, mode.OnNetwork))
 }
 
-// noDaemon names this machine as the alternative to an unreachable Docker, not another backend, as
-// for modes.
+// noDaemon names this machine as the alternative, not another backend, as for modes.
 func (v *Vantage) noDaemon(err error) error {
 	out := &Error{msg: v.name, err: err}
 	var u *path.UnsupportedError
@@ -74,7 +72,6 @@ func (v *Vantage) noDaemon(err error) error {
 	return out
 }
 
-// enter opens a running container.
 func (v *Vantage) enter(ctx context.Context, d *dockerapi.Daemon, name string) error {
 	got, err := d.API.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
 	switch {
@@ -105,7 +102,6 @@ func (v *Vantage) at(pid int) (err error) {
 	return nil
 }
 
-// leave releases what at holds.
 func (v *Vantage) leave() error {
 	if v.held == nil {
 		return nil
@@ -113,7 +109,7 @@ func (v *Vantage) leave() error {
 	return v.held.Close()
 }
 
-// build makes a container on a network, which ends with this process, the holder of its input.
+// build makes a container that ends with this process, the holder of its input.
 func (o *opener) build(ctx context.Context, v *Vantage, network string) error {
 	d := o.daemon
 	_, err := d.API.NetworkInspect(ctx, network, client.NetworkInspectOptions{})

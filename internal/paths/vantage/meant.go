@@ -12,13 +12,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
-// Docker Compose's labels with the names of services and networks in its file.
+// Docker Compose's labels
 const (
 	composeService = "com.docker.compose.service"
 	composeNetwork = "com.docker.compose.network"
 )
 
-// called is a container or a network, and its name in Compose's file.
 type called struct{ name, compose string }
 
 func containerHint(ctx context.Context, d *dockerapi.Daemon, name string) string {
@@ -46,7 +45,7 @@ func networkHint(ctx context.Context, d *dockerapi.Daemon, name string) string {
 	return hint(mode.OnNetwork, name, known, "docker network ls lists those that there are")
 }
 
-// hint names what may have been meant or, if no name is similar, how to list all.
+// hint tells how to list all if no name is similar.
 func hint(kind, name string, known []called, list string) string {
 	found := meant(name, known)
 	if len(found) == 0 {
@@ -55,7 +54,6 @@ func hint(kind, name string, known []called, list string) string {
 	return "did you mean " + kind + strings.Join(found, " or "+kind) + "?"
 }
 
-// containers of a service that are named
 const mostMeant = 3
 
 // meant returns those with that name in Compose's file or, if there are none, those with a similar

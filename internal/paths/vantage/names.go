@@ -14,15 +14,13 @@ import (
 // bytes
 const maxFile = 1 << 20
 
-// names is the content of a place's files about names.
 type names struct {
 	hosts   map[string][]netip.Addr
 	servers []string
 	search  []string
 }
 
-// lookUp looks a name up as a program in the place would: in its hosts file, then by its name
-// servers.
+// lookUp does as a program in the place would: by its hosts file, then by its name servers.
 func (v *Vantage) lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
 	n := v.names()
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
@@ -78,7 +76,7 @@ func (v *Vantage) names() names {
 	return parseNames(readFile(v.files+"/etc/hosts"), readFile(v.files+"/etc/resolv.conf"))
 }
 
-// readFile returns "" if there is no file, and at most maxFile bytes.
+// readFile returns "" if there is no file.
 func readFile(name string) string {
 	f, err := os.Open(name)
 	if err != nil {

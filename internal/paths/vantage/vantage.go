@@ -25,7 +25,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Here is this machine, and Remote another one, where a toll that runs there makes the connections.
+// Remote is another machine, where a toll that runs there makes the connections.
 const (
 	Here   = string(mode.FromHost)
 	Remote = string(mode.FromRemote)
@@ -73,7 +73,6 @@ func (v *Vantage) Distant() bool { return v.name == Remote }
 // PID returns that of a process in the place; 0: this machine.
 func (v *Vantage) PID() int { return v.pid }
 
-// visit runs f in the place's network.
 func (v *Vantage) visit(f func() error) error {
 	if err := v.lives(); err != nil {
 		return err
@@ -93,8 +92,8 @@ func (v *Vantage) lives() error {
 
 // Took has the times of connecting.
 type Took struct {
-	Began  time.Time     // start of the first attempt, after the name was looked up
-	LookUp time.Duration // of the name; 0: an address was given
+	Began  time.Time     // after the name was looked up
+	LookUp time.Duration // 0: an address was given
 }
 
 // Dial connects from the place.
@@ -155,9 +154,9 @@ func (v *Vantage) LookUp(ctx context.Context, host string) (addrs []netip.Addr, 
 	return addrs, time.Since(asked), err
 }
 
-// dialHere connects from this machine, trying both address families at once.
+// dialHere tries both address families at once.
 func dialHere(ctx context.Context, network, addr string) (net.Conn, Took, error) {
-	var mu sync.Mutex // both families are tried at once
+	var mu sync.Mutex
 	var took Took
 	var asked time.Time
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{

@@ -39,7 +39,6 @@ func TestParseNames(t *testing.T) {
 	}
 }
 
-// The time of a look-up is not part of that of connecting.
 func TestHere(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -95,7 +94,6 @@ func space(t *testing.T) (v *Vantage, addr string) {
 	if err := os.Mkdir(filepath.Join(v.files, "etc"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// This name server knows one name.
 	var udp net.PacketConn
 	if err := ns.Do(func() (err error) {
 		udp, err = net.ListenPacket("udp", "127.0.0.1:53")
@@ -108,7 +106,7 @@ func space(t *testing.T) (v *Vantage, addr string) {
 	return v, l.Addr().String()
 }
 
-// answerNames answers that a name is 127.0.0.1, and that there is no other.
+// answerNames answers that known is 127.0.0.1, and that there is no other name.
 func answerNames(c net.PacketConn, known string) {
 	b := make([]byte, 1500)
 	for {
@@ -180,7 +178,6 @@ func TestInside(t *testing.T) {
 	}
 }
 
-// A Compose service is found by its name in the file, anything else by a similar name.
 func TestMeant(t *testing.T) {
 	known := []called{{"shop-web-2", "web"}, {"shop-web-1", "web"}, {"shop-db-1", "db"},
 		{"registry", ""}}
@@ -196,7 +193,6 @@ func TestMeant(t *testing.T) {
 	}
 }
 
-// Neither is the process that has its PID by then.
 func TestEnded(t *testing.T) {
 	v, addr := space(t)
 	other, _ := space(t)
