@@ -226,7 +226,7 @@ func TestManyUnknown(t *testing.T) {
 	}
 }
 
-func TestOrder(t *testing.T) {
+func TestBeforeAndAfterDNAT(t *testing.T) {
 	r := ParseSave(
 		"*raw\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n*mangle\n:PREROUTING ACCEPT [0:0]\n:X - [0:0]\nCOMMIT\n*filter\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n", false)
 	names := func(r Rules) (out []string) {

@@ -39,7 +39,7 @@ func TestParseNames(t *testing.T) {
 	}
 }
 
-func TestHere(t *testing.T) {
+func TestDialHere(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func answerNames(c net.PacketConn, known string) {
 	}
 }
 
-func TestInside(t *testing.T) {
+func TestDialInside(t *testing.T) {
 	v, addr := space(t)
 	if _, _, err := Local().Dial(context.Background(), "tcp", addr); err == nil {
 		t.Fatal("the server is reached from outside")
@@ -178,7 +178,7 @@ func TestInside(t *testing.T) {
 	}
 }
 
-func TestMeant(t *testing.T) {
+func TestHintsByComposeName(t *testing.T) {
 	known := []called{{"shop-web-2", "web"}, {"shop-web-1", "web"}, {"shop-db-1", "db"},
 		{"registry", ""}}
 	for name, want := range map[string]string{
@@ -193,7 +193,7 @@ func TestMeant(t *testing.T) {
 	}
 }
 
-func TestEnded(t *testing.T) {
+func TestEndedProcess(t *testing.T) {
 	v, addr := space(t)
 	other, _ := space(t)
 	ctx := context.Background()

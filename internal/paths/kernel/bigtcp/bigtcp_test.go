@@ -219,7 +219,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	})
 }
 
-func TestNotes(t *testing.T) {
+func TestUnreadableAndOldNotes(t *testing.T) {
 	dir := t.TempDir()
 	s := Store(filepath.Join(dir, "run"))
 	if _, err := s.Load(); !errors.Is(err, ErrNone) {

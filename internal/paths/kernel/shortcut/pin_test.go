@@ -119,7 +119,7 @@ func TestPinnedTable(t *testing.T) {
 	}
 }
 
-func TestPinnedHalf(t *testing.T) {
+func TestPinnedIncomplete(t *testing.T) {
 	o := pinned(t)
 	for _, missing := range []string{complete, "shortcuts", "link0"} {
 		if err := os.Remove(filepath.Join(pins(), missing)); err != nil {

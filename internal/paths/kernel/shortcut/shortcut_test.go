@@ -25,7 +25,7 @@ const (
 	lo6 = "[::1]:7070"
 )
 
-func TestTaken(t *testing.T) {
+func TestClientsTakeShortcut(t *testing.T) {
 	m := newMachine(t)
 	m.add(t, lo4, boxAddr4, m.proxy(t, lo4))
 	m.add(t, lo6, boxAddr6, m.proxy(t, lo6))
@@ -66,7 +66,7 @@ func TestTaken(t *testing.T) {
 }
 
 // Docker gives ::1 a proxy even if the container has IPv4 only.
-func TestTakenFromV6ToV4(t *testing.T) {
+func TestClientsTakeShortcutFromV6ToV4(t *testing.T) {
 	m := newMachine(t)
 	m.add(t, lo6, boxAddr4, m.proxy(t, lo6))
 	got, local, peer := m.socket(t, unix.AF_INET6, 0, lo6, nil)
@@ -81,7 +81,7 @@ func TestTakenFromV6ToV4(t *testing.T) {
 	m.wantLeft(t, "the client's socket takes IPv6 only", 1)
 }
 
-func TestLeftAlone(t *testing.T) {
+func TestOtherClientsUseProxy(t *testing.T) {
 	m := newMachine(t)
 	m.add(t, lo4, boxAddr4, m.proxy(t, "0.0.0.0:7070"))
 	bound := "the client's socket is bound to an address"
@@ -163,7 +163,7 @@ func TestOtherNamespace(t *testing.T) {
 	}
 }
 
-func TestOff(t *testing.T) {
+func TestOffRemovedOrExpired(t *testing.T) {
 	m := newMachine(t)
 	m.add(t, lo4, boxAddr4, m.proxy(t, lo4))
 	want := func(what, answer string) {
