@@ -142,11 +142,11 @@ func (h Hop) flows(m Moved, clients []Moved, again int64) (out [2]flow) {
 	for _, x := range h.Crossing {
 		moved := clients[x.Client]
 		moved.Resent += again
-		for i, ways := range x.Takes {
-			if ways.Forward {
+		for i, d := range x.Takes {
+			if d.Forward {
 				out[i] = out[i].plus(moved.forward())
 			}
-			if ways.Backward {
+			if d.Backward {
 				out[i] = out[i].plus(moved.backward())
 			}
 		}

@@ -141,7 +141,7 @@ func TestReadSets(t *testing.T) {
 	set doors { type ipv4_addr . inet_service; elements = { 198.18.0.1 . 22, 198.18.0.3 . 23 } }
 	set wide { type inet_proto . inet_service; flags interval; elements = { tcp . 5000-5999, udp . 53 } }
 	set nobody { type ipv4_addr; }
-	map fates { type inet_service : verdict; flags interval; elements = { 80 : accept, 1000-2000 : jump deep, 65000-65535 : drop } }
+	map verdicts { type inet_service : verdict; flags interval; elements = { 80 : accept, 1000-2000 : jump deep, 65000-65535 : drop } }
 	chain deep { udp dport 1000-2000 accept
 		tcp dport { 1500, 1501 } drop
 	}
@@ -156,7 +156,7 @@ func TestReadSets(t *testing.T) {
 		iifname "wg*" ip saddr != { 192.0.2.5, 192.0.2.6 } drop
 		iifname "eth9" ip saddr @friends accept
 		iifname "eth9" tcp dport 99 drop
-		tcp dport vmap @fates
+		tcp dport vmap @verdicts
 		meta mark 7 tcp dport 77 drop
 	}
 }

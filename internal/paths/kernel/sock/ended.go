@@ -130,7 +130,7 @@ func (f *Follower) read() {
 				case f.last != 0 && binary.NativeEndian.Uint64(m.Data[cookieOffset:]) == f.last:
 					f.told = true
 				case f.failed(s, m.Data):
-				case f.leadsThere(s):
+				case f.toAddress(s):
 					f.note(s, m.Data)
 					f.ended[s.Local] = true
 				}
@@ -283,7 +283,7 @@ func counter(info []byte, at int) int64 {
 	return int64(binary.NativeEndian.Uint32(info[at:]))
 }
 
-func (f *Follower) leadsThere(s Socket) bool {
+func (f *Follower) toAddress(s Socket) bool {
 	return netip.AddrPortFrom(s.Remote.Addr().Unmap(), s.Remote.Port()) == f.to
 }
 
@@ -293,7 +293,7 @@ func (f *Follower) dump(states uint32, do func(cookie uint64, s Socket, state by
 		r := request{family: family, protocol: unix.IPPROTO_TCP, attributes: 1 << (attrInfo - 1),
 			states: states}
 		err := r.dump(func(m []byte) {
-			if s := parseSocket("tcp", m); f.leadsThere(s) {
+			if s := parseSocket("tcp", m); f.toAddress(s) {
 				do(binary.NativeEndian.Uint64(m[cookieOffset:]), s, m[1], m)
 			}
 		})

@@ -87,7 +87,7 @@ func TestStates(t *testing.T) {
 			t.Errorf("from here: %+v, %v", got, err)
 		}
 		if _, err := Between(there, here); !errors.Is(err, ErrNone) {
-			t.Errorf("the other way: %v", err)
+			t.Errorf("the reverse: %v", err)
 		}
 		_, states, err := List()
 		want := "198.18.0.1 to 198.18.0.2 esp mode transport spi 0x1234 reqid 7"

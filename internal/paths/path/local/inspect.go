@@ -214,7 +214,7 @@ func (at Inspected) routes(devices []link.Inspected) (out []path.Setting, err er
 		return nil, err
 	}
 	for _, r := range all {
-		if at.leadsOn(r) {
+		if at.ours(r) {
 			out = append(out, path.Setting{Where: at.Where, Of: "route " + r.Text, Value: "there"})
 		}
 	}
@@ -225,7 +225,7 @@ func (at Inspected) routes(devices []link.Inspected) (out []path.Setting, err er
 	return append(out, path.Setting{Where: at.Where, What: "routing policy", Value: policies}), err
 }
 
-func (at Inspected) leadsOn(r link.Routed) bool {
+func (at Inspected) ours(r link.Routed) bool {
 	return (at.Devices == nil || slices.Contains(at.Devices, r.Device)) &&
 		(len(at.To) == 0 || slices.ContainsFunc(at.To, r.To.Contains))
 }
@@ -260,7 +260,7 @@ func (at Inspected) changes(devices []link.Inspected) (out []path.Setting, err e
 	if at.watch == nil {
 		return nil, nil
 	}
-	c, err := at.watch.Read(at.leadsOn)
+	c, err := at.watch.Read(at.ours)
 	if err != nil {
 		return nil, err
 	}
