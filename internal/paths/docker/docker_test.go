@@ -177,7 +177,7 @@ func TestBesideRefusesOtherWays(t *testing.T) {
 	if got := p.Route(0).String(); got != "DNAT·bridge·veth" {
 		t.Errorf("publish-nat on an engine with docker-proxy: %s", got)
 	}
-	pathtest.RightWay(t, p)
+	pathtest.CarriesTwice(t, p)
 }
 
 // around sends traffic to the server's container without its published port.

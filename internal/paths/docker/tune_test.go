@@ -161,7 +161,7 @@ func TestBesideTunes(t *testing.T) {
 		if now := here.run(t, ofMachine); now != before {
 			t.Errorf("the machine was\n%sand is\n%s", before, now)
 		}
-		pathtest.RightWay(t, p)
+		pathtest.CarriesTwice(t, p)
 	})
 	t.Run("machine", func(t *testing.T) {
 		p := build(t, path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer, Tune: "bigtcp=180000+congestion=reno"})
@@ -174,7 +174,7 @@ func TestBesideTunes(t *testing.T) {
 		if now := here.run(t, ofMachine); now != before {
 			t.Errorf("the machine was\n%sand is\n%s", before, now)
 		}
-		pathtest.RightWay(t, p)
+		pathtest.CarriesTwice(t, p)
 	})
 	t.Run("shared", func(t *testing.T) {
 		p := build(t, path.Spec{Mode: mode.Shared, From: mode.FromContainer, To: mode.ToLoopback, Tune: "bigtcp-lo=180000"})

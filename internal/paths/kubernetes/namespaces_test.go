@@ -278,7 +278,7 @@ func route(t *testing.T, k *Kubernetes, spec path.Spec, want string) {
 	if got := p.Route(0).String(); want != "" && got != want {
 		t.Errorf("its hops are %s, want %s; %v", got, want, p.Facts)
 	}
-	pathtest.RightWay(t, p)
+	pathtest.CarriesTwice(t, p)
 	if _, err := p.Inspect(); err != nil {
 		t.Error(err)
 	}

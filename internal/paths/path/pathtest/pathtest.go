@@ -257,15 +257,15 @@ func SkipOrFail(t testing.TB, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// RightWay moves checksummed bytes both ways over the path, which must be witnessed.
-func RightWay(t *testing.T, p *path.Path) {
+// CarriesTwice moves checksummed bytes both ways over the path, which must be witnessed.
+func CarriesTwice(t *testing.T, p *path.Path) {
 	t.Helper()
 	for range 2 { // counters need not start at zero
 		Carries(t, p)
 	}
 }
 
-// Carries is one visit of RightWay.
+// Carries is one visit of CarriesTwice.
 func Carries(t *testing.T, p *path.Path) {
 	t.Helper()
 	w, readings := witnessed(t, p, func() Traffic { return Exchange(t, p) })
