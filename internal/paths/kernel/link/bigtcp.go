@@ -32,7 +32,7 @@ func SetMaxSize(name string, bytes int) error {
 	return nil
 }
 
-// errKept: the kernel accepted an unknown setting.
+// errKept means that the kernel accepted a setting that it does not know.
 var errKept = fmt.Errorf("the kernel kept what it had")
 
 // Sizes are a device's gso_max_size, gro_max_size, gso_ipv4_max_size and gro_ipv4_max_size in

@@ -27,7 +27,7 @@ type Inspected struct {
 	// To lists the addresses that the path's packets go to, on a machine with other traffic: only
 	// routes to them are the path's, and none of its addresses. Empty: all routes of the devices.
 	To []netip.Addr
-	// PID is a process in the control group of the place's processes, or 0.
+	// PID is a process in the control group of the place's processes; 0: it is the caller's.
 	PID int
 	// Rules returns the path's rules of the packet filter, for a namespace shared with others, or
 	// is nil.
