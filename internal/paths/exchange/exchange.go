@@ -16,7 +16,6 @@ import (
 // MB.
 const MaxAnswer = 16 << 20
 
-// silence passes before the user is notified.
 const silence = 2 * time.Second
 
 // ErrTooLong means that an answer exceeds its limit.

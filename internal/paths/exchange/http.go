@@ -41,7 +41,6 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// because returns the *SlowError that ended the exchange, or err.
 func because(ctx context.Context, err error) error {
 	if slow := new(SlowError); errors.As(context.Cause(ctx), &slow) {
 		return slow

@@ -118,7 +118,6 @@ const (
 // Stage identifies a packet of a connection as far as connection tracking does.
 type Stage int
 
-// A connection is assured once both ends have answered.
 const (
 	First      Stage = iota // of the client
 	Reply                   // of the server

@@ -54,7 +54,6 @@ const (
 
 func (f Field) tracked() bool { return f >= State }
 
-// source reports whether the field holds the client's address.
 func (f Field) source() bool { return f == SrcAddr || f == OrigSrc || f == ReplDst }
 
 // Lookup looks up fields of a packet in a set, or in a map of verdicts.

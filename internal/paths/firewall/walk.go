@@ -70,7 +70,6 @@ type walk struct {
 	steps  int
 }
 
-// branch is a position in the rules, with assumptions.
 type branch struct {
 	base            int
 	stack           []frame
@@ -200,7 +199,6 @@ func (r *Rule) may(p *Packet) (now Rule, others []Rule) {
 	return now, others
 }
 
-// fork returns false if a branch has forked at the position before.
 func (w *walk) fork(b *branch) bool {
 	key := binary.AppendUvarint(nil, uint64(b.base))
 	for _, f := range b.stack {
@@ -214,7 +212,6 @@ func (w *walk) fork(b *branch) bool {
 	return true
 }
 
-// apply returns true if the branch ends with the rule.
 func (w *walk) apply(b *branch, r Rule) (end Outcome, ok bool) {
 	top := b.stack[len(b.stack)-1]
 	where := top.chain.Table + " " + top.chain.Name

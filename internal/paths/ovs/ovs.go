@@ -144,7 +144,6 @@ func (s *Switch) Stop() error {
 	return err
 }
 
-// file returns the path as this process sees it.
 func (s *Switch) file(name string) string {
 	return "/proc/" + strconv.Itoa(s.cmd.Process.Pid) + "/root" + dir + "/" + name
 }
@@ -179,7 +178,6 @@ var (
 	sentLine = regexp.MustCompile(`tx pkts=(\d+), bytes=(\d+)`)
 )
 
-// parsePorts parses the output of `ovs-ofctl dump-ports`.
 func parsePorts(text string) (map[string]Port, error) {
 	out := map[string]Port{}
 	name := ""

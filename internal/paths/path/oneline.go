@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// mostSteps are named for one reason.
 const mostSteps = 3
 
 type reason struct {

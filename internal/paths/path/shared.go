@@ -13,7 +13,6 @@ type thing struct {
 	name, where string
 }
 
-// counter is a counter of a device or thing.
 type counter struct {
 	thing  any
 	where  string

@@ -85,7 +85,6 @@ func (v *Vantage) enter(ctx context.Context, d *dockerapi.Daemon, name string) e
 	return v.at(got.Container.State.Pid)
 }
 
-// at makes a process's network the place's.
 func (v *Vantage) at(pid int) (err error) {
 	v.pid, v.files = pid, "/proc/"+strconv.Itoa(pid)+"/root"
 	if v.held, err = os.Open(netns.File(pid)); err == nil {

@@ -154,7 +154,6 @@ func (v *Vantage) LookUp(ctx context.Context, host string) (addrs []netip.Addr, 
 	return addrs, time.Since(asked), err
 }
 
-// dialHere tries both address families at once.
 func dialHere(ctx context.Context, network, addr string) (net.Conn, Took, error) {
 	var mu sync.Mutex
 	var took Took

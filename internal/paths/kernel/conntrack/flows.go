@@ -46,7 +46,6 @@ func Translated() ([]Flow, error) {
 	return out, nil
 }
 
-// ended reports whether only the table's entry is left of a TCP connection.
 func ended(f *netlink.ConntrackFlow) bool {
 	const establishedTCP = 3 // TCP_CONNTRACK_ESTABLISHED
 	tcp, ok := f.ProtoInfo.(*netlink.ProtoInfoTCP)

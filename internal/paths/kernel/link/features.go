@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// featureReader reads the network namespace in which it was opened.
 type featureReader struct{ socket int }
 
 func openFeatures() (featureReader, error) {
@@ -61,7 +60,6 @@ type featureBits struct {
 	blocks        [mostBlocks]struct{ available, requested, active, neverChanged uint32 }
 }
 
-// struct ifreq with a pointer
 type interfaceRequest struct {
 	name [unix.IFNAMSIZ]byte
 	data unsafe.Pointer

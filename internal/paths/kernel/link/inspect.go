@@ -30,7 +30,7 @@ type Inspected struct {
 
 const nothing = "none"
 
-// Addresses and Addresses6 name the settings with a device's addresses.
+// Addresses and Addresses6 name settings.
 const (
 	Addresses  = "IPv4 address"
 	Addresses6 = "IPv6 address"
@@ -191,7 +191,6 @@ func (in inspector) port(l netlink.Link, set func(what, value string)) error {
 	return nil
 }
 
-// addresses skips IPv6 addresses that come and go.
 func (in inspector) addresses(l netlink.Link, set func(what, value string)) error {
 	addrs, err := dump(func() ([]netlink.Addr, error) {
 		return netlink.AddrList(l, netlink.FAMILY_ALL)

@@ -72,7 +72,6 @@ func parseModes(b []byte) (m modes, err error) {
 // linux/ethtool.h; 255 is unknown
 var duplexes = map[byte]string{0: sample.HalfDuplex, 1: sample.FullDuplex}
 
-// speedOf returns 0 for made-up values.
 func speedOf(mbit int64) uint64 {
 	if mbit < 1 || mbit > sample.MaxSpeed/mega {
 		return 0

@@ -52,7 +52,7 @@ func (r *reader) connection(e *ct) {
 	r.size[slot(e.reg)] = size
 }
 
-// conntrack reads iptables' match (xt_conntrack.c).
+// conntrack follows xt_conntrack.c.
 func (r *reader) conntrack(c *xt.ConntrackMtinfo3) (known bool) {
 	const (
 		understood = xt.ConntrackState | xt.ConntrackStateAlias | xt.ConntrackStatus |

@@ -72,7 +72,6 @@ func readChain(ch *nftables.Chain) (firewall.Chain, bool) {
 	return out, true
 }
 
-// field is the content of a register.
 type field int
 
 const (

@@ -139,7 +139,6 @@ var kinds = map[field]struct {
 	ctReplSport: {firewall.ReplSrcPort, 2},
 }
 
-// fieldAt returns NoField if the register holds only a part of the field.
 func (r *reader) fieldAt(at uint32) (firewall.Field, int) {
 	w, ok := kinds[r.regs[at]]
 	switch {
@@ -199,7 +198,6 @@ func elements(s *set, widths []int) (out []firewall.Element, known bool) {
 	return out, true
 }
 
-// last returns the key before the next element, where an interval ends.
 func last(next []nftables.SetElement, size int) []byte {
 	if len(next) == 0 || len(next[0].Key) != size {
 		return bytes.Repeat([]byte{0xff}, size)

@@ -14,7 +14,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// standing matches a time namespace with the machine's CLOCK_MONOTONIC.
 var standing = regexp.MustCompile(`(?m)^monotonic +0 +0$`)
 
 // check returns the root of cgroup v2, which the caller closes, and the cookie of the calling
@@ -57,7 +56,6 @@ func Namespace() (uint64, error) {
 	return cookie, errors.Join(err, unix.Close(fd))
 }
 
-// cgroupRoot finds cgroup v2 also next to version 1.
 func cgroupRoot() (*os.File, error) {
 	missing := &path.UnsupportedError{Missing: "cgroup v2 is not mounted",
 		Remedy: "sudo mount -t cgroup2 none /sys/fs/cgroup/unified, also beside cgroup v1"}

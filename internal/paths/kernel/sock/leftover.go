@@ -79,7 +79,6 @@ func (r request) dump(f func(message []byte)) error {
 // Ends picks sockets by their two ends; nil picks all.
 type Ends func(local, remote netip.AddrPort) bool
 
-// pick takes a struct inet_diag_msg.
 func (e Ends) pick(m []byte) bool {
 	if e == nil {
 		return true

@@ -58,7 +58,6 @@ func list(name string, protocol byte, states uint32) ([]Socket, error) {
 // Listeners lists the listening TCP sockets. It needs only TCP's part of sock_diag.
 func Listeners() ([]Socket, error) { return list("tcp", unix.IPPROTO_TCP, 1<<listen) }
 
-// parseSocket takes a struct inet_diag_msg with its attributes.
 func parseSocket(proto string, b []byte) Socket {
 	id := b[idOffset:]
 	addr := func(at []byte) netip.Addr {

@@ -131,7 +131,6 @@ func Unclear(err error) (file, hint string) {
 	return busy.file, busy.Hint()
 }
 
-// restore drops the note, with an empty directory, if all is restored.
 func (s Store) restore(n *note) (restored []string, err error) {
 	var errs []error
 	for _, l := range n.Limits {

@@ -111,7 +111,7 @@ func ofMachine(spots []Inspected) (out []path.Setting, err error) {
 	return out, nil
 }
 
-// programs may be read by root only.
+// programs adds a list that only root may read.
 func programs(all []path.Setting, where, what, value string, err error) ([]path.Setting, error) {
 	if errors.Is(err, bpf.ErrUnreadable) {
 		value, err = bpf.ErrUnreadable.Error(), nil
@@ -135,7 +135,6 @@ func watch(p *path.Path, spots []Inspected) error {
 	return nil
 }
 
-// idle reports whether nothing of the namespace is the path's.
 func (at Inspected) idle() bool { return at.Devices != nil && len(at.Devices) == 0 }
 
 // Guard sets the path's Inspect. It returns an error if something may already take packets past the

@@ -35,7 +35,6 @@ var tunable = map[mode.Key][]mode.HopKind{
 	mode.BigTCPLoopback:  {mode.HopLoopback},
 }
 
-// whyUntunable says what a path lacks.
 var whyUntunable = map[mode.Key]string{
 	mode.MTU: "the path has no device except the wire",
 	mode.GRO: "the path has no container veth pair",
@@ -179,7 +178,6 @@ func (d Tuned) Tune(p *path.Path, spaces []Space) error {
 	return nil
 }
 
-// limitsOf returns the limits of socket buffers, by their keys.
 func limitsOf(t mode.Tunes) map[string]int {
 	out := map[string]int{}
 	for key, name := range map[mode.Key]string{mode.RmemMax: sockmem.Receive,
@@ -208,7 +206,6 @@ func (d Tuned) Set(p *path.Path, t mode.Tune, spaces []Space) error {
 	return d.each(p, t.Key, func(d TunedDevice) error { return set(d, t) })
 }
 
-// each calls f once for each device.
 func (d Tuned) each(p *path.Path, k mode.Key, f func(TunedDevice) error) error {
 	type id struct {
 		in   Space
@@ -264,7 +261,6 @@ var setters = map[mode.Key]func(TunedDevice, mode.Tune) error{
 	},
 }
 
-// maxSizeOf returns a setter for devices inside containers, or for the others.
 func maxSizeOf(inside bool) func(TunedDevice, mode.Tune) error {
 	return func(d TunedDevice, t mode.Tune) error {
 		if d.Inside != inside {

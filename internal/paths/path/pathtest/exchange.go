@@ -165,7 +165,6 @@ func Exchange(t *testing.T, p *path.Path) Traffic {
 	return exchangeMore(t, p, 0)
 }
 
-// exchangeMore adds thirds of the usual number of bytes.
 func exchangeMore(t *testing.T, p *path.Path, thirds int) Traffic {
 	t.Helper()
 	return exchange(t, p, thirds, func(i int) netip.AddrPort { return p.Clients[i].Dial })
@@ -258,7 +257,6 @@ func (r *running) isProcess(t *testing.T, on path.Machine) {
 	}
 }
 
-// stop waits for a good exit.
 func (r *running) stop(t *testing.T) {
 	t.Helper()
 	if err := errors.Join(r.proc.In.Close(), r.proc.Wait(), r.proc.Out.Close()); err != nil {

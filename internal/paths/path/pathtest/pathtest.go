@@ -314,7 +314,6 @@ type visit struct {
 	readings      []string
 }
 
-// move ends the traffic.
 func move(t *testing.T, p *path.Path, traffic func() Traffic) visit {
 	t.Helper()
 	v := visit{hops: append(slices.Clone(p.Hops), p.Guards...)}

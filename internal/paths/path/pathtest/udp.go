@@ -29,7 +29,6 @@ const (
 	answerTime = time.Second
 )
 
-// serveUDP echoes until its input ends.
 func serveUDP(addr string) error {
 	c, err := net.ListenPacket("udp", addr)
 	if err != nil {
@@ -105,7 +104,6 @@ func askUDP(addr string, n int) error {
 	return nil
 }
 
-// exchangeUDP connects the first client and its server.
 func exchangeUDP(t *testing.T, p *path.Path, dial netip.AddrPort) Traffic {
 	t.Helper()
 	server := startEnd(t, p.Servers[0].Place, udpServer, p.Servers[0].Listen, 1)
