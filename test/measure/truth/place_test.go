@@ -12,13 +12,20 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/test/measure/peer"
 )
 
 func TestMain(m *testing.M) {
-	if ours, err := peer.Inner(os.Args[1:]); ours { // the lab starts this program
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	for _, inner := range []func([]string) (bool, error){peer.Inner, lab.Inner} {
+		ours, err := inner(os.Args[1:])
+		switch {
+		case err != nil:
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		case ours: // the lab started this program
+			os.Exit(0)
+		}
 	}
 	os.Exit(m.Run())
 }
@@ -100,6 +107,23 @@ func TestPlantFails(t *testing.T) {
 	}
 	if _, err := within(t.Context(), was.Servers[0], "", "true"); err == nil {
 		t.Error("the path is still there")
+	}
+}
+
+// Other tools measure the path with a proxy, whose second port one of them needs.
+func TestRivals(t *testing.T) {
+	l := needs(t, programs([]string{"peers"})...)
+	k := &keeping{Builder: l, second: true, paths: map[path.Spec]*path.Path{}}
+	defer k.close()
+	spec := path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback}
+	if _, err := k.Build(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	cpus := sample.CPUs{Client: []int{0}, Server: []int{0}, Relay: []int{0}}
+	for _, r := range rivals {
+		if x, err := r.visit(t.Context(), &cpus, k.of(mode.PublishProxy)); err != nil || !(x > 0) {
+			t.Errorf("%s: got %v, %v", r.name, x, err)
+		}
 	}
 }
 
