@@ -182,7 +182,7 @@ func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*vie
 	probe.Warmup += workload.Settled * w.RoundTrip()
 	probe.Window += workload.Measured * w.RoundTrip()
 	p := sample.Plan{Rounds: 1, Loads: []sample.Load{probe},
-		Cells: []sample.Cell{{Mode: string(s.Mode), From: string(s.From), To: string(s.To), Tune: string(s.Tune), Load: probe.Kind, On: b.Name()}}}
+		Cells: []sample.Cell{{Mode: s.Mode, From: s.From, To: s.To, Tune: s.Tune, Load: probe.Kind, On: b.Name()}}}
 	p, err := engine.Check(ctx, p, []path.Builder{b})
 	if err != nil {
 		return nil, err

@@ -133,11 +133,6 @@ func overBudget(p sample.Plan) string {
 	return fmt.Sprintf("the run %s take about %.0f s, longer than its budget of %g s: it makes %s", verb, math.Ceil(least), p.Budget, what)
 }
 
-// nameOf returns a cell's label and, for a crowd, its shape.
-func nameOf(c sample.Cell) string {
-	return analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, Shape: c.Shape, Point: c.Point}.Name()
-}
-
 // loadLines lists the plan's loads with their times, and why they are measured in visits.
 func loadLines(p sample.Plan, whole map[string]string) []document.Block {
 	var out []document.Block
@@ -207,14 +202,14 @@ func turnTables(p sample.Plan, n int, t plan.Turn) []document.Block {
 var cellColumns = []document.Column{{Width: 28}, {Width: 15, Gap: 1}, {Gap: 1}}
 
 func cellTexts(p sample.Plan, c sample.Cell) []document.Cell {
-	name := nameOf(c)
+	name := analysis.RowName(c)
 	switch {
 	case c.Placebo:
 		name += " (placebo)"
 	case c.Control:
 		name += " (control)"
 	}
-	return document.Texts(name, "from "+c.From, loadAndPin(p, c))
+	return document.Texts(name, "from "+string(c.From), loadAndPin(p, c))
 }
 
 // loadAndPin returns a cell's load and, if the plan has several, its placement on CPUs.

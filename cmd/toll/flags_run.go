@@ -220,7 +220,7 @@ func checkBaseline(p sample.Plan) error {
 	}
 	for _, s := range p.Skipped {
 		built := slices.ContainsFunc(p.Cells, func(c sample.Cell) bool { return c.Mode == s.Mode })
-		if s.Mode == p.Baseline && s.On != "" && !built {
+		if string(s.Mode) == p.Baseline && s.On != "" && !built {
 			return &failure{exitNothing, fmt.Errorf("the baseline %s cannot be measured here: %s", s.Mode, s.Reason), s.Remedy}
 		}
 	}

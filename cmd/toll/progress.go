@@ -11,6 +11,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
 )
@@ -120,7 +121,7 @@ func next(s engine.Progress) string {
 	if s.Epoch {
 		return fmt.Sprintf("round %d, %d of %d: an epoch of %s", s.Round+1, s.Visit+1, s.Visits, s.Cell.Load)
 	}
-	return fmt.Sprintf("round %d, %d of %d: %s from %s, %s", s.Round+1, s.Visit+1, s.Visits, nameOf(s.Cell), s.Cell.From, s.Cell.Load)
+	return fmt.Sprintf("round %d, %d of %d: %s from %s, %s", s.Round+1, s.Visit+1, s.Visits, analysis.RowName(s.Cell), s.Cell.From, s.Cell.Load)
 }
 
 // cut shortens text to the given number of columns.

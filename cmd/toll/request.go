@@ -84,11 +84,11 @@ func (f *runFlags) wireApplies(p sample.Plan) error {
 	}
 	var from []string
 	for _, c := range p.Cells {
-		if lab.Applies(*p.Wire, mode.Name(c.Mode), mode.Placement(c.From), mode.Target(c.To)) {
+		if lab.Applies(*p.Wire, c.Mode, c.From, c.To) {
 			return nil
 		}
-		if !slices.Contains(from, c.From) {
-			from = append(from, c.From)
+		if word := string(c.From); !slices.Contains(from, word) {
+			from = append(from, word)
 		}
 	}
 	return idleWire(from)
@@ -98,11 +98,11 @@ func (f *runFlags) wireApplies(p sample.Plan) error {
 func (f *runFlags) targetsApply(p sample.Plan) error {
 	var dialled, from []string
 	for _, c := range p.Cells {
-		if !slices.Contains(dialled, c.To) {
-			dialled = append(dialled, c.To)
+		if word := string(c.To); !slices.Contains(dialled, word) {
+			dialled = append(dialled, word)
 		}
-		if !slices.Contains(from, c.From) {
-			from = append(from, c.From)
+		if word := string(c.From); !slices.Contains(from, word) {
+			from = append(from, word)
 		}
 	}
 	for _, word := range f.to {

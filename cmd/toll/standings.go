@@ -51,8 +51,8 @@ func pagesOf(all []standing, columns int) []string {
 // headOf names a group by what distinguishes it from the others.
 func headOf(all []standing, c sample.Cell) string {
 	head := loadAt(c)
-	if several(all, func(s standing) string { return s.cell.From }) {
-		head += " from " + c.From
+	if several(all, func(s standing) string { return string(s.cell.From) }) {
+		head += " from " + string(c.From)
 	}
 	if several(all, func(s standing) string { return s.cell.On }) {
 		head += " on " + c.On
@@ -118,7 +118,7 @@ func standingsOf(study string, all []analysis.Standing) []standing {
 		case study == sample.StudyLadder:
 			label += "/" + s.Ratio.To
 		case s.Cell.Shape.Crowd():
-			label = nameOf(s.Cell)
+			label = analysis.RowName(s.Cell)
 		}
 		out = append(out, standing{s.Cell, label, s.Ratio, !s.Higher})
 	}

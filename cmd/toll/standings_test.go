@@ -10,12 +10,13 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // stands returns a standing of a cell of the lab.
 func stands(label, from, load string, ratio, half float64, lower bool) standing {
-	return standing{sample.Cell{Mode: label, From: from, Load: load, On: sample.Lab}, label,
+	return standing{sample.Cell{Mode: mode.Name(label), From: mode.Placement(from), Load: load, On: sample.Lab}, label,
 		analysis.Ratio{To: "host", Median: ratio, Low: ratio - half, High: ratio + half, N: 3}, lower}
 }
 

@@ -29,10 +29,10 @@ func Advice(r Request, levers []sample.Lever) (sample.Plan, error) {
 			}
 			if len(routes) == 0 {
 				why, around := plain.WhyNot(from)
-				p.Skipped = append(p.Skipped, sample.Skip{Mode: p.Baseline, From: string(from), Reason: why, Remedy: around})
+				p.Skipped = append(p.Skipped, sample.Skip{Mode: mode.Name(p.Baseline), From: from, Reason: why, Remedy: around})
 				continue
 			}
-			base := sample.Cell{Mode: string(stands.Name), From: string(from), To: string(routes[0].To), On: on, Pin: r.pins()[0]}
+			base := sample.Cell{Mode: stands.Name, From: from, To: routes[0].To, On: on, Pin: r.pins()[0]}
 			for n, load := range screened(p) {
 				base.Load = load
 				p.Cells = append(p.Cells, base, controlOf(base))
@@ -41,9 +41,9 @@ func Advice(r Request, levers []sample.Lever) (sample.Plan, error) {
 					if ok {
 						p.Cells = append(p.Cells, c)
 					} else if n == 0 && stands.Name == plain.Name {
-						m, _ := mode.Find(mode.Name(l.Mode))
+						m, _ := mode.Find(l.Mode)
 						why, around := m.WhyNot(from)
-						p.Skipped = append(p.Skipped, sample.Skip{Mode: l.Mode, From: string(from), Tune: l.Tune, On: on, Reason: why, Remedy: around})
+						p.Skipped = append(p.Skipped, sample.Skip{Mode: l.Mode, From: from, Tune: l.Tune, On: on, Reason: why, Remedy: around})
 					}
 				}
 			}
@@ -82,24 +82,24 @@ func like(p sample.Plan, base sample.Cell, v sample.Variant) (c sample.Cell, ok 
 	c = base
 	c.Control, c.Tune = false, v.Tune
 	switch {
-	case v.Mode == p.Baseline:
+	case string(v.Mode) == p.Baseline:
 		return c, true
-	case base.Mode != p.Baseline:
+	case string(base.Mode) != p.Baseline:
 		return c, false
 	}
 	c.Mode = v.Mode
-	m, known := mode.Find(mode.Name(v.Mode))
+	m, known := mode.Find(v.Mode)
 	if !known {
 		return c, false
 	}
-	if _, ok := m.Route(mode.Placement(c.From), mode.Target(c.To)); ok {
+	if _, ok := m.Route(c.From, c.To); ok {
 		return c, true
 	}
-	routes := m.RoutesFrom(mode.Placement(c.From))
+	routes := m.RoutesFrom(c.From)
 	if len(routes) == 0 {
 		return c, false
 	}
-	c.To = string(routes[0].To)
+	c.To = routes[0].To
 	return c, true
 }
 

@@ -18,7 +18,7 @@ func adviceRequest() Request {
 func named(cells []sample.Cell) string {
 	var out []string
 	for _, c := range cells {
-		n := c.From + " " + mode.Tunes(c.Tune).Name(c.Mode) + " " + c.Load
+		n := string(c.From) + " " + c.Tune.Name(string(c.Mode)) + " " + c.Load
 		if c.Control {
 			n += " control"
 		}
@@ -45,7 +45,7 @@ func TestAdvice(t *testing.T) {
 		t.Errorf("plan %+v", p)
 	}
 	for _, c := range p.Cells {
-		if base := !strings.Contains(c.Tune, "gro") && c.Mode != "netkit"; p.IsBaseline(c) != base {
+		if base := !strings.Contains(string(c.Tune), "gro") && c.Mode != "netkit"; p.IsBaseline(c) != base {
 			t.Errorf("%+v: baseline %t", c, !base)
 		}
 	}

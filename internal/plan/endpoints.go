@@ -21,7 +21,7 @@ func Endpoints(r Request, names []string) (sample.Plan, error) {
 	}
 	for _, l := range r.Loads {
 		for _, w := range names {
-			c := sample.Cell{Mode: w, From: sample.FromHere, Load: l.Kind, On: sample.OnEndpoint}
+			c := sample.Cell{Route: w, From: sample.FromHere, Load: l.Kind, On: sample.OnEndpoint}
 			p.Cells = append(p.Cells, c)
 			if w == p.Baseline && len(names) > 1 {
 				c.Control = true

@@ -73,7 +73,7 @@ func Make(r Request) (sample.Plan, error) {
 			for _, l := range r.Loads {
 				for _, shape := range r.shapes() {
 					for _, pin := range r.pins() {
-						like := sample.Cell{From: string(from), Load: l.Kind, Point: l.Point, Shape: shape, On: on, Pin: pin}
+						like := sample.Cell{From: from, Load: l.Kind, Point: l.Point, Shape: shape, On: on, Pin: pin}
 						p.Cells = append(p.Cells, r.cells(group, like)...)
 					}
 				}
@@ -87,7 +87,7 @@ func Make(r Request) (sample.Plan, error) {
 }
 
 func (r Request) asked(c sample.Cell) bool {
-	return len(r.Modes) == 0 || slices.Contains(r.Modes, mode.Name(c.Mode))
+	return len(r.Modes) == 0 || slices.Contains(r.Modes, c.Mode)
 }
 
 func (r Request) check() error {
@@ -142,7 +142,7 @@ func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 			continue
 		}
 		why, around := m.WhyNot(from)
-		skip := sample.Skip{Mode: string(m.Name), From: string(from), Reason: why, Remedy: around}
+		skip := sample.Skip{Mode: m.Name, From: from, Reason: why, Remedy: around}
 		if len(all) > 0 {
 			skip.Reason, skip.Remedy = "no target of --to answers there", "--to "+string(all[0].To)
 			if !slices.ContainsFunc(all, func(r mode.Route) bool { return r.To.Six() }) && !slices.ContainsFunc(r.To, mode.Target.Four) {
@@ -199,7 +199,7 @@ func (r Request) cells(group []routed, like sample.Cell) []sample.Cell {
 	for _, g := range group {
 		relayed = relayed || slices.Contains(g.route.Hops, mode.HopProxy)
 		c := like
-		c.Mode, c.To = string(g.mode.Name), string(g.route.To)
+		c.Mode, c.To = g.mode.Name, g.route.To
 		out = append(out, c)
 		if g.mode.Name == r.Baseline && !controlled {
 			controlled = true
@@ -208,11 +208,11 @@ func (r Request) cells(group []routed, like sample.Cell) []sample.Cell {
 			c.Control = false
 		}
 		for _, t := range r.Tunes {
-			c.Tune = string(t)
+			c.Tune = t
 			out = append(out, c)
 		}
 		if r.Unpaced != "" && like.Load == workload.Bulk && (g.mode.Name == r.Baseline || g.mode.Name == mode.Bridge) {
-			c.Tune = string(r.Unpaced)
+			c.Tune = r.Unpaced
 			out = append(out, c)
 		}
 	}
@@ -274,7 +274,7 @@ func roundTime(p sample.Plan, share float64) float64 {
 func reasons(skips []sample.Skip) string {
 	var out []string
 	for _, s := range skips {
-		out = append(out, fmt.Sprintf("%s from %s: %s", s.Mode, mode.Placement(s.From).Words(), s.Reason))
+		out = append(out, fmt.Sprintf("%s from %s: %s", s.Mode, s.From.Words(), s.Reason))
 	}
 	if len(out) == 0 {
 		return "no cell fits the request"

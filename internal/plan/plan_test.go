@@ -28,7 +28,7 @@ func request(change func(*Request)) Request {
 
 // show returns "mode from>to load", with "!" for a control.
 func show(c sample.Cell) string {
-	name := mode.Tunes(c.Tune).Name(c.Mode)
+	name := c.Tune.Name(string(c.Mode))
 	s := fmt.Sprintf("%s %s>%s %s", name, c.From, c.To, c.Load)
 	if c.Control {
 		s += "!"
@@ -178,14 +178,14 @@ func TestControlFollowsTheBaseline(t *testing.T) {
 			controls, bases := map[string]int{}, map[string]bool{}
 			for i, c := range p.Cells {
 				g := fmt.Sprint(c.On, c.From, c.Load)
-				bases[g] = bases[g] || c.Mode == string(base)
+				bases[g] = bases[g] || c.Mode == base
 				if !c.Control {
 					continue
 				}
 				controls[g]++
 				before := p.Cells[i-1]
 				before.Control = true
-				if c.Mode != string(base) || before != c {
+				if c.Mode != base || before != c {
 					t.Errorf("control %s comes after %s", show(c), show(p.Cells[i-1]))
 				}
 			}
@@ -307,7 +307,7 @@ func TestDrop(t *testing.T) {
 	}
 	before, skips := len(p.Cells), len(p.Skipped)
 	got := Drop(p, func(c sample.Cell) *sample.Skip {
-		if c.Mode != string(mode.PublishNAT) {
+		if c.Mode != mode.PublishNAT {
 			return nil
 		}
 		return &sample.Skip{Mode: c.Mode, From: c.From, To: c.To, On: c.On, Reason: "no nf_nat", Remedy: "modprobe nf_nat"}
@@ -319,12 +319,13 @@ func TestDrop(t *testing.T) {
 	if !slices.Equal(showAll(got.Cells), want) {
 		t.Errorf("cells %v", showAll(got.Cells))
 	}
-	// Two loads over two targets: two paths, each listed once, behind what had been skipped before.
-	if len(got.Skipped) != skips+2 || got.Skipped[0].Mode != string(mode.Shared) ||
-		got.Skipped[1].To != string(mode.ToLoopback) || got.Skipped[2].To != string(mode.ToAddress) {
+	// Two loads over two targets: two paths, each listed once, behind what
+	// had been skipped before.
+	if len(got.Skipped) != skips+2 || got.Skipped[0].Mode != mode.Shared ||
+		got.Skipped[1].To != mode.ToLoopback || got.Skipped[2].To != mode.ToAddress {
 		t.Errorf("skipped %+v", got.Skipped)
 	}
-	if len(p.Cells) != before || len(p.Skipped) != skips || p.Cells[3].Mode != string(mode.PublishNAT) {
+	if len(p.Cells) != before || len(p.Skipped) != skips || p.Cells[3].Mode != mode.PublishNAT {
 		t.Error("Drop changed the plan that it was given")
 	}
 	none := Drop(p, func(c sample.Cell) *sample.Skip { return &sample.Skip{Mode: c.Mode, Reason: "no"} })
@@ -369,7 +370,7 @@ func TestUnpaced(t *testing.T) {
 	var tuned []string
 	for _, c := range p.Cells {
 		if c.Tune != "" {
-			tuned = append(tuned, c.Mode+" "+c.Load)
+			tuned = append(tuned, c.Name()+" "+c.Load)
 		}
 	}
 	if !slices.Equal(tuned, []string{"host bulk", "bridge bulk"}) || p.Unpaced != "congestion=reno" {
@@ -418,7 +419,7 @@ func TestPlacebo(t *testing.T) {
 		for _, c := range p.Cells {
 			if c.Placebo {
 				n++
-				if !c.Control || c.Mode != p.Baseline {
+				if !c.Control || c.Name() != p.Baseline {
 					t.Errorf("placebo %+v", c)
 				}
 			}

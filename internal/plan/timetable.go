@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math/rand/v2"
 
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -142,8 +143,9 @@ type grouped struct {
 
 func groupsOf(p sample.Plan, cells []int) []*grouped {
 	type key struct {
-		from, on, pin string
-		shape         sample.Shape
+		from    mode.Placement
+		on, pin string
+		shape   sample.Shape
 	}
 	var out []*grouped
 	at := map[key]*grouped{}

@@ -83,7 +83,7 @@ func TestEpochHasEveryCell(t *testing.T) {
 			}
 			for i, h := range got {
 				least := leastCycles
-				if p.Cells[i].Mode == p.Baseline && p.Cells[i].Tune == "" {
+				if p.Cells[i].Name() == p.Baseline && p.Cells[i].Tune == "" {
 					least /= 2 // it takes turns with the control
 				}
 				if h.runIns != 1 || h.windows != 1 || h.slices < least {
@@ -100,8 +100,8 @@ func TestEpochKeepsTheBaselineNear(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			isBase := func(c sample.Cell) bool { return c.Mode == p.Baseline && c.Tune == "" && !c.Placebo }
-			group := func(c sample.Cell) string { return c.From + c.On }
+			isBase := func(c sample.Cell) bool { return c.Name() == p.Baseline && c.Tune == "" && !c.Placebo }
+			group := func(c sample.Cell) string { return string(c.From) + c.On }
 			last := map[string]int{} // slot of a group's baseline
 			control := map[string]bool{}
 			for i, s := range epochOf(p, nil, 5).Slots {
@@ -130,7 +130,7 @@ func TestEpochKeepsGroupsTogether(t *testing.T) {
 	tt := epochOf(p, nil, 0)
 	groups := map[string]bool{}
 	for _, c := range p.Cells {
-		groups[c.From+c.On] = true
+		groups[string(c.From)+c.On] = true
 	}
 	changes, cells := 0, 0
 	before, leads := "", map[string]bool{}
@@ -140,7 +140,7 @@ func TestEpochKeepsGroupsTogether(t *testing.T) {
 		}
 		c := p.Cells[s.Cell]
 		cells++
-		if g := c.From + c.On; g != before {
+		if g := string(c.From) + c.On; g != before {
 			changes++
 			before = g
 			leads[g] = true
@@ -166,7 +166,7 @@ func slicesOf(tt Timetable, cell int) int {
 func TestEpochOfKnownCells(t *testing.T) {
 	p := timetables(t)["default"]
 	p.Epoch = 3
-	index := func(m string) int {
+	index := func(m mode.Name) int {
 		return slices.IndexFunc(p.Cells, func(c sample.Cell) bool { return c.Mode == m && !c.Control })
 	}
 	known := make([]bool, len(p.Cells))

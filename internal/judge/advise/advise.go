@@ -96,7 +96,7 @@ func (r *Report) Empty() bool { return r.Base().Empty() }
 func (r *Report) Complete() bool {
 	return !slices.ContainsFunc(r.Failed, func(f analysis.Failed) bool {
 		return f.Tune == "" && !slices.ContainsFunc(r.Advice, func(a Advice) bool {
-			return slices.ContainsFunc(a.Levers, func(l Lever) bool { return l.Mode == f.Mode && l.Tune == "" })
+			return slices.ContainsFunc(a.Levers, func(l Lever) bool { return l.Mode == string(f.Mode) && l.Tune == "" })
 		})
 	})
 }
@@ -117,7 +117,7 @@ func Judge(f *sample.File) *Report {
 	}
 	for i, m := range f.Header.Plan.Also {
 		if len(r.Advice) < i+2 { // the run ended before the search was over
-			r.Advice = append(r.Advice, Advice{Mode: m, Recommended: []string{}, Variant: sample.Variant{Mode: m}, Levers: []Lever{}})
+			r.Advice = append(r.Advice, Advice{Mode: m, Recommended: []string{}, Variant: sample.Variant{Mode: mode.Name(m)}, Levers: []Lever{}})
 		}
 	}
 	r.Answer = AnswerOf(r)
@@ -146,13 +146,13 @@ func (r *Report) add(b *analysis.Report) {
 var order = []Verdict{Recommended, AtAPrice, AddsNothing, Excluded, NotSure, NotAgain, GivesUp, NoGain, Harmful, Broken, Skipped}
 
 func (s *search) advice() Advice {
-	a := Advice{Mode: s.plain.Mode, Elsewhere: s.f.Header.Plan.Elsewhere, Recommended: append([]string{}, s.chosen...), Variant: s.state, Levers: []Lever{}}
+	a := Advice{Mode: string(s.plain.Mode), Elsewhere: s.f.Header.Plan.Elsewhere, Recommended: append([]string{}, s.chosen...), Variant: s.state, Levers: []Lever{}}
 	for _, t := range s.trials {
 		known, ok := lever.Find(t.Name)
 		if !ok { // a lever of a later toll
 			known = lever.Lever{Gist: analysis.Label(sample.Cell{Mode: t.Mode, Tune: t.Tune})}
 		}
-		l := Lever{Name: t.Name, Gist: known.Gist, Mode: t.Mode, Tune: t.Tune, Verdict: t.verdict, Alone: t.alone, Again: t.again,
+		l := Lever{Name: t.Name, Gist: known.Gist, Mode: string(t.Mode), Tune: string(t.Tune), Verdict: t.verdict, Alone: t.alone, Again: t.again,
 			Reason: t.broken, Harms: known.Harms, GivesUp: known.GivesUp, Permanent: known.Permanent}
 		if t.verdict == Skipped {
 			l.Reason, l.Remedy = s.missing(t.Variant)

@@ -33,9 +33,9 @@ func levers(vs ...string) []sample.Lever {
 	var out []sample.Lever
 	for _, v := range vs {
 		name, tune, _ := strings.Cut(v, ":")
-		l := sample.Lever{Name: name, Variant: sample.Variant{Mode: "bridge", Tune: tune}}
+		l := sample.Lever{Name: name, Variant: sample.Variant{Mode: "bridge", Tune: mode.Tunes(tune)}}
 		if tune == "host" || tune == "netkit" {
-			l.Variant = sample.Variant{Mode: tune}
+			l.Variant = sample.Variant{Mode: mode.Name(tune)}
 		}
 		out = append(out, l)
 	}
@@ -119,7 +119,7 @@ func (s *simulated) round(round int, active []int) {
 }
 
 func (s *simulated) of(c sample.Cell) float64 {
-	return s.truth(s.f.Header.Plan.VariantOf(c), c.From, c.Load)
+	return s.truth(s.f.Header.Plan.VariantOf(c), string(c.From), c.Load)
 }
 
 func (s *simulated) epoch(round int, cells []int) {
@@ -168,7 +168,7 @@ var (
 )
 
 func has(v sample.Variant, tune string) bool {
-	return slices.Contains(strings.Split(v.Tune, "+"), tune)
+	return slices.Contains(strings.Split(string(v.Tune), "+"), tune)
 }
 
 // The recommendation follows from what each lever does, where, and with which others.
@@ -302,7 +302,7 @@ func TestSelection(t *testing.T) {
 		{
 			"what gives up isolation is only compared", []string{"host:host", "netkit:netkit"}, bulkOnly,
 			func(v sample.Variant, _, load string) float64 {
-				return map[string]float64{"host": 1.3, "netkit": 1.1, "bridge": 1}[v.Mode]
+				return map[mode.Name]float64{"host": 1.3, "netkit": 1.1, "bridge": 1}[v.Mode]
 			},
 			"netkit", "netkit recommended, host gives up", []string{"For comparison, no network of its own: --network host: ", "it gives up port isolation"},
 		},
@@ -337,10 +337,10 @@ func TestLocalLever(t *testing.T) {
 		}
 		return 1
 	}
-	for m, want := range map[string]Verdict{"fast": Recommended, "routed": Skipped} {
+	for m, want := range map[mode.Name]Verdict{"fast": Recommended, "routed": Skipped} {
 		s := newSimulated(t, 1, near, bulkOnly, gains, nil)
 		p := &s.f.Header.Plan
-		p.Levers = []sample.Lever{{Name: m, Variant: sample.Variant{Mode: m}}}
+		p.Levers = []sample.Lever{{Name: string(m), Variant: sample.Variant{Mode: m}}}
 		p.Elsewhere = ""
 		for i, c := range p.Cells {
 			if p.Cells[i].Mode = "bridge"; c.From == "host" && !c.Control {
@@ -424,7 +424,7 @@ func TestInterruptedSearch(t *testing.T) {
 // their rounds.
 func TestMoreTimeAlone(t *testing.T) {
 	s := newSimulated(t, 4, near[:1], []string{workload.Bulk}, func(v sample.Variant, _, _ string) float64 {
-		return map[string]float64{"gro=on": 1.09, "tso=off": 0.4}[v.Tune] + map[bool]float64{true: 1}[v.Tune == ""]
+		return map[mode.Tunes]float64{"gro=on": 1.09, "tso=off": 0.4}[v.Tune] + map[bool]float64{true: 1}[v.Tune == ""]
 	}, levers("gro:gro=on", "tso-off:tso=off"))
 	s.round(0, []int{0, 1, 2, 3})
 	if said := strings.Join(Judge(s.f).Answer.Text, " "); !strings.Contains(said, "Nothing certain is known of 1 of 2 levers") {
@@ -526,7 +526,7 @@ func TestSeveralModes(t *testing.T) {
 		return plan.Request{Baseline: m, From: []mode.Placement{mode.FromHost}, On: []string{sample.Lab}, Budget: 60, Precision: 0.02, Same: 0.03, Epoch: 0.2, Seed: 5,
 			Loads: []sample.Load{{Kind: workload.Bulk, Streams: 1, Window: 0.05, Warmup: 0.01, Slice: 0.004}}}
 	}
-	lever := func(name, m, tune string) sample.Lever {
+	lever := func(name string, m mode.Name, tune mode.Tunes) sample.Lever {
 		return sample.Lever{Name: name, Variant: sample.Variant{Mode: m, Tune: tune}}
 	}
 	s := newSimulated(t, 5, []mode.Placement{mode.FromHost}, []string{workload.Bulk}, truth1, nil)

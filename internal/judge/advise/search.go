@@ -8,6 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/lever"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
@@ -79,7 +80,7 @@ type search struct {
 // rounds.
 func newSearch(f *sample.File) *search {
 	p := f.Header.Plan
-	s := &search{f: f, plain: sample.Variant{Mode: p.Baseline}}
+	s := &search{f: f, plain: sample.Variant{Mode: mode.Name(p.Baseline)}}
 	s.state = s.plain
 	alone := part(f, 0, firstStep(p))
 	for _, l := range p.Levers {
@@ -104,7 +105,7 @@ func places(j *analysis.Run, v sample.Variant) map[string]bool {
 	out := map[string]bool{}
 	for _, s := range j.Series {
 		if s.Cell.Mode == v.Mode && s.Cell.Tune == v.Tune {
-			out[s.Cell.From+" "+s.Cell.On] = true
+			out[string(s.Cell.From)+" "+s.Cell.On] = true
 		}
 	}
 	return out
@@ -285,7 +286,7 @@ func effects(j *analysis.Run, before, after sample.Variant) (out []Effect, broke
 		if x.N == 0 {
 			continue
 		}
-		e := Effect{From: s.Cell.From, On: s.Cell.On, Load: s.Cell.Load, Metric: metric,
+		e := Effect{From: string(s.Cell.From), On: s.Cell.On, Load: s.Cell.Load, Metric: metric,
 			Higher: workload.MetricOf(metric, s.Load).Higher, Ratio: x}
 		if cpu := j.Against(i, b, workload.Of(s.Load).CPU(), to); cpu.N > 0 {
 			e.CPU = &cpu

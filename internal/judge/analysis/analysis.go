@@ -14,8 +14,9 @@ import (
 
 // group identifies the cells that are compared with one baseline.
 type group struct {
-	from, load, point, on, pin string
-	shape                      sample.Shape
+	from                 mode.Placement
+	load, point, on, pin string
+	shape                sample.Shape
 }
 
 func groupOf(c sample.Cell) group { return group{c.From, c.Load, c.Point, c.On, c.Pin, c.Shape} }
@@ -186,14 +187,15 @@ func (j *Run) cell(i int) Cell {
 	s := j.Series[i]
 	c := s.Cell
 	b, hasBase := j.base[groupOf(c)]
-	out := Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Point: c.Point, Tune: c.Tune, Shape: c.Shape, On: c.On, Pin: c.Pin,
-		Witnessed: !j.File.Header.Plan.Foreign(), Baseline: hasBase && b == i, Broke: j.troubles[i].broke(), Hops: []string{},
-		Metrics: map[string]Metric{}, Latencies: s.latencies(), CPU: s.split(), CPUs: s.cpuUses(), LimitedBy: j.LimitOf(s), Capacity: j.capacity(s), Segments: s.segments(), Primary: PrimaryOf(s.Load, c.Shape),
-		Together: s.together()}
+	out := CellOf(c)
+	out.Witnessed, out.Baseline, out.Broke = !j.File.Header.Plan.Foreign(), hasBase && b == i, j.troubles[i].broke()
+	out.Hops, out.Metrics, out.Primary = []string{}, map[string]Metric{}, PrimaryOf(s.Load, c.Shape)
+	out.Latencies, out.CPU, out.CPUs = s.latencies(), s.split(), s.cpuUses()
+	out.LimitedBy, out.Capacity = j.LimitOf(s), j.capacity(s)
+	out.Segments, out.Together = s.segments(), s.together()
 	if p, ok := j.File.Header.PathOf(c); ok {
-		out.Cards = p.Cards
-		out.Hops, out.Facts, out.Dial, out.Counted = p.Hops, p.Facts, p.Dial, s.counted(len(p.Hops))
-		out.Memory = s.proxyMemory(p)
+		out.Hops, out.Facts, out.Dial = p.Hops, p.Facts, p.Dial
+		out.Cards, out.Counted, out.Memory = p.Cards, s.counted(len(p.Hops)), s.proxyMemory(p)
 	}
 	for name := range s.Values {
 		m, ok := s.Metric(name)
@@ -201,7 +203,7 @@ func (j *Run) cell(i int) Cell {
 			continue
 		}
 		if hasBase && b != i {
-			if x := j.Against(i, b, name, j.Series[b].Cell.Mode); x.N > 0 {
+			if x := j.Against(i, b, name, j.Series[b].Cell.Name()); x.N > 0 {
 				m.Ratio = &x
 			}
 			m.Price = j.Added(i, b, name)
@@ -245,7 +247,7 @@ func (j *Run) floorList() []Floor {
 		for name, n := range j.noises[g] {
 			floors[name] = n.floor
 		}
-		out = append(out, Floor{From: g.from, Load: g.load, Point: g.point, Shape: g.shape, On: g.on, Pin: g.pin, Floor: floors, Placebo: j.placebo(g), Epochs: j.spreads(g)})
+		out = append(out, Floor{From: string(g.from), Load: g.load, Point: g.point, Shape: g.shape, On: g.on, Pin: g.pin, Floor: floors, Placebo: j.placebo(g), Epochs: j.spreads(g)})
 	}
 	return out
 }
@@ -259,7 +261,7 @@ func (j *Run) placebo(g group) *Ratio {
 		return nil
 	}
 	s := j.Series[i]
-	if x := j.Against(i, b, PrimaryOf(s.Load, s.Cell.Shape), s.Cell.Mode); x.N > 0 {
+	if x := j.Against(i, b, PrimaryOf(s.Load, s.Cell.Shape), s.Cell.Name()); x.N > 0 {
 		return &x
 	}
 	return nil
@@ -318,34 +320,44 @@ func (c Cell) Link() string {
 	return c.Capacity.Words()
 }
 
-// Of returns the cell of the plan that has the result c.
+// CellOf returns a cell without results.
+func CellOf(c sample.Cell) Cell {
+	return Cell{Mode: c.Name(), From: string(c.From), To: string(c.To), Load: c.Load, Point: c.Point,
+		Tune: string(c.Tune), Shape: c.Shape, On: c.On, Pin: c.Pin}
+}
+
+// Of returns the cell of the plan that has the result c, with a route in place of the mode.
 func (c Cell) Of() sample.Cell {
-	return sample.Cell{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Point: c.Point, Tune: c.Tune, Shape: c.Shape, On: c.On, Pin: c.Pin}
+	return sample.Cell{Mode: mode.Name(c.Mode), From: mode.Placement(c.From), To: mode.Target(c.To), Load: c.Load, Point: c.Point,
+		Tune: mode.Tunes(c.Tune), Shape: c.Shape, On: c.On, Pin: c.Pin}
 }
 
 // Label returns a cell's mode, with its target if the mode has several, and its tunes.
 func Label(c sample.Cell) string {
-	m, ok := mode.Find(mode.Name(c.Mode))
+	m, ok := mode.Find(c.Mode)
 	if !ok {
-		m.Name = mode.Name(c.Mode) // a mode of a later toll
+		m.Name = c.Named().Mode // a route, or a mode of a later toll
 	}
-	return m.Label(mode.Placement(c.From), mode.Target(c.To), mode.Tunes(c.Tune))
+	return m.Label(c.From, c.To, c.Tune)
 }
 
-// Name returns the cell's label, with the shape of a crowd or the point of a sweep.
-func (c Cell) Name() string {
-	if c.Shape.Crowd() {
-		return c.Label() + " " + c.Shape.String()
+// RowName returns a cell's label, with the shape of a crowd or the point of a sweep.
+func RowName(c sample.Cell) string {
+	switch {
+	case c.Shape.Crowd():
+		return Label(c) + " " + c.Shape.String()
+	case c.Point != "":
+		return Label(c) + " at " + c.Point
 	}
-	if c.Point != "" {
-		return c.Label() + " at " + c.Point
-	}
-	return c.Label()
+	return Label(c)
 }
+
+// Name returns the cell's RowName.
+func (c Cell) Name() string { return RowName(c.Of()) }
 
 // Label returns the cell's mode, with its target if the mode has several, and its tunes.
 func (c Cell) Label() string {
-	return Label(sample.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune})
+	return Label(c.Of())
 }
 
 func Ordered[T any](byRound map[int]T) []T {

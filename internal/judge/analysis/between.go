@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
-	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -171,7 +170,7 @@ func (p *Pairing) Conditions(c sample.Cell) (l sample.Load, path sample.Path, wi
 
 // Name returns the cell as text: mode, placement and, for a crowd, shape.
 func Name(c sample.Cell) string {
-	n := Label(c) + " from " + mode.Placement(c.From).Words()
+	n := Label(c) + " from " + c.From.Words()
 	if c.Shape.Crowd() {
 		n += fmt.Sprintf(" (%s)", c.Shape)
 	}

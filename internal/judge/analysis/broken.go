@@ -93,7 +93,7 @@ func (j *Run) Failed(i int) bool { return j.troubles[i].fatal() }
 // failure says why cell i has no result, with the evidence and when it was seen.
 func (j *Run) failure(i int) Failed {
 	c, t := j.Series[i].Cell, j.troubles[i]
-	f := Failed{Cell: c, Evidence: seen(t.last)}
+	f := Failed{Cell: c.Named(), Evidence: seen(t.last)}
 	switch {
 	case len(t.changes) > 0 && lostEnd(t.changes) != nil:
 		c := lostEnd(t.changes)

@@ -162,7 +162,7 @@ func (s *Series) packets(plan sample.Plan, p sample.Path) (payload, packet, n in
 	}
 	mtu -= tunnel
 	ip := ip4Header
-	if mode.Target(p.To).Six() {
+	if p.To.Six() {
 		ip = ip6Header
 	}
 	if size := workload.UDPOf(s.Load).Size; workload.Of(s.Load).UDP && size > 0 {

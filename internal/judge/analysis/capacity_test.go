@@ -242,7 +242,7 @@ func TestPathMTU(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			base := judgetest.Cell(mode.Native, mode.FromRemote, mode.ToAddress, workload.Bulk)
-			tune := ""
+			tune := mode.Tunes("")
 			if tt.mode == tuned {
 				tt.mode, tune = mode.Routed, "rmem=4k"
 			}

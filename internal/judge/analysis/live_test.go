@@ -10,8 +10,8 @@ import (
 
 // A metric without any pairs is unclear.
 func TestLiveVerdictOfNothing(t *testing.T) {
-	host, bridge := string(mode.Host), string(mode.Bridge)
-	l := NewLive(sample.Plan{Baseline: host, Cells: []sample.Cell{{Mode: host, Load: "rr"}, {Mode: host, Load: "rr", Control: true}, {Mode: bridge, Load: "rr"}}}, ToBaseline)
+	host, bridge := mode.Host, mode.Bridge
+	l := NewLive(sample.Plan{Baseline: string(host), Cells: []sample.Cell{{Mode: host, Load: "rr"}, {Mode: host, Load: "rr", Control: true}, {Mode: bridge, Load: "rr"}}}, ToBaseline)
 	if v := l.j.verdict(compared{}, l.noise(2), true); v != stats.Unclear {
 		t.Errorf("verdict %s", v)
 	}

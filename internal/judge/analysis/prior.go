@@ -45,7 +45,7 @@ func (j *Run) informants(g group, i int, epochs func(k, b int) []stats.Epoch) (r
 // known returns the prior of earlier runs, or the assumed one.
 func (j *Run) known(g group, metric string) stats.Prior {
 	for _, p := range j.File.Header.Plan.Priors {
-		if g.from == p.From && g.load == p.Load && g.point == p.Point && g.on == p.On && g.pin == p.Pin && !g.shape.Crowd() && p.Metric == metric {
+		if string(g.from) == p.From && g.load == p.Load && g.point == p.Point && g.on == p.On && g.pin == p.Pin && !g.shape.Crowd() && p.Metric == metric {
 			return stats.Prior{Variance: p.Variance, Freedom: p.Freedom}
 		}
 	}

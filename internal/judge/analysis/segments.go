@@ -63,7 +63,7 @@ func (s Segments) Narrow() bool { return s.MTU > 0 && s.MTU < mostIP && s.Packet
 
 // narrowWarning warns of a path that carries smaller packets than one of its ends.
 func (j *Run) narrowWarning(s *Series) (w Warning, ok bool) {
-	if strings.Contains(s.Cell.Tune, string(mode.Rmem)+"=") { // small windows make small segments
+	if strings.Contains(string(s.Cell.Tune), string(mode.Rmem)+"=") { // small windows make small segments
 		return w, false
 	}
 	all := s.segments()

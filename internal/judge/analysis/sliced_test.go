@@ -156,7 +156,7 @@ func TestSlicesFindSmallDifferences(t *testing.T) {
 // Rows whose epochs hardly differ narrow each other's intervals, in the report and during the run.
 func TestRowsLearnFromEachOther(t *testing.T) {
 	cells := four("bulk")
-	for _, tune := range []string{"gro=off", "gso=off", "mtu=1400", "tso=off"} {
+	for _, tune := range []mode.Tunes{"gro=off", "gso=off", "mtu=1400", "tso=off"} {
 		c := judgetest.HostCell(mode.Bridge, "bulk")
 		c.Tune = tune
 		cells = append(cells, c)

@@ -69,10 +69,10 @@ func TestSkewedNoiseIsNoDifference(t *testing.T) {
 
 // All cells but the control are compared with the control's slices as with the baseline's.
 func TestControlsSlicesAreTheBaselines(t *testing.T) {
-	cell := sample.Cell{Mode: string(mode.Host), Load: workload.Bulk}
+	cell := sample.Cell{Mode: mode.Host, Load: workload.Bulk}
 	control, bridge, native := cell, cell, cell
-	control.Control, bridge.Mode, native.Mode = true, string(mode.Bridge), string(mode.Native)
-	f := &sample.File{Header: sample.Header{Plan: sample.Plan{Baseline: cell.Mode, Loads: []sample.Load{{Kind: workload.Bulk}},
+	control.Control, bridge.Mode, native.Mode = true, mode.Bridge, mode.Native
+	f := &sample.File{Header: sample.Header{Plan: sample.Plan{Baseline: cell.Name(), Loads: []sample.Load{{Kind: workload.Bulk}},
 		Cells: []sample.Cell{cell, control, bridge, native}}}}
 	for i, gbit := range []float64{30, 30, 28, 30} {
 		v := sample.Visit{Turn: sample.Turn{Cell: i}, Proof: sample.Proof{Witness: sample.Witness{OK: true}}, Slices: &sample.Slices{}}

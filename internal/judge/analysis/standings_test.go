@@ -53,7 +53,7 @@ func TestStandingsAreTheReports(t *testing.T) {
 			t.Fatalf("after %d rounds %d cells have a ratio", n+1, len(got))
 		}
 		for _, s := range got {
-			if x := ratioIn(t, want, mode.Name(s.Cell.Mode), s.Cell.Load, analysis.PrimaryOf(sample.Load{Kind: s.Cell.Load}, s.Cell.Shape)); x != s.Ratio {
+			if x := ratioIn(t, want, s.Cell.Mode, s.Cell.Load, analysis.PrimaryOf(sample.Load{Kind: s.Cell.Load}, s.Cell.Shape)); x != s.Ratio {
 				t.Errorf("after %d rounds, %s %s: %+v, the report has %+v", n+1, s.Label, s.Cell.Load, s.Ratio, x)
 			}
 		}
@@ -143,7 +143,7 @@ func TestLiveLadder(t *testing.T) {
 	r.epochs(12, 30, 30, 20, 20)
 	of := func(l *analysis.Live) string {
 		for _, s := range l.Standings() {
-			if s.Cell.Mode == string(mode.PublishNAT) {
+			if s.Cell.Mode == mode.PublishNAT {
 				return s.Ratio.To + " " + string(s.Ratio.Verdict)
 			}
 		}

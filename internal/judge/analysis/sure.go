@@ -43,12 +43,12 @@ func (j *Run) RatioBounds(i, b int, metric string) Bounds {
 // mode, which each mode of a search has, else that of its group's control.
 func (j *Run) noiseBeside(b int, metric string) noise {
 	of := j.Series[b].Cell
-	if first, ok := j.ctl[groupOf(of)]; ok && j.Series[first].Cell.Mode == of.Mode {
+	if first, ok := j.ctl[groupOf(of)]; ok && j.Series[first].Cell.Name() == of.Name() {
 		return j.noise(groupOf(of), metric)
 	}
 	for k, s := range j.Series {
 		c := s.Cell
-		if !c.Control || c.Mode != of.Mode || groupOf(c) != groupOf(of) || j.Failed(k) {
+		if !c.Control || c.Name() != of.Name() || groupOf(c) != groupOf(of) || j.Failed(k) {
 			continue
 		}
 		c.Control = false

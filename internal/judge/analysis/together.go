@@ -74,7 +74,10 @@ func (r *Report) Together() string {
 // mixedPlacements reports the tables whose rows were placed differently: some mostly on one CPU,
 // others mostly on CPUs of their own.
 func (j *Run) mixedPlacements() (out []string) {
-	type table struct{ from, load, point, on string }
+	type table struct {
+		from            mode.Placement
+		load, point, on string
+	}
 	type extremes struct{ near, far int } // index of a series + 1
 	found := map[table]*extremes{}
 	var order []table
@@ -107,7 +110,7 @@ func (j *Run) mixedPlacements() (out []string) {
 		if x.near == 0 || x.far == 0 {
 			continue
 		}
-		where := "from " + mode.Placement(t.from).Words() + ", "
+		where := "from " + t.from.Words() + ", "
 		if t.on == sample.OnEndpoint {
 			where = ""
 		}

@@ -270,7 +270,7 @@ func (j *Run) slotBias() []string {
 			pin = ", on " + PinWords(s.Cell.Pin)
 		}
 		out = append(out, fmt.Sprintf("%s from %s%s: the slices before it change what a slice shows: %s itself, measured among the other modes, has %s of its own figure",
-			s.Cell.Load, mode.Placement(s.Cell.From).Words(), pin, s.Cell.Mode, x))
+			s.Cell.Load, s.Cell.From.Words(), pin, s.Cell.Name(), x))
 	}
 	return out
 }
@@ -312,7 +312,7 @@ func (j *Run) withoutBaseline() []string {
 			continue
 		}
 		out = append(out, fmt.Sprintf("from %s, %s: no ratios, because the baseline %s %s",
-			mode.Placement(g.from).Words(), g.load, j.File.Header.Plan.Baseline, why))
+			g.from.Words(), g.load, j.File.Header.Plan.Baseline, why))
 	}
 	return out
 }

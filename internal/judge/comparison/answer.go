@@ -25,7 +25,7 @@ func (j study) answer(r *analysis.Report) *analysis.Answer {
 	}
 	var more []string
 	for _, from := range analysis.Placements(r.Cells) {
-		if s := j.streamFinding(from); s != "" {
+		if s := j.streamFinding(mode.Placement(from)); s != "" {
 			more = append(more, s)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -21,7 +20,7 @@ func (j study) againstLab() []string {
 			continue
 		}
 		if x := j.Against(i, b, analysis.Primary(s.Load), "the lab"); x.N > 0 {
-			say.add(s.Cell, fmt.Sprintf("%s on %s, from %s", analysis.Label(s.Cell), s.Cell.On, mode.Placement(s.Cell.From).Words())+j.onPin(s.Cell), analysis.Words(s.Load, x))
+			say.add(s.Cell, fmt.Sprintf("%s on %s, from %s", analysis.Label(s.Cell), s.Cell.On, s.Cell.From.Words())+j.onPin(s.Cell), analysis.Words(s.Load, x))
 		}
 	}
 	return say.out

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -13,10 +14,10 @@ func TestDockerIsHeldAgainstTheLab(t *testing.T) {
 	f := &sample.File{Header: sample.Header{Plan: sample.Plan{Baseline: "host", Loads: []sample.Load{load}, Precision: 0.02}}}
 	rates := []int64{100, 100, 50, 120, 120, 50} // host, its control, bridge: lab, docker
 	for _, on := range []string{"lab", "docker"} {
-		for i, m := range []string{"host", "host", "bridge"} {
-			to := "loopback"
-			if m == "bridge" {
-				to = "container"
+		for i, m := range []mode.Name{mode.Host, mode.Host, mode.Bridge} {
+			to := mode.ToLoopback
+			if m == mode.Bridge {
+				to = mode.ToContainer
 			}
 			f.Header.Plan.Cells = append(f.Header.Plan.Cells, sample.Cell{Mode: m, From: "host", To: to, Load: "bulk", On: on, Control: i == 1})
 		}

@@ -33,7 +33,7 @@ func (j study) findings(r *analysis.Report) []string {
 	}
 	out = append(out, analysis.Witnessed(r))
 	for _, from := range analysis.Placements(r.Cells) {
-		if s := j.streamFinding(from); s != "" {
+		if s := j.streamFinding(mode.Placement(from)); s != "" {
 			out = append(out, s)
 		}
 	}
@@ -48,7 +48,7 @@ func (j study) findings(r *analysis.Report) []string {
 // unpaced reports whether a variant was measured only because the machine's congestion control
 // paces.
 func (j study) unpaced(c sample.Cell) bool {
-	return c.Tune != "" && c.Tune == j.File.Header.Plan.Unpaced
+	return c.Tune != "" && string(c.Tune) == j.File.Header.Plan.Unpaced
 }
 
 // tuneGains says what each variant gains or loses against its untuned mode.
@@ -62,7 +62,7 @@ func (j study) tuneGains() []string {
 			continue
 		}
 		if x := j.Against(i, b, analysis.Primary(s.Load), analysis.Label(plain)); x.N > 0 {
-			say.add(s.Cell, fmt.Sprintf("%s from %s", analysis.Label(s.Cell), mode.Placement(s.Cell.From).Words())+j.onPin(s.Cell), analysis.Words(s.Load, x))
+			say.add(s.Cell, fmt.Sprintf("%s from %s", analysis.Label(s.Cell), s.Cell.From.Words())+j.onPin(s.Cell), analysis.Words(s.Load, x))
 		}
 	}
 	return say.out
@@ -72,16 +72,16 @@ func (j study) tuneGains() []string {
 func (j study) overIPv6() []string {
 	var say sayings
 	for i, s := range j.Series {
-		m, _ := mode.Find(mode.Name(s.Cell.Mode))
-		r, ok := m.Route(mode.Placement(s.Cell.From), mode.Target(s.Cell.To))
+		m, _ := mode.Find(s.Cell.Mode)
+		r, ok := m.Route(s.Cell.From, s.Cell.To)
 		four := s.Cell
-		four.To = string(r.To.Over4())
+		four.To = r.To.Over4()
 		b := slices.IndexFunc(j.Series, func(o *analysis.Series) bool { return o.Cell == four })
 		if !ok || !r.OnRequest() || s.Cell.Control || b < 0 || j.Failed(i) || j.Failed(b) {
 			continue
 		}
 		if x := j.Against(i, b, analysis.Primary(s.Load), "IPv4"); x.N > 0 {
-			say.add(s.Cell, fmt.Sprintf("%s over IPv6, from %s", analysis.Label(four), mode.Placement(s.Cell.From).Words())+j.onPin(s.Cell), analysis.Words(s.Load, x))
+			say.add(s.Cell, fmt.Sprintf("%s over IPv6, from %s", analysis.Label(four), s.Cell.From.Words())+j.onPin(s.Cell), analysis.Words(s.Load, x))
 		}
 	}
 	return say.out

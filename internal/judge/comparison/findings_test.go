@@ -38,7 +38,7 @@ func TestFindings(t *testing.T) {
 func TestFindingsOfUnreadHops(t *testing.T) {
 	f := judgetest.New(t, both()...).Rounds(6, judgetest.Steady(8, 8, 6, 4, 5, 2, 1, 50, 50, 60, 75, 80, 150, 200)).File
 	for i := range f.Header.Paths {
-		if p := &f.Header.Paths[i]; p.Mode == string(mode.PublishNAT) {
+		if p := &f.Header.Paths[i]; p.Mode == mode.PublishNAT {
 			p.Facts = map[string]string{sample.FactNotWitnessed: "all between the pods (--unprivileged)"}
 		}
 	}

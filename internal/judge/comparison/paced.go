@@ -17,12 +17,12 @@ func (j study) paced() string {
 	with, instead := "", ""
 	for i, s := range j.Series {
 		c := s.Cell
-		t, ok := mode.Tunes(c.Tune).Get(mode.Congestion)
-		if !ok || !j.unpaced(c) || c.Mode != string(mode.Bridge) || c.Load != workload.Bulk || c.Control {
+		t, ok := c.Tune.Get(mode.Congestion)
+		if !ok || !j.unpaced(c) || c.Mode != mode.Bridge || c.Load != workload.Bulk || c.Control {
 			continue
 		}
 		plain, host := c, c
-		plain.Tune, host.Mode = "", j.File.Header.Plan.Baseline
+		plain.Tune, host.Mode = "", mode.Name(j.File.Header.Plan.Baseline)
 		k, b := -1, -1
 		for n, o := range j.Series {
 			if o.Cell == plain {

@@ -20,7 +20,7 @@ const (
 
 // streamFinding says what each mode adds to a response, relative to the baseline in the same
 // rounds, and whether it is what was published.
-func (j study) streamFinding(from string) string {
+func (j study) streamFinding(from mode.Placement) string {
 	var say, stalls []string
 	lowest, highest := math.Inf(1), math.Inf(-1)
 	base := ""
@@ -49,7 +49,7 @@ func (j study) streamFinding(from string) string {
 	}
 	o := workload.StreamOf(j.File.Header.Plan.LoadOf(workload.Stream))
 	text := fmt.Sprintf("What the path adds to the median response of %d tokens at %g per second, from %s, over %s: %s.",
-		o.Tokens, o.Pace, mode.Placement(from).Words(), base, strings.Join(say, ", "))
+		o.Tokens, o.Pace, from.Words(), base, strings.Join(say, ", "))
 	switch {
 	case highest < publishedExtra:
 		text += " None adds the 160 ms that were published for a bridge"

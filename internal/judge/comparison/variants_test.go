@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-func tuned(c sample.Cell, tunes string) sample.Cell {
+func tuned(c sample.Cell, tunes mode.Tunes) sample.Cell {
 	c.Tune = tunes
 	return c
 }

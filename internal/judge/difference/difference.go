@@ -230,7 +230,7 @@ func (d *differ) noteStates(r *Report, m analysis.Match) {
 		return
 	}
 	c := d.New.Series[m.New].Cell
-	x := State{c.From, c.Load, c.On, c.Pin, s.Baseline, s.Metric, s.Unit, s.Old, s.New}
+	x := State{string(c.From), c.Load, c.On, c.Pin, s.Baseline, s.Metric, s.Unit, s.Old, s.New}
 	if !slices.Contains(r.States, x) {
 		r.States = append(r.States, x)
 	}
@@ -297,11 +297,7 @@ func (d *differ) unlike(k, i int) string {
 func work(l sample.Load) string { return workload.Of(l).Words(l) }
 
 func lone(c sample.Cell, why string) Lone {
-	return Lone{Label: name(c), From: c.From, Load: c.Load, On: c.On, Pin: c.Pin, Why: why}
-}
-
-func name(c sample.Cell) string {
-	return analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, Shape: c.Shape, Point: c.Point}.Name()
+	return Lone{Label: analysis.RowName(c), From: string(c.From), Load: c.Load, On: c.On, Pin: c.Pin, Why: why}
 }
 
 // cell compares a cell of both runs.
@@ -309,7 +305,7 @@ func (d *differ) cell(m analysis.Match) Cell {
 	s := d.New.Series[m.New]
 	c := s.Cell
 	b, ok := d.New.BaselineOf(m.New)
-	out := Cell{Cell: c, Label: name(c),
+	out := Cell{Cell: c.Named(), Label: analysis.RowName(c),
 		Baseline: ok && b == m.New, Primary: analysis.PrimaryOf(s.Load, c.Shape), Metrics: map[string]Metric{}}
 	states, ok := d.States(m)
 	other := ok && states.Other()
@@ -377,7 +373,7 @@ func (r *Report) FailAbove(share float64) {
 			}
 			s := stats.Shift{Summary: stats.Summary{N: m.Ratio.N}, SureLow: m.Ratio.SureLow, SureHigh: m.Ratio.SureHigh}
 			if s.Beyond(share, m.Higher) {
-				r.Failing = append(r.Failing, Exceeded{c.Label, c.From, c.Load, c.Pin, metric})
+				r.Failing = append(r.Failing, Exceeded{c.Label, string(c.From), c.Load, c.Pin, metric})
 			}
 		}
 	}

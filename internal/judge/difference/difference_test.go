@@ -39,7 +39,7 @@ func judged(t *testing.T, old, now *sample.File) *difference.Report {
 func ratioOf(t *testing.T, r *difference.Report) *difference.Change {
 	t.Helper()
 	for _, c := range r.Cells {
-		if c.Mode == string(mode.Bridge) {
+		if c.Mode == mode.Bridge {
 			return c.Metrics[workload.Throughput].Ratio
 		}
 	}

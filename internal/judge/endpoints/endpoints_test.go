@@ -23,12 +23,12 @@ func newRoutes(t *testing.T, load string, names ...string) routesRun {
 	var cells []sample.Cell
 	var paths []sample.Path
 	for i, n := range names {
-		c := sample.Cell{Mode: n, From: sample.FromHere, Load: load, On: sample.OnEndpoint}
+		c := sample.Cell{Route: n, From: sample.FromHere, Load: load, On: sample.OnEndpoint}
 		cells = append(cells, c)
 		if i == 0 && len(names) > 1 {
 			cells = append(cells, judgetest.Control(c))
 		}
-		paths = append(paths, sample.Path{Mode: n, From: c.From, On: c.On, Dial: "10.0.0." + string(rune('1'+i)) + ":80", Hops: []string{},
+		paths = append(paths, sample.Path{Route: n, From: c.From, On: c.On, Dial: "10.0.0." + string(rune('1'+i)) + ":80", Hops: []string{},
 			Facts: map[string]string{"url": "http://" + n, "server": "s/1"}})
 	}
 	r := judgetest.New(t, cells...)
@@ -450,7 +450,7 @@ func TestBrokenRoute(t *testing.T) {
 			for round := range 8 {
 				for i := range r.File.Header.Plan.Cells {
 					r.Visit(round, i, 8, func(v *sample.Visit) {
-						if r.File.Header.Plan.Cells[i].Mode == "far" && slices.Contains(tt.bad, round) {
+						if r.File.Header.Plan.Cells[i].Route == "far" && slices.Contains(tt.bad, round) {
 							v.Failure = "container:shop has ended"
 						}
 					})

@@ -118,7 +118,7 @@ func (j judging) rule(s Sentence) Rule {
 // about reports whether a sentence is about cell i, and by which metric.
 func (j judging) about(s Sentence, i int) (metric string, ok bool) {
 	c := j.Series[i].Cell
-	if c.Control || c.Mode != s.Mode.Mode || c.Tune != s.Mode.Tune || s.From != "" && c.From != s.From || s.To != "" && c.To != s.To ||
+	if c.Control || !s.Mode.of(c) || s.From != "" && string(c.From) != s.From || s.To != "" && string(c.To) != s.To ||
 		s.Load != "" && c.Load != s.Load || s.On != "" && c.On != s.On || s.At != "" && c.Point != s.At || s.Pin != "" && c.Pin != s.Pin {
 		return "", false
 	}
@@ -156,11 +156,11 @@ func (j judging) has(load, metric string) bool {
 // whyNone says why a sentence is about no cell of the file.
 func (j judging) whyNone(s Sentence) string {
 	for _, x := range j.File.Header.Plan.Skipped {
-		if x.Mode == s.Mode.Mode && (s.From == "" || x.From == "" || x.From == s.From) {
+		if string(x.Mode) == s.Mode.Mode && (s.From == "" || x.From == "" || string(x.From) == s.From) {
 			return fmt.Sprintf("%s could not be measured: %s", s.Mode, x.Reason)
 		}
 	}
-	if !slices.ContainsFunc(j.Series, func(x *analysis.Series) bool { return x.Cell.Mode == s.Mode.Mode && x.Cell.Tune == s.Mode.Tune }) {
+	if !slices.ContainsFunc(j.Series, func(x *analysis.Series) bool { return s.Mode.of(x.Cell) }) {
 		return fmt.Sprintf("the file has no %s", s.Mode)
 	}
 	return fmt.Sprintf("the file has no %s of %s that the sentence is about", s.Metric, s.Mode)
@@ -170,7 +170,7 @@ func (j judging) whyNone(s Sentence) string {
 func (j judging) check(s Sentence, i int, metric string) Check {
 	l := j.Series[i].Load
 	c := j.Series[i].Cell
-	out := Check{Label: label(c), Cell: c, Metric: metric, Unit: workload.MetricOf(metric, l).Unit, Limit: s.Limit, Outcome: Missing}
+	out := Check{Label: analysis.RowName(c), Cell: c.Named(), Metric: metric, Unit: workload.MetricOf(metric, l).Unit, Limit: s.Limit, Outcome: Missing}
 	if j.Failed(i) {
 		out.Why = "it has no result"
 		return out
@@ -185,7 +185,7 @@ func (j judging) check(s Sentence, i int, metric string) Check {
 			out.Why = fmt.Sprintf("the file has no result of %s beside it", s.Of)
 			return out
 		}
-		out.Of = label(j.Series[b].Cell)
+		out.Of = analysis.RowName(j.Series[b].Cell)
 		x = j.RatioBounds(i, b, metric)
 	}
 	if x.N == 0 {
@@ -210,10 +210,6 @@ func whyUnknown(x analysis.Bounds) string {
 	return fmt.Sprintf("too few rounds: %d of at least %d", x.N, stats.MinJudged)
 }
 
-func label(c sample.Cell) string {
-	return analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, Shape: c.Shape, Point: c.Point}.Name()
-}
-
 // reference returns the cell of mode n that cell i is compared with: one with the same placement,
 // load, shape and backend, and if possible the same target.
 func (j judging) reference(n Name, i int) (b int, ok bool) {
@@ -221,7 +217,7 @@ func (j judging) reference(n Name, i int) (b int, ok bool) {
 	b = -1
 	for k, s := range j.Series {
 		o := s.Cell
-		if o.Control || o.Mode != n.Mode || o.Tune != n.Tune || !analysis.SameGroup(o, c) || j.Failed(k) {
+		if o.Control || !n.of(o) || !analysis.SameGroup(o, c) || j.Failed(k) {
 			continue
 		}
 		if b < 0 || o.To == c.To {

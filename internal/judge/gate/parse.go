@@ -33,6 +33,9 @@ type Sentence struct {
 // Name is a mode, with a variant of it if Tune is set.
 type Name struct{ Mode, Tune string }
 
+// of reports whether a cell is of the mode and variant.
+func (n Name) of(c sample.Cell) bool { return c.Name() == n.Mode && string(c.Tune) == n.Tune }
+
 func (n Name) String() string {
 	if n.Tune == "" {
 		return n.Mode
@@ -83,7 +86,7 @@ type Words struct{ Modes, Metrics, Backends, Points []string }
 func WordsOf(f *sample.File) Words {
 	var w Words
 	for _, c := range f.Header.Plan.Cells {
-		w.Modes, w.Backends = append(w.Modes, c.Mode), append(w.Backends, c.On)
+		w.Modes, w.Backends = append(w.Modes, c.Name()), append(w.Backends, c.On)
 	}
 	if s := f.Header.Plan.Sweep; s != nil {
 		for _, p := range s.Points {

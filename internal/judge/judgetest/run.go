@@ -21,7 +21,7 @@ type Run struct {
 
 // Cell returns a cell of the lab.
 func Cell(m mode.Name, from mode.Placement, to mode.Target, load string) sample.Cell {
-	return sample.Cell{Mode: string(m), From: string(from), To: string(to), Load: load, On: "lab"}
+	return sample.Cell{Mode: m, From: from, To: to, Load: load, On: "lab"}
 }
 
 // HostCell returns a mode's cell from the host, at its first target.
@@ -59,12 +59,12 @@ func New(t testing.TB, cells ...sample.Cell) *Run {
 		End: sample.End{Reason: sample.EndedByRounds, Elapsed: 12},
 	}}
 	for _, c := range cells {
-		m, ok := mode.Find(mode.Name(c.Mode))
+		m, ok := mode.Find(c.Mode)
 		if !ok || c.Control {
 			continue
 		}
 		p := sample.Path{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, On: c.On}
-		route, _ := m.Route(mode.Placement(c.From), mode.Target(c.To))
+		route, _ := m.Route(c.From, c.To)
 		for _, h := range route.Hops {
 			p.Hops = append(p.Hops, string(h))
 		}

@@ -99,13 +99,12 @@ func newLadder(j *analysis.Run) *ladder {
 // every load for which c has one. parts lists what c has in addition, from below. ok is false at
 // the bottom.
 func (l *ladder) below(c sample.Cell) (b sample.Cell, parts []string, ok bool) {
-	from := mode.Placement(c.From)
-	rung, ok := mode.FindRung(from, mode.Name(c.Mode))
+	rung, ok := mode.FindRung(c.From, c.Mode)
 	for ok && rung.Below != "" {
 		parts = append([]string{rung.PartOn(c.On != sample.Lab && c.On != "")}, parts...)
-		rung, ok = mode.FindRung(from, rung.Below)
+		rung, ok = mode.FindRung(c.From, rung.Below)
 		b = c
-		b.Mode, b.To = string(rung.Mode), string(rung.To)
+		b.Mode, b.To = rung.Mode, rung.To
 		if l.covers(b, c) {
 			return b, parts, true
 		}
@@ -153,14 +152,14 @@ func (l *ladder) steps() []Step {
 	)
 	for i, s := range l.Series {
 		c := s.Cell
-		rung, ok := mode.FindRung(mode.Placement(c.From), mode.Name(c.Mode))
+		rung, ok := mode.FindRung(c.From, c.Mode)
 		at, measured := l.at[c]
 		c.Load = ""
-		if !ok || string(rung.To) != c.To || !measured || at != i || seen[c] {
+		if !ok || rung.To != c.To || !measured || at != i || seen[c] {
 			continue
 		}
 		seen[c] = true
-		if g := (ground{c.On, c.From}); !slices.Contains(grounds, g) {
+		if g := (ground{c.On, string(c.From)}); !slices.Contains(grounds, g) {
 			grounds = append(grounds, g)
 		}
 		out = append(out, l.step(c))
@@ -183,7 +182,7 @@ func (s Step) height() int {
 
 // step prices the part of the rung with cell c, which has no load.
 func (l *ladder) step(c sample.Cell) Step {
-	out := Step{Mode: c.Mode, From: c.From, To: c.To, On: c.On, Label: analysis.Label(c), Prices: map[string]analysis.Price{}, cell: c}
+	out := Step{Mode: string(c.Mode), From: string(c.From), To: string(c.To), On: c.On, Label: analysis.Label(c), Prices: map[string]analysis.Price{}, cell: c}
 	if b, parts, ok := l.below(c); ok {
 		out.Below, out.Part, out.below = analysis.Label(b), strings.Join(parts, ", and "), b
 		out.Prices = l.prices(c, b)

@@ -30,7 +30,7 @@ func chain(p mode.Placement, to mode.Name, loads ...string) []sample.Cell {
 func newLadderRun(t *testing.T, cells ...sample.Cell) *judgetest.Run {
 	t.Helper()
 	r := judgetest.New(t, cells...)
-	r.File.Header.Plan.Study, r.File.Header.Plan.Baseline = sample.StudyLadder, cells[0].Mode
+	r.File.Header.Plan.Study, r.File.Header.Plan.Baseline = sample.StudyLadder, cells[0].Name()
 	return r
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
@@ -119,7 +120,7 @@ func Judge(f *sample.File, w Workload) (*Prediction, error) {
 
 // cell returns the row's cell without a load.
 func (r Row) cell() sample.Cell {
-	return sample.Cell{Mode: r.Mode, From: r.From, To: r.To, Tune: r.Tune, On: r.On, Pin: r.Pin}
+	return sample.Cell{Mode: mode.Name(r.Mode), From: mode.Placement(r.From), To: mode.Target(r.To), Tune: mode.Tunes(r.Tune), On: r.On, Pin: r.Pin}
 }
 
 // pin returns the placement on CPUs that predictions are made from: the first one, which is
@@ -177,7 +178,7 @@ func (p *predictor) find(c sample.Cell) int {
 
 // row predicts one mode, and compares it with the baseline of its placement.
 func (p *predictor) row(c sample.Cell) Row {
-	r := Row{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, On: c.On, Pin: c.Pin, Label: analysis.Label(c), Over: map[string]analysis.Price{}, Costs: map[string]float64{}, Extra: p.extra()}
+	r := Row{Mode: c.Name(), From: string(c.From), To: string(c.To), Tune: string(c.Tune), On: c.On, Pin: c.Pin, Label: analysis.Label(c), Over: map[string]analysis.Price{}, Costs: map[string]float64{}, Extra: p.extra()}
 	base, known := p.baselineOf(c)
 	r.Baseline = known && base == c
 	for _, q := range []struct {

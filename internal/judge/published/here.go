@@ -95,7 +95,7 @@ func (s Study) here(e Entry, files []Measured) *Here {
 		of, stands := e.Figure, ""
 		if _, has := f.pair.Value(of); !has {
 			if of = standIn(of, f); of.Cell != e.Cell {
-				stands = e.Cell.Mode
+				stands = string(e.Cell.Mode)
 			}
 		}
 		h, rounds := hereIn(f, of, e.Row)

@@ -83,7 +83,7 @@ func (l Line) Column() string {
 	if l.Cell == nil {
 		return l.Mode
 	}
-	return l.Cell.Mode
+	return string(l.Cell.Mode)
 }
 
 // What names the line's metric.
@@ -309,8 +309,8 @@ func (s Study) measure(es []Entry, c Comparison, files []Measured) (Ratio, []str
 // native mode, and f elsewhere.
 func standIn(f analysis.Figure, file Measured) analysis.Figure {
 	isSwarm := func(c sample.Cell) bool { return c.On == sample.Swarm }
-	if f.Cell.Mode == string(mode.Native) && slices.ContainsFunc(file.File.Header.Plan.Cells, isSwarm) {
-		f.Cell.Mode, f.Cell.On = string(mode.Host), sample.Swarm
+	if f.Cell.Mode == mode.Native && slices.ContainsFunc(file.File.Header.Plan.Cells, isSwarm) {
+		f.Cell.Mode, f.Cell.On = mode.Host, sample.Swarm
 	}
 	return f
 }
@@ -369,7 +369,7 @@ func (s Study) notes(p *analysis.Pairing, pace float64, cells ...sample.Cell) []
 		}
 		pin := p.Pin(c)
 		add(pin != "", "measured with client and server on %s (--pin %s), in the study wherever the scheduler put them", analysis.PinWords(pin), pin)
-		add(c.Mode == string(mode.Host) && c.On == sample.Swarm, "on a swarm there is no native mode: host stands for it")
+		add(c.Mode == mode.Host && c.On == sample.Swarm, "on a swarm there is no native mode: host stands for it")
 	}
 	return out
 }

@@ -27,7 +27,7 @@ func streamClaims() []Claim {
 	local := func(m mode.Name, to mode.Target) analysis.Figure {
 		return streamed(m, mode.FromHost, to, workload.ResponseTime)
 	}
-	tuned := func(tune string) analysis.Figure {
+	tuned := func(tune mode.Tunes) analysis.Figure {
 		f := local(port, mode.ToLoopback)
 		f.Cell.Tune = tune
 		return f

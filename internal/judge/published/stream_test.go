@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
@@ -25,9 +26,9 @@ func streamFile(t *testing.T, name string, rounds int, o sample.StreamOptions) M
 	}
 	f := &sample.File{Header: sample.Header{Plan: sample.Plan{Baseline: "host", Precision: 0.02,
 		Loads: []sample.Load{{Kind: workload.Stream, Streams: 1, Window: 1, Options: o}}}}}
-	for i, mode := range []string{"host", "host", "publish-default"} {
+	for i, m := range []mode.Name{mode.Host, mode.Host, mode.PublishDefault} {
 		f.Header.Plan.Cells = append(f.Header.Plan.Cells,
-			sample.Cell{Mode: mode, From: "host", To: "loopback", Load: workload.Stream, On: "lab",
+			sample.Cell{Mode: m, From: "host", To: "loopback", Load: workload.Stream, On: "lab",
 				Control: i == 1})
 	}
 	for r := range rounds {

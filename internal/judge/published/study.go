@@ -103,7 +103,7 @@ func (s Study) Entries(rows []Row) ([]Entry, error) {
 // at returns a cell of ours for the ends of the route.
 func at(m mode.Name, from mode.Placement, to mode.Target, load, metric string) Ours {
 	return Ours{Figure: analysis.Figure{Metric: metric,
-		Cell: sample.Cell{Mode: string(m), From: string(from), To: string(to), Load: load}}}
+		Cell: sample.Cell{Mode: m, From: from, To: to, Load: load}}}
 }
 
 // find returns the index of the first entry that matches, or -1 if there is none.

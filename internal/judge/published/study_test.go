@@ -40,8 +40,8 @@ func TestEveryRowHasACell(t *testing.T) {
 				t.Errorf("%s: %s %s: %s", name, e.Mode, e.Shape, e.Why)
 				continue
 			}
-			m, ok := mode.Find(mode.Name(e.Cell.Mode))
-			if _, routed := m.Route(mode.Placement(e.Cell.From), mode.Target(e.Cell.To)); !ok || !routed {
+			m, ok := mode.Find(e.Cell.Mode)
+			if _, routed := m.Route(e.Cell.From, e.Cell.To); !ok || !routed {
 				t.Errorf("%s: no route for %+v", name, e.Cell)
 			}
 			if e.Cell.Load != e.Load || e.Figure.Metric == "" || e.Command >= len(s.Commands) {
@@ -158,7 +158,7 @@ func TestHostStandsForNativeOnASwarm(t *testing.T) {
 	for i := range f.Header.Plan.Cells {
 		c := &f.Header.Plan.Cells[i]
 		c.On, c.From, c.To = sample.Swarm, "remote", "address"
-		if c.Mode == string(mode.PublishDefault) {
+		if c.Mode == mode.PublishDefault {
 			c.From = "remote-container"
 		}
 	}
@@ -220,7 +220,7 @@ func TestFindingNamesItsDatapath(t *testing.T) {
 		c := &f.Header.Plan.Cells[i]
 		c.From, c.To, c.Shape = "container", "container", sample.Shape{Servers: 1, Clients: 2, Procs: 1}
 		f.Header.Paths = append(f.Header.Paths, sample.Path{Mode: c.Mode, From: c.From, To: c.To, On: c.On, Servers: 1, Clients: 2,
-			Facts: map[string]string{"datapath": map[string]string{"ovs": "userspace (datapath_type=netdev)"}[c.Mode]}})
+			Facts: map[string]string{"datapath": map[mode.Name]string{"ovs": "userspace (datapath_type=netdev)"}[c.Mode]}})
 	}
 	for i := range f.Visits {
 		v := &f.Visits[i]
@@ -248,11 +248,11 @@ func TestClaims(t *testing.T) {
 				t.Errorf("%s: %+v", s.Name, c)
 			}
 			for _, f := range []analysis.Figure{c.Of, c.To} {
-				m, ok := mode.Find(mode.Name(f.Cell.Mode))
-				if _, routed := m.Route(mode.Placement(f.Cell.From), mode.Target(f.Cell.To)); f.Metric != "" && (!ok || !routed) {
+				m, ok := mode.Find(f.Cell.Mode)
+				if _, routed := m.Route(f.Cell.From, f.Cell.To); f.Metric != "" && (!ok || !routed) {
 					t.Errorf("%s: no route for %+v", c.Text, f.Cell)
 				}
-				if tunes, err := mode.ParseTunes(f.Cell.Tune); f.Cell.Tune != "" && (err != nil || string(tunes) != f.Cell.Tune) {
+				if tunes, err := mode.ParseTunes(string(f.Cell.Tune)); f.Cell.Tune != "" && (err != nil || tunes != f.Cell.Tune) {
 					t.Errorf("%s: tune %q is written %q: %v", c.Text, f.Cell.Tune, tunes, err)
 				}
 			}
@@ -379,7 +379,7 @@ func file(streams, rounds int, gbit map[mode.Name]float64) *sample.File {
 		if gbit[m] == 0 {
 			continue
 		}
-		c := sample.Cell{Mode: string(m), From: "host", To: "loopback", Load: "bulk", On: "lab"}
+		c := sample.Cell{Mode: m, From: "host", To: "loopback", Load: "bulk", On: "lab"}
 		p.Cells = append(p.Cells, c)
 		if m == mode.Host {
 			c.Control = true
@@ -389,7 +389,7 @@ func file(streams, rounds int, gbit map[mode.Name]float64) *sample.File {
 	for r := range rounds {
 		for i, c := range p.Cells {
 			f.Visits = append(f.Visits, sample.Visit{Turn: sample.Turn{Round: r, Cell: i},
-				Ends:    sample.Ends{Server: sample.Party{Window: 1, Received: int64(gbit[mode.Name(c.Mode)] * 1e9 / 8)}},
+				Ends:    sample.Ends{Server: sample.Party{Window: 1, Received: int64(gbit[c.Mode] * 1e9 / 8)}},
 				Metered: sample.Metered{Elapsed: 1},
 				Proof:   sample.Proof{Witness: sample.Witness{OK: true}}})
 		}

@@ -119,12 +119,12 @@ func at(s *sample.Sweep, point string) int {
 func overIPv4(j *analysis.Run) func(i int) (b int, ok bool) {
 	return func(i int) (int, bool) {
 		c := j.Series[i].Cell
-		m, _ := mode.Find(mode.Name(c.Mode))
-		r, ok := m.Route(mode.Placement(c.From), mode.Target(c.To))
+		m, _ := mode.Find(c.Mode)
+		r, ok := m.Route(c.From, c.To)
 		if !ok || !r.OnRequest() {
 			return 0, false
 		}
-		c.To = string(r.To.Over4())
+		c.To = r.To.Over4()
 		b := slices.IndexFunc(j.Series, func(o *analysis.Series) bool { return o.Cell == c })
 		return b, b >= 0
 	}
@@ -144,11 +144,11 @@ func curves(j *analysis.Run, against func(i int) (b int, ok bool)) []Curve {
 			continue
 		}
 		c, metric := x.Cell, analysis.PrimaryOf(x.Load, x.Cell.Shape)
-		ratio := j.Against(i, b, metric, j.Series[b].Cell.Mode)
+		ratio := j.Against(i, b, metric, j.Series[b].Cell.Name())
 		if ratio.N == 0 {
 			continue
 		}
-		of := Curve{Label: analysis.Label(c), Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, On: c.On, Metric: metric}
+		of := Curve{Label: analysis.Label(c), Mode: string(c.Mode), From: string(c.From), To: string(c.To), Load: c.Load, Tune: string(c.Tune), On: c.On, Metric: metric}
 		k := slices.IndexFunc(out, of.like)
 		if k < 0 {
 			k = len(out)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
@@ -31,12 +32,12 @@ type Setting struct {
 func settingOf(p sample.Plan, c sample.Cell) Setting {
 	l := p.LoadAt(c)
 	cpus := p.CPUsOf(c)
-	return Setting{c.From, workload.Of(l).Words(l), l.Slice, c.On, fmt.Sprint(cpus.Client, cpus.Server, cpus.Relay)}
+	return Setting{string(c.From), workload.Of(l).Words(l), l.Slice, c.On, fmt.Sprint(cpus.Client, cpus.Server, cpus.Relay)}
 }
 
 func spreadsOf(p sample.Plan, groups []analysis.Floor) (out []Spread) {
 	for _, g := range groups {
-		c := sample.Cell{From: g.From, Load: g.Load, Point: g.Point, On: g.On, Pin: g.Pin}
+		c := sample.Cell{From: mode.Placement(g.From), Load: g.Load, Point: g.Point, On: g.On, Pin: g.Pin}
 		for _, metric := range slices.Sorted(maps.Keys(g.Epochs)) {
 			out = append(out, Spread{settingOf(p, c), metric, g.Epochs[metric].SD})
 		}
@@ -59,7 +60,7 @@ func Priors(runs []Summary, p sample.Plan, env sample.Environment) (out []sample
 	asked := map[sample.Prior]bool{}
 	for _, c := range p.Cells {
 		l := p.LoadAt(c)
-		of := sample.Prior{From: c.From, Load: c.Load, Point: c.Point, On: c.On, Pin: c.Pin}
+		of := sample.Prior{From: string(c.From), Load: c.Load, Point: c.Point, On: c.On, Pin: c.Pin}
 		if l.Slice == 0 || c.Shape.Crowd() || asked[of] {
 			continue
 		}

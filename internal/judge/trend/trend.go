@@ -82,7 +82,7 @@ func Summarize(h sample.Header, r *analysis.Report, version string) Summary {
 		s.Swept = w.Axis + "=" + strings.Join(points, ",")
 	}
 	for _, c := range h.Plan.Cells {
-		s.Modes, s.On = addNew(s.Modes, c.Mode), addNew(s.On, c.On)
+		s.Modes, s.On = addNew(s.Modes, c.Name()), addNew(s.On, c.On)
 	}
 	if m := h.Plan.Mesh; m != nil {
 		s.Modes, s.On = []string{m.Mode}, []string{m.On}

@@ -140,14 +140,14 @@ func (a *askers) Paths() []sample.Path {
 	found := map[string]sample.Path{}
 	for _, x := range a.all {
 		for _, p := range x.Paths() {
-			found[p.Mode] = p
+			found[p.Route] = p
 		}
 	}
 	return paths(a.names, found)
 }
 
 func (a *askers) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
-	return a.of[cell.Mode].Visit(ctx, cell, l, v)
+	return a.of[cell.Route].Visit(ctx, cell, l, v)
 }
 
 func (a *askers) Close() error {

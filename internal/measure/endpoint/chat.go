@@ -73,7 +73,7 @@ func (c *Chat) Check(ctx context.Context) error {
 			}
 		}
 		c.servers.find(ctx, c.Locate, name, f.Remote.String(), c.from[name], facts)
-		c.facts[name] = sample.Path{Mode: name, From: sample.FromHere, On: sample.OnEndpoint, Dial: f.Remote.String(), Hops: []string{},
+		c.facts[name] = sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint, Dial: f.Remote.String(), Hops: []string{},
 			Built: time.Since(began).Seconds(), Facts: facts}
 	}
 	return nil
@@ -103,16 +103,16 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 	if l.Kind != workload.Batch {
 		t.counts["glued"], t.counts["stalls"] = 0, 0
 	}
-	began, before := time.Now(), strainsOf(c.from[cell.Mode], c.servers[cell.Mode])
-	together := c.servers.watch(os.Getpid(), cell.Mode)
-	c.dials[cell.Mode].begin()
+	began, before := time.Now(), strainsOf(c.from[cell.Route], c.servers[cell.Route])
+	together := c.servers.watch(os.Getpid(), cell.Route)
+	c.dials[cell.Route].begin()
 	defer func() {
 		v.Together = together()
-		c.dials[cell.Mode].note(v)
+		c.dials[cell.Route].note(v)
 	}()
 	sessions, o := max(1, l.Streams), workload.ChatOf(l)
 	err := atOnce(ctx, sessions, func(ctx context.Context, _ int) error {
-		s := c.endpoints[cell.Mode].Open()
+		s := c.endpoints[cell.Route].Open()
 		defer s.Close()
 		for range max(1, o.Requests) {
 			ask, note := c.ask, func(r *openai.Response) { t.note(r, o.Stall) }

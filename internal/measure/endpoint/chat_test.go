@@ -169,7 +169,7 @@ func visited(t testing.TB, ctx context.Context, c *Chat, l sample.Load) (sample.
 	t.Helper()
 	var v sample.Visit
 	began := time.Now()
-	err := c.Visit(ctx, sample.Cell{Mode: "a"}, l, &v)
+	err := c.Visit(ctx, sample.Cell{Route: "a"}, l, &v)
 	if took := time.Since(began); took > patience {
 		t.Errorf("the visit took %s", took)
 	}
@@ -210,7 +210,7 @@ func TestChatCheck(t *testing.T) {
 	for i, p := range c.Paths() {
 		m := []*model{one, two}[i]
 		facts := map[string]string{"address family": "IPv4", "url": m.URL + "/v1/chat/completions", "model": "m-1", "http": "HTTP/1.1", "server": "scripted/1"}
-		if p.Mode != c.Names()[i] || p.From != sample.FromHere || p.On != sample.OnEndpoint || p.Dial != m.Listener.Addr().String() ||
+		if p.Route != c.Names()[i] || p.From != sample.FromHere || p.On != sample.OnEndpoint || p.Dial != m.Listener.Addr().String() ||
 			p.Hops == nil || len(p.Hops) != 0 || p.Built <= 0 || fmt.Sprint(p.Facts) != fmt.Sprint(facts) {
 			t.Errorf("%+v, want facts %v", p, facts)
 		}

@@ -127,7 +127,7 @@ func (f *far) Check(ctx context.Context) (err error) {
 		if p.Facts == nil {
 			p.Facts = map[string]string{}
 		}
-		p.Mode, p.Facts["from"], p.Facts["peer"] = name, vantage.Remote, f.peer.About
+		p.Route, p.Facts["from"], p.Facts["peer"] = name, vantage.Remote, f.peer.About
 		f.facts[name] = p
 	}
 	return nil
@@ -138,10 +138,10 @@ func (f *far) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sam
 	if err := f.gone(); err != nil { // at once: nothing there will answer any more
 		return err
 	}
-	if _, err := f.check(ctx, cell.Mode); err != nil {
+	if _, err := f.check(ctx, cell.Route); err != nil {
 		return err
 	}
-	r, err := f.do(ctx, request{Visit: &visitRequest{cell.Mode, l}})
+	r, err := f.do(ctx, request{Visit: &visitRequest{cell.Route, l}})
 	if r.Visit == nil {
 		return cmp.Or(err, errors.New("the peer did not say what came of the visit"))
 	}
@@ -333,7 +333,7 @@ func (w *worker) visit(ctx context.Context, o visitRequest, v *sample.Visit) err
 	if err != nil {
 		return err
 	}
-	if err := w.askers[o.Name].Visit(ctx, sample.Cell{Mode: o.Name}, o.Load, v); err != nil {
+	if err := w.askers[o.Name].Visit(ctx, sample.Cell{Route: o.Name}, o.Load, v); err != nil {
 		return err
 	}
 	last, err := w.meter.Read()

@@ -65,7 +65,7 @@ func TestFar(t *testing.T) {
 	}
 	ask := func() error {
 		v := sample.Visit{Turn: sample.Turn{Round: 7}}
-		err := a.Visit(t.Context(), sample.Cell{Mode: "a@remote"}, sample.Load{Kind: workload.Chat, Options: sample.ChatOptions{Requests: 2}}, &v)
+		err := a.Visit(t.Context(), sample.Cell{Route: "a@remote"}, sample.Load{Kind: workload.Chat, Options: sample.ChatOptions{Requests: 2}}, &v)
 		if err == nil && (v.Round != 7 || v.Client.Trips != 2 || v.Elapsed <= 0 || v.Times["first_token"] == nil) {
 			t.Errorf("%+v", v)
 		}

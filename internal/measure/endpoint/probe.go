@@ -75,7 +75,7 @@ func (p *Probe) Check(context.Context) error { return nil }
 func (p *Probe) Paths() (out []sample.Path) {
 	for _, name := range p.names {
 		facts := map[string]string{"url": p.at, familyFact: family(p.at)}
-		out = append(out, sample.Path{Mode: name, From: sample.FromHere, On: sample.OnEndpoint,
+		out = append(out, sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint,
 			Dial: p.at, Hops: []string{}, Facts: facts})
 	}
 	return out

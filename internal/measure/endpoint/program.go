@@ -149,7 +149,7 @@ func (p *Program) Check(ctx context.Context) error {
 		}
 		facts[familyFact] = family(r.dial().String())
 		p.servers.find(ctx, p.Locate, name, r.dial().String(), r.from, facts)
-		p.facts[name] = sample.Path{Mode: name, From: sample.FromHere, On: sample.OnEndpoint, Dial: r.dial().String(), Hops: []string{},
+		p.facts[name] = sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint, Dial: r.dial().String(), Hops: []string{},
 			Built: time.Since(began).Seconds(), Facts: facts}
 	}
 	return nil
@@ -160,12 +160,12 @@ func (p *Program) Paths() []sample.Path { return paths(p.names, p.facts) }
 
 // Visit runs the client over a route to its end.
 func (p *Program) Visit(ctx context.Context, cell sample.Cell, _ sample.Load, v *sample.Visit) error {
-	r := p.routes[cell.Mode]
+	r := p.routes[cell.Route]
 	k, err := p.keeperAt(r.from)
 	if err != nil {
 		return err
 	}
-	together, before := p.servers.watch(k.process.PID, cell.Mode), strainsOf(r.from, p.servers[cell.Mode])
+	together, before := p.servers.watch(k.process.PID, cell.Route), strainsOf(r.from, p.servers[cell.Route])
 	err = p.run(ctx, r, v)
 	v.Together = together()
 	before.note(v)

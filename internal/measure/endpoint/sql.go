@@ -59,7 +59,7 @@ func (s *SQL) Check(ctx context.Context) error {
 			}
 		}
 		s.servers.find(ctx, s.Locate, name, f.Remote, s.from[name], facts)
-		s.facts[name] = sample.Path{Mode: name, From: sample.FromHere, On: sample.OnEndpoint, Dial: f.Remote, Hops: []string{},
+		s.facts[name] = sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint, Dial: f.Remote, Hops: []string{},
 			Built: time.Since(began).Seconds(), Facts: facts}
 	}
 	return nil
@@ -84,12 +84,12 @@ type browse struct {
 // over. Pages count that began in the window; the last one is completed.
 func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
 	b := &browse{page: sample.NewHistogram(), query: sample.NewHistogram()}
-	n, before := max(1, l.Streams), strainsOf(s.from[cell.Mode], s.servers[cell.Mode])
-	together := s.servers.watch(os.Getpid(), cell.Mode)
-	s.dials[cell.Mode].begin()
+	n, before := max(1, l.Streams), strainsOf(s.from[cell.Route], s.servers[cell.Route])
+	together := s.servers.watch(os.Getpid(), cell.Route)
+	s.dials[cell.Route].begin()
 	defer func() {
 		v.Together = together()
-		s.dials[cell.Mode].note(v)
+		s.dials[cell.Route].note(v)
 	}()
 	sessions := make([]*database.Session, n)
 	defer func() {
@@ -100,7 +100,7 @@ func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sam
 		}
 	}()
 	err := atOnce(ctx, n, func(ctx context.Context, i int) (err error) {
-		sessions[i], err = s.endpoints[cell.Mode].Open(ctx)
+		sessions[i], err = s.endpoints[cell.Route].Open(ctx)
 		return err
 	})
 	if err != nil {

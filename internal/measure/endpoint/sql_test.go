@@ -134,7 +134,7 @@ func browsed(t *testing.T, ctx context.Context, s *SQL, l sample.Load) (sample.V
 	t.Helper()
 	var v sample.Visit
 	began := time.Now()
-	err := s.Visit(ctx, sample.Cell{Mode: "a"}, l, &v)
+	err := s.Visit(ctx, sample.Cell{Route: "a"}, l, &v)
 	if took := time.Since(began); took > patience {
 		t.Errorf("the visit took %s", took)
 	}
@@ -156,7 +156,7 @@ func TestSQLCheck(t *testing.T) {
 	}
 	for i, p := range s.Paths() {
 		e := []*elephant{one, two}[i]
-		if p.Mode != s.Names()[i] || p.From != sample.FromHere || p.On != sample.OnEndpoint || p.Dial != e.addr || p.Hops == nil || p.Built <= 0 ||
+		if p.Route != s.Names()[i] || p.From != sample.FromHere || p.On != sample.OnEndpoint || p.Dial != e.addr || p.Hops == nil || p.Built <= 0 ||
 			p.Facts["url"] != e.dsn() || p.Facts["server"] != "PostgreSQL 99 (test)" || p.Facts["address family"] != "IPv4" || len(p.Facts) != 3 {
 			t.Errorf("%+v", p)
 		}

@@ -20,7 +20,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
-	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
@@ -175,7 +174,7 @@ type key struct {
 
 func keyOf(p sample.Plan, c sample.Cell) key {
 	program := workload.ExecOf(p.LoadOf(c.Load)).Program
-	return key{c.On, path.Spec{Mode: mode.Name(c.Mode), From: mode.Placement(c.From), To: mode.Target(c.To), Tune: mode.Tunes(c.Tune),
+	return key{c.On, path.Spec{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune,
 		Servers: c.Shape.Servers, Clients: c.Shape.Clients, UDP: sample.UDP(c.Load),
 		Second: program != nil && program.Second}}
 }
@@ -327,8 +326,8 @@ func (r *run) buildPaths(ctx context.Context, keys []key) (built []sample.Path, 
 }
 
 func describe(k key, p *path.Path, built float64) sample.Path {
-	return sample.Path{Mode: string(k.spec.Mode), From: string(k.spec.From), To: string(k.spec.To),
-		Tune: string(k.spec.Tune), Servers: k.spec.Servers, Clients: k.spec.Clients, UDP: k.spec.UDP, On: k.on,
+	return sample.Path{Mode: k.spec.Mode, From: k.spec.From, To: k.spec.To,
+		Tune: k.spec.Tune, Servers: k.spec.Servers, Clients: k.spec.Clients, UDP: k.spec.UDP, On: k.on,
 		Dial: p.Clients[0].Dial.String(), Listen: p.Servers[0].Listen.String(), Hops: p.Kinds(), Built: built,
 		ProxyMemory: proxyMemory(p), Links: p.Links, Sysctls: p.Sysctls, Facts: p.Facts, Cards: p.Crosses}
 }

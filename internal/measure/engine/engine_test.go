@@ -157,7 +157,7 @@ func TestOrderIsThePlans(t *testing.T) {
 			if v := r.file.Visits[i]; v.Cell != cell || v.Round != round {
 				t.Fatalf("visit %d: round %d cell %d, the plan says round %d cell %d", i, v.Round, v.Cell, round, cell)
 			}
-			if b.Visits[i].Mode != mode.Name(p.Cells[cell].Mode) {
+			if b.Visits[i].Mode != p.Cells[cell].Mode {
 				t.Errorf("visit %d went to %s", i, b.Visits[i])
 			}
 			i++

@@ -171,7 +171,7 @@ func TestDeathInAnEpoch(t *testing.T) {
 				if v.Round != 1 {
 					t.Errorf("round %d: %s", v.Round, v.Failure)
 				}
-				failed = append(failed, r.file.Header.Plan.Cells[v.Cell].Mode)
+				failed = append(failed, r.file.Header.Plan.Cells[v.Cell].Name())
 			}
 		}
 		if !slices.Equal(failed, c.want) {
@@ -322,7 +322,7 @@ func TestFailureBesideSharedHops(t *testing.T) {
 				t.Fatal(r.err)
 			}
 			for _, v := range r.file.Visits {
-				fails := r.file.Header.Plan.Cells[v.Cell].Mode == c.fails
+				fails := r.file.Header.Plan.Cells[v.Cell].Name() == c.fails
 				if fails != (v.Failure != "") || v.Witness.OK == fails || strings.Contains(v.Failure, "in use") {
 					t.Errorf("cell %d: %q, %+v", v.Cell, v.Failure, v.Witness)
 				}

@@ -48,7 +48,7 @@ func TestHeldSettings(t *testing.T) {
 			})
 			visits := 0
 			for _, v := range r.file.Visits {
-				bridge := r.file.Header.Plan.Cells[v.Cell].Mode == string(mode.Bridge)
+				bridge := r.file.Header.Plan.Cells[v.Cell].Mode == mode.Bridge
 				if bridge {
 					visits++
 				}

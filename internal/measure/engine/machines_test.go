@@ -330,7 +330,7 @@ func TestChannelBreaks(t *testing.T) {
 			t.Errorf("%v, end %+v, failed cells %+v, changes %+v", r.err, r.end, r.report.Failed, r.file.Changes)
 		}
 		for _, c := range r.report.Failed {
-			if c.Mode != string(mode.Bridge) || c.Reason != "an end of its path was lost" {
+			if c.Mode != mode.Bridge || c.Reason != "an end of its path was lost" {
 				t.Errorf("%+v", c)
 			}
 		}

@@ -162,6 +162,6 @@ func (r *run) tellMesh(round, i int, phase plan.Phase) {
 		total = max(total, r.Plan.Budget)
 	}
 	r.Progress(Progress{Sweep: r.sweepsIn, Round: round, Rounds: plan.MeshRounds(r.Plan), Visit: i, Visits: r.Plan.VisitsOfPair(),
-		Cell: sample.Cell{Mode: r.meshMode(phase.Beside), Load: phase.Load.Kind, On: r.Plan.Mesh.On}, Pairs: len(phase.Pairs),
+		Cell: sample.Cell{Mode: mode.Name(r.meshMode(phase.Beside)), Load: phase.Load.Kind, On: r.Plan.Mesh.On}, Pairs: len(phase.Pairs),
 		Elapsed: r.elapsed(), Total: total})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/fake"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -33,7 +34,7 @@ func TestStepsFollow(t *testing.T) {
 				t.Errorf("%g s are left", left)
 			}
 			plain := p.Cells[slices.IndexFunc(p.Cells, func(c sample.Cell) bool { return c.Mode == "bridge" && c.Load == "bulk" && c.Tune == "" })]
-			at := func(tune string) sample.Cell {
+			at := func(tune mode.Tunes) sample.Cell {
 				c := plain
 				c.Tune = tune
 				return c

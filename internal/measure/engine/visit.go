@@ -104,7 +104,7 @@ func (r *run) ask(ctx context.Context, c sample.Cell, l sample.Load, v *sample.V
 // loadOf returns the cell's load with tunes that are options of the load.
 func loadOf(p sample.Plan, c sample.Cell) sample.Load {
 	l := p.LoadFor(c)
-	if t, ok := mode.Tunes(c.Tune).Get(mode.Nodelay); ok {
+	if t, ok := c.Tune.Get(mode.Nodelay); ok {
 		l.Nodelay = t.Value
 	}
 	return l

@@ -217,7 +217,7 @@ func goesOn(t *testing.T, end func(*site, *node) error) {
 	f, _ := clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}, mode.Native: {d, e}}},
 		plan.Request{Loads: []sample.Load{{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.1, Window: 0.3}}, Rounds: 4}, func(cfg *engine.Config) {
 			cfg.Progress = func(p engine.Progress) {
-				if p.Round == dies && p.Cell.Mode == string(mode.Native) {
+				if p.Round == dies && p.Cell.Mode == mode.Native {
 					began := time.Now()
 					time.AfterFunc(100*time.Millisecond, func() {
 						if err := end(s, e); err != nil {
@@ -232,10 +232,10 @@ func goesOn(t *testing.T, end func(*site, *node) error) {
 	for i, v := range f.Visits {
 		cell := f.Header.Plan.Cells[v.Cell]
 		switch {
-		case cell.Mode == string(mode.Host) && v.Failure == "":
+		case cell.Mode == mode.Host && v.Failure == "":
 			good++
-		case cell.Mode == string(mode.Native) && v.Round == dies && v.Failure == "" && late.Load():
-		case cell.Mode == string(mode.Native) && v.Round >= dies:
+		case cell.Mode == mode.Native && v.Round == dies && v.Failure == "" && late.Load():
+		case cell.Mode == mode.Native && v.Round >= dies:
 			left++
 			if !strings.Contains(v.Failure, "node e left: ") {
 				t.Errorf("round %d: %s", v.Round, v.Failure)

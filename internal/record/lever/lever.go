@@ -53,12 +53,12 @@ const mostQueues = 8
 // With returns what the lever makes of a mode on a machine; ok is false if it does not apply, or
 // would change nothing.
 func (l Lever) With(m mode.Name, h Host) (v sample.Variant, ok bool) {
-	v = sample.Variant{Mode: string(m)}
+	v = sample.Variant{Mode: m}
 	if l.For != nil && !slices.Contains(l.For, m) || l.Mode == m {
 		return v, false
 	}
 	if l.Mode != "" {
-		v.Mode = string(l.Mode)
+		v.Mode = l.Mode
 	}
 	if l.Tunes == "" {
 		return v, true
@@ -73,7 +73,7 @@ func (l Lever) With(m mode.Name, h Host) (v sample.Variant, ok bool) {
 	if c, ok := tunes.Get(mode.Congestion); ok && c.Value == h.Congestion {
 		return v, false
 	}
-	v.Tune = string(tunes)
+	v.Tune = tunes
 	return v, true
 }
 
@@ -123,7 +123,7 @@ func Plan(m mode.Name, h Host, named []string) []sample.Lever {
 
 // Join returns a variant with a lever's in addition; ok is false if they exclude each other,
 // because both set one thing to different values or both replace the mode.
-func Join(state, v sample.Variant, plain string) (out sample.Variant, ok bool) {
+func Join(state, v sample.Variant, plain mode.Name) (out sample.Variant, ok bool) {
 	out = state
 	if v.Mode != plain {
 		if state.Mode != plain && state.Mode != v.Mode {
@@ -131,12 +131,12 @@ func Join(state, v sample.Variant, plain string) (out sample.Variant, ok bool) {
 		}
 		out.Mode = v.Mode
 	}
-	have := mode.Tunes(state.Tune)
+	have := state.Tune
 	var words []string
 	if state.Tune != "" {
-		words = append(words, state.Tune)
+		words = append(words, string(state.Tune))
 	}
-	for _, t := range mode.Tunes(v.Tune).List() {
+	for _, t := range v.Tune.List() {
 		old, set := have.Get(t.Key)
 		switch {
 		case set && old != t:
@@ -149,6 +149,6 @@ func Join(state, v sample.Variant, plain string) (out sample.Variant, ok bool) {
 		return out, true
 	}
 	tunes, err := mode.ParseTunes(strings.Join(words, "+"))
-	out.Tune = string(tunes)
+	out.Tune = tunes
 	return out, err == nil
 }

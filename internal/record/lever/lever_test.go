@@ -38,7 +38,7 @@ func TestRows(t *testing.T) {
 		for _, m := range mode.Names() {
 			v, ok := l.With(m, Host{CPUs: 4, Congestion: "vegas"})
 			applies = applies || ok
-			if ok && v == (sample.Variant{Mode: string(m)}) {
+			if ok && v == (sample.Variant{Mode: m}) {
 				t.Errorf("%s changes nothing of %s", l.Name, m)
 			}
 		}
@@ -101,4 +101,4 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-func v(m, tune string) sample.Variant { return sample.Variant{Mode: m, Tune: tune} }
+func v(m mode.Name, tune mode.Tunes) sample.Variant { return sample.Variant{Mode: m, Tune: tune} }

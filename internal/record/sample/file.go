@@ -56,6 +56,7 @@ func (w *Writer) write(l line) error {
 // Header writes the first record.
 func (w *Writer) Header(h Header) error {
 	h.Schema = Schema
+	h = h.named()
 	return w.write(line{Header: &h})
 }
 
@@ -122,6 +123,7 @@ func (f *File) add(l line, seen *bool) error {
 		f.Header = *l.Header
 		f.Header.Plan.Steps = nil // each is a record of its own
 		f.Header.Plan.adoptPins()
+		f.Header.adoptRoutes()
 		return f.Header.check()
 	case !*seen:
 		return ErrEmpty

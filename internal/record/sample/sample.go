@@ -7,8 +7,12 @@
 package sample
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
 // Schema is the version of the results file. A change that an older reader would misread raises the
@@ -18,22 +22,32 @@ const (
 	oldSchema = "bridgetoll.results/1" // can be read, too
 )
 
-// Cell is what is compared: a mode, perhaps with tunes, reached from a placement at a target, under
-// a load.
+// Cell is what is compared: a mode, perhaps with tunes, reached from a placement at a target, or a
+// route to an endpoint, under a load.
 type Cell struct {
-	Mode    string `json:"mode"`
-	From    string `json:"from"`
-	To      string `json:"to"`
-	Load    string `json:"load"`
-	Point   string `json:"point,omitempty"` // of a sweep: its load's
-	Tune    string `json:"tune,omitempty"`
-	Shape   Shape  `json:"shape,omitzero"`
-	On      string `json:"on"`
-	Pin     string `json:"pin,omitempty"`     // PinFar or PinNear; "": see Plan.CPUs
-	Control bool   `json:"control,omitempty"` // the baseline's second visit in each round
+	Mode    mode.Name      `json:"mode"`
+	Route   string         `json:"-"` // the name of a route, which has no Mode; JSON has it as the mode
+	From    mode.Placement `json:"from"`
+	To      mode.Target    `json:"to"`
+	Load    string         `json:"load"`
+	Point   string         `json:"point,omitempty"` // of a sweep: its load's
+	Tune    mode.Tunes     `json:"tune,omitempty"`
+	Shape   Shape          `json:"shape,omitzero"`
+	On      string         `json:"on"`
+	Pin     string         `json:"pin,omitempty"`     // PinFar or PinNear; "": see Plan.CPUs
+	Control bool           `json:"control,omitempty"` // the baseline's second visit in each round
 	// Placebo marks a control whose slices are among the other modes', as if it were one of them:
 	// its difference from the baseline is caused by the preceding slices.
 	Placebo bool `json:"placebo,omitempty"`
+}
+
+// Name returns the name of the cell's mode or route.
+func (c Cell) Name() string { return cmp.Or(c.Route, string(c.Mode)) }
+
+// Named returns the cell as files and reports have it, with its route in place of the mode.
+func (c Cell) Named() Cell {
+	c.Mode, c.Route = mode.Name(c.Name()), ""
+	return c
 }
 
 // Shape is the number of participants: server containers, client containers (client i uses server i
@@ -125,7 +139,7 @@ type Plan struct {
 
 // IsBaseline reports whether a cell is the baseline of its group, or its control.
 func (p Plan) IsBaseline(c Cell) bool {
-	return c.Tune == "" && (c.Mode == p.Baseline || p.Elsewhere != "" && c.Mode == p.Elsewhere)
+	return c.Tune == "" && (c.Name() == p.Baseline || p.Elsewhere != "" && c.Name() == p.Elsewhere)
 }
 
 // LoadOf returns the load of the given kind; in a sweep that of its first point.
@@ -173,14 +187,14 @@ func (p Plan) Counts(v Visit) bool {
 
 // Skip is a requested cell that cannot be measured here.
 type Skip struct {
-	Mode   string `json:"mode"`
-	From   string `json:"from,omitempty"`
-	To     string `json:"to,omitempty"`
-	Load   string `json:"load,omitempty"`
-	Tune   string `json:"tune,omitempty"`
-	On     string `json:"on,omitempty"`
-	Reason string `json:"reason"`
-	Remedy string `json:"remedy,omitempty"`
+	Mode   mode.Name      `json:"mode"`
+	From   mode.Placement `json:"from,omitempty"`
+	To     mode.Target    `json:"to,omitempty"`
+	Load   string         `json:"load,omitempty"`
+	Tune   mode.Tunes     `json:"tune,omitempty"`
+	On     string         `json:"on,omitempty"`
+	Reason string         `json:"reason"`
+	Remedy string         `json:"remedy,omitempty"`
 }
 
 // Environment is what decides the numbers besides the mode.
@@ -208,18 +222,19 @@ type Environment struct {
 
 // Path describes a path as it was built.
 type Path struct {
-	Mode    string   `json:"mode"`
-	From    string   `json:"from"`
-	To      string   `json:"to"`
-	Tune    string   `json:"tune,omitempty"`
-	Servers int      `json:"servers,omitempty"` // of a crowd
-	Clients int      `json:"clients,omitempty"`
-	UDP     bool     `json:"udp,omitempty"` // its rules and proxy are for UDP
-	On      string   `json:"on"`
-	Dial    string   `json:"dial"`   // what the (first) client dials
-	Listen  string   `json:"listen"` // where the server listens
-	Hops    []string `json:"hops"`   // kinds, (first) client to server
-	Built   float64  `json:"built_s"`
+	Mode    mode.Name      `json:"mode"`
+	Route   string         `json:"-"` // as a cell's
+	From    mode.Placement `json:"from"`
+	To      mode.Target    `json:"to"`
+	Tune    mode.Tunes     `json:"tune,omitempty"`
+	Servers int            `json:"servers,omitempty"` // of a crowd
+	Clients int            `json:"clients,omitempty"`
+	UDP     bool           `json:"udp,omitempty"` // its rules and proxy are for UDP
+	On      string         `json:"on"`
+	Dial    string         `json:"dial"`   // what the (first) client dials
+	Listen  string         `json:"listen"` // where the server listens
+	Hops    []string       `json:"hops"`   // kinds, (first) client to server
+	Built   float64        `json:"built_s"`
 	// ProxyMemory is the memory of the proxies on this machine before their first client, in bytes;
 	// 0: none or unknown.
 	ProxyMemory int64             `json:"proxy_memory_bytes,omitempty"`
@@ -260,10 +275,38 @@ type Header struct {
 	Contention *Contention `json:"contention,omitempty"`
 }
 
+// named returns the header as files have it.
+func (h Header) named() Header {
+	h.Plan.Cells, h.Paths = slices.Clone(h.Plan.Cells), slices.Clone(h.Paths)
+	for i, c := range h.Plan.Cells {
+		h.Plan.Cells[i] = c.Named()
+	}
+	for i := range h.Paths {
+		if p := &h.Paths[i]; p.Route != "" {
+			p.Mode = mode.Name(p.Route)
+		}
+	}
+	return h
+}
+
+// adoptRoutes takes routes from the place of the mode.
+func (h *Header) adoptRoutes() {
+	for i := range h.Plan.Cells {
+		if c := &h.Plan.Cells[i]; c.On == OnEndpoint {
+			c.Mode, c.Route = "", string(c.Mode)
+		}
+	}
+	for i := range h.Paths {
+		if p := &h.Paths[i]; p.On == OnEndpoint {
+			p.Mode, p.Route = "", string(p.Mode)
+		}
+	}
+}
+
 // PathOf returns the path that c was measured on; ok is false if the file has none.
 func (h Header) PathOf(c Cell) (p Path, ok bool) {
 	for _, p := range h.Paths {
-		if p.Mode == c.Mode && p.From == c.From && p.To == c.To && p.Tune == c.Tune && p.On == c.On &&
+		if p.Mode == c.Mode && p.Route == c.Route && p.From == c.From && p.To == c.To && p.Tune == c.Tune && p.On == c.On &&
 			p.Servers == c.Shape.Servers && p.Clients == c.Shape.Clients && p.UDP == UDP(c.Load) {
 			return p, true
 		}

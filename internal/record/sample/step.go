@@ -4,19 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
 // Variant is a mode with tunes.
 type Variant struct {
-	Mode string `json:"mode"`
-	Tune string `json:"tune,omitempty"`
+	Mode mode.Name  `json:"mode"`
+	Tune mode.Tunes `json:"tune,omitempty"`
 }
 
 // VariantOf returns the variant of a cell; if another mode replaces the baseline there, it is the
 // baseline's.
 func (p Plan) VariantOf(c Cell) Variant {
-	if p.Elsewhere != "" && c.Mode == p.Elsewhere {
-		c.Mode = p.Baseline
+	if p.Elsewhere != "" && string(c.Mode) == p.Elsewhere {
+		c.Mode = mode.Name(p.Baseline)
 	}
 	return Variant{c.Mode, c.Tune}
 }

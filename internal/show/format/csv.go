@@ -181,7 +181,7 @@ func (r *record) here(h *published.Here) {
 // words and the stated direction, its value is the bound.
 func claimRecord(s published.Result, x published.ClaimResult) record {
 	var r record
-	r.text(s.Name, s.Year, "", analysis.Label(x.Of), x.Of.From, x.Of.Load, "", x.Metric, x.Unit)
+	r.text(s.Name, s.Year, "", analysis.Label(x.Of), string(x.Of.From), x.Of.Load, "", x.Metric, x.Unit)
 	r.maybe(end(x.Bound))
 	r.text("")
 	if x.To != nil {

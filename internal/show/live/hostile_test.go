@@ -18,8 +18,8 @@ func TestHostileFile(t *testing.T) {
 	f := file(t, 6)
 	f.Header.Environment.Kernel = evil
 	for i := range f.Header.Plan.Cells {
-		if c := &f.Header.Plan.Cells[i]; c.Mode == string(mode.Bridge) {
-			c.Mode = evil + strings.Repeat("x", 300)
+		if c := &f.Header.Plan.Cells[i]; c.Mode == mode.Bridge {
+			c.Mode = mode.Name(evil + strings.Repeat("x", 300))
 		}
 	}
 	for i := range f.Visits {
@@ -59,7 +59,7 @@ func crowded(t testing.TB, n int) *sample.File {
 	values := []float64{30}
 	for i := range n {
 		c := judgetest.HostCell(mode.Bridge, "bulk")
-		c.Tune = "mtu=" + strings.Repeat("1", 1+i%5) + strings.Repeat("0", i/5%5)
+		c.Tune = mode.Tunes("mtu=" + strings.Repeat("1", 1+i%5) + strings.Repeat("0", i/5%5))
 		cells, values = append(cells, c), append(values, 20+float64(i%7))
 	}
 	return judgetest.New(t, cells...).Rounds(2, judgetest.Steady(values...)).File

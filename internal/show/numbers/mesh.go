@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -24,7 +25,7 @@ func (l *list) mesh(m *mesh.Mesh) {
 func (l *list) costs(m *mesh.Mesh) {
 	for _, name := range slices.Sorted(maps.Keys(m.Costs)) {
 		c := m.Costs[name]
-		f := Figure{Cell: cellOf(sample.StudyMesh, sample.Cell{Mode: m.Mode, On: m.On})}
+		f := Figure{Cell: cellOf(sample.StudyMesh, analysis.Cell{Mode: m.Mode, On: m.On})}
 		f.Metric, f.Load, f.Unit, f.Statistic, f.Against = name, c.Load, RatioUnit, Ratio, m.Beside.Mode
 		all := f
 		all.Value, all.Low, all.High, all.N = c.Ratio, c.Low, c.High, len(c.Links)
@@ -57,7 +58,7 @@ func (l *list) groups(of Figure, m *mesh.Mesh) {
 }
 
 func (l *list) meshMode(m *mesh.Mesh) {
-	of := Figure{Cell: cellOf(sample.StudyMesh, sample.Cell{Mode: m.Mode, On: m.On})}
+	of := Figure{Cell: cellOf(sample.StudyMesh, analysis.Cell{Mode: m.Mode, On: m.On})}
 	for _, name := range slices.Sorted(maps.Keys(m.Metrics)) {
 		x := m.Metrics[name]
 		f := of

@@ -98,7 +98,7 @@ func (l *list) add(f Figure) { l.on = l.on && l.yield(f) }
 
 func (l *list) cells(r *analysis.Report) {
 	for _, c := range r.Cells {
-		of := Figure{Cell: cellOf(r.Study, c.Of())}
+		of := Figure{Cell: cellOf(r.Study, c)}
 		of.Baseline, of.LimitedBy = c.Baseline, c.LimitedBy
 		var codes []string
 		for _, w := range c.Warnings {
@@ -112,7 +112,7 @@ func (l *list) cells(r *analysis.Report) {
 		l.cpu(of, c.CPU)
 	}
 	for _, x := range r.Failed {
-		f := Figure{Cell: cellOf(r.Study, x.Cell)}
+		f := Figure{Cell: cellOf(r.Study, analysis.CellOf(x.Cell))}
 		f.Statistic, f.Note = Failed, strings.TrimSuffix(x.Reason+": "+x.Evidence, ": ")
 		l.add(f)
 	}
@@ -126,8 +126,8 @@ func later(name, first string) int {
 	return 1
 }
 
-func cellOf(study string, c sample.Cell) Cell {
-	out := Cell{Study: study, Mode: c.Mode, Label: analysis.Label(c), From: c.From, To: c.To, On: c.On, Load: c.Load, Tune: c.Tune, Point: c.Point, Pin: c.Pin,
+func cellOf(study string, c analysis.Cell) Cell {
+	out := Cell{Study: study, Mode: c.Mode, Label: c.Label(), From: c.From, To: c.To, On: c.On, Load: c.Load, Tune: c.Tune, Point: c.Point, Pin: c.Pin,
 		Servers: 1, Clients: 1, ClientProcs: 1}
 	if study == "" {
 		out.Study = "compare"
@@ -199,7 +199,7 @@ func (l *list) cpu(f Figure, c analysis.CPUSplit) {
 func (l *list) steps(steps []ladder.Step) {
 	for _, s := range steps {
 		for _, name := range slices.Sorted(maps.Keys(s.Prices)) {
-			f := Figure{Cell: cellOf(sample.StudyLadder, sample.Cell{Mode: s.Mode, From: s.From, To: s.To, On: s.On}), Metric: name, Note: s.Part}
+			f := Figure{Cell: cellOf(sample.StudyLadder, analysis.Cell{Mode: s.Mode, From: s.From, To: s.To, On: s.On}), Metric: name, Note: s.Part}
 			l.price(f, Part, s.Prices[name], s.Below)
 		}
 	}
@@ -207,7 +207,7 @@ func (l *list) steps(steps []ladder.Step) {
 
 func (l *list) prediction(p *predict.Prediction) {
 	for _, r := range p.Rows {
-		of := Figure{Cell: cellOf("predict", sample.Cell{Mode: r.Mode, From: r.From, To: r.To, Tune: r.Tune, On: r.On})}
+		of := Figure{Cell: cellOf("predict", analysis.Cell{Mode: r.Mode, From: r.From, To: r.To, Tune: r.Tune, On: r.On})}
 		of.Baseline = r.Baseline
 		for _, x := range []struct {
 			name string

@@ -101,7 +101,7 @@ func changeChart(r *difference.Report, cells []difference.Cell, metric string) (
 
 // changeRow returns a cell's row for the drawing and for the table below it.
 func changeRow(cell difference.Cell, m difference.Metric) (row intervalRow, entry []string) {
-	phrase := dockerWords(analysis.Cell{Mode: cell.Mode, From: cell.From, To: cell.To, Tune: cell.Tune})
+	phrase := dockerWords(analysis.CellOf(cell.Cell))
 	row = intervalRow{Label: cell.Label, Docker: phrase, Value: 1, Text: "baseline"}
 	x := m.Ratio
 	if x == nil {

@@ -39,7 +39,7 @@ func climbed(t *testing.T) judge.Report {
 	}
 	xs := []float64{20, 20, 22, 25, 27, 30, 33, 36}
 	r := judgetest.New(t, cells...)
-	r.File.Header.Plan.Study, r.File.Header.Plan.Baseline = sample.StudyLadder, cells[0].Mode
+	r.File.Header.Plan.Study, r.File.Header.Plan.Baseline = sample.StudyLadder, cells[0].Name()
 	r.Rounds(8, judgetest.Steady(xs[:len(cells)]...))
 	return judge.Judge(r.File)
 }

@@ -7,14 +7,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // besidePublished returns a study of four rows: the baseline, a ratio that holds here, one that is
 // unclear and one that was not measured.
 func besidePublished() *published.Report {
-	row := func(mode string, x float64, m *analysis.Ratio, v published.Verdict) published.Line {
-		l := published.Line{Row: published.Row{Mode: mode, Metric: "throughput"}, Cell: &sample.Cell{Mode: mode, From: "host"}}
+	row := func(of mode.Name, x float64, m *analysis.Ratio, v published.Verdict) published.Line {
+		l := published.Line{Row: published.Row{Mode: string(of), Metric: "throughput"}, Cell: &sample.Cell{Mode: of, From: "host"}}
 		if x > 0 {
 			l.Ratios = []published.Ratio{{To: 0, Published: x, Measured: m, Verdict: v}}
 		}

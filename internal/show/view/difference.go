@@ -120,7 +120,7 @@ func otherSettings(r *difference.Report) document.Section {
 	items := []string{}
 	labels := map[string]bool{}
 	for _, c := range r.Cells {
-		labels[analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune}.Label()] = true
+		labels[analysis.Label(c.Cell)] = true
 	}
 	for _, s := range r.Settings {
 		text := fmt.Sprintf("%s: %s → %s", s.What, orNone(s.Old), orNone(s.New))
@@ -177,7 +177,7 @@ func placeAndLoad(r *difference.Report, c difference.Cell) string {
 	if slices.ContainsFunc(r.Cells, func(o difference.Cell) bool { return o.On != c.On }) {
 		on = " on " + c.On
 	}
-	return fmt.Sprintf("%s → container%s, %s%s", printable.Capital(placeWords(c.From)), on, c.Load, pinned(c.Pin, comparedPins(r)))
+	return fmt.Sprintf("%s → container%s, %s%s", printable.Capital(c.From.Words()), on, c.Load, pinned(c.Pin, comparedPins(r)))
 }
 
 // ratioChanges returns the table of one group's ratios.

@@ -83,7 +83,7 @@ func checkTable(cs []gate.Check) document.Table {
 	t := document.Table{Level: 1, Layouts: []document.Layout{{}, {Tight: true}, {Short: true, Tight: true}}, Columns: []document.Column{
 		mode, texts("", "from"), texts("", "load"), texts("", "figure"), {Head: [2]string{"", "certainly in"}}, texts("", "outcome")}}
 	for _, c := range cs {
-		row := document.Row{Cells: append(document.Texts(c.Label, c.From, strings.TrimSpace(c.Load+" "+c.Pin)), nothing, nothing, document.Cell{Text: string(c.Outcome)}),
+		row := document.Row{Cells: append(document.Texts(c.Label, string(c.From), strings.TrimSpace(c.Load+" "+c.Pin)), nothing, nothing, document.Cell{Text: string(c.Outcome)}),
 			Style: outcomeStyles[c.Outcome]}
 		if c.Median != nil {
 			row.Cells[3] = own(figureText(c, *c.Median), *c.Median, c.Unit)

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
@@ -24,8 +23,8 @@ type Trace struct {
 // Path returns the document of a path: its hops from the client down to the server, and what each
 // counted before and after the visit.
 func Path(t *Trace) document.Document {
-	name := mode.Tunes(t.Path.Tune).Name(t.Path.Mode)
-	title := document.Strongly(fmt.Sprintf("%s from %s, dialling %s", name, placeWords(t.Path.From), t.Path.Dial)).
+	name := t.Path.Tune.Name(string(t.Path.Mode))
+	title := document.Strongly(fmt.Sprintf("%s from %s, dialling %s", name, t.Path.From.Words(), t.Path.Dial)).
 		Then(fmt.Sprintf("   built in %.0f ms by the %s", 1000*t.Path.Built, t.Path.On), document.Faint)
 	hops := t.Visit.Hops[:min(len(t.Path.Hops), len(t.Visit.Hops))]
 	route := document.Route{Level: 1, Steps: []document.Step{{Kind: "client", Text: document.Plainly("connects to " + t.Path.Dial)}}}

@@ -60,8 +60,8 @@ func measuredBulk(t *testing.T) published.Measured {
 	}
 	p.Skipped = []sample.Skip{{Mode: "overlay", From: "remote-container", Reason: "the kernel has no vxlan devices"}}
 	for _, c := range p.Cells {
-		m, _ := mode.Find(mode.Name(c.Mode))
-		r, _ := m.Route(mode.Placement(c.From), mode.Target(c.To))
+		m, _ := mode.Find(c.Mode)
+		r, _ := m.Route(c.From, c.To)
 		path := sample.Path{Mode: c.Mode, From: c.From, To: c.To, Servers: c.Shape.Servers, Clients: c.Shape.Clients, On: c.On}
 		for _, h := range r.Hops {
 			path.Hops = append(path.Hops, string(h))
@@ -73,7 +73,7 @@ func measuredBulk(t *testing.T) published.Measured {
 	}
 	for round := range f.End.Rounds {
 		for i, c := range p.Cells {
-			x := gbit[c.Mode] * (1 + 0.01*float64((round+i)%3-1)) // a little noise
+			x := gbit[string(c.Mode)] * (1 + 0.01*float64((round+i)%3-1)) // a little noise
 			f.Visits = append(f.Visits, sample.Visit{Turn: sample.Turn{Round: round, Cell: i},
 				Ends:    sample.Ends{Server: sample.Party{Window: 1, Received: int64(x * 1e9 / 8)}},
 				Crowd:   sample.Crowd{Rates: [][]float64{{x * 1e9 / 8}}},

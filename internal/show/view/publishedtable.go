@@ -253,7 +253,7 @@ func rowName(r published.Line) string {
 	if r.Cell == nil {
 		return r.Mode + ", " + r.Placement
 	}
-	return r.Cell.Mode + " from " + r.Cell.From
+	return fmt.Sprintf("%s from %s", r.Cell.Mode, r.Cell.From)
 }
 
 // asPrinted separates a unit from a remark about it in the data.

@@ -308,8 +308,7 @@ func absent(r *analysis.Report) []document.Section {
 	if len(r.Failed) > 0 {
 		var items []string
 		for _, f := range r.Failed {
-			c := analysis.Cell{Mode: f.Mode, From: f.From, To: f.To, Tune: f.Tune, Shape: f.Shape, Point: f.Point}
-			text := fmt.Sprintf("%s%s from %s, %s%s: %s", c.Name(), sayOn(r, f.On), placeWords(f.From), f.Load, r.Plan.SayPin(f.Pin), f.Reason)
+			text := fmt.Sprintf("%s%s from %s, %s%s: %s", analysis.RowName(f.Cell), sayOn(r, f.On), f.From.Words(), f.Load, r.Plan.SayPin(f.Pin), f.Reason)
 			if f.Evidence != "" {
 				text += ": " + f.Evidence
 			}

@@ -43,14 +43,14 @@ func NotMeasured(skips []sample.Skip, on func(string) string) []string {
 }
 
 func (u *unmeasured) add(s sample.Skip) {
-	label := s.Mode
+	label := string(s.Mode)
 	if s.To != "" {
-		label = analysis.Cell{Mode: s.Mode, From: s.From, To: s.To, Tune: s.Tune}.Label()
+		label = analysis.Label(sample.Cell{Mode: s.Mode, From: s.From, To: s.To, Tune: s.Tune})
 	}
 	if !slices.Contains(u.labels, label) {
 		u.labels = append(u.labels, label)
 	}
-	if from := placeWords(s.From); from != "" && !slices.Contains(u.from[label], from) {
+	if from := s.From.Words(); from != "" && !slices.Contains(u.from[label], from) {
 		u.from[label] = append(u.from[label], from)
 	}
 }

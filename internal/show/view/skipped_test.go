@@ -5,12 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 func TestNotMeasured(t *testing.T) {
-	skip := func(mode, from, to, reason, remedy string) sample.Skip {
-		return sample.Skip{Mode: mode, From: from, To: to, Reason: reason, Remedy: remedy, On: "docker"}
+	skip := func(m mode.Name, from mode.Placement, to mode.Target, reason, remedy string) sample.Skip {
+		return sample.Skip{Mode: m, From: from, To: to, Reason: reason, Remedy: remedy, On: "docker"}
 	}
 	const none, load = "the kernel has no ipvlan devices", "sudo modprobe ipvlan"
 	for _, tt := range []struct {

@@ -155,7 +155,7 @@ func cell(r *analysis.Report, mode, tune, load string) (analysis.Cell, error) {
 		}
 	}
 	for _, f := range r.Failed {
-		if f.Mode == mode && f.Tune == tune && f.Load == load {
+		if string(f.Mode) == mode && string(f.Tune) == tune && f.Load == load {
 			return analysis.Cell{}, fmt.Errorf("%s, %s: %s", mode, load, f.Reason)
 		}
 	}
