@@ -11,7 +11,7 @@ import (
 
 // PinError reports why a placement on CPUs is impossible here.
 type PinError struct {
-	Pin string
+	Pin string // sample.PinFar
 	Why string
 }
 
@@ -20,33 +20,37 @@ func (e *PinError) Error() string { return fmt.Sprintf("--pin %s: %s", e.Pin, e.
 // Hint returns the placements that are possible instead.
 func (e *PinError) Hint() string { return "--pin " + sample.PinNear + ", or --pin " + sample.PinNone }
 
-// Place chooses the CPUs of a placement, sample.PinFar or PinNear, for at most threads threads of
-// each end. The error is a *PinError if the machine or the cgroup's CPU limit does not allow it.
+// Place chooses the CPUs of a placement, sample.PinFar or PinNear, from those that the process may
+// use, for at most threads threads of each end. The error is a *PinError if the machine or the CPU
+// limit of this process's cgroup does not allow the placement.
 func (m Machine) Place(pin string, threads int) (sample.CPUs, error) {
 	t := m.Topology()
-	client, server, sameCore, err := t.Pin(m.allowed(), threads)
+	far, err := t.Pin(m.allowed(), threads)
 	if err != nil {
 		return sample.CPUs{}, err
 	}
 	if pin == sample.PinNear {
-		one := client[:1]
+		one := far.Client[:1]
 		return sample.CPUs{Client: one, Server: one, Relay: one, SameCore: true, Distance: sample.SharedCPU}, nil
 	}
-	if slices.Equal(client, server) {
+	if slices.Equal(far.Client, far.Server) {
 		return sample.CPUs{}, &PinError{pin, "this process may use one CPU only"}
 	}
 	if limit := m.cgroupCPUs(); limit > 0 && limit < 2 {
 		return sample.CPUs{}, &PinError{pin, fmt.Sprintf("the cgroup's CPU limit is %g CPUs, less than one for each end", limit)}
 	}
-	return sample.CPUs{Client: client, Server: server, SameCore: sameCore, Distance: t.distance(client, server)}, nil
+	far.Distance = t.distance(far.Client, far.Server)
+	return far, nil
 }
 
+// Pinned returns the placement of client and server on one CPU each, chosen by the caller.
 func (m Machine) Pinned(client, server int) sample.CPUs {
 	t, a, b := m.Topology(), []int{client}, []int{server}
 	return sample.CPUs{Client: a, Server: b, SameCore: t.SameCore(a, b), Distance: t.distance(a, b)}
 }
 
-// distance returns what the closest CPUs of a and b share, in the words of sample.CPUs, or "".
+// distance returns what the closest CPUs of a and b share, in the words of sample.CPUs, or "" if
+// unknown.
 func (t Topology) distance(a, b []int) string {
 	far := []string{sample.SharedCPU, sample.SharedCore, sample.SharedCache, sample.SharedSocket, sample.SharedMachine}
 	least := len(far)
@@ -75,20 +79,23 @@ func (t Topology) distance(a, b []int) string {
 	return far[least]
 }
 
-// Pin chooses CPUs for client and server from allowed: the same number for each, at most threads.
-// The ends share a physical core only if one alone is allowed, which sameCore reports; with a
-// single CPU both get it. They share a package and a last-level cache where possible. CPU 0, where
-// most interrupts arrive, is left alone when more than four CPUs are allowed. An end gets a second
-// CPU of a core only when the cores do not suffice.
-func (t Topology) Pin(allowed []int, threads int) (client, server []int, sameCore bool, err error) {
+// Pin chooses CPUs for client and server from allowed: the same number for each, as many as
+// possible, at most threads. The ends never share a physical core unless only one is allowed, which
+// SameCore reports; with a single CPU both get it. They share a package and a last-level cache
+// where possible, and CPU 0, where most interrupts arrive, is left alone when more than four CPUs
+// are allowed.
+//
+// An end gets a second CPU of a core only when the cores do not suffice. Client and server cores
+// alternate, so the i-th CPUs of both are close to each other.
+func (t Topology) Pin(allowed []int, threads int) (sample.CPUs, error) {
 	threads = max(threads, 1)
 	cores := leaveZero(t.cores(allowed))
 	switch len(cores) {
 	case 0:
-		return nil, nil, false, errors.New("pin: none of the allowed CPUs is online")
+		return sample.CPUs{}, errors.New("pin: none of the allowed CPUs is online")
 	case 1:
-		client, server = halves(cores[0].cpus, threads)
-		return client, server, true, nil
+		client, server := halves(cores[0].cpus, threads)
+		return sample.CPUs{Client: client, Server: server, SameCore: true}, nil
 	}
 	rank(cores, 2*threads)
 	var clients, servers []core
@@ -99,18 +106,19 @@ func (t Topology) Pin(allowed []int, threads int) (client, server []int, sameCor
 			servers = append(servers, c)
 		}
 	}
-	client, server = spread(clients), spread(servers)
+	client, server := spread(clients), spread(servers)
 	n := min(threads, len(client), len(server))
-	return client[:n], server[:n], false, nil
+	return sample.CPUs{Client: client[:n], Server: server[:n]}, nil
 }
 
+// core is a physical core with its usable CPUs.
 type core struct {
 	CPU
 	cpus []int
 }
 
-// cores groups the allowed online CPUs, ordered by their lowest CPU. Without a topology every CPU
-// counts as a core.
+// cores groups the allowed CPUs that are online, ordered by their lowest CPU. Without a topology
+// every CPU counts as a core.
 func (t Topology) cores(allowed []int) []core {
 	var cores []core
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(allowed))) {
@@ -131,7 +139,8 @@ func (t Topology) cores(allowed []int) []core {
 	return cores
 }
 
-// leaveZero takes CPU 0 out if there are more than four CPUs and still two cores without it.
+// leaveZero takes CPU 0 out if there are more than four CPUs and still two cores without it; the
+// rest of its core comes last.
 func leaveZero(cores []core) []core {
 	total := 0
 	for _, c := range cores {
@@ -149,7 +158,8 @@ func leaveZero(cores []core) []core {
 	return cores
 }
 
-// rank puts cores first of which need share a package and then a last-level cache.
+// rank sorts cores so that the first need of them are close together: first by the package that has
+// most of them, within it by the last-level cache that has, otherwise in the given order.
 func rank(cores []core, need int) {
 	type cache struct{ pkg, cache int }
 	inPackage, inCache := make(map[int]int), make(map[cache]int)
@@ -176,7 +186,7 @@ func rank(cores []core, need int) {
 	})
 }
 
-// spread lists every core's first CPU before any core's second.
+// spread lists the CPUs of cores: every core's first before any core's second.
 func spread(cores []core) []int {
 	var cpus []int
 	for i, more := 0, true; more; i++ {

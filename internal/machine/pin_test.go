@@ -89,15 +89,15 @@ func TestPin(t *testing.T) {
 		{"no-threads", flat(2), upTo(2), 0, []int{0}, []int{1}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			client, server, same, err := tt.topology.Pin(tt.allowed, tt.threads)
+			got, err := tt.topology.Pin(tt.allowed, tt.threads)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Equal(client, tt.client) || !slices.Equal(server, tt.server) || same != tt.same {
-				t.Errorf("got %v %v %v, want %v %v %v", client, server, same, tt.client, tt.server, tt.same)
+			if !slices.Equal(got.Client, tt.client) || !slices.Equal(got.Server, tt.server) || got.SameCore != tt.same {
+				t.Errorf("got %+v, want %v %v %v", got, tt.client, tt.server, tt.same)
 			}
-			if got := tt.topology.SameCore(client, server); got != same {
-				t.Errorf("SameCore says %v, Pin %v", got, same)
+			if same := tt.topology.SameCore(got.Client, got.Server); same != got.SameCore {
+				t.Errorf("SameCore says %v, Pin %v", same, got.SameCore)
 			}
 		})
 	}
@@ -105,7 +105,7 @@ func TestPin(t *testing.T) {
 
 func TestPinNothing(t *testing.T) {
 	for _, allowed := range [][]int{nil, {64}} {
-		if _, _, _, err := flat(2).Pin(allowed, 1); err == nil {
+		if _, err := flat(2).Pin(allowed, 1); err == nil {
 			t.Errorf("allowed %v: no error", allowed)
 		}
 	}
@@ -121,7 +121,8 @@ func TestPinAlways(t *testing.T) {
 				}
 			}
 			for threads := 1; threads <= 4; threads++ {
-				client, server, same, err := topology.Pin(allowed, threads)
+				got, err := topology.Pin(allowed, threads)
+				client, server, same := got.Client, got.Server, got.SameCore
 				if err != nil || len(client) == 0 || len(client) > threads || len(client) != len(server) {
 					t.Fatalf("%s %v x%d: %v %v %v", name, allowed, threads, client, server, err)
 				}

@@ -170,7 +170,8 @@ func TestControlFollowsTheBaseline(t *testing.T) {
 	for _, base := range mode.Names() {
 		t.Run(string(base), func(t *testing.T) {
 			p, err := Make(request(func(r *Request) {
-				r.From, r.Loads, r.On, r.Baseline = mode.Placements(), []sample.Load{bulk, rr}, []string{"lab", "docker"}, base
+				r.From, r.Baseline = mode.Placements(), base
+				r.Loads, r.On = []sample.Load{bulk, rr}, []string{"lab", "docker"}
 			}))
 			if err != nil {
 				t.Fatal(err)

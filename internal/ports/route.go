@@ -133,7 +133,8 @@ func (j *journey) follow(dial netip.AddrPort) {
 			return
 		}
 		j.hop("DNAT", fmt.Sprintf("to %s, by a rule of %s", o.To, o.Where))
-		j.p.Dst, j.p.Port, j.moved, dial = o.To.Addr(), o.To.Port(), true, o.To
+		j.p.Dst, j.p.Port = o.To.Addr(), o.To.Port()
+		j.moved, dial = true, o.To
 	}
 	j.deliver(dial)
 }
@@ -170,7 +171,8 @@ func (j *journey) translated(o firewall.Outcome) {
 	out := j.f.towards(o.To.Addr())
 	j.hop("DNAT", fmt.Sprintf("to %s, by a rule of %s", o.To, o.Where))
 	p := j.p
-	p.Dst, p.Port, p.Out, p.DstLocal = o.To.Addr(), o.To.Port(), out, false
+	p.Dst, p.Port = o.To.Addr(), o.To.Port()
+	p.Out, p.DstLocal = out, false
 	then := "DNAT to " + o.To.String() + ", then "
 	if !j.local {
 		if j.unforwarded(p.Dst) {

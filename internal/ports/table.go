@@ -230,7 +230,8 @@ func (f *Facts) containerServer(c Container, port uint16) Server {
 		s.PID = l.Owners[0].PID
 		for _, o := range f.sharing(c)[1:] {
 			if o.ID == l.Owners[0].Container {
-				s.Name, s.Image, s.ID, s.Network, s.State = o.Name, o.Image, o.ID, "container:"+c.Name, o.state()
+				s.Name, s.Image, s.ID = o.Name, o.Image, o.ID
+				s.Network, s.State = "container:"+c.Name, o.state()
 			}
 		}
 	}

@@ -116,7 +116,8 @@ func TestNoTraps(t *testing.T) {
 			f.Listeners = append(f.Listeners, Listener{Proto: "udp", Addr: addrPort("198.18.0.1:53"), Inode: 8, Owners: []Process{{PID: 8, Name: "named"}}})
 		},
 		"a UDP service of a machine with one network": func(f *Facts) {
-			f.Devices, f.Proxies, f.Containers, f.Listeners = f.Devices[:2], nil, nil, nil
+			f.Devices = f.Devices[:2]
+			f.Proxies, f.Containers, f.Listeners = nil, nil, nil
 			f.Listeners = append(f.Listeners, Listener{Proto: "udp", Addr: addrPort("0.0.0.0:53"), Inode: 8, Owners: []Process{{PID: 8, Name: "named"}}})
 		},
 		"a container that was restarted long ago": func(f *Facts) {

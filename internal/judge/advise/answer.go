@@ -176,7 +176,8 @@ func (e Effect) String() string {
 	verb, x := "rises", e.Ratio
 	change, low, high := x.Median-1, x.Low-1, x.High-1
 	if change < 0 {
-		verb, change, low, high = "falls", -change, -high, -low
+		verb, change = "falls", -change
+		low, high = -high, -low
 	}
 	if e.Load == workload.CRR {
 		verb = strings.TrimSuffix(verb, "s")

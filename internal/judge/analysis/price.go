@@ -35,11 +35,16 @@ var printed = map[string]struct {
 	unit  string
 }{"s": {1e6, "µs"}, "ms": {1, "ms"}, "s/B": {1e9, "s"}, RatioUnit: {1, ""}, CoreUnit: {100, "%"}}
 
+func (p Price) inMilliseconds() Price {
+	const ms = 1e3
+	p.Unit = "ms"
+	p.Median, p.Low, p.High = ms*p.Median, ms*p.Low, ms*p.High
+	return p
+}
+
 // Milliseconds does what String does, in ms.
 func (p Price) Milliseconds() string {
-	const ms = 1e3
-	p.Unit, p.Median, p.Low, p.High = "ms", ms*p.Median, ms*p.Low, ms*p.High
-	return p.String()
+	return p.inMilliseconds().String()
 }
 
 // neutral returns the price of a part that costs nothing.
@@ -98,8 +103,7 @@ func digitsOf(uncertain, median float64) int {
 // "-0.3 ±0.2". A time is in ms or in µs.
 func (p Price) Enclosed(unit string) string {
 	if p.Unit == "s" && unit == "ms" {
-		const ms = 1e3
-		p.Unit, p.Median, p.Low, p.High = unit, ms*p.Median, ms*p.Low, ms*p.High
+		p = p.inMilliseconds()
 	}
 	scale := printed[p.Unit].scale
 	s := stats.Summary{Median: p.Median * scale, Low: p.Low * scale, High: p.High * scale, N: p.N}

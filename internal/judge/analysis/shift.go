@@ -13,28 +13,35 @@ type Match struct{ Old, New int }
 // Runs compares cells of two runs.
 type Runs struct{ Old, New *Run }
 
-// Ratio returns a cell's ratios to the baselines of their own runs, the shift between them and its
-// verdict; ok is false if a run has no such ratio.
-func (r Runs) Ratio(m Match, metric string) (old, now Ratio, s stats.Shift, v stats.Verdict, ok bool) {
+// Shifted is a cell's ratios to the baselines of their own runs, and the shift between them.
+type Shifted struct {
+	Old, New Ratio
+	stats.Shift
+	Verdict stats.Verdict
+}
+
+// Ratio compares a cell's ratios to the baselines of their own runs; ok is false if a run has no
+// such ratio.
+func (r Runs) Ratio(m Match, metric string) (s Shifted, ok bool) {
 	x, baseOld, okOld := r.Old.toBaseline(m.Old, metric)
 	y, baseNew, okNew := r.New.toBaseline(m.New, metric)
 	if !okOld || !okNew {
-		return old, now, s, v, false
+		return s, false
 	}
 	if x.slices.Pairs > 0 && y.slices.Pairs > 0 {
-		s = stats.Shifted(x.slices, y.slices)
+		s.Shift = stats.Shifted(x.slices, y.slices)
 	} else { // one of them is by rounds
-		s = stats.ShiftedValues(r.Old.ratios(m.Old, baseOld, metric), r.New.ratios(m.New, baseNew, metric))
+		s.Shift = stats.ShiftedValues(r.Old.ratios(m.Old, baseOld, metric), r.New.ratios(m.New, baseNew, metric))
 	}
 	if s.N == 0 {
-		return old, now, s, v, false
+		return s, false
 	}
-	old, now = ratioOf(x, Label(r.Old.Series[baseOld].Cell)), ratioOf(y, Label(r.New.Series[baseNew].Cell))
+	s.Old, s.New = ratioOf(x, Label(r.Old.Series[baseOld].Cell)), ratioOf(y, Label(r.New.Series[baseNew].Cell))
 	higher := higherIsBetter(r.New.Series[m.New].Load, metric)
-	old.Verdict = r.Old.verdict(x, r.Old.noise(groupOf(r.Old.Series[m.Old].Cell), metric), higher)
-	now.Verdict = r.New.verdict(y, r.New.noise(groupOf(r.New.Series[m.New].Cell), metric), higher)
-	v = s.Judge(r.noise(r.New.Series[m.New].Cell, metric, s.Epochs > 0), r.Same(), higher)
-	return old, now, s, v, true
+	s.Old.Verdict = r.Old.verdict(x, r.Old.noise(groupOf(r.Old.Series[m.Old].Cell), metric), higher)
+	s.New.Verdict = r.New.verdict(y, r.New.noise(groupOf(r.New.Series[m.New].Cell), metric), higher)
+	s.Verdict = s.Judge(r.noise(r.New.Series[m.New].Cell, metric, s.Epochs > 0), r.Same(), higher)
+	return s, true
 }
 
 // Value returns the shift of a cell's metric itself between the runs, by rounds. It has no verdict,

@@ -262,7 +262,8 @@ func (j *Run) PriceOf(d Difference, c sample.Cell, metric string) Price {
 func (s *Series) InWindows() bool { return s.windows != nil }
 
 func (p *Price) take(s stats.Summary, epochs int) {
-	p.Median, p.Low, p.High, p.N, p.Epochs = s.Median, s.Low, s.High, s.N, epochs
+	p.Median, p.Low, p.High = s.Median, s.Low, s.High
+	p.N, p.Epochs = s.N, epochs
 }
 
 const (

@@ -312,11 +312,11 @@ func (d *differ) cell(m analysis.Match) Cell {
 	for _, metric := range compared(s.Load, c.Shape) {
 		of := workload.MetricOf(metric, s.Load)
 		x := Metric{Unit: of.Unit, Higher: of.Higher, Value: d.value(m, metric)}
-		if old, now, shift, verdict, ok := d.Ratio(m, metric); ok {
-			x.Ratio = change(shift, ratioFigure(old), ratioFigure(now))
-			x.Ratio.Verdict = verdict
-			if other && (verdict == stats.Worse || verdict == stats.Better) {
-				x.Ratio.Verdict, x.Ratio.Alike = stats.Unclear, verdict
+		if s, ok := d.Ratio(m, metric); ok {
+			x.Ratio = change(s.Shift, ratioFigure(s.Old), ratioFigure(s.New))
+			x.Ratio.Verdict = s.Verdict
+			if other && (s.Verdict == stats.Worse || s.Verdict == stats.Better) {
+				x.Ratio.Verdict, x.Ratio.Alike = stats.Unclear, s.Verdict
 			}
 		}
 		if x.Ratio != nil || x.Value != nil {

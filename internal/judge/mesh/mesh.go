@@ -251,7 +251,8 @@ func (m *Mesh) addMetric(metric string, fit *model.Fit, slow [][]bool) {
 		}
 	}
 	slices.Sort(all)
-	out.Fastest, out.Slowest, out.Median, out.Links = all[0], all[len(all)-1], stats.Median(all), len(all)
+	out.Fastest, out.Slowest = all[0], all[len(all)-1]
+	out.Median, out.Links = stats.Median(all), len(all)
 	if out.Higher {
 		out.Fastest, out.Slowest = out.Slowest, out.Fastest
 	}

@@ -41,7 +41,8 @@ func scaled(t *testing.T, load string) *analysis.Report {
 			}
 			v.Rates = append(v.Rates, c)
 		}
-		v.Setup, v.Client.Late, v.Client.RSS, v.Server.RSS = 0.25, 0.004, 30e6, 10e6
+		v.Setup, v.Client.Late = 0.25, 0.004
+		v.Client.RSS, v.Server.RSS = 30e6, 10e6
 	})
 	return Judge(r.File)
 }

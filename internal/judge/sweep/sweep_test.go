@@ -75,7 +75,8 @@ func sweepOf(t testing.TB, points int, slice float64) *judgetest.Run {
 	}
 	r := judgetest.New(t, cells...)
 	p := &r.File.Header.Plan
-	p.Study, p.Sweep, p.Loads, p.Same = sample.StudySweep, s, loads, 0.03
+	p.Study, p.Sweep = sample.StudySweep, s
+	p.Loads, p.Same = loads, 0.03
 	return r
 }
 
@@ -133,7 +134,8 @@ func TestIPv6(t *testing.T) {
 		}
 		r := judgetest.New(t, cells...)
 		p := &r.File.Header.Plan
-		p.Study, p.Sweep, p.Loads, p.Same = sample.StudySweep, s, loads, 0.03
+		p.Study, p.Sweep = sample.StudySweep, s
+		p.Loads, p.Same = loads, 0.03
 		r.Rounds(12, func(_, cell int) float64 { return []float64{40, 40, 40, 20}[cell%(len(cells)/2)] })
 		got := Judge(r.File).Answer.Text
 		if said := strings.Contains(strings.Join(got, "\n"), "IPv6: Throughput more than 3 % below IPv4's: at every number of streams: bridge :ctr6."); said != six {

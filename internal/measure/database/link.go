@@ -102,7 +102,8 @@ func (l *link) dial(ctx context.Context, network, addr string) (net.Conn, error)
 		c.Close()
 		return nil, errDial
 	}
-	l.conn, l.read, l.wrote, l.err, l.tls = c, nil, nil, nil, ""
+	l.conn, l.err, l.tls = c, nil, ""
+	l.read, l.wrote = nil, nil
 	return &conn{c, l}, nil
 }
 

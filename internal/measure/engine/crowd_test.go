@@ -15,7 +15,8 @@ import (
 
 func crowdRequest(shapes ...sample.Shape) plan.Request {
 	r := request()
-	r.Study, r.Shapes, r.Loads, r.Rounds = sample.StudyScale, shapes, r.Loads[:1], 2
+	r.Study, r.Rounds = sample.StudyScale, 2
+	r.Shapes, r.Loads = shapes, r.Loads[:1]
 	return r
 }
 

@@ -215,7 +215,8 @@ func (g *member) schedule(t plan.Timetable, start int64) {
 	}
 	for _, w := range t.Windows {
 		if w.Cell == g.cell {
-			g.when.Start, g.when.From, g.when.To, g.when.End = start+w.Start, start+w.From, start+w.To, start+w.End
+			g.when.Start, g.when.End = start+w.Start, start+w.End
+			g.when.From, g.when.To = start+w.From, start+w.To
 			g.when.Hold = start + t.Length
 		}
 	}

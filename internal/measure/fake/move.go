@@ -93,7 +93,8 @@ func moveBytes(o worker.Request, amount int64, party *sample.Party) {
 	}
 	switch {
 	case workload.BulkOf(o.Load).Bidir:
-		party.Sent, party.TotalSent, party.Received, party.TotalRecv = amount, amount, amount, amount
+		party.Sent, party.TotalSent = amount, amount
+		party.Received, party.TotalRecv = amount, amount
 	case sends(o):
 		party.Sent, party.TotalSent = amount, amount
 	default:

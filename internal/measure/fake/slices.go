@@ -27,7 +27,8 @@ func slice(o worker.Request, s load.Slice, rate float64) load.SliceStats {
 	amount := int64(rate * float64(x.Width) / 1e9)
 	switch {
 	case workload.Of(o.Load).Trips:
-		x.Sent, x.Received, x.Trips, x.Median = amount, amount, amount, int64(1e9/rate)
+		x.Sent, x.Received = amount, amount
+		x.Trips, x.Median = amount, int64(1e9/rate)
 	case workload.BulkOf(o.Load).Bidir:
 		x.Sent, x.Received = amount, amount
 	case sends(o):

@@ -81,7 +81,8 @@ func (r *streamReader) line(s []byte) (sseEvent, error) {
 		if string(s) != "HTTP/1.1 200 OK" {
 			return noEvent, fmt.Errorf("the server answered %.80q", s)
 		}
-		r.part, r.chunked, r.streams, r.done = inHead, false, false, false
+		r.part = inHead
+		r.chunked, r.streams, r.done = false, false, false
 	case inHead:
 		return noEvent, r.header(s)
 	case inSize:

@@ -71,7 +71,8 @@ func (t *thread) slice(list []Slice) {
 func (t *thread) sends() bool { return !t.bulk.Bidir || t.twin != nil }
 
 func (s *slicing) saw(t *thread, now int64) {
-	s.last.at, s.last.sent, s.last.recvd, s.last.trips = now, t.sent, t.recvd, t.trips
+	s.last.at = now
+	s.last.sent, s.last.recvd, s.last.trips = t.sent, t.recvd, t.trips
 }
 
 func (s *slicing) bound() int64 {
@@ -128,7 +129,8 @@ func (t *thread) crossSlice(now int64) {
 			e = s.last
 			e.at = sl.To
 		}
-		s.cur.Width, s.cur.Sent, s.cur.Received, s.cur.Trips = e.at-b.at, e.sent-b.sent, e.recvd-b.recvd, e.trips-b.trips
+		s.cur.Width = e.at - b.at
+		s.cur.Sent, s.cur.Received, s.cur.Trips = e.sent-b.sent, e.recvd-b.recvd, e.trips-b.trips
 		s.cur.CPU = t.processCPU() - b.processCPU
 		s.cur.Median = median(s.took)
 		s.phase = untilEnd
@@ -187,9 +189,13 @@ func together(threads []*thread, n int) ([]SliceStats, error) {
 		}
 		for i, x := range t.slices.stats {
 			o := &out[i]
-			o.Sent, o.Received, o.Trips, o.CPU = o.Sent+x.Sent, o.Received+x.Received, o.Trips+x.Trips, o.CPU+x.CPU
+			o.Sent += x.Sent
+			o.Received += x.Received
+			o.Trips += x.Trips
+			o.CPU += x.CPU
 			o.Late, o.Drained = max(o.Late, x.Late), max(o.Drained, x.Drained)
-			o.Width, o.Median = o.Width+x.Width, o.Median+x.Median
+			o.Width += x.Width
+			o.Median += x.Median
 			of[0][i] += min(1, x.Width)
 			of[1][i] += min(1, x.Median)
 		}

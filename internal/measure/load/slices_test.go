@@ -122,7 +122,8 @@ func TestRestBetweenSlices(t *testing.T) {
 				for i := range w.Slices[2:] {
 					w.Slices[2+i] = w.Slices[2+i].after(gap)
 				}
-				w.Start, w.From, w.To, w.End = w.Start+gap, w.From+gap, w.To+gap, w.End+gap
+				w.Start, w.End = w.Start+gap, w.End+gap
+				w.From, w.To = w.From+gap, w.To+gap
 				return w
 			}, direct)
 			return client.TotalSent

@@ -156,7 +156,8 @@ func (r *receiver) answer(h head, b []byte) {
 	case end:
 		if r.ended == 0 {
 			r.ended = clock.Now()
-			r.from, r.to, r.sent, r.rtt = uint64(number(b, 0)), uint64(number(b, 1)), uint64(number(b, 2)), number(b, 3)
+			r.from, r.to = uint64(number(b, 0)), uint64(number(b, 1))
+			r.sent, r.rtt = uint64(number(b, 2)), number(b, 3)
 		}
 		reply.kind = bye
 	default:

@@ -26,7 +26,7 @@ func (s *server) start(o startRequest) (pid int, err error) {
 	if !slices.Contains(s.config.Starts, o.Args[0]) {
 		return 0, fmt.Errorf("%q is not a program that an agent starts", clean(o.Args[0]))
 	}
-	conn, in, _, err := s.dial(context.Background(), s.hub, opening{Token: o.Token})
+	conn, err := s.dial(context.Background(), s.hub, opening{Token: o.Token})
 	if err != nil {
 		return 0, fmt.Errorf("connect the process: %w", err)
 	}
@@ -44,9 +44,9 @@ func (s *server) start(o startRequest) (pid int, err error) {
 		}
 		return 0, err
 	}
-	c := &child{p, conn}
+	c := &child{p, conn.Conn}
 	s.children[o.Number] = c
-	s.tasks.Go(func() { s.attend(o.Number, c, in) })
+	s.tasks.Go(func() { s.attend(o.Number, c, conn.in) })
 	return p.PID, nil
 }
 

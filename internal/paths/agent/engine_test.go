@@ -60,7 +60,8 @@ func clustered(t *testing.T, c *cluster, q plan.Request, change func(*engine.Con
 	if c.nodes[mode.Native] != nil {
 		q.Modes = append(q.Modes, mode.Native)
 	}
-	q.From, q.On, q.Budget, q.Precision, q.Baseline, q.Seed = []mode.Placement{mode.FromRemote}, []string{"cluster"}, 600, 0.02, mode.Host, 1
+	q.From, q.On, q.Baseline = []mode.Placement{mode.FromRemote}, []string{"cluster"}, mode.Host
+	q.Budget, q.Precision, q.Seed = 600, 0.02, 1
 	p, err := plan.Make(q)
 	check(t, err)
 	builders := []path.Builder{c}

@@ -235,7 +235,8 @@ func (h *Hub) announce() {
 func (h *Hub) Wait(ctx context.Context, id string) (*Agent, error) {
 	for {
 		h.mu.Lock()
-		a, why, changed, closed := h.agents[id], h.refused[id], h.changed, h.closed
+		a, why := h.agents[id], h.refused[id]
+		changed, closed := h.changed, h.closed
 		here := a != nil && a.ready
 		h.mu.Unlock()
 		switch {
@@ -263,19 +264,25 @@ func (h *Hub) forget(a *Agent) {
 	}
 }
 
-// expect waits for a connection that begins with the token, which is valid once.
-func (h *Hub) expect() (token string, came <-chan *stream, forget func(), err error) {
+// expected is a connection that begins with the token, which is valid once.
+type expected struct {
+	token  string
+	came   <-chan *stream
+	forget func()
+}
+
+func (h *Hub) expect() (expected, error) {
 	const bytes = 32
 	b := make([]byte, bytes)
 	if _, err := rand.Read(b); err != nil {
-		return "", nil, nil, err
+		return expected{}, err
 	}
-	token = hex.EncodeToString(b)
+	token := hex.EncodeToString(b)
 	c := make(chan *stream, 1)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.awaited[token] = c
-	return token, c, func() {
+	return expected{token, c, func() {
 		h.mu.Lock()
 		delete(h.awaited, token)
 		h.mu.Unlock()
@@ -284,7 +291,7 @@ func (h *Hub) expect() (token string, came <-chan *stream, forget func(), err er
 			_ = s.Close()
 		default:
 		}
-	}, nil
+	}}, nil
 }
 
 // errToken means that a token is unknown or was used.

@@ -42,7 +42,8 @@ func (s *server) inspect(at Spot) ([]path.Setting, error) {
 	}
 	for i := range all {
 		x := &all[i]
-		x.Where, x.Of, x.What, x.Value = "", brief(x.Of), brief(x.What), brief(x.Value)
+		x.Where = ""
+		x.Of, x.What, x.Value = brief(x.Of), brief(x.What), brief(x.Value)
 	}
 	return all, nil
 }

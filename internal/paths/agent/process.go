@@ -19,11 +19,11 @@ const startLimit = 5 * time.Second
 // programs.
 func (a *Agent) Start(c path.Command) (*path.Process, error) {
 	fail := func(err error) (*path.Process, error) { return nil, fmt.Errorf("start in %s: %w", a.hello.Name, err) }
-	token, came, forget, err := a.hub.expect()
+	s, err := a.hub.expect()
 	if err != nil {
 		return fail(err)
 	}
-	defer forget()
+	defer s.forget()
 	p := &remote{agent: a, number: a.number(), done: make(chan struct{})}
 	a.mu.Lock()
 	if err = a.err; err == nil {
@@ -33,14 +33,14 @@ func (a *Agent) Start(c path.Command) (*path.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	ans, err := a.ask(context.Background(), request{Start: &startRequest{p.number, token, c.Args, c.Env, c.Apart}}, 0)
+	ans, err := a.ask(context.Background(), request{Start: &startRequest{p.number, s.token, c.Args, c.Env, c.Apart}}, 0)
 	if err != nil {
 		a.release(p)
 		return nil, err
 	}
 	select {
-	case s := <-came:
-		p.hold(s)
+	case came := <-s.came:
+		p.hold(came)
 	case <-a.lost:
 		return nil, a.Err()
 	case <-time.After(startLimit):

@@ -169,14 +169,14 @@ func (s *server) reach(ctx context.Context, hello opening) error {
 
 // present sends hello to an address.
 func (s *server) present(ctx context.Context, at netip.AddrPort, hello opening) error {
-	c, in, raw, err := s.dial(ctx, at, hello)
+	c, err := s.dial(ctx, at, hello)
 	if err != nil {
 		return err
 	}
 	if err := c.SetReadDeadline(time.Now().Add(handshake)); err != nil {
 		return err
 	}
-	line, err := receive(in, maxOpening)
+	line, err := receive(c.in, maxOpening)
 	if err != nil {
 		_ = c.Close()
 		return fmt.Errorf("%s: %w", at, err)
@@ -193,14 +193,21 @@ func (s *server) present(ctx context.Context, at netip.AddrPort, hello opening) 
 		_ = c.Close()
 		return fmt.Errorf("%w: %s", errRefused, clean(w.Refused))
 	}
-	s.hub, s.silence, s.raw = at, w.Silence, raw
-	s.line = &control{conn: c, in: in, limit: w.Silence}
+	s.hub, s.silence, s.raw = at, w.Silence, c.raw
+	s.line = &control{conn: c.Conn, in: c.in, limit: w.Silence}
 	return nil
+}
+
+// dialled is a connection to the hub.
+type dialled struct {
+	*tls.Conn
+	in  *bufio.Reader
+	raw *held
 }
 
 // dial connects to the hub and sends the first line. The TCP connection is counted until it is
 // closed.
-func (s *server) dial(ctx context.Context, at netip.AddrPort, first opening) (*tls.Conn, *bufio.Reader, *held, error) {
+func (s *server) dial(ctx context.Context, at netip.AddrPort, first opening) (dialled, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshake)
 	defer cancel()
 	open := s.config.Open
@@ -212,7 +219,7 @@ func (s *server) dial(ctx context.Context, at netip.AddrPort, first opening) (*t
 	}
 	raw, err := open()
 	if err != nil {
-		return nil, nil, nil, err
+		return dialled{}, err
 	}
 	held := s.channel.add(raw)
 	c := tls.Client(held, s.tls)
@@ -222,9 +229,9 @@ func (s *server) dial(ctx context.Context, at netip.AddrPort, first opening) (*t
 	}
 	if err != nil {
 		_ = c.Close()
-		return nil, nil, nil, fmt.Errorf("%s: %w", at, err)
+		return dialled{}, fmt.Errorf("%s: %w", at, err)
 	}
-	return c, bufio.NewReader(c), held, c.SetDeadline(time.Time{})
+	return dialled{c, bufio.NewReader(c), held}, c.SetDeadline(time.Time{})
 }
 
 // obey carries out the hub's requests until the connection ends or is silent for too long. A hush

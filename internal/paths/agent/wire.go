@@ -227,13 +227,13 @@ func parseAnswer(line []byte) (answer, error) {
 	if (a.ID == 0) == (a.Exit == nil) {
 		return a, fmt.Errorf("%w: an answer has a number, a note has none", errNonsense)
 	}
-	a.Error, a.Lacks, a.Remedy, a.Engine, a.Text = clean(a.Error), clean(a.Lacks), clean(a.Remedy), clean(a.Engine), clean(a.Text)
+	cleanAll(&a.Error, &a.Lacks, &a.Remedy, &a.Engine, &a.Text)
 	if a.Exit != nil {
 		a.Exit.Error = clean(a.Exit.Error)
 	}
 	for i := range a.Interfaces {
 		x := &a.Interfaces[i]
-		x.Name, x.Kind, x.Qdisc, x.Master = clean(x.Name), clean(x.Kind), clean(x.Qdisc), clean(x.Master)
+		cleanAll(&x.Name, &x.Kind, &x.Qdisc, &x.Master)
 	}
 	if a.Way != nil {
 		a.Way.Device = clean(a.Way.Device)
@@ -248,7 +248,7 @@ func parseAnswer(line []byte) (answer, error) {
 	}
 	for i := range a.Settings {
 		x := &a.Settings[i]
-		x.Where, x.Of, x.What, x.Value = clean(x.Where), clean(x.Of), clean(x.What), clean(x.Value)
+		cleanAll(&x.Where, &x.Of, &x.What, &x.Value)
 		if x.Value == "" {
 			return a, fmt.Errorf("%w: a setting without a value", errNonsense)
 		}
@@ -258,6 +258,12 @@ func parseAnswer(line []byte) (answer, error) {
 
 // clean makes text printable: one line, without escape codes, of limited length.
 func clean(s string) string { return printable.Words(printable.Limit(s, maxText)) }
+
+func cleanAll(texts ...*string) {
+	for _, t := range texts {
+		*t = clean(*t)
+	}
+}
 
 // control is one end of a control connection.
 type control struct {

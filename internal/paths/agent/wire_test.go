@@ -342,8 +342,9 @@ func TestNoTickets(t *testing.T) {
 // A token is nobody's until it is given, and good for one connection.
 func TestTokensAreUsedOnce(t *testing.T) {
 	h, k := here(t)
-	token, came, forget, err := h.expect()
+	expected, err := h.expect()
 	check(t, err)
+	token, came := expected.token, expected.came
 	for _, line := range []string{`{"token":"` + strings.Repeat("0", len(token)) + `"}`, `{"token":"` + token + `"}`, `{"token":"` + token + `"}`} {
 		conn, err := knock(t, h, k, line+"\n", nil)
 		check(t, err)
@@ -361,7 +362,7 @@ func TestTokensAreUsedOnce(t *testing.T) {
 			t.Errorf("%s was taken", line)
 		}
 	}
-	forget()
+	expected.forget()
 }
 
 // An agent that speaks nonsense is lost, with a word about it.

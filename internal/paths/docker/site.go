@@ -151,10 +151,11 @@ func (e *engine) choose(port uint16) bool {
 
 // ownAddress returns the address from which the machine would reach others.
 func ownAddress(ns *netns.NS, six bool) (a netip.Addr, err error) {
-	udp, elsewhere, to := "udp4", "192.0.2.1:9", "--to loopback" // TEST-NET-1; connecting UDP sends nothing
-	over := ""
+	udp, elsewhere := "udp4", "192.0.2.1:9" // TEST-NET-1; connecting UDP sends nothing
+	to, over := "--to loopback", ""
 	if six {
-		udp, elsewhere, to, over = "udp6", "[2001:db8::1]:9", "--to loopback6,container6, or -4", " over IPv6" // RFC 3849
+		udp, elsewhere = "udp6", "[2001:db8::1]:9" // RFC 3849
+		to, over = "--to loopback6,container6, or -4", " over IPv6"
 	}
 	err = ns.Do(func() error {
 		c, err := net.Dial(udp, elsewhere)

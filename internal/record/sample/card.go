@@ -129,7 +129,8 @@ func (m *Mesh) Cards() (out []Card) {
 	for _, n := range m.Nodes {
 		for _, c := range n.Cards {
 			if len(m.Nodes) > fullNodes {
-				c.Offloads, c.Sizes, c.Queues, c.Interrupts, c.RPS, c.XPS = nil, nil, nil, nil, nil, nil
+				c.Offloads, c.Sizes, c.Queues = nil, nil, nil
+				c.Interrupts, c.RPS, c.XPS = nil, nil, nil
 			}
 			if len(out) < maxCards {
 				out = append(out, c)

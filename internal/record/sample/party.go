@@ -32,7 +32,8 @@ func Together(parties []Party) Party {
 		out.TCP.Cwnd += p.TCP.Cwnd / int64(n)
 		out.TCP.MSS += p.TCP.MSS / int64(n)
 		if t := p.TCP; t.Packet > 0 && (out.TCP.Packet == 0 || t.Packet < out.TCP.Packet) { // the smallest path, completely
-			out.TCP.PMTU, out.TCP.Packet, out.TCP.Headers, out.TCP.Device, out.TCP.DeviceMTU = t.PMTU, t.Packet, t.Headers, t.Device, t.DeviceMTU
+			out.TCP.PMTU, out.TCP.Packet, out.TCP.Headers = t.PMTU, t.Packet, t.Headers
+			out.TCP.Device, out.TCP.DeviceMTU = t.Device, t.DeviceMTU
 		}
 	}
 	return out
@@ -40,8 +41,9 @@ func Together(parties []Party) Party {
 
 // withoutWindow returns an end without its window's figures: its window was not the plan's.
 func (p Party) withoutWindow() Party {
-	p.Window, p.Sent, p.Received, p.Trips, p.CPU, p.BusiestCPU, p.Involuntary = 0, 0, 0, 0, 0, 0, 0
-	p.TCP.Retransmits = 0
+	p.Window, p.CPU, p.BusiestCPU = 0, 0, 0
+	p.Sent, p.Received, p.Trips = 0, 0, 0
+	p.Involuntary, p.TCP.Retransmits = 0, 0
 	return p
 }
 

@@ -65,7 +65,8 @@ func (p Plan) own() int {
 func (f *File) only(s search, until int) *File {
 	out := *f
 	p := &out.Header.Plan
-	p.Baseline, p.Elsewhere, p.Levers, p.Also = s.Baseline, s.Elsewhere, s.Levers, nil
+	p.Baseline, p.Elsewhere = s.Baseline, s.Elsewhere
+	p.Levers, p.Also = s.Levers, nil
 	slices.Sort(s.cells)
 	s.cells = slices.Compact(s.cells)
 	index := map[int]int{}

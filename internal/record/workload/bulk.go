@@ -59,7 +59,8 @@ var bulkReverse = reversed(bulk)
 func reversed(w Workload) Workload {
 	w.About = "bulk from the server to the client, as a load of its own: one run can have both directions (--load bulk,bulk-reverse). " +
 		"What a container sends leaves by other devices than what it gets, which other settings decide."
-	w.Name, w.Gist, w.Crowds, w.check = BulkReverse, "the same from the server to the client", false, nil
+	w.Name, w.Gist = BulkReverse, "the same from the server to the client"
+	w.Crowds, w.check = false, nil
 	w.Flags = without(bulkFlags, "reverse", "bidir", "bytes")
 	w.time = func(l *sample.Load, wire sample.Wire) {
 		bulkTime(l, wire)

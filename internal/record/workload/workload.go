@@ -106,7 +106,8 @@ func Of(l sample.Load) Workload {
 		w = unknown(l.Kind)
 	}
 	if g := firstGauge(l); g.Name != "" {
-		w.Primary, w.Rate, w.Noun, w.Ratio = g.Name, g.Name, g.Name, g.Name+" ratio"
+		w.Primary, w.Rate = g.Name, g.Name
+		w.Noun, w.Ratio = g.Name, g.Name+" ratio"
 		if g.Name == Elapsed {
 			w.Noun = "run time"
 		}

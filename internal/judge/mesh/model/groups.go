@@ -286,7 +286,8 @@ func (f *Fit) describeGroups() {
 		}
 		m := lowMedian(to)
 		half := student(upper, f.df) * f.Noise * min(1, medianError/math.Sqrt(float64(len(to))))
-		g.Factor, g.Low, g.High, g.Of = math.Exp(m), math.Exp(m-half), math.Exp(m+half), len(to)
+		g.Factor, g.Low, g.High = math.Exp(m), math.Exp(m-half), math.Exp(m+half)
+		g.Of = len(to)
 		for _, y := range to {
 			if y >= m/2 {
 				g.Slow++

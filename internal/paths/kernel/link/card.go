@@ -17,10 +17,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Cards returns the network cards that carry a device: the device itself or those below it (of a
-// VLAN, a bond, a bridge, …), none for a veth. crossed names those that all of its packets cross:
-// for a bond the bond, whose speed is that of its members; none for several cards below a bridge.
-// What a driver or the kernel does not tell is left out.
+// Cards returns the network cards that carry a device of the calling thread's network namespace:
+// the device itself if it is one, else those below it (of a VLAN, a bond, a bridge, …). crossed
+// names those that all of the device's packets cross: for a bond the bond, whose speed is that of
+// its members; for several below a bridge none, because one of them has the packets. A device
+// without a card, such as a veth, has none. What a driver or the kernel does not tell is left out.
 func Cards(name string) (all []sample.Card, crossed []string, err error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {
@@ -32,14 +33,10 @@ func Cards(name string) (all []sample.Card, crossed []string, err error) {
 	}
 	err = withKernelFiles(links[at], func(k kernelFiles) error {
 		found := k.below(name, func(name string) bool {
-			return slices.ContainsFunc(links, func(l netlink.Link) bool {
-				return l.Attrs().Name == name && joint(l.Type())
-			})
+			return slices.ContainsFunc(links, func(l netlink.Link) bool { return l.Attrs().Name == name && joint(l.Type()) })
 		})
 		for _, f := range found {
-			if i := slices.IndexFunc(links, func(l netlink.Link) bool {
-				return l.Attrs().Name == f.name
-			}); i >= 0 {
+			if i := slices.IndexFunc(links, func(l netlink.Link) bool { return l.Attrs().Name == f.name }); i >= 0 {
 				all = append(all, k.card(links[i], f))
 			}
 		}
@@ -66,9 +63,10 @@ func decisive(all []sample.Card) []string {
 
 func joint(kind string) bool { return kind == "bond" || kind == "team" }
 
+// kernelFiles locates the kernel's files about devices of one network namespace.
 type kernelFiles struct {
 	net  string // class/net of a sysfs of the namespace
-	proc string
+	proc string // /proc
 }
 
 // withKernelFiles uses a sysfs mounted for the namespace or, if that is not permitted, /sys if it
@@ -82,7 +80,7 @@ func withKernelFiles(l netlink.Link, f func(kernelFiles) error) error {
 	k := kernelFiles{"/sys/class/net", "/proc"}
 	if k.text(l.Attrs().Name, "ifindex") != strconv.Itoa(l.Attrs().Index) ||
 		!strings.EqualFold(k.text(l.Attrs().Name, "address"), l.Attrs().HardwareAddr.String()) {
-		return nil
+		return nil // it shows another namespace
 	}
 	return f(k)
 }
@@ -136,6 +134,7 @@ func (k kernelFiles) below(name string, joins func(name string) bool) []foundCar
 	return out
 }
 
+// foundCard is a card, or a bond of several.
 type foundCard struct {
 	name, under string
 	device      bool
@@ -144,15 +143,14 @@ type foundCard struct {
 func (k kernelFiles) card(l netlink.Link, f foundCard) sample.Card {
 	a := l.Attrs()
 	c := sample.Card{Name: f.name, Under: f.under, Device: f.device, MTU: a.MTU,
-		Sizes: &sample.OffloadSizes{GSO: a.GSOMaxSize, GRO: a.GROMaxSize, GSO4: a.GSOIPv4MaxSize,
-			GRO4: a.GROIPv4MaxSize}}
+		Sizes: &sample.OffloadSizes{GSO: a.GSOMaxSize, GRO: a.GROMaxSize, GSO4: a.GSOIPv4MaxSize, GRO4: a.GROIPv4MaxSize}}
 	if *c.Sizes == (sample.OffloadSizes{}) {
 		c.Sizes = nil
 	}
-	_ = withEthtool(func(e *ethtool.Ethtool) error {
+	_ = withEthtool(func(e *ethtool.Ethtool) error { // missing answers are left out
 		if d, err := e.DriverInfo(f.name); err == nil {
-			c.Driver, c.Version, c.Firmware, c.Bus = known(d.Driver), known(d.Version),
-				known(d.FwVersion), known(d.BusInfo)
+			c.Driver, c.Bus = known(d.Driver), known(d.BusInfo)
+			c.Version, c.Firmware = known(d.Version), known(d.FwVersion)
 		}
 		if all, err := features(f.name); err == nil {
 			c.Offloads = cardOffloads(all)
@@ -164,8 +162,8 @@ func (k kernelFiles) card(l netlink.Link, f foundCard) sample.Card {
 	if err != nil { // before Linux 5.6
 		m = k.modes(f.name)
 	}
-	c.Speed, c.MaxSpeed, c.PartnerSpeed, c.Duplex, c.Autoneg = m.speed, m.most, m.partner, m.duplex,
-		m.autoneg
+	c.Speed, c.MaxSpeed, c.PartnerSpeed = m.speed, m.most, m.partner
+	c.Duplex, c.Autoneg = m.duplex, m.autoneg
 	if f.device {
 		c.NUMA = k.numa(f.name)
 		c.Interrupts = k.interrupts(f.name)
@@ -183,11 +181,12 @@ func known(s string) string {
 
 func cardOffloads(all map[string]bool) map[string]bool {
 	short := maps.Clone(offloads)
-	short["lro"], short["rx-checksum"], short["tx-checksum-ipv4"], short["hw-gro"] = "rx-lro",
-		"rx-checksum", "tx-checksum-ipv4", "rx-gro-hw"
+	short["lro"], short["hw-gro"] = "rx-lro", "rx-gro-hw"
+	short["rx-checksum"], short["tx-checksum-ipv4"] = "rx-checksum", "tx-checksum-ipv4"
 	return abbreviated(all, short)
 }
 
+// queuesOf returns nil if the card tells neither queues nor rings.
 func queuesOf(e *ethtool.Ethtool, name string) *sample.CardQueues {
 	var q sample.CardQueues
 	if c, err := e.GetChannels(name); err == nil {
@@ -195,8 +194,8 @@ func queuesOf(e *ethtool.Ethtool, name string) *sample.CardQueues {
 		q.MostCombined, q.MostReceive, q.MostSend = int(c.MaxCombined), int(c.MaxRx), int(c.MaxTx)
 	}
 	if r, err := e.GetRing(name); err == nil {
-		q.ReceiveRing, q.SendRing, q.MostRxRing, q.MostTxRing = int(r.RxPending), int(r.TxPending),
-			int(r.RxMaxPending), int(r.TxMaxPending)
+		q.ReceiveRing, q.SendRing = int(r.RxPending), int(r.TxPending)
+		q.MostRxRing, q.MostTxRing = int(r.RxMaxPending), int(r.TxMaxPending)
 	}
 	if q == (sample.CardQueues{}) {
 		return nil
@@ -204,7 +203,8 @@ func queuesOf(e *ethtool.Ethtool, name string) *sample.CardQueues {
 	return &q
 }
 
-// parents lead to the files of a card's device: at its own or, for virtio, at the one above.
+// parents lead to the files of a card's device on its bus: at its own device or, for virtio, at the
+// one above.
 var parents = []string{"", "../"}
 
 func (k kernelFiles) numa(name string) *int {

@@ -59,7 +59,8 @@ func TestReadDockersNftables(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := netip.MustParseAddr
-	own, far, own6, far6 := at("198.18.0.1"), at("198.18.0.2"), at("fd18::1"), at("fd18::2")
+	own, far := at("198.18.0.1"), at("198.18.0.2")
+	own6, far6 := at("fd18::1"), at("fd18::2")
 	const docker0, dual = "docker0", "br-cfb04c5781dd"
 	const bridges = "docker-bridges "
 	walkAll(t, string(listing), map[string]walked{

@@ -27,7 +27,11 @@ const (
 
 	ending = 1<<finWait1 | 1<<finWait2 | 1<<timeWait | 1<<lastAck | 1<<closing
 
-	finWait1, finWait2, timeWait, lastAck, closing = 4, 5, 6, 9, 11
+	finWait1 = 4
+	finWait2 = 5
+	timeWait = 6
+	lastAck  = 9
+	closing  = 11
 )
 
 const (
