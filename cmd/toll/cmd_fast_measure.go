@@ -146,11 +146,11 @@ func (f *measureFlags) check(c *cobra.Command, want fast.Choice) error {
 		f.run.out.check(place{saveFlag, f.run.save}))
 }
 
-// The two endpoints of a measurement: the port without fast, which is the baseline, and with it.
-const (
-	withoutFast = "published"
-	withFast    = "fast"
-)
+// endpointsOf names the endpoints of a measurement: the port without fast, which is the baseline,
+// and with it.
+func endpointsOf(port uint16) (without, with string) {
+	return fmt.Sprintf("port-%d", port), fmt.Sprintf("fast-%d", port)
+}
 
 // fastWindow is how long a visit of --measure asks, where the client does not decide it.
 const fastWindow = 0.1 // seconds
@@ -168,10 +168,10 @@ func (r *requests) asker(dial netip.AddrPort) (endpoint.Asker, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := endpoint.Address{Name: withoutFast, URL: u, From: vantage.Local()}
-	with := at
-	with.Name = withFast
-	return endpoint.New(r.client, []endpoint.Address{at, with})
+	without := endpoint.Address{URL: u, From: vantage.Local()}
+	with := without
+	without.Name, with.Name = endpointsOf(dial.Port())
+	return endpoint.New(r.client, []endpoint.Address{without, with})
 }
 
 // requests returns what the word has ports be sent, or nil if the word stands for no command. It
@@ -255,10 +255,11 @@ func sudoSecret(flag, variable string) (string, error) {
 	return s, err
 }
 
-// switched is an asker of a port that turns fast on for the visits of withFast. Fast is prepared by
-// Check and off after Close.
+// switched is an asker of a port that turns fast on for the visits of one endpoint. Fast is prepared
+// by Check and off after Close.
 type switched struct {
 	endpoint.Asker
+	with  string // the endpoint
 	want  fast.Choice
 	port  uint16
 	stop  context.CancelCauseFunc // ends the run
@@ -277,7 +278,7 @@ func (s *switched) Check(ctx context.Context) (err error) {
 func (s *switched) Paths() []sample.Path {
 	all := s.Asker.Paths()
 	for _, p := range all {
-		if p.Mode == withFast {
+		if p.Mode == s.with {
 			p.Facts["fast"] = joinParts(s.want.Parts, ",")
 		}
 	}
@@ -285,7 +286,7 @@ func (s *switched) Paths() []sample.Path {
 }
 
 func (s *switched) Visit(ctx context.Context, c sample.Cell, l sample.Load, v *sample.Visit) error {
-	err := s.trial.During(ctx, s.port, c.Mode == withFast, func(ctx context.Context) error {
+	err := s.trial.During(ctx, s.port, c.Mode == s.with, func(ctx context.Context) error {
 		return s.Asker.Visit(ctx, c, l, v)
 	})
 	if errors.Is(err, fast.ErrOff) {
@@ -352,6 +353,7 @@ func (m *measurement) port(port uint16) error {
 		return err
 	}
 	s := &switched{want: m.want, port: port, stop: stop}
+	m.run.baseline, s.with = endpointsOf(port)
 	var l sample.Load
 	if s.Asker, l, err = m.asker(ctx, dial, inside); err != nil {
 		return fmt.Errorf("ask port %d: %w", port, err)
@@ -378,7 +380,8 @@ func (m *measurement) asker(ctx context.Context, dial netip.AddrPort, inside uin
 		a, err = r.asker(dial)
 		return a, r.load, err
 	}
-	p, err := endpoint.NewProbe(ctx, m.word, dial.String(), inside, withoutFast, withFast)
+	without, with := endpointsOf(dial.Port())
+	p, err := endpoint.NewProbe(ctx, m.word, dial.String(), inside, without, with)
 	if err != nil {
 		return nil, l, err
 	}
@@ -411,7 +414,7 @@ func decisive(l sample.Load) []string {
 func (t tried) add(r judge.Report) {
 	l := r.Base().Plan.Loads[0]
 	for _, c := range r.Base().Cells {
-		if c.Mode != withFast {
+		if c.Baseline {
 			continue
 		}
 		for _, m := range decisive(l) {

@@ -124,10 +124,10 @@ func TestTried(t *testing.T) {
 		load  sample.Load
 		cells []analysis.Cell
 	}{
-		"map[better:1 worse:1]": {sample.Load{Kind: workload.Exec, Options: sample.ExecOptions{Program: program}}, []analysis.Cell{{Mode: withFast, Metrics: metrics("a", "b", workload.Elapsed)}}},
-		"map[better:1]":         {sample.Load{Kind: workload.Exec, Options: sample.ExecOptions{Program: &sample.Program{}}}, []analysis.Cell{{Mode: withFast, Metrics: metrics(workload.Elapsed, workload.RTT)}}},
-		"map[better:1 same:1]":  {sample.Load{Kind: workload.SQL}, []analysis.Cell{{Mode: withoutFast}, {Mode: withFast, Metrics: metrics(workload.LatencyP50, workload.RTT, workload.ConnectTime)}}},
-		"map[worse:1]":          {sample.Load{Kind: workload.Chat}, []analysis.Cell{{Mode: withFast, Metrics: metrics("x", workload.GapP50)}}},
+		"map[better:1 worse:1]": {sample.Load{Kind: workload.Exec, Options: sample.ExecOptions{Program: program}}, []analysis.Cell{{Metrics: metrics("a", "b", workload.Elapsed)}}},
+		"map[better:1]":         {sample.Load{Kind: workload.Exec, Options: sample.ExecOptions{Program: &sample.Program{}}}, []analysis.Cell{{Metrics: metrics(workload.Elapsed, workload.RTT)}}},
+		"map[better:1 same:1]":  {sample.Load{Kind: workload.SQL}, []analysis.Cell{{Baseline: true, Metrics: metrics(workload.LatencyP50)}, {Metrics: metrics(workload.LatencyP50, workload.RTT, workload.ConnectTime)}}},
+		"map[worse:1]":          {sample.Load{Kind: workload.Chat}, []analysis.Cell{{Metrics: metrics("x", workload.GapP50)}}},
 	} {
 		r := &analysis.Report{}
 		r.Plan.Loads, r.Cells = []sample.Load{c.load}, c.cells

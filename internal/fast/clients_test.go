@@ -214,7 +214,7 @@ func TestBesideLoads(t *testing.T) {
 			port, _, _ := strings.Cut(c.command, " ")
 			got, _ := measured(t, toll+" fast on "+c.command+" --rounds 6")
 			_ = turnOff()
-			if strings.Join(got.metrics("fast"), ",") != c.metrics || len(got.Failed) > 0 || got.Cells[0].Dial != "127.0.0.1:"+port {
+			if strings.Join(got.metrics("fast-"+port), ",") != c.metrics || len(got.Failed) > 0 || got.Cells[0].Dial != "127.0.0.1:"+port {
 				t.Errorf("%+v", got)
 			}
 		})

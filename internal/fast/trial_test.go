@@ -168,7 +168,7 @@ func TestBesideTrial(t *testing.T) {
 	got, code := measured(t, toll+line+"--rounds 6 --lease 1h")
 	check(code == 0)
 	_ = turnOff()
-	if fmt.Sprint(got.metrics("fast")) != "[connecting]" || len(got.Failed) > 0 {
+	if fmt.Sprint(got.metrics("fast-8080")) != "[connecting]" || len(got.Failed) > 0 {
 		t.Errorf("%+v", got)
 	}
 	run(t, toll+" fast on 8080 --measure --dry-run")
