@@ -3,14 +3,20 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/ports"
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
@@ -129,4 +135,137 @@ func buildEcho(t *testing.T) (echo string) {
 		t.Fatalf("tar: %v\n%s", err, out)
 	}
 	return echo
+}
+
+// neighbours returns, by server, the command that runs a program in the network of the server's
+// container. The key is the server's name, or its id where Docker is not asked.
+func neighbours(e *dockerHost) map[string][]string {
+	in := func(name string) []string {
+		return []string{"nsenter", "-n", "-t", e.run("docker", "inspect", "-f", "{{.State.Pid}}", name)}
+	}
+	all := map[string][]string{"default": in("quiet"), "other": in("other"), "dual": in("mate")}
+	for _, name := range []string{"other", "dual"} {
+		all[e.run("docker", "inspect", "-f", "{{.Id}}", name)[:12]] = all[name]
+	}
+	return all
+}
+
+// asking has the addresses that are dialled from one place, and what the report says about each.
+type asking struct {
+	client ports.Client
+	in     []string // the command that runs a program there
+	said   map[string]ports.Path
+}
+
+// askings returns everything that a report says about TCP.
+func askings(e *dockerHost, r *ports.Report) (all []asking) {
+	e.t.Helper()
+	for _, c := range ports.Clients() {
+		from := map[string]asking{} // by place
+		for _, row := range r.Ports {
+			p, ok := row.Paths[c]
+			if !ok || row.Proto != "tcp" {
+				continue
+			}
+			place := "default"
+			if _, apart := e.neighbours[row.Server.Name]; apart {
+				place = row.Server.Name
+			}
+			if len(p.Doubt) > 0 {
+				e.t.Errorf("%s from %s: %v", p.Dial, c, p.Doubt)
+			}
+			if from[place].said == nil {
+				from[place] = asking{client: c, said: map[string]ports.Path{}}
+			}
+			from[place].said[p.Dial] = p
+		}
+		for place, a := range from {
+			switch c {
+			case ports.Remote:
+				a.in = []string{"ip", "netns", "exec", "far"}
+			case ports.Neighbour:
+				a.in = e.neighbours[place]
+			}
+			all = append(all, a)
+		}
+	}
+	return append(all, insiders(e, r)...)
+}
+
+// insiders dials what container quiet does not publish, by its own address. Another machine has no
+// route there.
+func insiders(e *dockerHost, r *ports.Report) (all []asking) {
+	e.t.Helper()
+	for _, x := range r.Inside {
+		if x.Server.Name != "quiet" || x.Port != 9000 {
+			continue
+		}
+		for c, in := range map[ports.Client][]string{ports.OwnAddr: nil, ports.Neighbour: e.neighbours["default"], ports.Foreign: e.neighbours["other"]} {
+			p, ok := x.Paths[c]
+			if !ok || len(p.Doubt) > 0 {
+				e.t.Errorf("%s from %s: %+v", x.Dial, c, p)
+			}
+			all = append(all, asking{c, in, map[string]ports.Path{p.Dial: p}})
+		}
+	}
+	return all
+}
+
+// dialAll dials every address of the report at once, because those that are not answered time out,
+// and compares the results with the report.
+func dialAll(e *dockerHost, echo string, r *ports.Report) {
+	e.t.Helper()
+	var n atomic.Int64
+	var wg sync.WaitGroup
+	for _, a := range askings(e, r) {
+		wg.Go(func() {
+			dial := func(addrs ...string) string {
+				out, err := e.try(slices.Concat(a.in, []string{echo, "dial"}, addrs)...)
+				if err != nil {
+					e.t.Error(err)
+				}
+				return out
+			}
+			for line := range strings.Lines(dial(slices.Collect(maps.Keys(a.said))...)) {
+				f := strings.Fields(line)
+				n.Add(1)
+				want := a.said[f[0]]
+				// The kernel repeats an ARP request without an answer after a second.
+				if want.Answers() && f[1] == "silent" {
+					if again := strings.Fields(dial(f[0])); len(again) == len(f) {
+						f = again
+					}
+				}
+				if want.Answers() != (f[1] == "answered") {
+					e.t.Errorf("%s from %s: toll says %s (%s), in reality it is %s", f[0], a.client, want.Kind, want.Why, f[1])
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if const20 := int64(20); n.Load() < const20 {
+		e.t.Errorf("only %d paths were tried", n.Load())
+	}
+}
+
+// fromContainers asks servers that only the place can reach: a container's own loopback, and a name
+// that only the Docker DNS server of a network knows. None of them is a database, so a server that
+// is reached does not speak first.
+func fromContainers(e *dockerHost, t *testing.T, bin string) {
+	const reached = "connected, but no answer within"
+	for _, tt := range []struct{ from, at, says string }{
+		{"host", "127.0.0.1:9000", "connection refused"},
+		{"container:quiet", "127.0.0.1:9000", reached},
+		{"network:dual", "mate:9000", reached},
+		{"container:fight", "127.0.0.1:9000", "container fight does not run"},
+		{"network:nowhere", "127.0.0.1:9000", "there is no network nowhere"},
+	} {
+		_, err := e.try(bin, "sql", "--dsn", "a=mysql://app@"+tt.at+"/shop", "--from", tt.from, "--rounds", "1", "--no-history", "--quiet", "--timeout", "1s")
+		if err == nil || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s from %s: %v, want %q", tt.at, tt.from, err, tt.says)
+		}
+	}
+	if left := e.run("docker", "ps", "-aq", "--filter", "label="+dockerapi.RunLabel); left != "" {
+		t.Errorf("left behind: %s", left)
+	}
 }
