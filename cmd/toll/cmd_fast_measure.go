@@ -278,7 +278,7 @@ func (s *switched) Check(ctx context.Context) (err error) {
 func (s *switched) Paths() []sample.Path {
 	all := s.Asker.Paths()
 	for _, p := range all {
-		if p.Mode == s.with {
+		if p.Route == s.with {
 			p.Facts["fast"] = joinParts(s.want.Parts, ",")
 		}
 	}
@@ -286,7 +286,7 @@ func (s *switched) Paths() []sample.Path {
 }
 
 func (s *switched) Visit(ctx context.Context, c sample.Cell, l sample.Load, v *sample.Visit) error {
-	err := s.trial.During(ctx, s.port, c.Mode == s.with, func(ctx context.Context) error {
+	err := s.trial.During(ctx, s.port, c.Route == s.with, func(ctx context.Context) error {
 		return s.Asker.Visit(ctx, c, l, v)
 	})
 	if errors.Is(err, fast.ErrOff) {

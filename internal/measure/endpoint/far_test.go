@@ -59,8 +59,8 @@ func TestFar(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := a.Paths()
-	if p[0].Mode != "a@remote" || p[0].Facts["from"] != "remote" || p[0].Facts["peer"] != "box" || p[0].Facts[familyFact] != "IPv4" ||
-		p[1].Mode != "a" || p[1].Facts["from"] != "" || p[0].Dial != p[1].Dial {
+	if p[0].Route != "a@remote" || p[0].Facts["from"] != "remote" || p[0].Facts["peer"] != "box" || p[0].Facts[familyFact] != "IPv4" ||
+		p[1].Route != "a" || p[1].Facts["from"] != "" || p[0].Dial != p[1].Dial {
 		t.Errorf("%+v", p)
 	}
 	ask := func() error {

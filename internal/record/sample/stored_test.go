@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Files of each schema are read, and their headers are written as they were. testdata/sliced.jsonl is of
+// Files of each schema are read, and headers of the present one are written as they were. testdata/sliced.jsonl is of
 //
 //	toll compare bridge --tune mtu=1400 --load rr --rounds 1
 //
@@ -47,13 +47,16 @@ func TestStoredFiles(t *testing.T) {
 			if !f.Header.Plan.IsBaseline(cells[0]) || f.Header.Plan.IsBaseline(cells[len(cells)-1]) {
 				t.Error("the first cell is the baseline, the last is not")
 			}
+			if tt.schema != Schema { // its cells get the placement on CPUs that the plan had
+				return
+			}
 			var again bytes.Buffer
 			if err := NewWriter(&again).Header(f.Header); err != nil {
 				t.Fatal(err)
 			}
 			first, _, _ := bytes.Cut(b, []byte{'\n'})
-			if want := bytes.Replace(first, []byte(oldSchema), []byte(Schema), 1); string(want)+"\n" != again.String() {
-				t.Errorf("the header\n%s\nis written as\n%s", want, again.Bytes())
+			if string(first)+"\n" != again.String() {
+				t.Errorf("the header\n%s\nis written as\n%s", first, again.Bytes())
 			}
 			if cells[0] != f.Header.Plan.Cells[0] {
 				t.Error("writing changed the header")
