@@ -44,8 +44,10 @@ func SetAffinity(pid int, cpus []int) error {
 				continue
 			}
 			moved[tid], found = true, true
-			if err := unix.SchedSetaffinityDynamic(tid, set); err != nil && !errors.Is(err, unix.ESRCH) {
-				return fmt.Errorf("move thread %d of process %d to the CPUs %v: %w", tid, pid, cpus, err)
+			if err := unix.SchedSetaffinityDynamic(tid, set); err != nil &&
+				!errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("move thread %d of process %d to the CPUs %v: %w", tid, pid, cpus,
+					err)
 			}
 		}
 		if !found {

@@ -7,7 +7,8 @@ func TestCgroup(t *testing.T) {
 	v1 := func(root string) string {
 		return "29 23 0:26 / /sys/fs/cgroup ro - tmpfs tmpfs ro,mode=755\n" +
 			"30 29 0:27 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n" +
-			"31 29 0:28 " + root + " /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n" +
+			"31 29 0:28 " + root +
+			" /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n" +
 			"32 29 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
 	}
 	for _, tt := range []struct {

@@ -24,7 +24,8 @@ func TestContention(t *testing.T) {
 	}
 	used = hours
 	c := since()
-	if c.CPUs != 2 || c.LoadAverage != 35.1 || c.Others == nil || c.Pressure == nil || *c.Pressure != 0 {
+	if c.CPUs != 2 || c.LoadAverage != 35.1 || c.Others == nil || c.Pressure == nil ||
+		*c.Pressure != 0 {
 		t.Fatalf("%+v", c)
 	}
 	if others := *c.Others * c.Elapsed; math.Abs(others-3) > 1e-6 {
@@ -39,7 +40,8 @@ func TestContention(t *testing.T) {
 }
 
 func TestContentionWithoutFiles(t *testing.T) {
-	if c := tree(t, nil).Contention(func() float64 { return 0 })(); c.CPUs != 0 || c.Pressure != nil || c.TooBusy() {
+	nothing := func() float64 { return 0 }
+	if c := tree(t, nil).Contention(nothing)(); c.CPUs != 0 || c.Pressure != nil || c.TooBusy() {
 		t.Errorf("%+v", c)
 	}
 }

@@ -149,7 +149,8 @@ func cpuModel(cpuinfo string) string {
 // shortModel turns "Intel(R) Xeon(R) Platinum 8259CL CPU @ 2.50GHz" into
 // "Intel Xeon Platinum 8259CL".
 func shortModel(name string) string {
-	noise := regexp.MustCompile(`(?i:\((?:r|tm)\))|^\d+(?:st|nd|rd|th) Gen | @ .*$| with .*$| \d+-Core\b| Processor\b`)
+	noise := regexp.MustCompile(
+		`(?i:\((?:r|tm)\))|^\d+(?:st|nd|rd|th) Gen | @ .*$| with .*$| \d+-Core\b| Processor\b`)
 	short := fold(noise.ReplaceAllString(name, ""))
 	if !strings.Contains(short, "Virtual CPU") { // QEMU's name for its own
 		short = strings.Replace(short, " CPU", "", 1)

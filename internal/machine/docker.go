@@ -8,7 +8,9 @@ import (
 // docker does not connect: if systemd holds the socket, that would start the daemon.
 func (m Machine) docker() string {
 	for _, name := range []string{"/run/docker.pid", "/var/run/docker.pid"} {
-		if pid := m.text(name); pid != "" && m.text(filepath.Join("/proc", filepath.Base(pid), "comm")) == "dockerd" {
+		pid := m.text(name)
+		comm := filepath.Join("/proc", filepath.Base(pid), "comm")
+		if pid != "" && m.text(comm) == "dockerd" {
 			return "running"
 		}
 	}

@@ -26,7 +26,9 @@ func TestDocker(t *testing.T) {
 			put(t, root+"/run/docker.pid", "42\n", 0o644)
 			put(t, root+"/proc/42/comm", "dockerd\n", 0o644)
 		}, "running"},
-		{"stale", func(t *testing.T, root string) { put(t, root+"/run/docker.pid", "42", 0o644) }, ""},
+		{"stale", func(t *testing.T, root string) {
+			put(t, root+"/run/docker.pid", "42", 0o644)
+		}, ""},
 		{"reused-pid", func(t *testing.T, root string) {
 			put(t, root+"/run/docker.pid", "42", 0o644)
 			put(t, root+"/proc/42/comm", "bash\n", 0o644)
@@ -35,9 +37,15 @@ func TestDocker(t *testing.T) {
 			put(t, root+"/run/docker.pid", "42", 0o644)
 			put(t, root+"/usr/bin/dockerd", "", 0o755)
 		}, "installed"},
-		{"garbage", func(t *testing.T, root string) { put(t, root+"/run/docker.pid", "../../etc", 0o644) }, ""},
-		{"on-path", func(t *testing.T, root string) { put(t, root+"/opt/bin/dockerd", "", 0o755) }, "installed"},
-		{"no-program", func(t *testing.T, root string) { put(t, root+"/usr/bin/dockerd", "", 0o644) }, ""},
+		{"garbage", func(t *testing.T, root string) {
+			put(t, root+"/run/docker.pid", "../../etc", 0o644)
+		}, ""},
+		{"on-path", func(t *testing.T, root string) {
+			put(t, root+"/opt/bin/dockerd", "", 0o755)
+		}, "installed"},
+		{"no-program", func(t *testing.T, root string) {
+			put(t, root+"/usr/bin/dockerd", "", 0o644)
+		}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Setenv("PATH", ":relative:/opt/bin")

@@ -27,7 +27,8 @@ func (e *HeadroomError) Error() string {
 	if e.Limit != "" {
 		limit = " (" + e.Limit + ")"
 	}
-	return fmt.Sprintf("not enough headroom: %s: need about %d, have %d%s", e.What, e.Need, e.Have, limit)
+	return fmt.Sprintf("not enough headroom: %s: need about %d, have %d%s", e.What, e.Need, e.Have,
+		limit)
 }
 
 func (e *HeadroomError) Hint() string { return e.Remedy }
@@ -45,20 +46,26 @@ func (m Machine) Headroom(c Crowd) error {
 		limit  string
 		remedy string
 	}{
-		{what: "open files", need: uint64(c.Files), remedy: fewer + "ulimit -n " + strconv.Itoa(c.Files)},
+		{what: "open files", need: uint64(c.Files),
+			remedy: fewer + "ulimit -n " + strconv.Itoa(c.Files)},
 		{what: "threads of this user", need: uint64(c.Threads)},
-		{what: "threads in this cgroup", need: uint64(c.Threads), remedy: fewer + "a larger pids.max, as by docker run --pids-limit"},
-		{what: "bytes of memory in this cgroup", need: c.Memory, remedy: fewer + "a larger memory.max"},
-		{what: "bytes of memory", need: c.Memory, remedy: "measure less at a time, or close other programs"},
+		{what: "threads in this cgroup", need: uint64(c.Threads),
+			remedy: fewer + "a larger pids.max, as by docker run --pids-limit"},
+		{what: "bytes of memory in this cgroup", need: c.Memory,
+			remedy: fewer + "a larger memory.max"},
+		{what: "bytes of memory", need: c.Memory,
+			remedy: "measure less at a time, or close other programs"},
 	}
 	if most, known := softLimit(limits, "Max open files"); known {
-		checks[0].have, checks[0].known, checks[0].limit = most, true, fmt.Sprintf("ulimit -n is %d", most)
+		checks[0].have, checks[0].known, checks[0].limit = most, true,
+			fmt.Sprintf("ulimit -n is %d", most)
 	}
 	if !m.privileged() {
 		if most, known := softLimit(limits, "Max processes"); known {
 			used := m.usedThreads()
 			checks[1].have, checks[1].known = most-min(most, used), true
-			checks[1].limit = fmt.Sprintf("ulimit -u is %d, of which others of this user have %d", most, used)
+			checks[1].limit = fmt.Sprintf("ulimit -u is %d, of which others of this user have %d",
+				most, used)
 			checks[1].remedy = fmt.Sprintf("%sulimit -u %d", fewer, used+uint64(c.Threads))
 		}
 	}
@@ -68,7 +75,8 @@ func (m Machine) Headroom(c Crowd) error {
 	checks[4].have, checks[4].known = kibibytes(m.read("/proc/meminfo"), "MemAvailable")
 	for _, k := range checks {
 		if k.known && k.have < k.need {
-			return &HeadroomError{What: k.what, Need: k.need, Have: k.have, Limit: k.limit, Remedy: k.remedy}
+			return &HeadroomError{What: k.what, Need: k.need, Have: k.have, Limit: k.limit,
+				Remedy: k.remedy}
 		}
 	}
 	return nil

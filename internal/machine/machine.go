@@ -177,7 +177,8 @@ const maxFact = 400
 
 // fold returns one printable line with single spaces: firmware ends its words with a zero byte.
 func fold(s string) string {
-	return strings.TrimSpace(printable.Limit(printable.Words(strings.ReplaceAll(s, "\x00", " ")), maxFact))
+	return strings.TrimSpace(printable.Limit(
+		printable.Words(strings.ReplaceAll(s, "\x00", " ")), maxFact))
 }
 
 func field(text, key string) string {

@@ -30,7 +30,9 @@ func tree(t testing.TB, files map[string]string) Machine {
 			t.Fatal(err)
 		}
 	}
-	return Machine{Root: root, Affinity: func() ([]int, error) { return nil, errors.ErrUnsupported }}
+	return Machine{Root: root, Affinity: func() ([]int, error) {
+		return nil, errors.ErrUnsupported
+	}}
 }
 
 // cloud returns the files of a virtual machine with two cores of two threads, in a container with a
@@ -41,7 +43,8 @@ func cloud() map[string]string {
 		"/proc/sys/kernel/hostname":  "web1\n",
 		"/etc/os-release":            "NAME=\"Debian GNU/Linux\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n",
 		"/proc/cpuinfo": "processor\t: 0\nmodel name\t: Intel(R) Xeon(R) Processor\n" +
-			"flags\t\t: fpu vme " + strings.Repeat("flag ", 200) + "hypervisor lahf_lm\n\nprocessor\t: 1\n",
+			"flags\t\t: fpu vme " + strings.Repeat("flag ", 200) +
+			"hypervisor lahf_lm\n\nprocessor\t: 1\n",
 		"/proc/meminfo":     "MemTotal:        4028440 kB\nMemFree:          123 kB\n",
 		"/proc/loadavg":     "0.42 0.30 0.10 2/345 678\n",
 		"/proc/self/status": "Name:\ttoll\nCapEff:\t000001ffffffffff\nCpus_allowed_list:\t0-3\n",
@@ -138,7 +141,8 @@ func TestReadHere(t *testing.T) {
 		t.Error("no CPU allowed, but the test runs")
 	}
 	near, err := Machine{}.Place(sample.PinNear, 1)
-	if err != nil || len(near.Client) != 1 || !slices.Equal(near.Client, near.Server) || !slices.Equal(near.Client, near.Relay) {
+	if err != nil || len(near.Client) != 1 || !slices.Equal(near.Client, near.Server) ||
+		!slices.Equal(near.Client, near.Relay) {
 		t.Errorf("near: %+v %v", near, err)
 	}
 	t.Logf("%+v, doubts %v", e, doubts)
@@ -165,7 +169,8 @@ func TestPrivileged(t *testing.T) {
 		{"garbage", "all of them", "", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m := tree(t, map[string]string{"/proc/self/status": "CapEff:\t" + tt.caps, "/proc/self/uid_map": tt.uids})
+			m := tree(t, map[string]string{"/proc/self/status": "CapEff:\t" + tt.caps,
+				"/proc/self/uid_map": tt.uids})
 			if got := m.privileged(); got != tt.want {
 				t.Errorf("got %v", got)
 			}
@@ -179,15 +184,39 @@ func TestOneFact(t *testing.T) {
 		get                  func(Machine) any
 		want                 any
 	}{
-		{"os-unquoted", "/etc/os-release", "PRETTY_NAME=Arch\n", func(m Machine) any { return m.osName() }, "Arch"},
-		{"os-usr-lib", "/usr/lib/os-release", "PRETTY_NAME='Alpine v3'", func(m Machine) any { return m.osName() }, "Alpine v3"},
-		{"memory-no-unit", "/proc/meminfo", "MemTotal: 12", func(m Machine) any { return m.memory() }, uint64(12288)},
-		{"memory-overflow", "/proc/meminfo", "MemTotal: 18446744073709551615 kB", func(m Machine) any { return m.memory() }, uint64(0)},
-		{"memory-negative", "/proc/meminfo", "MemTotal: -5 kB", func(m Machine) any { return m.memory() }, uint64(0)},
-		{"load-nan", "/proc/loadavg", "NaN 1 1", func(m Machine) any { l, _ := m.loadAverage(); return l }, 0.0},
-		{"load-inf", "/proc/loadavg", "Inf", func(m Machine) any { l, _ := m.loadAverage(); return l }, 0.0},
-		{"escape-codes", "/proc/sys/kernel/osrelease", "6.1\x1b[31m\x00\xff x\n", func(m Machine) any { e, _ := m.Read(); return e.Kernel }, `6.1\x1b[31m \xff x`},
-		{"long", "/proc/sys/kernel/osrelease", strings.Repeat("é", 5000), func(m Machine) any { e, _ := m.Read(); return e.Kernel }, strings.Repeat("é", maxFact)},
+		{"os-unquoted", "/etc/os-release", "PRETTY_NAME=Arch\n", func(m Machine) any {
+			return m.osName()
+		}, "Arch"},
+		{"os-usr-lib", "/usr/lib/os-release", "PRETTY_NAME='Alpine v3'", func(m Machine) any {
+			return m.osName()
+		}, "Alpine v3"},
+		{"memory-no-unit", "/proc/meminfo", "MemTotal: 12", func(m Machine) any {
+			return m.memory()
+		}, uint64(12288)},
+		{"memory-overflow", "/proc/meminfo", "MemTotal: 18446744073709551615 kB",
+			func(m Machine) any {
+				return m.memory()
+			}, uint64(0)},
+		{"memory-negative", "/proc/meminfo", "MemTotal: -5 kB", func(m Machine) any {
+			return m.memory()
+		}, uint64(0)},
+		{"load-nan", "/proc/loadavg", "NaN 1 1", func(m Machine) any {
+			l, _ := m.loadAverage()
+			return l
+		}, 0.0},
+		{"load-inf", "/proc/loadavg", "Inf", func(m Machine) any {
+			l, _ := m.loadAverage()
+			return l
+		}, 0.0},
+		{"escape-codes", "/proc/sys/kernel/osrelease", "6.1\x1b[31m\x00\xff x\n",
+			func(m Machine) any {
+				e, _ := m.Read()
+				return e.Kernel
+			}, `6.1\x1b[31m \xff x`},
+		{"long", "/proc/sys/kernel/osrelease", strings.Repeat("é", 5000), func(m Machine) any {
+			e, _ := m.Read()
+			return e.Kernel
+		}, strings.Repeat("é", maxFact)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := tt.get(tree(t, map[string]string{tt.file: tt.contents})); got != tt.want {
@@ -200,7 +229,8 @@ func TestOneFact(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	for _, s := range []string{
 		"", "\n", "0", "-1", "0-3", "0-99999999", "3-1", ",,,", "max 0", "1 0", "-1 100000", "NaN",
-		"9223372036854775808 1", "0::/", "1:cpu:/../../x\n0::/a/b", "0::" + strings.Repeat("/a", 5000),
+		"9223372036854775808 1", "0::/", "1:cpu:/../../x\n0::/a/b",
+		"0::" + strings.Repeat("/a", 5000),
 		"a:b", ":", "model name : \n", "nr_throttled -1\nnr_throttled 99999999999999999999",
 		"1 1 0:1 / / - cgroup2 x y\n1 1 0:1 - cgroup", "\x00\xff\xfe", "CapEff: zz",
 	} {
@@ -227,7 +257,8 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("throttled %d", read())
 		}
 		p, err := m.Place(sample.PinFar, 2)
-		if err == nil && (len(p.Client) == 0 || len(p.Client) != len(p.Server) || p.SameCore != m.Topology().SameCore(p.Client, p.Server)) {
+		if err == nil && (len(p.Client) == 0 || len(p.Client) != len(p.Server) ||
+			p.SameCore != m.Topology().SameCore(p.Client, p.Server)) {
 			t.Errorf("placed %+v", p)
 		}
 		for _, errno := range []error{unix.EPERM, unix.ENOSPC, unix.EINVAL, os.ErrClosed} {

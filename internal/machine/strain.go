@@ -46,7 +46,8 @@ func (s *Strain) Read() map[string]int64 {
 			of = ofGroup + dir
 		}
 		stat := s.m.read(dir + "/cpu.stat")
-		keys := map[string]string{"nr_throttled": workload.CountStops, "nr_periods": workload.CountPeriods}
+		keys := map[string]string{"nr_throttled": workload.CountStops,
+			"nr_periods": workload.CountPeriods}
 		for key, count := range keys {
 			if n, ok := counted(stat, key); ok {
 				out[count+of] = int64(n)
@@ -55,7 +56,8 @@ func (s *Strain) Read() map[string]int64 {
 	}
 	for _, dir := range s.memory {
 		n, ok := counted(s.m.read(dir+"/memory.events.local"), "max")
-		if x, err := strconv.ParseUint(s.m.text(dir+"/memory.failcnt"), 10, 31); err == nil { // version 1
+		// version 1
+		if x, err := strconv.ParseUint(s.m.text(dir+"/memory.failcnt"), 10, 31); err == nil {
 			n, ok = int(x), true
 		}
 		if ok {
@@ -65,12 +67,14 @@ func (s *Strain) Read() map[string]int64 {
 	dir := "/proc/" + s.process + "/net/"
 	more := kernelCounters(s.m.read(dir + "netstat"))
 	tcp := kernelCounters(s.m.read(dir + "snmp"))
-	for name, count := range map[string]string{"TcpExt ListenOverflows": workload.CountOverflows, "TcpExt DelayedACKs": workload.CountDelayedACKs} {
+	for name, count := range map[string]string{"TcpExt ListenOverflows": workload.CountOverflows,
+		"TcpExt DelayedACKs": workload.CountDelayedACKs} {
 		if n, ok := more[name]; ok {
 			out[count] = n
 		}
 	}
-	for name, count := range map[string]string{"Tcp RetransSegs": workload.CountResent, "Tcp OutSegs": workload.CountSegments} {
+	for name, count := range map[string]string{"Tcp RetransSegs": workload.CountResent,
+		"Tcp OutSegs": workload.CountSegments} {
 		if n, ok := tcp[name]; ok {
 			out[count] = n
 		}
@@ -79,7 +83,8 @@ func (s *Strain) Read() map[string]int64 {
 }
 
 var ofNamespace = []string{
-	workload.CountOverflows, workload.CountDelayedACKs, workload.CountResent, workload.CountSegments,
+	workload.CountOverflows, workload.CountDelayedACKs, workload.CountResent,
+	workload.CountSegments,
 }
 
 // Own returns a reader like Read without the counters of this process's network namespace: other

@@ -52,16 +52,20 @@ func TestStrain(t *testing.T) {
 			"/sys/fs/cgroup/a/b/memory.events.local": "low 0\nhigh 2\nmax 9\noom 0\n",
 			"/proc/7/net/netstat":                    netstat,
 			"/proc/7/net/snmp":                       snmp,
-		}, map[string]int64{workload.CountStops: 130, workload.CountPeriods: 254, workload.CountMemoryHits: 9,
-			workload.CountOverflows: 3, workload.CountDelayedACKs: 41, workload.CountResent: 5, workload.CountSegments: 6000}},
+		}, map[string]int64{workload.CountStops: 130, workload.CountPeriods: 254,
+			workload.CountMemoryHits: 9,
+			workload.CountOverflows:  3, workload.CountDelayedACKs: 41, workload.CountResent: 5,
+			workload.CountSegments: 6000}},
 		"v1": {map[string]string{
 			"/proc/self/mountinfo": "31 29 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n" +
 				"32 29 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
 			"/proc/7/cgroup":                         "4:memory:/x\n3:cpu:/x\n",
 			"/sys/fs/cgroup/cpu/x/cpu.stat":          "nr_periods 9\nnr_throttled 8\n",
 			"/sys/fs/cgroup/memory/x/memory.failcnt": "12\n",
-		}, map[string]int64{workload.CountStops: 8, workload.CountPeriods: 9, workload.CountMemoryHits: 12}},
-		"garbage": {map[string]string{"/proc/7/net/netstat": "TcpExt: A B\nTcpExt: 1\nTcpExt:\n\n", "/proc/7/net/snmp": "Tcp: OutSegs\nTcp: x\n"}, map[string]int64{}},
+		}, map[string]int64{workload.CountStops: 8, workload.CountPeriods: 9,
+			workload.CountMemoryHits: 12}},
+		"garbage": {map[string]string{"/proc/7/net/netstat": "TcpExt: A B\nTcpExt: 1\nTcpExt:\n\n",
+			"/proc/7/net/snmp": "Tcp: OutSegs\nTcp: x\n"}, map[string]int64{}},
 	} {
 		after := tree(t, tt.files).StrainOf(7).Read()
 		before := map[string]int64{}
@@ -72,7 +76,8 @@ func TestStrain(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
 	}
-	if got := Since(map[string]int64{"a": 3, "b": 9}, map[string]int64{"a": 10, "b": 1, "c": 5}); !maps.Equal(got, map[string]int64{"a": 7, "b": 0}) {
+	got := Since(map[string]int64{"a": 3, "b": 9}, map[string]int64{"a": 10, "b": 1, "c": 5})
+	if !maps.Equal(got, map[string]int64{"a": 7, "b": 0}) {
 		t.Errorf("%v", got)
 	}
 }
@@ -89,7 +94,8 @@ func TestOwnStrain(t *testing.T) {
 		m := tree(t, files)
 		for process, to := range map[string]string{self: "net:[1]", "7": its} {
 			link := m.path("/proc/" + process + "/ns/net")
-			if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(to, link)); err != nil {
+			err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o700), os.Symlink(to, link))
+			if err != nil {
 				t.Fatal(err)
 			}
 		}

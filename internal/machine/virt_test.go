@@ -3,7 +3,8 @@ package machine
 import "testing"
 
 func TestVirtualization(t *testing.T) {
-	const guest, metal, arm = "flags\t: fpu hypervisor sse\n", "flags\t: fpu sse\n", "Features\t: fp asimd\n"
+	const guest, metal, arm = "flags\t: fpu hypervisor sse\n", "flags\t: fpu sse\n",
+		"Features\t: fp asimd\n"
 	dmi := func(cpuinfo, vendor, product string) map[string]string {
 		return map[string]string{
 			"/proc/cpuinfo":                  cpuinfo,
@@ -27,16 +28,23 @@ func TestVirtualization(t *testing.T) {
 		{"qemu", dmi(guest, "QEMU", "Standard PC (Q35 + ICH9, 2009)"), "QEMU"},
 		{"vmware", dmi(guest, "VMware, Inc.", "VMware7,1"), "VMware"},
 		{"xen", map[string]string{"/proc/cpuinfo": guest, "/sys/hypervisor/type": "xen\n"}, "Xen"},
-		{"kvm-by-clock", map[string]string{"/proc/cpuinfo": guest, clocks: "tsc kvm-clock \n"}, "KVM"},
-		{"hyper-v-by-clock", map[string]string{"/proc/cpuinfo": guest, clocks: "hyperv_clocksource_tsc_page"}, "Hyper-V"},
+		{"kvm-by-clock", map[string]string{"/proc/cpuinfo": guest, clocks: "tsc kvm-clock \n"},
+			"KVM"},
+		{"hyper-v-by-clock", map[string]string{
+			"/proc/cpuinfo": guest, clocks: "hyperv_clocksource_tsc_page"}, "Hyper-V"},
 		{"unknown", map[string]string{"/proc/cpuinfo": guest}, "virtual machine"},
-		{"kvm-arm-board", map[string]string{"/proc/cpuinfo": arm, "/proc/device-tree/hypervisor/compatible": "linux,kvm\x00"}, "KVM"},
-		{"docker", map[string]string{"/proc/cpuinfo": metal, "/.dockerenv": ""}, "Docker container"},
+		{"kvm-arm-board", map[string]string{"/proc/cpuinfo": arm,
+			"/proc/device-tree/hypervisor/compatible": "linux,kvm\x00"}, "KVM"},
+		{"docker", map[string]string{"/proc/cpuinfo": metal, "/.dockerenv": ""},
+			"Docker container"},
 		{"podman", map[string]string{"/run/.containerenv": ""}, "Podman container"},
-		{"nspawn", map[string]string{"/run/systemd/container": "systemd-nspawn\n"}, "systemd-nspawn container"},
+		{"nspawn", map[string]string{"/run/systemd/container": "systemd-nspawn\n"},
+			"systemd-nspawn container"},
 		{"pod", map[string]string{"/proc/cpuinfo": guest, clocks: "kvm-clock",
-			"/var/run/secrets/kubernetes.io/serviceaccount/token": ""}, "KVM, Kubernetes container"},
-		{"docker-v1", map[string]string{"/proc/1/cgroup": "3:cpu:/docker/1f\n"}, "Docker container"},
+			"/var/run/secrets/kubernetes.io/serviceaccount/token": ""},
+			"KVM, Kubernetes container"},
+		{"docker-v1", map[string]string{"/proc/1/cgroup": "3:cpu:/docker/1f\n"},
+			"Docker container"},
 		{"lxc-v1", map[string]string{"/proc/1/cgroup": "3:cpu:/lxc/web\n"}, "LXC container"},
 		{"host-v2", map[string]string{"/proc/1/cgroup": "0::/init.scope\n"}, ""},
 	} {

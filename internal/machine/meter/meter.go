@@ -53,8 +53,10 @@ func (m *Meter) Read(pids ...int) (Reading, error) {
 	for _, id := range ids {
 		c := st.CPU[id]
 		// The kernel counts guests' time in user and nice time as well.
-		r.CPUs = append(r.CPUs, sample.CPU{ID: int(id), User: c.User - c.Guest, Nice: c.Nice - c.GuestNice, System: c.System,
-			IRQ: c.IRQ, SoftIRQ: c.SoftIRQ, Steal: c.Steal, Idle: c.Idle, IOWait: c.Iowait, Guest: c.Guest, GuestNice: c.GuestNice})
+		r.CPUs = append(r.CPUs, sample.CPU{ID: int(id), User: c.User - c.Guest,
+			Nice: c.Nice - c.GuestNice, System: c.System,
+			IRQ: c.IRQ, SoftIRQ: c.SoftIRQ, Steal: c.Steal, Idle: c.Idle, IOWait: c.Iowait,
+			Guest: c.Guest, GuestNice: c.GuestNice})
 	}
 	for _, pid := range pids {
 		r.Procs = append(r.Procs, ProcessCPU(pid).Seconds())

@@ -9,10 +9,13 @@ import (
 
 // A CPU that went offline must not shift the others.
 func TestSincePairsByNumber(t *testing.T) {
-	before := Reading{CPUs: []sample.CPU{{ID: 0, User: 1, Idle: 10}, {ID: 1, User: 2}, {ID: 2, System: 3, Steal: 1, IOWait: 2, Nice: 1, Guest: 5}}}
-	after := Reading{CPUs: []sample.CPU{{ID: 0, User: 1.5, Idle: 11}, {ID: 2, System: 4, Steal: 1.25, IOWait: 2.5, Nice: 1.25, Guest: 5}, {ID: 3, User: 9}}}
+	before := Reading{CPUs: []sample.CPU{{ID: 0, User: 1, Idle: 10}, {ID: 1, User: 2},
+		{ID: 2, System: 3, Steal: 1, IOWait: 2, Nice: 1, Guest: 5}}}
+	after := Reading{CPUs: []sample.CPU{{ID: 0, User: 1.5, Idle: 11},
+		{ID: 2, System: 4, Steal: 1.25, IOWait: 2.5, Nice: 1.25, Guest: 5}, {ID: 3, User: 9}}}
 	got := Since(before, after)
-	want := []sample.CPU{{ID: 0, User: 0.5, Idle: 1}, {ID: 2, System: 1, Steal: 0.25, IOWait: 0.5, Nice: 0.25}}
+	want := []sample.CPU{{ID: 0, User: 0.5, Idle: 1},
+		{ID: 2, System: 1, Steal: 0.25, IOWait: 0.5, Nice: 0.25}}
 	if len(got) != len(want) {
 		t.Fatalf("got %+v", got)
 	}

@@ -16,8 +16,10 @@ func TestParseThread(t *testing.T) {
 		ticks, cpu int
 		ok         bool
 	}{
-		{"usual", "7 (sh) S 1 7 7 0 -1 4194304 1 2 3 4 30 12 0 0 20 0 1 0 5 6 7 8 1 1 1 1 1 0 0 0 0 0 0 0 17 3 0 0 0 0 0", 42, 3, true},
-		{"odd-name", "7 (a) b (c) S 1 7 7 0 -1 4194304 1 2 3 4 30 12 0 0 20 0 1 0 5 6 7 8 1 1 1 1 1 0 0 0 0 0 0 0 17 3 0 0 0 0 0", 42, 3, true},
+		{"usual",
+			"7 (sh) S 1 7 7 0 -1 4194304 1 2 3 4 30 12 0 0 20 0 1 0 5 6 7 8 1 1 1 1 1 0 0 0 0 0 0 0 17 3 0 0 0 0 0", 42, 3, true},
+		{"odd-name",
+			"7 (a) b (c) S 1 7 7 0 -1 4194304 1 2 3 4 30 12 0 0 20 0 1 0 5 6 7 8 1 1 1 1 1 0 0 0 0 0 0 0 17 3 0 0 0 0 0", 42, 3, true},
 		{"short", "7 (sh) S 1 7", 0, 0, false},
 		{"empty", "", 0, 0, false},
 	} {
@@ -66,7 +68,8 @@ func TestTogetherOfPinnedProcesses(t *testing.T) {
 // busyChild starts a process on a CPU with a child that spins, and returns its PID.
 func busyChild(t *testing.T, cpu int) int {
 	t.Helper()
-	cmd := exec.Command("taskset", "-c", strconv.Itoa(cpu), "sh", "-c", "(trap 'exit 0' TERM; while kill -0 $PPID; do :; done) & wait")
+	cmd := exec.Command("taskset", "-c", strconv.Itoa(cpu), "sh", "-c",
+		"(trap 'exit 0' TERM; while kill -0 $PPID; do :; done) & wait")
 	if err := cmd.Start(); err != nil {
 		t.Skip(err)
 	}
