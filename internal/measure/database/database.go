@@ -44,22 +44,26 @@ type Database struct {
 }
 
 type target struct {
-	where     string // host:port or a socket's path
-	password  bool
-	plain     string                                // the remedy if the server wants it in the clear
+	where    string // host:port or a socket's path
+	password bool
+	// the remedy if the server wants it in the clear
+	plain     string
 	noVerify  string                                // the option that accepts any certificate
 	secrets   []string                              // what no message may contain
 	connector func(*link) (driver.Connector, error) // for one session
-	alive     func(error) (a answer, is bool)       // returns the server's own answer, if err is one
+	// returns the server's own answer, if err is one
+	alive func(error) (a answer, is bool)
 }
 
 // New parses the DSN and checks the options; it does not connect. Its errors are of type *Error.
 func New(dsn string, o Options) (*Database, error) {
 	if o.Queries < 1 {
-		return nil, &Error{msg: fmt.Sprintf("%d queries in a page", o.Queries), hint: "a page is at least one query"}
+		return nil, &Error{msg: fmt.Sprintf("%d queries in a page", o.Queries),
+			hint: "a page is at least one query"}
 	}
 	if o.Timeout < 0 {
-		return nil, &Error{msg: fmt.Sprintf("timeout %s", o.Timeout), hint: "give a time such as 10s"}
+		return nil, &Error{msg: fmt.Sprintf("timeout %s", o.Timeout),
+			hint: "give a time such as 10s"}
 	}
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
@@ -78,7 +82,8 @@ func New(dsn string, o Options) (*Database, error) {
 	if o.Query == "" {
 		o.Query = p.query
 	}
-	return &Database{product: p, target: t, dsn: shown(u), query: o.Query, queries: o.Queries, timeout: o.Timeout, dial: o.Dial}, nil
+	return &Database{product: p, target: t, dsn: shown(u), query: o.Query, queries: o.Queries,
+		timeout: o.Timeout, dial: o.Dial}, nil
 }
 
 // String returns the DSN without any secret.

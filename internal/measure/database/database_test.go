@@ -21,17 +21,23 @@ func clearPG(t testing.TB) {
 func TestNew(t *testing.T) {
 	clearPG(t)
 	for _, tt := range []struct{ name, dsn, printed, where string }{
-		{"postgres", "postgres://app@10.0.0.5/shop", "postgres://app@10.0.0.5/shop", "10.0.0.5:5432"},
+		{"postgres", "postgres://app@10.0.0.5/shop", "postgres://app@10.0.0.5/shop",
+			"10.0.0.5:5432"},
 		{"postgresql", "postgresql://app@db:5433/shop?sslmode=disable", "", "db:5433"},
 		{"postgres-v6", "postgres://app@[::1]:5433/shop", "", "[::1]:5433"},
-		{"postgres-socket", "postgres:///shop?host=/run/postgresql&user=app", "", "/run/postgresql/.s.PGSQL.5432"},
+		{"postgres-socket", "postgres:///shop?host=/run/postgresql&user=app", "",
+			"/run/postgresql/.s.PGSQL.5432"},
 		{"postgres-scheme", "POSTGRES://app@db/shop", "postgres://app@db/shop", "db:5432"},
 		{"postgres-passfile", "postgres://app@db/?passfile=%2Fx&sslkey=", "", "db:5432"},
-		{"postgres-maybe", "postgres://app@db/?my.api_key=abc", "postgres://app@db/?my.api_key=xxxxx", "db:5432"},
+		{"postgres-maybe", "postgres://app@db/?my.api_key=abc",
+			"postgres://app@db/?my.api_key=xxxxx", "db:5432"},
 		{"mysql", "mysql://app@10.0.0.5/shop", "", "10.0.0.5:3306"},
 		{"mysql-v6", "mysql://app@[fe80::1]:99/shop?tls=skip-verify", "", "[fe80::1]:99"},
-		{"mysql-socket", "mysql://app@/shop?socket=/run/mysqld/mysqld.sock", "", "/run/mysqld/mysqld.sock"},
-		{"mysql-options", "mysql://app@db/shop?charset=utf8mb4,utf8&loc=Europe%2FBerlin&readTimeout=5s", "", "db:3306"},
+		{"mysql-socket", "mysql://app@/shop?socket=/run/mysqld/mysqld.sock", "",
+			"/run/mysqld/mysqld.sock"},
+		{"mysql-options",
+			"mysql://app@db/shop?charset=utf8mb4,utf8&loc=Europe%2FBerlin&readTimeout=5s", "",
+			"db:3306"},
 		{"sqlserver", "sqlserver://sa@10.0.0.5?database=shop", "", "10.0.0.5:1433"},
 		{"sqlserver-slash", "sqlserver://sa@db:1444/?encrypt=true", "", "db:1444"},
 	} {
@@ -57,7 +63,8 @@ func TestNewRefuses(t *testing.T) {
 		{"empty", "", "is not a URL"},
 		{"keywords", "host=db password=hunter22", "is not a URL"},
 		{"mysql-own", "app:hunter22@tcp(db:3306)/shop", "is not a URL"},
-		{"scheme", "oracle://app:hunter22@db", "none of postgres://, postgresql://, mysql://, sqlserver://"},
+		{"scheme", "oracle://app:hunter22@db",
+			"none of postgres://, postgresql://, mysql://, sqlserver://"},
 		{"password", "postgres://app:hunter22@db/shop", "contains a password"},
 		{"password-empty", "mysql://app:@db/shop", "contains a password"},
 		{"password-slash", "postgres://app:12/hunter22@db/shop", "after its host"},
@@ -112,10 +119,14 @@ func TestNewRefuses(t *testing.T) {
 
 func TestServer(t *testing.T) {
 	for _, tt := range []struct{ scheme, version, want string }{
-		{"postgres", "PostgreSQL 15.14 (Debian 15.14-0+deb12u1) on x86_64-pc-linux-gnu, compiled by gcc", "PostgreSQL 15.14 (Debian 15.14-0+deb12u1)"},
+		{"postgres",
+			"PostgreSQL 15.14 (Debian 15.14-0+deb12u1) on x86_64-pc-linux-gnu, compiled by gcc",
+			"PostgreSQL 15.14 (Debian 15.14-0+deb12u1)"},
 		{"mysql", "8.4.3", "MySQL 8.4.3"},
 		{"mysql", "10.11.6-MariaDB-0+deb12u1", "MariaDB 10.11.6"},
-		{"sqlserver", "Microsoft SQL Server 2022 (RTM-CU9) (KB5030731) - 16.0.4085.2 (X64) Sep 27 2023", "Microsoft SQL Server 2022 (RTM-CU9) (KB5030731) 16.0.4085.2"},
+		{"sqlserver",
+			"Microsoft SQL Server 2022 (RTM-CU9) (KB5030731) - 16.0.4085.2 (X64) Sep 27 2023",
+			"Microsoft SQL Server 2022 (RTM-CU9) (KB5030731) 16.0.4085.2"},
 		{"sqlserver", "Babelfish", "Babelfish"},
 	} {
 		if p, _ := findProduct(tt.scheme); p.server(tt.version) != tt.want {
@@ -127,9 +138,12 @@ func TestServer(t *testing.T) {
 // FuzzNew puts a password wherever a DSN may have one, and requires that it is never printed.
 func FuzzNew(f *testing.F) {
 	for _, dsn := range []string{
-		"postgres://app@db/shop", "postgres://app:*@db/shop?sslmode=x", "mysql://app@db:3306/shop?tls=true&pwd=*",
-		"mysql://app:*@[::1]/x?socket=/run", "sqlserver://app:*@db?database=x&encrypt=true", "sqlserver://:1#*@b?d", "app:*@tcp(db)/x",
-		"postgres:///x?host=/run&port=1&pass%77ord=*", "postgresql://a:1/*@b/c", "mysql://a:1?*@b/c",
+		"postgres://app@db/shop", "postgres://app:*@db/shop?sslmode=x",
+		"mysql://app@db:3306/shop?tls=true&pwd=*",
+		"mysql://app:*@[::1]/x?socket=/run", "sqlserver://app:*@db?database=x&encrypt=true",
+		"sqlserver://:1#*@b?d", "app:*@tcp(db)/x",
+		"postgres:///x?host=/run&port=1&pass%77ord=*", "postgresql://a:1/*@b/c",
+		"mysql://a:1?*@b/c",
 		"mysql://app@db:3306/shop tls=true&pwd=*",
 	} {
 		f.Add(dsn, "hunter22")
@@ -142,12 +156,14 @@ func FuzzNew(f *testing.F) {
 		p = "xyzzy" + p
 		for _, s := range []string{p, url.QueryEscape(p)} {
 			d := dsn
-			for _, at := range []string{":*@", "1/*@", "1?*@", "1#*@", "?pwd=*", "&pwd=*", "?password=*", "&pass%77ord=*"} {
+			for _, at := range []string{":*@", "1/*@", "1?*@", "1#*@", "?pwd=*", "&pwd=*",
+				"?password=*", "&pass%77ord=*"} {
 				d = strings.ReplaceAll(d, at, strings.ReplaceAll(at, "*", s))
 			}
 			got, err := New(d, Options{Queries: 1, Password: p})
 			if err != nil {
-				if h := (*Error)(nil); !errors.As(err, &h) || strings.Contains(h.Error()+h.Hint(), "xyzzy") {
+				if h := (*Error)(nil); !errors.As(err, &h) ||
+					strings.Contains(h.Error()+h.Hint(), "xyzzy") {
 					t.Errorf("%q: error %q", d, err)
 				}
 				continue
@@ -167,10 +183,12 @@ func TestAt(t *testing.T) {
 		want string
 		says string
 	}{
-		{"postgres://app@/shop?sslmode=disable", v4, "postgres://app@127.0.0.1:15432/shop?sslmode=disable", ""},
+		{"postgres://app@/shop?sslmode=disable", v4,
+			"postgres://app@127.0.0.1:15432/shop?sslmode=disable", ""},
 		{"postgres:///shop", v6, "postgres://[::1]:15432/shop", ""},
 		{"mysql://app@localhost/shop", v6, "mysql://app@localhost:15432/shop", ""},
-		{"sqlserver://sa@127.0.0.1:15432?database=a", v4, "sqlserver://sa@127.0.0.1:15432?database=a", ""},
+		{"sqlserver://sa@127.0.0.1:15432?database=a", v4,
+			"sqlserver://sa@127.0.0.1:15432?database=a", ""},
 		{"postgres://app@:15432/shop", v4, "postgres://app@127.0.0.1:15432/shop", ""},
 		{"postgres://app@:5432/shop", v4, "", "port is not 15432"},
 		{"postgres://app@db/shop", v4, "", "host is not 127.0.0.1"},
@@ -184,7 +202,9 @@ func TestAt(t *testing.T) {
 		{"hunter22", v4, "", "is not a URL"},
 	} {
 		got, err := At(tt.dsn, tt.to)
-		if got != tt.want || (err == nil) != (tt.want != "") || err != nil && (!strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "hunter22")) {
+		if got != tt.want || (err == nil) != (tt.want != "") ||
+			err != nil && (!strings.Contains(err.Error(), tt.says) ||
+				strings.Contains(err.Error(), "hunter22")) {
 			t.Errorf("%s: %q, %v", tt.dsn, got, err)
 		}
 	}

@@ -26,25 +26,31 @@ func parseDSN(dsn string) (product, *url.URL, error) {
 	}
 	p, ok := findProduct(strings.ToLower(scheme))
 	if !ok {
-		return product{}, nil, &Error{msg: "the DSN's scheme is none of " + schemes(), hint: urlHint}
+		return product{}, nil, &Error{msg: "the DSN's scheme is none of " + schemes(),
+			hint: urlHint}
 	}
 	// A parser would take a password for a port, a path or an option.
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 && strings.ContainsAny(rest[end:], "@#") {
-		return product{}, nil, &Error{msg: "the DSN has an @ or a # after its host", hint: "write %40 and %23 there; if they belong to a password: " + passwordHint}
+		return product{}, nil, &Error{msg: "the DSN has an @ or a # after its host",
+			hint: "write %40 and %23 there; if they belong to a password: " + passwordHint}
 	}
 	u, err := url.Parse(dsn)
 	if err != nil {
 		return product{}, nil, &Error{msg: "the DSN cannot be read as a URL", hint: urlHint}
 	}
 	if strings.ContainsAny(u.EscapedPath(), "=&") { // options without their ?
-		return product{}, nil, &Error{msg: "the DSN has an = or a & in its database's name", hint: "options begin with a ?: …/DATABASE?name=value; in a name write %3D and %26"}
+		return product{}, nil, &Error{msg: "the DSN has an = or a & in its database's name",
+			hint: "options begin with a ?: …/DATABASE?name=value; in a name write %3D and %26"}
 	}
 	if _, is := u.User.Password(); is {
-		return product{}, nil, &Error{msg: "the DSN contains a password, which every user of this machine could see in the process list", hint: passwordHint}
+		return product{}, nil,
+			&Error{
+				msg: "the DSN contains a password, which every user of this machine could see in the process list", hint: passwordHint}
 	}
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return product{}, nil, &Error{msg: "the DSN's query string cannot be read", hint: "write it as ?name=value&name=value, with %3B for a semicolon"}
+		return product{}, nil, &Error{msg: "the DSN's query string cannot be read",
+			hint: "write it as ?name=value&name=value, with %3B for a semicolon"}
 	}
 	if err := checkQuery(p, q); err != nil {
 		return product{}, nil, err
@@ -60,7 +66,8 @@ func parseDSN(dsn string) (product, *url.URL, error) {
 func At(dsn string, to netip.AddrPort) (string, error) {
 	const hint = "leave host and port out, as in postgres://USER@/DATABASE"
 	port := strconv.Itoa(int(to.Port()))
-	if u, err := url.Parse(dsn); err == nil && strings.Contains(dsn, "://") && u.Hostname() == "" && !u.Query().Has("host") && !u.Query().Has("socket") {
+	if u, err := url.Parse(dsn); err == nil && strings.Contains(dsn, "://") && u.Hostname() == "" &&
+		!u.Query().Has("host") && !u.Query().Has("socket") {
 		u.Host = net.JoinHostPort(to.Addr().String(), cmp.Or(u.Port(), port))
 		dsn = u.String()
 	}
@@ -72,7 +79,8 @@ func At(dsn string, to netip.AddrPort) (string, error) {
 	a, _ := netip.ParseAddr(u.Hostname())
 	switch {
 	case p.hostKey != "" && q.Get(p.hostKey) != "" || q.Get("port") != "":
-		return "", &Error{msg: "the DSN has a host, a socket or a port among its options", hint: hint}
+		return "", &Error{msg: "the DSN has a host, a socket or a port among its options",
+			hint: hint}
 	case !a.IsLoopback() && !strings.EqualFold(u.Hostname(), "localhost"):
 		return "", &Error{msg: "the DSN's host is not 127.0.0.1, ::1 or localhost", hint: hint}
 	case u.Port() == "":
@@ -86,23 +94,28 @@ func At(dsn string, to netip.AddrPort) (string, error) {
 func checkQuery(p product, q url.Values) error {
 	for key, values := range q {
 		if secretKey(key) {
-			return &Error{msg: "the DSN's query string contains a password or another secret, which every user of this machine could see in the process list", hint: passwordHint}
+			return &Error{
+				msg: "the DSN's query string contains a password or another secret, which every user of this machine could see in the process list", hint: passwordHint}
 		}
 		if strings.ContainsFunc(key, func(r rune) bool { return !plainKey(r) }) {
-			return &Error{msg: "the DSN's query string has an option whose name has odd characters", hint: "names have letters, digits, blanks and _ . -"}
+			return &Error{msg: "the DSN's query string has an option whose name has odd characters",
+				hint: "names have letters, digits, blanks and _ . -"}
 		}
 		if why, is := p.refused[strings.ToLower(key)]; is {
-			return &Error{msg: fmt.Sprintf("the DSN's option %s cannot be used: %s", key, why), hint: "leave it out"}
+			return &Error{msg: fmt.Sprintf("the DSN's option %s cannot be used: %s", key, why),
+				hint: "leave it out"}
 		}
 		if len(values) > 1 {
-			return &Error{msg: fmt.Sprintf("the DSN has the option %s %d times", key, len(values)), hint: "give it once"}
+			return &Error{msg: fmt.Sprintf("the DSN has the option %s %d times", key, len(values)),
+				hint: "give it once"}
 		}
 	}
 	return nil
 }
 
 func plainKey(r rune) bool {
-	return r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(" _.-", r))
+	return r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r) ||
+		strings.ContainsRune(" _.-", r))
 }
 
 // checkHost returns an error unless the DSN names one route to one server.
@@ -116,11 +129,14 @@ func checkHost(p product, u *url.URL, q url.Values) error {
 	case host == "" && elsewhere == "":
 		return &Error{msg: "the DSN names no host", hint: urlHint}
 	case host != "" && elsewhere != "":
-		return &Error{msg: fmt.Sprintf("the DSN names a host and the option %s", p.hostKey), hint: "name one of them"}
+		return &Error{msg: fmt.Sprintf("the DSN names a host and the option %s", p.hostKey),
+			hint: "name one of them"}
 	case strings.ContainsAny(host+elsewhere, ",;()'\"` \\"):
-		return &Error{msg: "the DSN's host is not one name or address", hint: "several hosts are several paths: name one"}
+		return &Error{msg: "the DSN's host is not one name or address",
+			hint: "several hosts are several paths: name one"}
 	case p.socketOnly && elsewhere != "" && !strings.HasPrefix(elsewhere, "/"):
-		return &Error{msg: fmt.Sprintf("the DSN's option %s is not a path", p.hostKey), hint: "give the socket's path, from /"}
+		return &Error{msg: fmt.Sprintf("the DSN's option %s is not a path", p.hostKey),
+			hint: "give the socket's path, from /"}
 	case strings.HasSuffix(u.Host, ":"):
 		return &Error{msg: "the DSN's port is missing after the colon", hint: urlHint}
 	case port == "":
@@ -142,7 +158,8 @@ var secretWords = []string{"pass", "pwd", "secret", "token", "credential"}
 var maybeWords = []string{"key", "auth"}
 
 // Options without secrets despite their names.
-var noSecret = []string{"passfile", "keepalive", "sslkey", "requireauth", "serverpubkey", "authenticator", "allowcleartextpasswords", "allownativepasswords", "allowoldpasswords"}
+var noSecret = []string{"passfile", "keepalive", "sslkey", "requireauth", "serverpubkey",
+	"authenticator", "allowcleartextpasswords", "allownativepasswords", "allowoldpasswords"}
 
 func secretKey(key string) bool { return sounds(key, secretWords) }
 

@@ -112,7 +112,8 @@ func network(err error) (msg, hint string) {
 	case errors.Is(err, io.EOF):
 		return "the server closed the connection", ""
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "connection refused", "check host and port; a container's port may have to be published"
+		return "connection refused",
+			"check host and port; a container's port may have to be published"
 	case errors.As(err, &errno):
 		return errno.Error(), ""
 	}
@@ -125,7 +126,8 @@ func driverSaid(err error, t target) (msg, hint string) {
 	if errors.As(err, &cert) {
 		return "the server's certificate: " + clean(cert.Err.Error()), certHint
 	}
-	if _, why, ok := strings.Cut(err.Error(), "tls: failed to verify certificate: "); ok { // go-mssqldb's
+	// go-mssqldb's
+	if _, why, ok := strings.Cut(err.Error(), "tls: failed to verify certificate: "); ok {
 		return "the server's certificate: " + clean(why), certHint
 	}
 	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
@@ -173,7 +175,8 @@ func speaks(wrote, read []byte) string {
 			return p.is
 		}
 	}
-	if len(read) > 5 && read[2] == 0 && read[3] == 0 && read[4] == 10 && '0' <= read[5] && read[5] <= '9' {
+	if len(read) > 5 && read[2] == 0 && read[3] == 0 && read[4] == 10 && '0' <= read[5] &&
+		read[5] <= '9' {
 		return "it speaks MySQL"
 	}
 	if n := min(len(wrote), len(read)); n >= 8 && bytes.Equal(wrote[:n], read[:n]) {

@@ -33,7 +33,8 @@ func TestWrongServers(t *testing.T) {
 	silent := serve(t, says(""))
 	hangsUp := serve(t, func(c net.Conn) { c.Read(make([]byte, 512)) })
 	ssh := serve(t, says("SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n"))
-	http := serve(t, answers("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n400 Bad Request"))
+	http := serve(
+		t, answers("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n400 Bad Request"))
 	noise := serve(t, says(strings.Repeat("\x7f\xff\xff\xff\xff\x00", 1000)))
 	zeros := serve(t, says(strings.Repeat("\x00", 1000)))
 	drip := serve(t, func(c net.Conn) {
@@ -62,7 +63,8 @@ func TestWrongServers(t *testing.T) {
 		} {
 			t.Run(u.name+"/"+s.name, func(t *testing.T) {
 				t.Parallel()
-				e := probe(t, u.begin+s.addr+u.end, Options{Password: "hunter22"}, "connect to ", s.words)
+				e := probe(t, u.begin+s.addr+u.end, Options{Password: "hunter22"}, "connect to ",
+					s.words)
 				t.Logf("%v [%s]", e, e.Hint())
 			})
 		}
@@ -80,7 +82,8 @@ func TestOtherServers(t *testing.T) {
 		{"postgres-of-mysql", "postgres://app@" + my, "this is not PostgreSQL: it speaks MySQL"},
 		{"postgres-of-ssh", "postgres://app@" + ssh, "it speaks SSH"},
 		{"postgres-of-http", "postgres://app@" + http + "/?sslmode=disable", "it speaks HTTP"},
-		{"postgres-of-echo", "postgres://app@" + echo + "/?sslmode=disable", "it sends back what it gets"},
+		{"postgres-of-echo", "postgres://app@" + echo + "/?sslmode=disable",
+			"it sends back what it gets"},
 		{"mysql-of-postgres", "mysql://app@" + pg, "MySQL servers speak first"},
 		{"mysql-of-http", "mysql://app@" + http, "MySQL servers speak first"},
 		{"mysql-of-ssh", "mysql://app@" + ssh, "it speaks SSH"},
@@ -98,12 +101,15 @@ func TestOtherServers(t *testing.T) {
 
 func TestLoginRefused(t *testing.T) {
 	clearPG(t)
-	for _, password := range []string{"hunter22", "with \"quotes\" and\ttabs", "ünïcödé", "%41&=", "abc"} {
+	for _, password := range []string{"hunter22", "with \"quotes\" and\ttabs", "ünïcödé", "%41&=",
+		"abc"} {
 		t.Run(strings.Fields(password)[0], func(t *testing.T) {
 			addr := serve(t, pgServer(func(got string) string {
-				return pgError("FATAL", "28P01", "no entry for "+got+strings.Repeat(" not with "+got, 100))
+				return pgError("FATAL", "28P01", "no entry for "+got+strings.Repeat(
+					" not with "+got, 100))
 			}, nil))
-			e := probe(t, "postgres://app@"+addr, Options{Password: password, Timeout: patience}, "check the user and the password")
+			e := probe(t, "postgres://app@"+addr, Options{Password: password, Timeout: patience},
+				"check the user and the password")
 			if strings.Contains(e.Error(), password) {
 				t.Errorf("the error has the password: %q", e)
 			}
@@ -115,8 +121,12 @@ func TestLoginRefused(t *testing.T) {
 		"percent": "%68%75%6E%74%65%72%32%32",
 	} {
 		t.Run(name, func(t *testing.T) {
-			addr := serve(t, pgServer(func(string) string { return pgError("FATAL", "28P01", "no entry for "+quoted) }, nil))
-			if e := probe(t, "postgres://app@"+addr, Options{Password: "hunter22", Timeout: patience}, "no entry for"); strings.Contains(e.Error(), quoted[len(quoted)-8:]) {
+			addr := serve(t, pgServer(func(string) string {
+				return pgError("FATAL", "28P01", "no entry for "+quoted)
+			}, nil))
+			e := probe(t, "postgres://app@"+addr, Options{Password: "hunter22", Timeout: patience},
+				"no entry for")
+			if strings.Contains(e.Error(), quoted[len(quoted)-8:]) {
 				t.Errorf("the error has the password: %q", e)
 			}
 		})
@@ -126,30 +136,40 @@ func TestLoginRefused(t *testing.T) {
 		c.Read(make([]byte, 4096))
 		says(mysqlPacket(2, "\xff\x15\x04#28000Access denied (password hunter22)\nreally"))(c)
 	})
-	probe(t, "mysql://app@"+addr, Options{Password: "hunter22"}, "ERROR 1045: Access denied (password xxxxx) really", "check the user")
+	probe(t, "mysql://app@"+addr, Options{Password: "hunter22"},
+		"ERROR 1045: Access denied (password xxxxx) really", "check the user")
 	probe(t, "mysql://app@"+addr, Options{}, "--password-env")
 }
 
 func TestRefusedForOthers(t *testing.T) {
 	clearPG(t)
 	for _, c := range []struct{ code, msg, hint string }{
-		{"28000", `no pg_hba.conf entry for host "172.17.0.1", user "app", database "shop", no encryption`, "pg_hba.conf must allow the address"},
-		{"28000", `no pg_hba.conf entry for host "172.17.0.1", user "app", database "shop", SSL off`, "sslmode=require"},
+		{"28000",
+			`no pg_hba.conf entry for host "172.17.0.1", user "app", database "shop", no encryption`, "pg_hba.conf must allow the address"},
+		{"28000",
+			`no pg_hba.conf entry for host "172.17.0.1", user "app", database "shop", SSL off`,
+			"sslmode=require"},
 		{"28000", `role "app" does not exist`, "check the user in the DSN"},
 		{"3D000", `database "shop" does not exist`, "check the database's name"},
 	} {
-		addr := serve(t, pgServer(func(string) string { return pgError("FATAL", c.code, c.msg) }, nil))
-		if e := probe(t, "postgres://app@"+addr, Options{Timeout: patience}, c.hint); strings.Contains(e.Hint(), "password") {
+		addr := serve(t, pgServer(func(string) string {
+			return pgError("FATAL", c.code, c.msg)
+		}, nil))
+		e := probe(t, "postgres://app@"+addr, Options{Timeout: patience}, c.hint)
+		if strings.Contains(e.Hint(), "password") {
 			t.Errorf("%s: %s", c.msg, e.Hint())
 		}
 	}
-	for number, hint := range map[string]string{"\x6a\x04": "the server must allow a user from the address", "\x19\x04": "check the database's name"} {
+	for number, hint := range map[string]string{
+		"\x6a\x04": "the server must allow a user from the address",
+		"\x19\x04": "check the database's name"} {
 		addr := serve(t, func(c net.Conn) {
 			io.WriteString(c, mysqlGreeting)
 			c.Read(make([]byte, 4096))
 			says(mysqlPacket(2, "\xff"+number+"#HY000Host 'x' is not allowed"))(c)
 		})
-		if e := probe(t, "mysql://app@"+addr, Options{}, hint); strings.Contains(e.Hint(), "password") {
+		if e := probe(t, "mysql://app@"+addr, Options{}, hint); strings.Contains(e.Hint(),
+			"password") {
 			t.Errorf("%s", e.Hint())
 		}
 	}
@@ -159,15 +179,21 @@ func TestMidPage(t *testing.T) {
 	clearPG(t)
 	row := pgMessage('D', "\x00\x01\x00\x00\x00\x04page")
 	whole := "2\x00\x00\x00\x04" + row + pgMessage('C', "SELECT 1\x00") + "Z\x00\x00\x00\x05I"
-	flood := strings.Repeat(pgMessage('D', "\x00\x01\x00\x00\xff\x00"+strings.Repeat("x", 0xff00)), 16)
+	flood := strings.Repeat(pgMessage('D', "\x00\x01\x00\x00\xff\x00"+strings.Repeat("x", 0xff00)),
+		16)
 	for _, tt := range []struct {
 		name   string
 		answer func(c net.Conn)
 		words  string
 	}{
 		{"silent", func(net.Conn) {}, "query 2 of 3: no complete answer within 4s"},
-		{"closed", func(c net.Conn) { c.Close() }, "query 2 of 3: the server closed the connection"},
-		{"reset", func(c net.Conn) { c.(*net.TCPConn).SetLinger(0); c.Close() }, "query 2 of 3: connection reset by peer"},
+		{"closed", func(c net.Conn) {
+			c.Close()
+		}, "query 2 of 3: the server closed the connection"},
+		{"reset", func(c net.Conn) {
+			c.(*net.TCPConn).SetLinger(0)
+			c.Close()
+		}, "query 2 of 3: connection reset by peer"},
 		{"drips", func(c net.Conn) {
 			io.WriteString(c, "2\x00\x00\x00\x04")
 			for i := 0; ; i++ {
@@ -177,10 +203,19 @@ func TestMidPage(t *testing.T) {
 				time.Sleep(20 * time.Millisecond)
 			}
 		}, "query 2 of 3: no complete answer within 4s"},
-		{"gigabyte", func(c net.Conn) { io.WriteString(c, "2\x00\x00\x00\x04D\x40\x00\x00\x00\x00\x01") }, "query 2 of 3: "},
-		{"negative", func(c net.Conn) { io.WriteString(c, "2\x00\x00\x00\x04D\xff\xff\xff\xff\x00\x01") }, "query 2 of 3: "},
-		{"nonsense", func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\n") }, "query 2 of 3: "},
-		{"dies", func(c net.Conn) { io.WriteString(c, pgError("FATAL", "57P01", "shut\ndown")); c.Close() }, "query 2 of 3: FATAL: shut down (SQLSTATE 57P01)"},
+		{"gigabyte", func(c net.Conn) {
+			io.WriteString(c, "2\x00\x00\x00\x04D\x40\x00\x00\x00\x00\x01")
+		}, "query 2 of 3: "},
+		{"negative", func(c net.Conn) {
+			io.WriteString(c, "2\x00\x00\x00\x04D\xff\xff\xff\xff\x00\x01")
+		}, "query 2 of 3: "},
+		{"nonsense", func(c net.Conn) {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\n")
+		}, "query 2 of 3: "},
+		{"dies", func(c net.Conn) {
+			io.WriteString(c, pgError("FATAL", "57P01", "shut\ndown"))
+			c.Close()
+		}, "query 2 of 3: FATAL: shut down (SQLSTATE 57P01)"},
 		{"endless", func(c net.Conn) {
 			for io.WriteString(c, "2\x00\x00\x00\x04"); ; {
 				if _, err := io.WriteString(c, flood); err != nil {
@@ -205,7 +240,8 @@ func TestMidPage(t *testing.T) {
 			if strings.Contains(tt.words, "within 4s") {
 				timeout = 4 * time.Second
 			}
-			d, err := New("postgres://app@"+addr, Options{Queries: 3, Query: "SELECT 'page'", Timeout: timeout})
+			d, err := New("postgres://app@"+addr,
+				Options{Queries: 3, Query: "SELECT 'page'", Timeout: timeout})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -220,7 +256,8 @@ func TestMidPage(t *testing.T) {
 			if queries != 1 {
 				t.Errorf("%d queries were answered, want 1", queries)
 			}
-			if _, again := s.Page(context.Background(), nil); again == nil || again.Error() != err.Error() {
+			if _, again := s.Page(context.Background(), nil); again == nil ||
+				again.Error() != err.Error() {
 				t.Errorf("the next page: %v, want the same error", again)
 			}
 			if _, received := s.Bytes(); received > maxReceived+2<<20 {
@@ -236,10 +273,12 @@ func TestHostileMySQL(t *testing.T) {
 		long += "\xff\xff\xff" + string(rune(seq+1)) + strings.Repeat("x", 1<<24-1)
 	}
 	for _, tt := range []struct{ name, answer, words string }{
-		{"columns", mysqlPacket(1, "\xfe\x00\x00\x00\x00\x00\x10\x00\x00"), "more columns than a result can have"},
+		{"columns", mysqlPacket(1, "\xfe\x00\x00\x00\x00\x00\x10\x00\x00"),
+			"more columns than a result can have"},
 		{"long-packets", long, "more than 64 MiB"},
 		{"a-file", mysqlPacket(1, "\xfb/etc/passwd"), "query 1 of 3: "},
-		{"error", mysqlPacket(1, "\xff\x28\x04#42000You have an error"), "query 1 of 3: ERROR 1064: You have an error"},
+		{"error", mysqlPacket(1, "\xff\x28\x04#42000You have an error"),
+			"query 1 of 3: ERROR 1064: You have an error"},
 		{"empty", mysqlPacket(1, ""), "query 1 of 3: the server's answer is not understood"},
 		{"bounds", mysqlPacket(1, "\x01") + mysqlPacket(2, "\x03def\xfc"), "query 1 of 3: "},
 	} {
@@ -249,20 +288,25 @@ func TestHostileMySQL(t *testing.T) {
 		})
 	}
 	t.Run("greeting", func(t *testing.T) {
-		probe(t, "mysql://app@"+serve(t, says(mysqlPacket(0, "\x0a9"))), Options{}, "the server's answer is not understood")
+		probe(t, "mysql://app@"+serve(t, says(mysqlPacket(0, "\x0a9"))), Options{},
+			"the server's answer is not understood")
 	})
 }
 
 func TestHostileSQLServer(t *testing.T) {
 	packet := func(body string) string {
-		return "\x04\x01" + string(binary.BigEndian.AppendUint16(nil, uint16(len(body)+8))) + "\x00\x00\x01\x00" + body
+		return "\x04\x01" + string(binary.BigEndian.AppendUint16(nil, uint16(len(body)+8))) +
+			"\x00\x00\x01\x00" + body
 	}
-	probe(t, "sqlserver://app@"+serve(t, answers(packet("\x01\xff\xff\xff\xff"))), Options{}, "connect to 127.0.0.1:")
-	probe(t, "sqlserver://app@"+serve(t, answers(packet("\x01\x00\x06\x00\x01\xff\x01"))), Options{}, "no complete answer within")
+	probe(t, "sqlserver://app@"+serve(t, answers(packet("\x01\xff\xff\xff\xff"))), Options{},
+		"connect to 127.0.0.1:")
+	probe(t, "sqlserver://app@"+serve(t, answers(packet("\x01\x00\x06\x00\x01\xff\x01"))),
+		Options{}, "no complete answer within")
 }
 
 func TestSpeaks(t *testing.T) {
-	if got := speaks([]byte("a long question"), []byte("a long question")); got != "it sends back what it gets" {
+	got := speaks([]byte("a long question"), []byte("a long question"))
+	if got != "it sends back what it gets" {
 		t.Error(got)
 	}
 	if got := speaks(nil, []byte(mysqlGreeting)); got != "it speaks MySQL" {

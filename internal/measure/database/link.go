@@ -56,7 +56,8 @@ type link struct {
 
 const answerHead = 5
 
-func newLink(from func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error)) *link {
+func newLink(from func(ctx context.Context, network, addr string) (net.Conn, vantage.Took,
+	error)) *link {
 	l := &link{from: from}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	return l

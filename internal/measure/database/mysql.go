@@ -18,7 +18,8 @@ func parseMySQL(u *url.URL, password string) (target, error) {
 	if socket := q.Get("socket"); socket != "" {
 		network, addr = "unix", socket
 		if strings.ContainsAny(addr, "()@?") {
-			return target{}, &Error{msg: "the DSN's socket has odd characters", hint: "give the socket's path, from /"}
+			return target{}, &Error{msg: "the DSN's socket has odd characters",
+				hint: "give the socket's path, from /"}
 		}
 	} else {
 		port := u.Port()
@@ -31,11 +32,13 @@ func parseMySQL(u *url.URL, password string) (target, error) {
 	var options []string
 	for key := range q {
 		// The driver does not decode some values, which contain at most a comma.
-		options = append(options, key+"="+strings.ReplaceAll(url.QueryEscape(q.Get(key)), "%2C", ","))
+		options = append(options, key+"="+strings.ReplaceAll(
+			url.QueryEscape(q.Get(key)), "%2C", ","))
 	}
 	cfg, err := mysql.ParseDSN(network + "(" + addr + ")/?" + strings.Join(options, "&"))
 	if err != nil {
-		return target{}, &Error{msg: scrub("the DSN's options: "+clean(err.Error()), password), hint: "see the manual of github.com/go-sql-driver/mysql on parameters"}
+		return target{}, &Error{msg: scrub("the DSN's options: "+clean(err.Error()), password),
+			hint: "see the manual of github.com/go-sql-driver/mysql on parameters"}
 	}
 	cfg.User, cfg.Passwd, cfg.DBName = u.User.Username(), password, strings.TrimPrefix(u.Path, "/")
 	cfg.Timeout = 0 // the session's also covers the login
@@ -81,7 +84,8 @@ func mysqlAnswer(err error) (answer, bool) {
 	case hostDenied:
 		hint = "the server must allow a user from the address that it sees over this route: CREATE USER 'app'@'ADDRESS'"
 	}
-	return answer{fmt.Sprintf("ERROR %d: %s", e.Number, e.Message), true, e.Number == accessDenied || e.Number == accessDeniedNoPassword, hint}, true
+	return answer{fmt.Sprintf("ERROR %d: %s", e.Number, e.Message), true,
+		e.Number == accessDenied || e.Number == accessDeniedNoPassword, hint}, true
 }
 
 // manyColumns refuses a result that declares more than 65535 columns: the driver allocates as many.

@@ -48,8 +48,11 @@ GRANT ALL ON shop.* TO app@'127.0.0.1', app@localhost, safe@'127.0.0.1';
 		t.Fatal(err)
 	}
 	run := func(args ...string) (*exec.Cmd, *bytes.Buffer) {
-		cmd := exec.Command(program, append([]string{"--no-defaults", "--datadir=" + data, "--innodb-log-file-size=4M", "--innodb-buffer-pool-size=8M",
-			"--innodb-flush-log-at-trx-commit=0", "--skip-log-bin", "--character-set-server=utf8mb4"}, args...)...)
+		cmd := exec.Command(program, append([]string{
+			"--no-defaults", "--datadir=" + data, "--innodb-log-file-size=4M",
+			"--innodb-buffer-pool-size=8M",
+			"--innodb-flush-log-at-trx-commit=0", "--skip-log-bin",
+			"--character-set-server=utf8mb4"}, args...)...)
 		if os.Getuid() == 0 {
 			cmd.Args = append(cmd.Args, "--user=root")
 		}
@@ -70,7 +73,8 @@ GRANT ALL ON shop.* TO app@'127.0.0.1', app@localhost, safe@'127.0.0.1';
 		skipOrFail(t, "mariadbd --bootstrap: %v: %s", err, log)
 	}
 	port, socket = strconv.Itoa(int(testnet.TCP(t).Port())), filepath.Join(dir, "s")
-	server, log := run("--port="+port, "--bind-address=127.0.0.1", "--socket="+socket, "--pid-file="+filepath.Join(dir, "pid"), "--skip-name-resolve",
+	server, log := run("--port="+port, "--bind-address=127.0.0.1", "--socket="+socket,
+		"--pid-file="+filepath.Join(dir, "pid"), "--skip-name-resolve",
 		"--ssl-cert="+cert, "--ssl-key="+key, "--ssl-ca="+cert)
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
@@ -115,28 +119,35 @@ func TestMariaDB(t *testing.T) {
 		return s
 	}
 	t.Run("probe", func(t *testing.T) {
-		for _, tt := range []struct{ dsn, tls string }{{base, ""}, {base + "?tls=skip-verify", "TLS 1.3"},
+		for _, tt := range []struct{ dsn, tls string }{{base, ""},
+			{base + "?tls=skip-verify", "TLS 1.3"},
 			{"mysql://safe@127.0.0.1:" + port + "/shop?tls=skip-verify", "TLS 1.3"}} {
 			d, err := New(tt.dsn, Options{Queries: 2, Password: testPassword, Timeout: patience})
 			if err != nil {
 				t.Fatal(err)
 			}
 			f, err := d.Probe(context.Background())
-			if err != nil || !strings.HasPrefix(f.Server, "MariaDB 1") || f.Remote != "127.0.0.1:"+port || f.TLS != tt.tls {
+			if err != nil || !strings.HasPrefix(f.Server, "MariaDB 1") ||
+				f.Remote != "127.0.0.1:"+port || f.TLS != tt.tls {
 				t.Errorf("%s: %+v, %v", tt.dsn, f, err)
 			}
 		}
-		probe(t, base+"?tls=true", Options{Password: testPassword, Timeout: patience}, "certificate")
-		probe(t, "mysql://safe@127.0.0.1:"+port+"/shop", Options{Password: testPassword, Timeout: patience}, "Access denied")
+		probe(t, base+"?tls=true", Options{Password: testPassword, Timeout: patience},
+			"certificate")
+		probe(t, "mysql://safe@127.0.0.1:"+port+"/shop",
+			Options{Password: testPassword, Timeout: patience}, "Access denied")
 	})
 	t.Run("page", func(t *testing.T) {
 		s := open(t, base, Options{Queries: 20})
 		sent, received := s.Bytes()
 		n := 0
-		if _, err := s.Page(context.Background(), func(time.Duration) { n++ }); err != nil || n != 20 {
+		if _, err := s.Page(context.Background(), func(time.Duration) {
+			n++
+		}); err != nil || n != 20 {
 			t.Fatalf("%d queries: %v", n, err)
 		}
-		if sent2, received2 := s.Bytes(); sent2-sent < 20*20 || received2-received < 20*1000 || received2-received > 20*2000 {
+		if sent2, received2 := s.Bytes(); sent2-sent < 20*20 || received2-received < 20*1000 ||
+			received2-received > 20*2000 {
 			t.Errorf("a page of %d bytes out and %d in", sent2-sent, received2-received)
 		}
 		if s.Connect <= 0 || s.RTT() <= 0 || s.LookUp() != 0 {
@@ -153,8 +164,10 @@ func TestMariaDB(t *testing.T) {
 		}
 	})
 	t.Run("results", func(t *testing.T) {
-		for _, q := range []string{"SELECT seq FROM seq_1_to_1000", "SELECT 1 FROM DUAL WHERE false", "SET @x = 1", "SELECT NULL"} {
-			if _, err := open(t, base, Options{Queries: 2, Query: q}).Page(context.Background(), nil); err != nil {
+		for _, q := range []string{"SELECT seq FROM seq_1_to_1000",
+			"SELECT 1 FROM DUAL WHERE false", "SET @x = 1", "SELECT NULL"} {
+			_, err := open(t, base, Options{Queries: 2, Query: q}).Page(context.Background(), nil)
+			if err != nil {
 				t.Errorf("%q: %v", q, err)
 			}
 		}
@@ -167,12 +180,15 @@ func TestMariaDB(t *testing.T) {
 		}
 	})
 	t.Run("bad-password", func(t *testing.T) {
-		probe(t, base, Options{Password: "hunter22", Timeout: patience}, "connect to 127.0.0.1:", "Access denied", "check the user")
+		probe(t, base, Options{Password: "hunter22", Timeout: patience}, "connect to 127.0.0.1:",
+			"Access denied", "check the user")
 	})
 	t.Run("bad-database", func(t *testing.T) {
-		probe(t, "mysql://app@127.0.0.1:"+port+"/nowhere", Options{Password: testPassword, Timeout: patience}, "nowhere")
+		probe(t, "mysql://app@127.0.0.1:"+port+"/nowhere",
+			Options{Password: testPassword, Timeout: patience}, "nowhere")
 	})
 	t.Run("slow", func(t *testing.T) {
-		probe(t, base, Options{Password: testPassword, Query: "SELECT SLEEP(60)"}, "query 1 of 3: no complete answer within {timeout}")
+		probe(t, base, Options{Password: testPassword, Query: "SELECT SLEEP(60)"},
+			"query 1 of 3: no complete answer within {timeout}")
 	})
 }

@@ -56,7 +56,8 @@ func TestPasswordInTheClear(t *testing.T) {
 		got.Store(p)
 		return pgError("FATAL", "28P01", "thank you")
 	}, nil)
-	prelogin := "\x00\x00\x0b\x00\x06\x01\x00\x11\x00\x01\xff" + "\x0f\x00\x00\x00\x00\x00" + "\x02" // no encryption
+	// no encryption
+	prelogin := "\x00\x00\x0b\x00\x06\x01\x00\x11\x00\x01\xff" + "\x0f\x00\x00\x00\x00\x00" + "\x02"
 	sqlserver := func(c net.Conn) {
 		b := make([]byte, 4096)
 		c.Read(b)
@@ -72,21 +73,28 @@ func TestPasswordInTheClear(t *testing.T) {
 		hint      string
 	}{
 		{"postgres", "postgres://app@*/shop", postgres, false, "require_auth=password"},
-		{"postgres-no-tls", "postgres://app@*/shop?sslmode=disable", postgres, false, "sslmode=verify-full"},
+		{"postgres-no-tls", "postgres://app@*/shop?sslmode=disable", postgres, false,
+			"sslmode=verify-full"},
 		{"postgres-allowed", "postgres://app@*/shop?require_auth=password", postgres, true, ""},
-		{"mysql-key", "mysql://app@*/shop", greedyMySQL(t, "caching_sha2_password", &got), false, "allowCleartextPasswords=true"},
-		{"mysql-sha256", "mysql://app@*/shop", greedyMySQL(t, "sha256_password", &got), false, "allowCleartextPasswords=true"},
-		{"mysql-preferred", "mysql://app@*/shop?tls=preferred", greedyMySQL(t, "sha256_password", &got), false, "tls=true"},
-		{"mysql-allowed", "mysql://app@*/shop?allowCleartextPasswords=true", greedyMySQL(t, "sha256_password", &got), true, ""},
+		{"mysql-key", "mysql://app@*/shop", greedyMySQL(t, "caching_sha2_password", &got), false,
+			"allowCleartextPasswords=true"},
+		{"mysql-sha256", "mysql://app@*/shop", greedyMySQL(t, "sha256_password", &got), false,
+			"allowCleartextPasswords=true"},
+		{"mysql-preferred", "mysql://app@*/shop?tls=preferred",
+			greedyMySQL(t, "sha256_password", &got), false, "tls=true"},
+		{"mysql-allowed", "mysql://app@*/shop?allowCleartextPasswords=true",
+			greedyMySQL(t, "sha256_password", &got), true, ""},
 		{"sqlserver", "sqlserver://app@*", sqlserver, false, "encrypt=disable"},
-		{"sqlserver-trusted", "sqlserver://app@*?TrustServerCertificate=true", sqlserver, false, "encrypt=disable"},
+		{"sqlserver-trusted", "sqlserver://app@*?TrustServerCertificate=true", sqlserver, false,
+			"encrypt=disable"},
 		{"sqlserver-allowed", "sqlserver://app@*?encrypt=disable", sqlserver, true, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			addr := serve(t, tt.serve)
 			for _, where := range []string{elsewhere(addr), addr} {
 				got.Store("")
-				d, err := New(strings.Replace(tt.dsn, "*", where, 1), Options{Queries: 1, Password: password, Timeout: patience})
+				d, err := New(strings.Replace(tt.dsn, "*", where, 1),
+					Options{Queries: 1, Password: password, Timeout: patience})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -124,9 +132,11 @@ func TestPasswordOverAnyTLS(t *testing.T) {
 			return pgError("FATAL", "28P01", "thank you")
 		}, nil)(c)
 	}
-	for option, told := range map[string]bool{"": false, "?sslmode=prefer": false, "?sslmode=require": true, "?sslmode=verify-full": false} {
+	for option, told := range map[string]bool{"": false, "?sslmode=prefer": false,
+		"?sslmode=require": true, "?sslmode=verify-full": false} {
 		got.Store("")
-		d, err := New("postgres://app@"+elsewhere(serve(t, postgres))+"/shop"+option, Options{Queries: 1, Password: "hunter22", Timeout: patience})
+		d, err := New("postgres://app@"+elsewhere(serve(t, postgres))+"/shop"+option,
+			Options{Queries: 1, Password: "hunter22", Timeout: patience})
 		if err != nil {
 			t.Fatal(err)
 		}

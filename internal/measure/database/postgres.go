@@ -24,7 +24,8 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 		if !ok {
 			msg = "pgx cannot read them"
 		}
-		return target{}, &Error{msg: scrub("the DSN's options: "+clean(msg), password), hint: "see PostgreSQL's manual on connection URIs, and the PG… variables of the environment"}
+		return target{}, &Error{msg: scrub("the DSN's options: "+clean(msg), password),
+			hint: "see PostgreSQL's manual on connection URIs, and the PG… variables of the environment"}
 	}
 	if password != "" {
 		cfg.Password = password
@@ -32,7 +33,9 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 	cfg.ConnectTimeout = 0 // the session's also covers the login
 	cfg.MaxProtocolMessageBodyLen = maxReceived
 	// The dialer looks names up itself and tries both families at once.
-	cfg.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }
+	cfg.LookupFunc = func(_ context.Context, host string) ([]string, error) {
+		return []string{host}, nil
+	}
 	if cfg.RequireAuth == "" && !isLocal(cfg.Host) && !alwaysTLS(cfg) {
 		cfg.RequireAuth = "!password" // libpq's name for the password itself
 	}
@@ -60,7 +63,8 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 			}
 			fatal := e.Severity == "FATAL" || e.Severity == "PANIC"
 			text := fmt.Sprintf("%s: %s (SQLSTATE %s)", e.Severity, e.Message, e.Code)
-			return answer{text: text, live: !fatal, login: e.Code == badPassword, hint: refusedHint(e)}, true
+			return answer{text: text, live: !fatal, login: e.Code == badPassword,
+				hint: refusedHint(e)}, true
 		},
 	}, nil
 }
@@ -85,7 +89,8 @@ func refusedHint(e *pgconn.PgError) string {
 
 // alwaysTLS reports whether every attempt to connect uses TLS.
 func alwaysTLS(cfg *pgx.ConnConfig) bool {
-	return cfg.TLSConfig != nil && !slices.ContainsFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.TLSConfig == nil })
+	return cfg.TLSConfig != nil && !slices.ContainsFunc(cfg.Fallbacks,
+		func(f *pgconn.FallbackConfig) bool { return f.TLSConfig == nil })
 }
 
 func (l *link) noteTLS(c *tls.Config) *tls.Config {

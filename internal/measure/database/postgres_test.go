@@ -61,12 +61,16 @@ func postgres(t *testing.T) (port, dir string) {
 		}
 		return cmd
 	}
-	if out, err := run("initdb", "-D", data, "-U", "app", "-A", "scram-sha-256", "--pwfile", pw, "-N", "--no-locale", "-E", "UTF8").CombinedOutput(); err != nil {
+	out, err := run("initdb", "-D", data, "-U", "app", "-A", "scram-sha-256", "--pwfile", pw, "-N",
+		"--no-locale", "-E", "UTF8").CombinedOutput()
+	if err != nil {
 		skipOrFail(t, "initdb: %v: %s", err, out)
 	}
 	port = strconv.Itoa(int(testnet.TCP(t).Port()))
 	cert, key := certificate(t, dir)
-	server := run("postgres", "-D", data, "-c", "ssl=on", "-c", "ssl_cert_file="+cert, "-c", "ssl_key_file="+key, "-p", port, "-k", dir, "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "shared_buffers=16MB")
+	server := run("postgres", "-D", data, "-c", "ssl=on", "-c", "ssl_cert_file="+cert, "-c",
+		"ssl_key_file="+key, "-p", port, "-k", dir, "-c", "listen_addresses=127.0.0.1", "-c",
+		"fsync=off", "-c", "shared_buffers=16MB")
 	var log bytes.Buffer
 	server.Stdout, server.Stderr = &log, &log
 	if err := server.Start(); err != nil {
@@ -122,8 +126,10 @@ func certificate(t *testing.T, dir string) (cert, key string) {
 		t.Fatal(err)
 	}
 	tmpl := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1),
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     time.Now().Add(time.Hour),
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 	}
 	c, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &k.PublicKey, k)
 	if err != nil {
@@ -134,7 +140,8 @@ func certificate(t *testing.T, dir string) (cert, key string) {
 		t.Fatal(err)
 	}
 	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for name, b := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: c}, key: {Type: "PRIVATE KEY", Bytes: kb}} {
+	for name, b := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: c},
+		key: {Type: "PRIVATE KEY", Bytes: kb}} {
 		if err := os.WriteFile(name, pem.EncodeToMemory(b), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -167,18 +174,22 @@ func TestPostgres(t *testing.T) {
 		for _, tt := range []struct{ option, tls string }{
 			{"", "TLS 1.3"},
 			{"?sslmode=disable", ""},
-			{"?sslmode=verify-full&sslrootcert=" + url.QueryEscape(filepath.Join(dir, "cert.pem")), "TLS 1.3"},
+			{"?sslmode=verify-full&sslrootcert=" + url.QueryEscape(filepath.Join(dir, "cert.pem")),
+				"TLS 1.3"},
 		} {
 			d, err := New(base+tt.option, Options{Queries: 2, Password: testPassword})
 			if err != nil {
 				t.Fatal(err)
 			}
 			f, err := d.Probe(context.Background())
-			if err != nil || !strings.HasPrefix(f.Server, "PostgreSQL ") || strings.Contains(f.Server, "compiled") || f.Remote != "127.0.0.1:"+port || f.TLS != tt.tls {
+			if err != nil || !strings.HasPrefix(f.Server, "PostgreSQL ") ||
+				strings.Contains(f.Server, "compiled") || f.Remote != "127.0.0.1:"+port ||
+				f.TLS != tt.tls {
 				t.Errorf("%s: %+v, %v", tt.option, f, err)
 			}
 		}
-		probe(t, base+"?sslmode=verify-full", Options{Password: testPassword, Timeout: patience}, "the server's certificate: x509: ")
+		probe(t, base+"?sslmode=verify-full", Options{Password: testPassword, Timeout: patience},
+			"the server's certificate: x509: ")
 	})
 	t.Run("page", func(t *testing.T) {
 		s := open(t, base, Options{Queries: 20})
@@ -221,13 +232,16 @@ func TestPostgres(t *testing.T) {
 		})
 	})
 	t.Run("socket", func(t *testing.T) {
-		s := open(t, "postgres:///postgres?user=app&port="+port+"&host="+url.QueryEscape(dir), Options{Queries: 2})
-		if _, err := s.Page(context.Background(), nil); err != nil || s.RTT() != 0 || !strings.HasPrefix(s.link.remote(), dir) {
+		s := open(t, "postgres:///postgres?user=app&port="+port+"&host="+url.QueryEscape(dir),
+			Options{Queries: 2})
+		if _, err := s.Page(context.Background(), nil); err != nil || s.RTT() != 0 ||
+			!strings.HasPrefix(s.link.remote(), dir) {
 			t.Errorf("%v, RTT %s, remote %s", err, s.RTT(), s.link.remote())
 		}
 	})
 	t.Run("results", func(t *testing.T) {
-		for _, q := range []string{"SELECT generate_series(1, 1000)", "SELECT 1 WHERE false", "SET work_mem = '8MB'", "", ";"} {
+		for _, q := range []string{"SELECT generate_series(1, 1000)", "SELECT 1 WHERE false",
+			"SET work_mem = '8MB'", "", ";"} {
 			s := open(t, base, Options{Queries: 2, Query: q})
 			if _, err := s.Page(context.Background(), nil); err != nil {
 				t.Errorf("%q: %v", q, err)
@@ -242,14 +256,17 @@ func TestPostgres(t *testing.T) {
 		}
 	})
 	t.Run("bad-row", func(t *testing.T) {
-		s := open(t, base, Options{Queries: 2, Query: "SELECT 1/(5000-i) FROM generate_series(1, 10000) i"})
+		s := open(t, base, Options{Queries: 2,
+			Query: "SELECT 1/(5000-i) FROM generate_series(1, 10000) i"})
 		_, err := s.Page(context.Background(), nil)
 		wants(t, err, "division by zero")
 	})
 	t.Run("bad-password", func(t *testing.T) {
-		probe(t, base, Options{Password: "hunter22", Timeout: patience}, "connect to 127.0.0.1:", "SQLSTATE 28P01", "check the user")
+		probe(t, base, Options{Password: "hunter22", Timeout: patience}, "connect to 127.0.0.1:",
+			"SQLSTATE 28P01", "check the user")
 		probe(t, base, Options{Timeout: patience}, "--password-env")
-		probe(t, "postgres://nobody@127.0.0.1:"+port+"/postgres", Options{Password: "hunter22", Timeout: patience}, "SQLSTATE 28P01")
+		probe(t, "postgres://nobody@127.0.0.1:"+port+"/postgres",
+			Options{Password: "hunter22", Timeout: patience}, "SQLSTATE 28P01")
 	})
 	t.Run("environment", func(t *testing.T) {
 		t.Setenv("PGPASSWORD", testPassword)
@@ -262,11 +279,14 @@ func TestPostgres(t *testing.T) {
 		}
 	})
 	t.Run("bad-option", func(t *testing.T) {
-		probe(t, base+"?no_such_option=1", Options{Password: testPassword, Timeout: patience}, "no_such_option")
-		probe(t, "postgres://app@127.0.0.1:"+port+"/nowhere", Options{Password: testPassword, Timeout: patience}, `"nowhere" does not exist`)
+		probe(t, base+"?no_such_option=1", Options{Password: testPassword, Timeout: patience},
+			"no_such_option")
+		probe(t, "postgres://app@127.0.0.1:"+port+"/nowhere",
+			Options{Password: testPassword, Timeout: patience}, `"nowhere" does not exist`)
 	})
 	t.Run("slow", func(t *testing.T) {
-		probe(t, base, Options{Password: testPassword, Query: "SELECT pg_sleep(60)", Timeout: 3 * time.Second}, "query 1 of 3: no complete answer within {timeout}")
+		probe(t, base, Options{Password: testPassword, Query: "SELECT pg_sleep(60)",
+			Timeout: 3 * time.Second}, "query 1 of 3: no complete answer within {timeout}")
 	})
 	t.Run("cancelled", func(t *testing.T) {
 		s := open(t, base, Options{Queries: 2, Query: "SELECT pg_sleep(60)", Timeout: time.Minute})
@@ -281,15 +301,19 @@ func TestPostgres(t *testing.T) {
 		}
 	})
 	t.Run("large", func(t *testing.T) {
-		probe(t, base, Options{Password: testPassword, Query: "SELECT repeat('x', 1000000) FROM generate_series(1, 1000)", Timeout: time.Minute}, "more than 64 MiB")
+		probe(t, base, Options{Password: testPassword,
+			Query:   "SELECT repeat('x', 1000000) FROM generate_series(1, 1000)",
+			Timeout: time.Minute}, "more than 64 MiB")
 	})
 	t.Run("leaves-nothing", func(t *testing.T) {
 		before := runtime.NumGoroutine()
 		for range 5 {
 			open(t, base, Options{Queries: 1}).Close()
-			probe(t, base, Options{Password: testPassword, Query: "SELECT pg_sleep(60)", Timeout: 200 * time.Millisecond})
+			probe(t, base, Options{Password: testPassword, Query: "SELECT pg_sleep(60)",
+				Timeout: 200 * time.Millisecond})
 		}
-		for began := time.Now(); runtime.NumGoroutine() > before; time.Sleep(10 * time.Millisecond) {
+		for began := time.Now(); runtime.NumGoroutine() > before; {
+			time.Sleep(10 * time.Millisecond)
 			if time.Since(began) > patience {
 				t.Fatalf("%d goroutines before, %d after", before, runtime.NumGoroutine())
 			}

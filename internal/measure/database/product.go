@@ -39,7 +39,9 @@ func schemes() string {
 }
 
 // A table would refer to itself by its parsers' errors.
-func products() []product { return []product{postgresProduct(), mysqlProduct(), sqlServerProduct()} }
+func products() []product {
+	return []product{postgresProduct(), mysqlProduct(), sqlServerProduct()}
+}
 
 func postgresProduct() product {
 	return product{
@@ -97,7 +99,8 @@ func sqlServerProduct() product {
 			"protocol":        "only TCP is measured",
 		},
 		parse: parseSQLServer,
-		server: func(v string) string { // Microsoft SQL Server 2022 (RTM) - 16.0.1000.6 (X64) Oct 8 2022 …
+		// Microsoft SQL Server 2022 (RTM) - 16.0.1000.6 (X64) Oct 8 2022 …
+		server: func(v string) string {
 			i := strings.Index(v, ") - ")
 			if i < 0 {
 				return v

@@ -95,7 +95,8 @@ func pgError(severity, code, msg string) string {
 }
 
 // pgServer asks for the password in the clear, without TLS, and passes it to login.
-func pgServer(login func(password string) (refusal string), answer func(c net.Conn, n int)) func(net.Conn) {
+func pgServer(login func(password string) (refusal string),
+	answer func(c net.Conn, n int)) func(net.Conn) {
 	return func(c net.Conn) {
 		b := make([]byte, 4096)
 		n, _ := c.Read(b)
@@ -126,7 +127,9 @@ func pgServer(login func(password string) (refusal string), answer func(c net.Co
 
 // pgDescribed answers Parse and Describe: one column of text.
 var pgDescribed = pgMessage('1', "") + pgMessage('t', "\x00\x00") +
-	pgMessage('T', "\x00\x01"+"v\x00"+"\x00\x00\x00\x00"+"\x00\x00"+"\x00\x00\x00\x19"+"\xff\xff"+"\xff\xff\xff\xff"+"\x00\x00") +
+	pgMessage(
+		'T',
+		"\x00\x01"+"v\x00"+"\x00\x00\x00\x00"+"\x00\x00"+"\x00\x00\x00\x19"+"\xff\xff"+"\xff\xff\xff\xff"+"\x00\x00") +
 	pgMessage('Z', "I")
 
 // probe fails unless the error is one line with all the words, in time; {timeout} is the limit,
@@ -190,11 +193,14 @@ func wants(t *testing.T, err error, words ...string) *Error {
 }
 
 func TestMySQLPage(t *testing.T) {
-	column := "\x03def\x00\x00\x00\x01v\x00\x0c" + "\x2d\x00" + "\xff\x00\x00\x00" + "\xfd" + "\x00\x00" + "\x00" + "\x00\x00"
-	result := mysqlPacket(1, "\x01") + mysqlPacket(2, column) + mysqlPacket(3, "\x068.0.99") + mysqlPacket(4, "\xfe\x00\x00\x02\x00\x00\x00")
+	column := "\x03def\x00\x00\x00\x01v\x00\x0c" + "\x2d\x00" + "\xff\x00\x00\x00" + "\xfd" +
+		"\x00\x00" + "\x00" + "\x00\x00"
+	result := mysqlPacket(1, "\x01") + mysqlPacket(2, column) + mysqlPacket(3, "\x068.0.99") +
+		mysqlPacket(4, "\xfe\x00\x00\x02\x00\x00\x00")
 	var asked atomic.Int64
 	addr := serve(t, mysqlServer(func(c net.Conn) { asked.Add(1); io.WriteString(c, result) }))
-	d, err := New("mysql://app@"+addr+"/shop", Options{Queries: 5, Password: "hunter22", Timeout: patience})
+	d, err := New("mysql://app@"+addr+"/shop",
+		Options{Queries: 5, Password: "hunter22", Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,9 @@ func (d *Database) Open(ctx context.Context) (*Session, error) {
 	s.db = sql.OpenDB(c)
 	s.db.SetMaxOpenConns(1)
 	began := time.Now()
-	err = s.bounded(ctx, func() string { return "connect to " + d.target.where }, func() (err error) {
+	err = s.bounded(ctx, func() string {
+		return "connect to " + d.target.where
+	}, func() (err error) {
 		// The driver gets no context to cancel: the link does that.
 		s.conn, err = s.db.Conn(context.Background())
 		if err != nil && c.err != nil {
@@ -75,9 +77,12 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 // Page runs a page's queries and reads each result to its end. took, if not nil, gets the time of
 // each query. After an error that is not the database's own answer, and after ctx is done, the
 // session has ended.
-func (s *Session) Page(ctx context.Context, took func(query time.Duration)) (page time.Duration, err error) {
+func (s *Session) Page(ctx context.Context, took func(query time.Duration)) (page time.Duration,
+	err error) {
 	n := 0
-	err = s.bounded(ctx, func() string { return fmt.Sprintf("query %d of %d", n, s.d.queries) }, func() error {
+	err = s.bounded(ctx, func() string {
+		return fmt.Sprintf("query %d of %d", n, s.d.queries)
+	}, func() error {
 		began := time.Now()
 		asked := began
 		for n = 1; n <= s.d.queries; n++ {
@@ -97,7 +102,9 @@ func (s *Session) Page(ctx context.Context, took func(query time.Duration)) (pag
 }
 
 func (s *Session) text(ctx context.Context, query string) (v string, err error) {
-	err = s.bounded(ctx, func() string { return "ask for the version" }, func() error { return s.read(query, &v) })
+	err = s.bounded(ctx, func() string {
+		return "ask for the version"
+	}, func() error { return s.read(query, &v) })
 	return v, err
 }
 
@@ -145,7 +152,8 @@ func (s *Session) bounded(ctx context.Context, op func() string, f func() error)
 	defer func() {
 		if p := recover(); p != nil { // hostile bytes may make a driver exceed a slice's bounds
 			s.broken = true
-			s.ended = s.explain(op(), fmt.Errorf("the server's answer is not understood: the driver panicked: %v", p))
+			s.ended = s.explain(op(), fmt.Errorf(
+				"the server's answer is not understood: the driver panicked: %v", p))
 			s.link.cut(net.ErrClosed)
 			err = s.ended
 		}

@@ -17,7 +17,9 @@ import (
 
 func parseSQLServer(u *url.URL, password string) (target, error) {
 	if strings.Trim(u.Path, "/") != "" {
-		return target{}, &Error{msg: "the DSN has a path, which for SQL Server is an instance's name and would be looked up over UDP", hint: "name the port, and the database as ?database=NAME"}
+		return target{},
+			&Error{
+				msg: "the DSN has a path, which for SQL Server is an instance's name and would be looked up over UDP", hint: "name the port, and the database as ?database=NAME"}
 	}
 	v := *u
 	v.Path = ""
@@ -31,7 +33,8 @@ func parseSQLServer(u *url.URL, password string) (target, error) {
 	}
 	cfg, err := msdsn.Parse(v.String())
 	if err != nil {
-		return target{}, &Error{msg: scrub("the DSN's options: "+clean(err.Error()), password), hint: "see the manual of github.com/microsoft/go-mssqldb on parameters"}
+		return target{}, &Error{msg: scrub("the DSN's options: "+clean(err.Error()), password),
+			hint: "see the manual of github.com/microsoft/go-mssqldb on parameters"}
 	}
 	cfg.Password = password
 	cfg.DialTimeout = -1 // the session's also covers the login
@@ -65,7 +68,8 @@ func parseSQLServer(u *url.URL, password string) (target, error) {
 			if e.Number == noDatabase {
 				hint = databaseHint
 			}
-			return answer{fmt.Sprintf("error %d: %s", e.Number, e.Message), true, e.Number == loginFailed, hint}, true
+			return answer{fmt.Sprintf("error %d: %s", e.Number, e.Message), true,
+				e.Number == loginFailed, hint}, true
 		},
 	}, nil
 }
