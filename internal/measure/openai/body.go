@@ -79,7 +79,8 @@ func (b *body) bearable(what, size string) error {
 	if b.left <= b.most {
 		return nil
 	}
-	return fmt.Errorf("the server announces %s of %s; a response may have %d MiB", what, size, b.most>>20)
+	return fmt.Errorf("the server announces %s of %s; a response may have %d MiB", what, size,
+		b.most>>20)
 }
 
 func (b *body) next() error {

@@ -45,7 +45,8 @@ func parseChunk(data []byte) (piece, error) {
 	if len(c.Choices) > 0 {
 		first := c.Choices[0]
 		d := first.Delta
-		p.token = bool(d.Content || d.ReasoningContent || d.Reasoning || d.Refusal || d.ToolCalls || first.Text)
+		p.token = bool(d.Content || d.ReasoningContent || d.Reasoning || d.Refusal || d.ToolCalls ||
+			first.Text)
 		p.finish = first.Finish
 	}
 	return p, nil

@@ -16,15 +16,20 @@ var chunks = []struct {
 }{
 	{"content", `{"choices":[{"delta":{"content":"a"}}]}`, piece{token: true}},
 	{"space", `{"choices":[{"delta":{"content":" "}}]}`, piece{token: true}},
-	{"role", `{"choices":[{"delta":{"role":"assistant","content":""},"finish_reason":null}]}`, piece{}},
+	{"role", `{"choices":[{"delta":{"role":"assistant","content":""},"finish_reason":null}]}`,
+		piece{}},
 	{"null", `{"choices":[{"delta":{"role":"assistant","content":null}}]}`, piece{}},
 	{"no-delta", `{"choices":[{"delta":null,"finish_reason":"stop"}]}`, piece{finish: "stop"}},
-	{"reasoning-content", `{"choices":[{"delta":{"content":null,"reasoning_content":"a"}}]}`, piece{token: true}},
+	{"reasoning-content", `{"choices":[{"delta":{"content":null,"reasoning_content":"a"}}]}`,
+		piece{token: true}},
 	{"reasoning", `{"choices":[{"delta":{"content":"","reasoning":"a"}}]}`, piece{token: true}},
-	{"tool", `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{"}}]}}]}`, piece{token: true}},
+	{"tool", `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{"}}]}}]}`,
+		piece{token: true}},
 	{"no-tools", `{"choices":[{"delta":{"tool_calls":[ ]}}]}`, piece{}},
-	{"parts", `{"choices":[{"delta":{"content":[{"type":"text","text":"a"}]}}]}`, piece{token: true}},
-	{"text", `{"choices":[{"text":"a","finish_reason":"length"}]}`, piece{token: true, finish: "length"}},
+	{"parts", `{"choices":[{"delta":{"content":[{"type":"text","text":"a"}]}}]}`,
+		piece{token: true}},
+	{"text", `{"choices":[{"text":"a","finish_reason":"length"}]}`,
+		piece{token: true, finish: "length"}},
 	{"usage", `{"choices":[],"usage":{"completion_tokens":5}}`, piece{tokens: 5}},
 	{"usage-null", `{"choices":[{"delta":{"content":"a"}}],"usage":null}`, piece{token: true}},
 	{"usage-odd", `{"choices":[],"usage":{"completion_tokens":"many"}}`, piece{}},
@@ -45,7 +50,8 @@ func TestChunks(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %+v", tt.name, got, err, tt.want)
 		}
 	}
-	for _, bad := range []string{"", "{", "[]", `"a"`, "5", `{"choices":{}}`, `{"choices":[5]}`, `{}{}`} {
+	for _, bad := range []string{"", "{", "[]", `"a"`, "5", `{"choices":{}}`, `{"choices":[5]}`,
+		`{}{}`} {
 		if p, err := parseChunk([]byte(bad)); err == nil {
 			t.Errorf("%s: %+v", bad, p)
 		}
@@ -77,13 +83,15 @@ func FuzzBody(f *testing.F) {
 	f.Add([]byte("5;a=b\r\nhello\r\n1 \r\nx\r\n0\r\nA: b\r\n\r\nrest"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		want, stdErr := io.ReadAll(httputil.NewChunkedReader(bytes.NewReader(b)))
-		ours := newBody(bufio.NewReader(bytes.NewReader(b)), &http.Response{TransferEncoding: []string{"chunked"}}, maxBody)
+		ours := newBody(bufio.NewReader(bytes.NewReader(b)),
+			&http.Response{TransferEncoding: []string{"chunked"}}, maxBody)
 		got, err := io.ReadAll(ours)
 		if len(got) > len(b) {
 			t.Fatalf("%d bytes out of %d", len(got), len(b))
 		}
 		// The library's reader leaves the trailers alone.
-		if stdErr == nil && (!bytes.Equal(got, want) || err != nil && !errors.Is(err, io.ErrUnexpectedEOF)) {
+		if stdErr == nil && (!bytes.Equal(got, want) ||
+			err != nil && !errors.Is(err, io.ErrUnexpectedEOF)) {
 			t.Fatalf("%q, %v, want %q", got, err, want)
 		}
 	})

@@ -18,7 +18,8 @@ func newSecrets(key string, u *url.URL) secrets {
 	// Shorter values of a query are versions and switches.
 	const shortest = 8
 	var hide []string
-	add := func(s string) { hide = append(hide, s, printable.Words(s)) } // as it is in a cleaned text
+	// as it is in a cleaned text
+	add := func(s string) { hide = append(hide, s, printable.Words(s)) }
 	add(key)
 	for _, values := range u.Query() {
 		for _, v := range values {

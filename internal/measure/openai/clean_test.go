@@ -25,7 +25,8 @@ func TestKeyIsNeverPrinted(t *testing.T) {
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: " + key + "\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nContent-Encoding: " + key + "\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nContent-Type: a/b" + key + "\r\n\r\n" + key,
-		"HTTP/1.1 302 Found\r\nLocation: /" + url.PathEscape(key) + "?k=" + url.QueryEscape(key) + "\r\n\r\n",
+		"HTTP/1.1 302 Found\r\nLocation: /" + url.PathEscape(key) + "?k=" + url.QueryEscape(key) +
+			"\r\n\r\n",
 		"HTTP/1.1 302 Found\r\nLocation: " + key + "\r\n\r\n",
 		head + key + "\r\n",
 		head + inChunks("data: "+key+"\n\n"),
@@ -36,7 +37,8 @@ func TestKeyIsNeverPrinted(t *testing.T) {
 		head + inChunks("data: {\"error\":{\"input\":\"\\u0073"+escaped[1:]+"\"}}\n\n"),
 	}
 	for _, text := range []string{
-		key, strings.ToUpper(key), escaped, html.EscapeString(key), url.QueryEscape(key), url.PathEscape(key), strconv.Quote(key),
+		key, strings.ToUpper(key), escaped, html.EscapeString(key), url.QueryEscape(key),
+		url.PathEscape(key), strconv.Quote(key),
 		strings.Repeat("x", 190) + key, // at the cut
 		strings.Repeat(key, 100_000),
 		`{"error":"` + escaped + `"}`,
@@ -53,7 +55,9 @@ func TestKeyIsNeverPrinted(t *testing.T) {
 	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.RawURLEncoding} {
 		for _, user := range []string{"", "Bearer ", "user:"} {
 			encoded := enc.EncodeToString([]byte(user + key))
-			raw = append(raw, status("401 Unauthorized", "Basic "+encoded), status("401 Unauthorized", url.QueryEscape(encoded)), whole+encoded[:len(encoded)-3])
+			raw = append(raw, status("401 Unauthorized", "Basic "+encoded),
+				status("401 Unauthorized", url.QueryEscape(encoded)),
+				whole+encoded[:len(encoded)-3])
 		}
 	}
 	for _, format := range []string{"%%%02x", "%%%02X"} {
@@ -75,7 +79,8 @@ func TestKeyIsNeverPrinted(t *testing.T) {
 						t.Errorf("response %d: %s: %q", i, text, decoded)
 					}
 				}
-				for _, form := range []string{key, escaped, html.EscapeString(key), url.QueryEscape(key), url.PathEscape(key), key[:len(key)-1]} {
+				for _, form := range []string{key, escaped, html.EscapeString(key),
+					url.QueryEscape(key), url.PathEscape(key), key[:len(key)-1]} {
 					if strings.Contains(strings.ToLower(text), strings.ToLower(form)) {
 						t.Errorf("response %d: %s", i, text)
 					}
@@ -114,8 +119,10 @@ func decodings(text string) (out []string) {
 
 func TestKeyIsInNoFact(t *testing.T) {
 	const key = "sk-123456"
-	list := "HTTP/1.1 200 OK\r\nContent-Length: 31\r\nConnection: close\r\n\r\n" + `{"data":[{"id":"m/sk-123456"}]}`
-	stream := strings.Replace(head, "\r\n", "\r\nServer: "+key+"\r\n", 1) + inChunks(says("a"), "data: {\"choices\":[{\"finish_reason\":\""+key+"\"}]}\n\n")
+	list := "HTTP/1.1 200 OK\r\nContent-Length: 31\r\nConnection: close\r\n\r\n" +
+		`{"data":[{"id":"m/sk-123456"}]}`
+	stream := strings.Replace(head, "\r\n", "\r\nServer: "+key+"\r\n", 1) +
+		inChunks(says("a"), "data: {\"choices\":[{\"finish_reason\":\""+key+"\"}]}\n\n")
 	n := 0
 	e := endpoint(t, "http://server/?token=query-secret", Options{Key: key})
 	e.dial = func(ctx context.Context, addr string) (net.Conn, error) {
@@ -134,7 +141,8 @@ func TestKeyIsInNoFact(t *testing.T) {
 	}
 	e = endpoint(t, answering(t, status("400 Bad", "no query-secret")), Options{})
 	e.secrets = newSecrets("", &url.URL{RawQuery: "token=query-secret"})
-	if _, err := session(t, e).Ask(t.Context()); err == nil || strings.Contains(err.Error(), "secret") {
+	if _, err := session(t, e).Ask(t.Context()); err == nil ||
+		strings.Contains(err.Error(), "secret") {
 		t.Errorf("%v", err)
 	}
 }

@@ -89,7 +89,8 @@ type Lost struct {
 
 // took excludes looking up the name.
 func (e *Endpoint) connect(ctx context.Context) (c *conn, took time.Duration, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, e.o.Timeout, fmt.Errorf("no connection within %v", e.o.Timeout))
+	ctx, cancel := context.WithTimeoutCause(
+		ctx, e.o.Timeout, fmt.Errorf("no connection within %v", e.o.Timeout))
 	defer cancel()
 	defer func() {
 		if err != nil && ctx.Err() != nil {
@@ -109,8 +110,10 @@ func (e *Endpoint) connect(ctx context.Context) (c *conn, took time.Duration, er
 	s := &socket{Conn: raw, buf: make([]byte, pieceSize)}
 	c = &conn{Conn: s, socket: s, lookUp: how.LookUp}
 	if e.url.Scheme == "https" {
-		s.allow(maxHandshake, fmt.Errorf("the TLS handshake is longer than %d MiB", maxHandshake>>20))
-		t := tls.Client(s, &tls.Config{ServerName: e.url.Hostname(), NextProtos: []string{"http/1.1"}, RootCAs: e.roots})
+		s.allow(maxHandshake, fmt.Errorf("the TLS handshake is longer than %d MiB",
+			maxHandshake>>20))
+		t := tls.Client(s, &tls.Config{ServerName: e.url.Hostname(),
+			NextProtos: []string{"http/1.1"}, RootCAs: e.roots})
 		if err := t.HandshakeContext(ctx); err != nil {
 			raw.Close()
 			// The text may quote the server's certificate.

@@ -107,9 +107,12 @@ func parseURL(raw string) (*url.URL, error) {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, errors.New("the URL must begin with http:// or https://")
 	case u.User != nil:
-		return nil, errors.New("the URL holds a user or a password, which every user of this machine could see in the list of processes; give a key through the environment")
+		return nil,
+			errors.New(
+				"the URL holds a user or a password, which every user of this machine could see in the list of processes; give a key through the environment")
 	case strings.Contains(u.EscapedPath()+u.RawQuery+u.Fragment, "@"): // the end of a password
-		return nil, errors.New("the URL has an @ after its host: write %40 there, and no password at all")
+		return nil,
+			errors.New("the URL has an @ after its host: write %40 there, and no password at all")
 	case u.Hostname() == "":
 		return nil, errors.New("the URL has no host")
 	}
@@ -121,7 +124,9 @@ func parseURL(raw string) (*url.URL, error) {
 	case strings.HasSuffix(path, "/v1"):
 		u = u.JoinPath(chatPath)
 	case !strings.HasSuffix(path, legacyPath): // chatPath ends in it, too
-		return nil, fmt.Errorf("the URL's path %.80q is not that of an OpenAI-compatible endpoint, which ends in /v1, %s or %s", u.Path, chatPath, legacyPath)
+		return nil,
+			fmt.Errorf(
+				"the URL's path %.80q is not that of an OpenAI-compatible endpoint, which ends in /v1, %s or %s", u.Path, chatPath, legacyPath)
 	case path != u.Path:
 		u.Path, u.RawPath = path, strings.TrimRight(u.RawPath, "/")
 	}

@@ -12,20 +12,26 @@ func TestURLs(t *testing.T) {
 		legacy                 bool
 	}{
 		{"http://a", "http://a/v1/chat/completions", "http://a/v1/models", "a:80", false},
-		{"http://a:8080/", "http://a:8080/v1/chat/completions", "http://a:8080/v1/models", "a:8080", false},
+		{"http://a:8080/", "http://a:8080/v1/chat/completions", "http://a:8080/v1/models", "a:8080",
+			false},
 		{"https://a/v1", "https://a/v1/chat/completions", "https://a/v1/models", "a:443", false},
-		{"https://a/api/v1/", "https://a/api/v1/chat/completions", "https://a/api/v1/models", "a:443", false},
-		{"HTTP://[::1]:80/v1/chat/completions", "http://[::1]:80/v1/chat/completions", "http://[::1]:80/v1/models", "[::1]:80", false},
-		{"http://a/x/chat/completions/", "http://a/x/chat/completions", "http://a/x/models", "a:80", false},
+		{"https://a/api/v1/", "https://a/api/v1/chat/completions", "https://a/api/v1/models",
+			"a:443", false},
+		{"HTTP://[::1]:80/v1/chat/completions", "http://[::1]:80/v1/chat/completions",
+			"http://[::1]:80/v1/models", "[::1]:80", false},
+		{"http://a/x/chat/completions/", "http://a/x/chat/completions", "http://a/x/models", "a:80",
+			false},
 		{"http://a/v1/completions", "http://a/v1/completions", "http://a/v1/models", "a:80", true},
-		{"http://a/?key=secret&flag&b=#frag", "http://a/v1/chat/completions?key=***&***&b=***", "http://a/v1/models?key=secret&flag&b=", "a:80", false},
+		{"http://a/?key=secret&flag&b=#frag", "http://a/v1/chat/completions?key=***&***&b=***",
+			"http://a/v1/models?key=secret&flag&b=", "a:80", false},
 	} {
 		e, err := New(tt.in, Options{})
 		if err != nil {
 			t.Errorf("%s: %v", tt.in, err)
 			continue
 		}
-		if e.String() != tt.want || e.modelsURL().String() != tt.models || e.addr() != tt.addr || e.legacy != tt.legacy {
+		if e.String() != tt.want || e.modelsURL().String() != tt.models || e.addr() != tt.addr ||
+			e.legacy != tt.legacy {
 			t.Errorf("%s: %s, %s, %s, %v", tt.in, e, e.modelsURL(), e.addr(), e.legacy)
 		}
 	}
@@ -48,14 +54,16 @@ func TestWrongURLs(t *testing.T) {
 		"http://a/v1\r\nX: hunter2": "control character",
 	} {
 		_, err := New(in, Options{})
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "ter2") {
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "ter2") {
 			t.Errorf("%q: %v, want %q", in, err, want)
 		}
 	}
 }
 
 func TestWrongOptions(t *testing.T) {
-	for _, o := range []Options{{MaxTokens: -1}, {MaxTokens: maxTokens + 1}, {Timeout: -time.Second}, {Key: "sk-\nhunter2"}, {Key: "sk-é"}} {
+	for _, o := range []Options{{MaxTokens: -1}, {MaxTokens: maxTokens + 1},
+		{Timeout: -time.Second}, {Key: "sk-\nhunter2"}, {Key: "sk-é"}} {
 		if _, err := New("http://a", o); err == nil || strings.Contains(err.Error(), "sk-") {
 			t.Errorf("%+v: %v", o, err)
 		}

@@ -28,57 +28,104 @@ func TestHostileResponses(t *testing.T) {
 	longest := "data: " + strings.Repeat("x", 1<<20) + "\n\n"
 	for _, tt := range []struct{ name, raw, want string }{
 		{"nothing", "", "closed the connection without a response"},
-		{"half-a-head", "HTTP/1.1 200 OK\r\nA: b\r\n", "closed the connection within the head of its response, after 23 bytes"},
-		{"half-a-status", "HTTP/1.1 2", "closed the connection within the head of its response, after 10 bytes"},
+		{"half-a-head", "HTTP/1.1 200 OK\r\nA: b\r\n",
+			"closed the connection within the head of its response, after 23 bytes"},
+		{"half-a-status", "HTTP/1.1 2",
+			"closed the connection within the head of its response, after 10 bytes"},
 		{"garbage", "SSH-2.0-OpenSSH\r\n\x00\xff", `malformed HTTP response "SSH-2.0-OpenSSH"`},
 		{"bad-header", "HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "malformed MIME header"},
-		{"endless-head", "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("x", 70_000), "the head of the response is longer than 64 KiB"},
-		{"endless-hints", strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 4000), "no response, but 100 informational ones, the last of which was 103 Early Hints"},
-		{"endless-continue", strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 4000), "no response, but 100 informational ones, the last of which was 100 Continue"},
-		{"long-hints", strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: "+strings.Repeat("x", 1000)+"\r\n\r\n", 70), "the head of the response is longer than 64 KiB"},
-		{"error-object", status("401 Unauthorized", `{"error":{"message":"no such key","code":"x"}}`), "the server answered 401 Unauthorized: no such key"},
-		{"error-string", status("404 Not Found", `{"error":"model \"m\" not found"}`), `404 Not Found: model "m" not found`},
-		{"detail", status("422 Unprocessable Entity", `{"detail":[{"msg":"too long"}]}`), `422 Unprocessable Entity: [{"msg":"too long"}]`},
-		{"message", status("503 Service Unavailable", `{"object":"error","message":"Loading\nmodel"}`), "503 Service Unavailable: Loading model"},
+		{"endless-head", "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("x", 70_000),
+			"the head of the response is longer than 64 KiB"},
+		{"endless-hints", strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 4000),
+			"no response, but 100 informational ones, the last of which was 103 Early Hints"},
+		{"endless-continue", strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 4000),
+			"no response, but 100 informational ones, the last of which was 100 Continue"},
+		{"long-hints", strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: "+strings.Repeat(
+			"x", 1000)+"\r\n\r\n", 70), "the head of the response is longer than 64 KiB"},
+		{"error-object", status("401 Unauthorized",
+			`{"error":{"message":"no such key","code":"x"}}`),
+			"the server answered 401 Unauthorized: no such key"},
+		{"error-string", status("404 Not Found", `{"error":"model \"m\" not found"}`),
+			`404 Not Found: model "m" not found`},
+		{"detail", status("422 Unprocessable Entity", `{"detail":[{"msg":"too long"}]}`),
+			`422 Unprocessable Entity: [{"msg":"too long"}]`},
+		{"message", status("503 Service Unavailable",
+			`{"object":"error","message":"Loading\nmodel"}`),
+			"503 Service Unavailable: Loading model"},
 		{"other-json", status("500 Oh", ` [ 1, "\u0061" ] `), `500 Oh: [1,"a"]`},
-		{"html", status("502 Bad Gateway", "<html>\r\n<h1>502\x1b[31m \xff\u202e</h1>"), `502 Bad Gateway: <html> <h1>502\x1b[31m \xff\u202e</h1>`},
+		{"html", status("502 Bad Gateway", "<html>\r\n<h1>502\x1b[31m \xff\u202e</h1>"),
+			`502 Bad Gateway: <html> <h1>502\x1b[31m \xff\u202e</h1>`},
 		{"no-text", status("500", ""), "the server answered 500"},
-		{"long-text", status("500 Oh", strings.Repeat("é", 10_000)), strings.Repeat("é", 200) + "…"},
+		{"long-text", status("500 Oh", strings.Repeat("é", 10_000)),
+			strings.Repeat("é", 200) + "…"},
 		{"switching", "HTTP/1.1 101 Switching Protocols\r\n\r\n", "answered 101"},
 		{"no-content", "HTTP/1.1 204 No Content\r\n\r\n", "answered 204"},
-		{"redirect", "HTTP/1.1 308 Permanent Redirect\r\nLocation: https://u:p@other/v1?key=secret\r\nContent-Length: 0\r\n\r\n", "308 and redirects to https://other/v1?***, which is not followed"},
-		{"redirect-nowhere", "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n", "answered 302 Found"},
-		{"json", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{\"choices\":[]}", "the server does not stream: it answered application/json and not text/event-stream"},
-		{"json-error", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{\"error\":\"busy\"}", "text/event-stream: busy"},
-		{"no-type", "HTTP/1.1 200 OK\r\n\r\nhello", "it answered no Content-Type and not text/event-stream: hello"},
-		{"gzip", strings.Replace(head, "\r\n", "\r\nContent-Encoding: gzip\r\n", 1), "compresses the response (gzip)"},
-		{"gzip-error", "HTTP/1.1 500 Oh\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b\x08", "answered 500 Oh"},
+		{"redirect",
+			"HTTP/1.1 308 Permanent Redirect\r\nLocation: https://u:p@other/v1?key=secret\r\nContent-Length: 0\r\n\r\n", "308 and redirects to https://other/v1?***, which is not followed"},
+		{"redirect-nowhere", "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n",
+			"answered 302 Found"},
+		{"json", "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{\"choices\":[]}",
+			"the server does not stream: it answered application/json and not text/event-stream"},
+		{"json-error",
+			"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{\"error\":\"busy\"}",
+			"text/event-stream: busy"},
+		{"no-type", "HTTP/1.1 200 OK\r\n\r\nhello",
+			"it answered no Content-Type and not text/event-stream: hello"},
+		{"gzip", strings.Replace(head, "\r\n", "\r\nContent-Encoding: gzip\r\n", 1),
+			"compresses the response (gzip)"},
+		{"gzip-error", "HTTP/1.1 500 Oh\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b\x08",
+			"answered 500 Oh"},
 		{"coding", strings.Replace(head, "chunked", "gzip, chunked", 1), "read the response"},
-		{"closed", head + inChunk(says("a")), "the server closed the connection after 1 token, before the end of its response"},
-		{"closed-in-a-chunk", head + inChunk(says("a"))[:9], "after 0 tokens, before the end of its response and in the middle of an event"},
-		{"closed-before-the-end", head + inChunk(says("a")) + inChunk(stops), "closed the connection after 1 token"},
-		{"until-close-unfinished", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + says("a") + says("b"), "closed the connection after 2 tokens"},
-		{"too-short", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 1000\r\n\r\n" + says("a"), "closed the connection after 1 token"},
-		{"no-finish", head + inChunks(says("a"), says("b")), "the server ended its response after 2 tokens without saying why"},
-		{"fault-object", head + inChunks(says("a"), "data: {\"error\":{\"message\":\"out of memory\",\"code\":500}}\n\n"), "the server broke off after 1 token: out of memory"},
-		{"fault-string", head + inChunks("data: {\"error\":\"oh\"}\n\n"), "the server broke off after 0 tokens: oh"},
-		{"fault-vllm", head + inChunks("data: {\"object\":\"error\",\"message\":\"oh\"}\n\n"), "broke off after 0 tokens: oh"},
-		{"fault-llama.cpp", head + inChunks(says("a"), "error: {\"code\":500,\"message\":\"slot\",\"type\":\"x\"}\n\n"), "broke off after 1 token: slot"},
-		{"fault-event", head + inChunks("event: error\ndata: overloaded\n\n"), "broke off after 0 tokens: overloaded"},
-		{"no-json", head + inChunks("data: {\"choices\":[\n\n"), `an event that is not a completion chunk: {"choices":[`},
+		{"closed", head + inChunk(says("a")),
+			"the server closed the connection after 1 token, before the end of its response"},
+		{"closed-in-a-chunk", head + inChunk(says("a"))[:9],
+			"after 0 tokens, before the end of its response and in the middle of an event"},
+		{"closed-before-the-end", head + inChunk(says("a")) + inChunk(stops),
+			"closed the connection after 1 token"},
+		{"until-close-unfinished", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" +
+			says("a") + says("b"), "closed the connection after 2 tokens"},
+		{"too-short",
+			"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 1000\r\n\r\n" +
+				says("a"), "closed the connection after 1 token"},
+		{"no-finish", head + inChunks(says("a"), says("b")),
+			"the server ended its response after 2 tokens without saying why"},
+		{"fault-object", head + inChunks(says("a"),
+			"data: {\"error\":{\"message\":\"out of memory\",\"code\":500}}\n\n"),
+			"the server broke off after 1 token: out of memory"},
+		{"fault-string", head + inChunks("data: {\"error\":\"oh\"}\n\n"),
+			"the server broke off after 0 tokens: oh"},
+		{"fault-vllm", head + inChunks("data: {\"object\":\"error\",\"message\":\"oh\"}\n\n"),
+			"broke off after 0 tokens: oh"},
+		{"fault-llama.cpp", head + inChunks(says("a"),
+			"error: {\"code\":500,\"message\":\"slot\",\"type\":\"x\"}\n\n"),
+			"broke off after 1 token: slot"},
+		{"fault-event", head + inChunks("event: error\ndata: overloaded\n\n"),
+			"broke off after 0 tokens: overloaded"},
+		{"no-json", head + inChunks("data: {\"choices\":[\n\n"),
+			`an event that is not a completion chunk: {"choices":[`},
 		{"other-json", head + inChunks("data: [1]\n\n"), "not a completion chunk: [1]"},
 		{"long-event", head + inChunks(longest), "a line longer than 1 MiB in its events"},
-		{"long-event-of-lines", head + inChunks(strings.Repeat("data: "+strings.Repeat("x", 1000)+"\n", 1100)), "an event longer than 1 MiB"},
+		{"long-event-of-lines", head + inChunks(
+			strings.Repeat("data: "+strings.Repeat("x", 1000)+"\n", 1100)),
+			"an event longer than 1 MiB"},
 		{"chunk-size", head + "zz\r\n", "malformed size of a chunk"},
-		{"chunk-size-huge", head + "ffffffffffffffffff\r\n", "announces a chunk of 0xffffffffffffffffff bytes; a response may have 64 MiB"},
-		{"chunk-size-greatest", head + inChunk(says("a")) + "ffffffffffffffff\r\n" + says("b"), "announces a chunk of 0xffffffffffffffff bytes; a response may have 64 MiB"},
-		{"chunk-size-too-great", head + "4000001;a=b\r\n", "announces a chunk of 0x4000001 bytes; a response may have 64 MiB"},
+		{"chunk-size-huge", head + "ffffffffffffffffff\r\n",
+			"announces a chunk of 0xffffffffffffffffff bytes; a response may have 64 MiB"},
+		{"chunk-size-greatest", head + inChunk(says("a")) + "ffffffffffffffff\r\n" + says("b"),
+			"announces a chunk of 0xffffffffffffffff bytes; a response may have 64 MiB"},
+		{"chunk-size-too-great", head + "4000001;a=b\r\n",
+			"announces a chunk of 0x4000001 bytes; a response may have 64 MiB"},
 		{"chunk-size-negative", head + "-1\r\n", `malformed size of a chunk: "-1"`},
 		{"chunk-size-none", head + "\r\n", `malformed size of a chunk: ""`},
-		{"chunk-size-long", head + strings.Repeat("0", 10_000), "the line with the size of a chunk is longer than 4 KiB"},
-		{"chunk-extension-long", head + "1;a=" + strings.Repeat("x", 10_000), "the line with the size of a chunk is longer than 4 KiB"},
-		{"trailers-long", head + "0\r\n" + strings.Repeat("A: "+strings.Repeat("x", 1000)+"\r\n", 70), "the trailers of the response are longer than 64 KiB"},
-		{"length-huge", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 9223372036854775807\r\n\r\n", "announces a response of 9223372036854775807 bytes; a response may have 64 MiB"},
+		{"chunk-size-long", head + strings.Repeat("0", 10_000),
+			"the line with the size of a chunk is longer than 4 KiB"},
+		{"chunk-extension-long", head + "1;a=" + strings.Repeat("x", 10_000),
+			"the line with the size of a chunk is longer than 4 KiB"},
+		{"trailers-long", head + "0\r\n" + strings.Repeat(
+			"A: "+strings.Repeat("x", 1000)+"\r\n", 70),
+			"the trailers of the response are longer than 64 KiB"},
+		{"length-huge",
+			"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 9223372036854775807\r\n\r\n", "announces a response of 9223372036854775807 bytes; a response may have 64 MiB"},
 		{"chunk-end", head + "3\r\n: xyz\r\n", "a chunk is longer than it says"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -86,7 +133,8 @@ func TestHostileResponses(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("%v\nwant %q", err, tt.want)
 			}
-			if s := err.Error(); len(s) > 1000 || strings.ContainsAny(s, "\n\r\x00\x1b") || !utf8.ValidString(s) {
+			if s := err.Error(); len(s) > 1000 || strings.ContainsAny(s, "\n\r\x00\x1b") ||
+				!utf8.ValidString(s) {
 				t.Errorf("%d bytes: %q", len(s), s)
 			}
 		})
@@ -118,22 +166,36 @@ func TestHostileWaits(t *testing.T) {
 		want  string
 	}{
 		{"no-answer", stall(""), "no response within {timeout}"},
-		{"head-drips", drip("HTTP/1.1 200 OK\r\nA: ", "x"), "the head of the response did not end within {timeout}: "},
-		{"status-stalls", stall("HTTP/1.1 2"), "the head of the response did not end within {timeout}: 10 bytes came"},
-		{"status-drips", drip("", "HTTP/1.1 2"), "the head of the response did not end within {timeout}: "},
-		{"hints-drip", drip("", "HTTP/1.1 103 Early Hints\r\n\r\n"), "no response, but 100 informational ones, the last of which was 103 Early Hints"},
-		{"hints-stall", stall("HTTP/1.1 100 Continue\r\n\r\n"), "no response within {timeout}, but 1 informational, the last of which was 100 Continue"},
+		{"head-drips", drip("HTTP/1.1 200 OK\r\nA: ", "x"),
+			"the head of the response did not end within {timeout}: "},
+		{"status-stalls", stall("HTTP/1.1 2"),
+			"the head of the response did not end within {timeout}: 10 bytes came"},
+		{"status-drips", drip("", "HTTP/1.1 2"),
+			"the head of the response did not end within {timeout}: "},
+		{"hints-drip", drip("", "HTTP/1.1 103 Early Hints\r\n\r\n"),
+			"no response, but 100 informational ones, the last of which was 103 Early Hints"},
+		{"hints-stall", stall("HTTP/1.1 100 Continue\r\n\r\n"),
+			"no response within {timeout}, but 1 informational, the last of which was 100 Continue"},
 		{"head-only", stall(head), "no token within {timeout}, after 0 tokens"},
 		{"one-token", stall(head + inChunk(says("a"))), "no token within {timeout}, after 1 token"},
-		{"half-an-event", stall(head + "ffff\r\ndata: {"), "an event did not end within {timeout}, after 0 tokens"},
-		{"event-drips", drip(head+"fffff\r\ndata: ", "x"), "an event did not end within {timeout}, after 0 tokens"},
-		{"chunk-size-drips", drip(head+inChunk(says("a")), "0"), "the size of a chunk did not end within {timeout}, after 1 token"},
-		{"chunk-extension-drips", drip(head+"1;a=", "x"), "the size of a chunk did not end within {timeout}, after 0 tokens"},
-		{"keep-alive-only", drip(head, inChunk(": keep-alive\n\n")), "no token within {timeout}, after 0 tokens"},
-		{"empty-tokens", drip(head, inChunk(says(""))), "no token within {timeout}, after 0 tokens"},
-		{"trailers-drip", drip(head+inChunk(says("a"))+"0\r\n", "A: b\r\n"), "the trailers did not end within {timeout}, after 1 token"},
-		{"no-end", stall(head + inChunk(says("a")+stops)), "did not end within {timeout} after 1 token"},
-		{"error-without-end", stall("HTTP/1.1 500 Oh\r\nContent-Length: 100\r\n\r\nno memory"), "answered 500 Oh: no memory"},
+		{"half-an-event", stall(head + "ffff\r\ndata: {"),
+			"an event did not end within {timeout}, after 0 tokens"},
+		{"event-drips", drip(head+"fffff\r\ndata: ", "x"),
+			"an event did not end within {timeout}, after 0 tokens"},
+		{"chunk-size-drips", drip(head+inChunk(says("a")), "0"),
+			"the size of a chunk did not end within {timeout}, after 1 token"},
+		{"chunk-extension-drips", drip(head+"1;a=", "x"),
+			"the size of a chunk did not end within {timeout}, after 0 tokens"},
+		{"keep-alive-only", drip(head, inChunk(": keep-alive\n\n")),
+			"no token within {timeout}, after 0 tokens"},
+		{"empty-tokens", drip(head, inChunk(says(""))),
+			"no token within {timeout}, after 0 tokens"},
+		{"trailers-drip", drip(head+inChunk(says("a"))+"0\r\n", "A: b\r\n"),
+			"the trailers did not end within {timeout}, after 1 token"},
+		{"no-end", stall(head + inChunk(says("a")+stops)),
+			"did not end within {timeout} after 1 token"},
+		{"error-without-end", stall("HTTP/1.1 500 Oh\r\nContent-Length: 100\r\n\r\nno memory"),
+			"answered 500 Oh: no memory"},
 		{"error-drips", drip("HTTP/1.1 500 Oh\r\n\r\n", "no"), "answered 500 Oh: nono"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -171,9 +233,11 @@ func TestHostileFloods(t *testing.T) {
 	for _, tt := range []struct{ name, before, every, want string }{
 		{"comments", head, inChunk(strings.Repeat(": x\n", 10_000)), "longer than 1 MiB"},
 		{"chunk-sizes", head, strings.Repeat("1\r\n\n\r\n", 10_000), "longer than 1 MiB"},
-		{"trailers", head + "0\r\n", strings.Repeat("a: b\r\n", 10_000), "the trailers of the response are longer than 64 KiB"},
+		{"trailers", head + "0\r\n", strings.Repeat("a: b\r\n", 10_000),
+			"the trailers of the response are longer than 64 KiB"},
 		{"line", head, inChunk(strings.Repeat("x", 10_000)), "longer than 1 MiB"},
-		{"tokens", head, inChunk(strings.Repeat("data:{\"choices\":[{\"text\":1}]}\n\n", 1000)), "more than 2500 tokens"},
+		{"tokens", head, inChunk(strings.Repeat("data:{\"choices\":[{\"text\":1}]}\n\n", 1000)),
+			"more than 2500 tokens"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := endpoint(t, listen(t, endless(tt.before, tt.every).serve), Options{})
@@ -181,7 +245,8 @@ func TestHostileFloods(t *testing.T) {
 				t.Fatalf("limits of %d tokens and %d bytes", e.mostTokens, e.mostBytes)
 			}
 			e.mostTokens, e.mostBytes = 2500, 1<<20
-			if _, err := session(t, e).Ask(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if _, err := session(t, e).Ask(t.Context()); err == nil ||
+				!strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})
@@ -194,19 +259,25 @@ func TestNoConnection(t *testing.T) {
 	if !errors.Is(err, unix.ECONNREFUSED) || !strings.Contains(err.Error(), refused) {
 		t.Errorf("%v", err)
 	}
-	if _, err = endpoint(t, refused, Options{}).Probe(t.Context()); !errors.Is(err, unix.ECONNREFUSED) || !strings.Contains(err.Error(), "list the models") {
+	_, err = endpoint(t, refused, Options{}).Probe(t.Context())
+	if !errors.Is(err, unix.ECONNREFUSED) || !strings.Contains(err.Error(), "list the models") {
 		t.Errorf("probe: %v", err)
 	}
 	var unknown *net.DNSError
-	if _, err = session(t, endpoint(t, "http://no-such-host.invalid", Options{})).Ask(t.Context()); !errors.As(err, &unknown) {
+	_, err = session(t, endpoint(t, "http://no-such-host.invalid", Options{})).Ask(t.Context())
+	if !errors.As(err, &unknown) {
 		t.Errorf("%v", err)
 	}
 	silent := strings.Replace(listen(t, func(net.Conn) {}), "http:", "https:", 1)
-	if _, err = session(t, endpoint(t, silent, Options{Timeout: 100 * time.Millisecond})).Ask(t.Context()); err == nil || !strings.Contains(err.Error(), "no connection within 100ms") {
+	e := endpoint(t, silent, Options{Timeout: 100 * time.Millisecond})
+	_, err = session(t, e).Ask(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "no connection within 100ms") {
 		t.Errorf("%v", err)
 	}
 	plain := strings.Replace(answering(t, good()), "http:", "https:", 1)
-	if _, err = session(t, endpoint(t, plain, Options{Timeout: 500 * time.Millisecond})).Ask(t.Context()); err == nil {
+	e = endpoint(t, plain, Options{Timeout: 500 * time.Millisecond})
+	_, err = session(t, e).Ask(t.Context())
+	if err == nil {
 		t.Error("TLS with a server that has none")
 	}
 }
@@ -218,7 +289,8 @@ func TestReset(t *testing.T) {
 			c.(*net.TCPConn).SetLinger(0)
 			return false
 		}).serve)
-		if _, err := session(t, endpoint(t, url, Options{})).Ask(t.Context()); err == nil || !strings.Contains(err.Error(), "the server closed the connection") {
+		if _, err := session(t, endpoint(t, url, Options{})).Ask(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), "the server closed the connection") {
 			t.Errorf("%v", err)
 		}
 	}
@@ -229,14 +301,16 @@ func TestPlainRequestToTLS(t *testing.T) {
 	server.Config.ErrorLog = quietLog()
 	server.StartTLS()
 	defer server.Close()
-	_, err := session(t, endpoint(t, strings.Replace(server.URL, "https", "http", 1), Options{})).Ask(t.Context())
+	_, err := session(t, endpoint(t, strings.Replace(server.URL, "https", "http", 1),
+		Options{})).Ask(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "HTTPS server") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestStatusError(t *testing.T) {
-	_, err := session(t, endpoint(t, answering(t, status("401 Unauthorized", "")), Options{})).Ask(t.Context())
+	e := endpoint(t, answering(t, status("401 Unauthorized", "")), Options{})
+	_, err := session(t, e).Ask(t.Context())
 	var se *StatusError
 	if !errors.As(err, &se) || se.Code != 401 {
 		t.Errorf("%v", err)

@@ -38,7 +38,8 @@ func (s *Session) refused(a *answer) error {
 	if kind == "" {
 		kind = "no Content-Type"
 	}
-	return fmt.Errorf("the server does not stream: it answered %s and not %s: %s", s.e.secrets.clean(kind), eventStream, s.text(a))
+	return fmt.Errorf("the server does not stream: it answered %s and not %s: %s",
+		s.e.secrets.clean(kind), eventStream, s.text(a))
 }
 
 // failed returns why an answer is not a response, or nil. If it is compressed, compressed adds a
@@ -51,7 +52,8 @@ func (s *Session) failed(a *answer, compressed string) error {
 		return s.status(a)
 	}
 	if enc := a.coding(); enc != "" {
-		return fmt.Errorf("the server or a gateway in front of it compresses the response (%s)%s", s.e.secrets.clean(enc), compressed)
+		return fmt.Errorf("the server or a gateway in front of it compresses the response (%s)%s",
+			s.e.secrets.clean(enc), compressed)
 	}
 	return nil
 }
@@ -66,7 +68,8 @@ func (s *Session) redirected(a *answer) error {
 	if u.RawQuery != "" {
 		u.RawQuery = hidden
 	}
-	return &StatusError{a.StatusCode, s.e.secrets.clean(fmt.Sprintf("and redirects to %s, which is not followed", u))}
+	return &StatusError{a.StatusCode, s.e.secrets.clean(
+		fmt.Sprintf("and redirects to %s, which is not followed", u))}
 }
 
 func (s *Session) status(a *answer) error {
@@ -120,15 +123,20 @@ func (e *Endpoint) noAnswer(c *conn, err error, within time.Duration) error {
 	came := maxHead - c.socket.left
 	switch {
 	case errors.Is(err, errHints):
-		return fmt.Errorf("no response, but %d informational ones, the last of which was %s", c.hints, e.secrets.clean(c.hint))
+		return fmt.Errorf("no response, but %d informational ones, the last of which was %s",
+			c.hints, e.secrets.clean(c.hint))
 	case late && c.hints > 0:
-		return fmt.Errorf("no response within %v, but %d informational, the last of which was %s", within, c.hints, e.secrets.clean(c.hint))
+		return fmt.Errorf("no response within %v, but %d informational, the last of which was %s",
+			within, c.hints, e.secrets.clean(c.hint))
 	case late && came > 0:
-		return fmt.Errorf("the head of the response did not end within %v: %d bytes came", within, came)
+		return fmt.Errorf("the head of the response did not end within %v: %d bytes came", within,
+			came)
 	case late:
 		return fmt.Errorf("no response within %v", within)
 	case gone(err) && came > 0:
-		return fmt.Errorf("the server closed the connection within the head of its response, after %d bytes", came)
+		return fmt.Errorf(
+			"the server closed the connection within the head of its response, after %d bytes",
+			came)
 	case gone(err):
 		return errors.New("the server closed the connection without a response")
 	}
@@ -137,7 +145,8 @@ func (e *Endpoint) noAnswer(c *conn, err error, within time.Duration) error {
 
 // gone reports whether the other side closed the connection.
 func gone(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
 }
 
 // A finished context is the cause of any error.

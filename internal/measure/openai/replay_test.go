@@ -97,9 +97,11 @@ func TestReplay(t *testing.T) {
 					t.Fatalf("%s: %v", cut, err)
 				}
 				if len(r.Arrivals) != tt.tokens || r.Tokens != tt.usage || r.Finish != tt.finish {
-					t.Fatalf("%s: %d events with content, %d tokens, finish %q, want %d, %d, %q", cut, len(r.Arrivals), r.Tokens, r.Finish, tt.tokens, tt.usage, tt.finish)
+					t.Fatalf("%s: %d events with content, %d tokens, finish %q, want %d, %d, %q",
+						cut, len(r.Arrivals), r.Tokens, r.Finish, tt.tokens, tt.usage, tt.finish)
 				}
-				if !slices.IsSorted(r.Arrivals) || r.Arrivals[0] < 0 || r.End < r.Arrivals[tt.tokens-1] {
+				if !slices.IsSorted(r.Arrivals) || r.Arrivals[0] < 0 ||
+					r.End < r.Arrivals[tt.tokens-1] {
 					t.Fatalf("%s: out of order: %v, end %v", cut, r.Arrivals, r.End)
 				}
 				return r

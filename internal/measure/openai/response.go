@@ -52,9 +52,11 @@ func (s *Session) collect(a *answer) (*Response, error) {
 	for !st.done {
 		n, err := a.body.Read(s.buf)
 		if err := st.events.Feed(s.buf[:n], st.event); errors.Is(err, sse.ErrLongLine) {
-			return nil, fmt.Errorf("the server sent a line longer than %d MiB in its events", sse.DefaultLimit>>20)
+			return nil, fmt.Errorf("the server sent a line longer than %d MiB in its events",
+				sse.DefaultLimit>>20)
 		} else if errors.Is(err, sse.ErrTooLong) {
-			return nil, fmt.Errorf("the server sent an event longer than %d MiB", sse.DefaultLimit>>20)
+			return nil, fmt.Errorf("the server sent an event longer than %d MiB",
+				sse.DefaultLimit>>20)
 		} else if err != nil {
 			return nil, err
 		}
@@ -91,7 +93,8 @@ func (st *stream) event(ev sse.Event) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("the server sent an event that is not a completion chunk: %s", st.e.secrets.clean(string(ev.Data)))
+		return fmt.Errorf("the server sent an event that is not a completion chunk: %s",
+			st.e.secrets.clean(string(ev.Data)))
 	}
 	if p.fault != "" {
 		return st.fault(p.fault)
@@ -121,7 +124,8 @@ func (st *stream) unknown(name, value []byte) error {
 }
 
 func (st *stream) fault(text string) error {
-	return fmt.Errorf("the server broke off after %s: %s", tokens(len(st.r.Arrivals)), st.e.secrets.clean(text))
+	return fmt.Errorf("the server broke off after %s: %s", tokens(len(st.r.Arrivals)),
+		st.e.secrets.clean(text))
 }
 
 func (st *stream) token() error {
@@ -151,11 +155,14 @@ func (st *stream) ended(err error) error {
 	case errors.Is(err, io.EOF) && st.r.Finish != "":
 		return nil
 	case st.a.body.whole():
-		return fmt.Errorf("the server ended its response after %s without saying why: neither [DONE] nor a finish_reason came", tokens(n))
+		return fmt.Errorf(
+			"the server ended its response after %s without saying why: neither [DONE] nor a finish_reason came", tokens(n))
 	case gone(err) && st.events.Pending():
-		return fmt.Errorf("the server closed the connection after %s, before the end of its response and in the middle of an event", tokens(n))
+		return fmt.Errorf(
+			"the server closed the connection after %s, before the end of its response and in the middle of an event", tokens(n))
 	case gone(err):
-		return fmt.Errorf("the server closed the connection after %s, before the end of its response", tokens(n))
+		return fmt.Errorf(
+			"the server closed the connection after %s, before the end of its response", tokens(n))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return st.late()
 	}
@@ -168,7 +175,9 @@ func (st *stream) late() error {
 	case st.a.body.broken != "":
 		return fmt.Errorf("the %s did not end within %v, after %s", st.a.body.broken, limit, after)
 	case st.r.Finish != "":
-		return fmt.Errorf("the response did not end within %v after %s, though the model had finished", limit, after)
+		return fmt.Errorf(
+			"the response did not end within %v after %s, though the model had finished", limit,
+			after)
 	case st.events.Pending():
 		return fmt.Errorf("an event did not end within %v, after %s", limit, after)
 	}

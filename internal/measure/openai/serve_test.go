@@ -127,7 +127,9 @@ func inChunks(texts ...string) string {
 func inChunk(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
 
 func says(word string) string {
-	return fmt.Sprintf("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%q},\"finish_reason\":null}]}\n\n", word)
+	return fmt.Sprintf(
+		"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%q},\"finish_reason\":null}]}\n\n",
+		word)
 }
 
 const (

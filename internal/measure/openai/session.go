@@ -92,7 +92,8 @@ func (s *Session) try(ctx context.Context, request []byte, read func(*answer) er
 			s.Close()
 		}
 	}()
-	c.socket.allow(maxHead, fmt.Errorf("the head of the response is longer than %d KiB", maxHead>>10))
+	c.socket.allow(maxHead, fmt.Errorf("the head of the response is longer than %d KiB",
+		maxHead>>10))
 	a.conn, a.begun = c, time.Now()
 	if err := c.SetDeadline(a.begun.Add(s.wait())); err != nil {
 		return err
@@ -106,7 +107,8 @@ func (s *Session) try(ctx context.Context, request []byte, read func(*answer) er
 		}
 		return s.e.noAnswer(c, err, s.wait())
 	}
-	c.socket.allow(s.e.mostBytes, fmt.Errorf("the response is longer than %d MiB", s.e.mostBytes>>20))
+	c.socket.allow(s.e.mostBytes, fmt.Errorf(
+		"the response is longer than %d MiB", s.e.mostBytes>>20))
 	a.body = newBody(c.br, a.Response, s.e.mostBytes)
 	return read(a)
 }
@@ -120,14 +122,15 @@ func (e *Endpoint) chatRequest(tokens int, stream bool) ([]byte, error) {
 		IncludeUsage bool `json:"include_usage"`
 	}
 	ask := struct {
-		Model       string    `json:"model"`
-		Messages    []message `json:"messages,omitempty"`
-		Prompt      string    `json:"prompt,omitempty"`
-		MaxTokens   int       `json:"max_tokens"`
-		Temperature int       `json:"temperature"` // and a seed: the same response each time, as far as possible
-		Seed        int       `json:"seed"`
-		Stream      bool      `json:"stream"`
-		Options     *options  `json:"stream_options,omitempty"` // refused without a stream
+		Model     string    `json:"model"`
+		Messages  []message `json:"messages,omitempty"`
+		Prompt    string    `json:"prompt,omitempty"`
+		MaxTokens int       `json:"max_tokens"`
+		// and a seed: the same response each time, as far as possible
+		Temperature int      `json:"temperature"`
+		Seed        int      `json:"seed"`
+		Stream      bool     `json:"stream"`
+		Options     *options `json:"stream_options,omitempty"` // refused without a stream
 	}{Model: e.o.Model, MaxTokens: tokens, Seed: 1, Stream: stream}
 	kind := "application/json"
 	if stream {

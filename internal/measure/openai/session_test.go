@@ -30,7 +30,8 @@ func TestSessionKeepsItsConnection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (r.Connect == 0) != (i > 0) || len(r.Arrivals) != 3 || "http://"+r.Remote.String() != url {
+		if (r.Connect == 0) != (i > 0) || len(r.Arrivals) != 3 ||
+			"http://"+r.Remote.String() != url {
 			t.Errorf("ask %d: %+v", i, r)
 		}
 		if r.RTT <= 0 {
@@ -65,7 +66,8 @@ func TestSessionOpensAnother(t *testing.T) {
 		{"endless-rest", func(c net.Conn, _ int, _ *http.Request) bool {
 			io.WriteString(c, strings.TrimSuffix(good(), "0\r\n\r\n"))
 			for {
-				if _, err := io.WriteString(c, inChunk(strings.Repeat(": x\n", 10_000))); err != nil {
+				_, err := io.WriteString(c, inChunk(strings.Repeat(": x\n", 10_000)))
+				if err != nil {
 					return false
 				}
 			}
@@ -108,7 +110,8 @@ func TestEventBeforeItsChunkEnds(t *testing.T) {
 
 func TestGlued(t *testing.T) {
 	e := endpoint(t, "http://server", Options{})
-	piped(e, head+inChunk(says("a")), inChunk(says("b"))+inChunk(says("c")+says("d")), inChunk(says("e")+stops), inChunks(says("f"), done))
+	piped(e, head+inChunk(says("a")), inChunk(says("b"))+inChunk(says("c")+says("d")),
+		inChunk(says("e")+stops), inChunks(says("f"), done))
 	r, err := session(t, e).Ask(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -149,14 +152,20 @@ func TestKindsOfEnds(t *testing.T) {
 	for _, tt := range []struct{ name, raw string }{
 		{"no-done", head + inChunks(says("a"), stops)},
 		{"done-without-finish", head + inChunks(says("a"), done)},
-		{"crlf", strings.ReplaceAll(head+"X\n\n", "X\n\n", inChunks(strings.ReplaceAll(says("a")+stops+done, "\n", "\r\n")))},
+		{"crlf", strings.ReplaceAll(head+"X\n\n", "X\n\n",
+			inChunks(strings.ReplaceAll(says("a")+stops+done, "\n", "\r\n")))},
 		{"until-close", plain + "\r\n" + says("a") + stops},
-		{"length", plain + fmt.Sprintf("Content-Length: %d\r\n\r\n", len(says("a")+stops)) + says("a") + stops},
-		{"http-1.0", "HTTP/1.0 200 OK\r\nContent-Type: Text/Event-Stream;charset=utf-8\r\n\r\n" + says("a") + stops + done},
-		{"informational", "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + head + inChunks(says("a"), stops, done)},
-		{"identity", strings.Replace(head, "\r\n", "\r\nContent-Encoding: identity\r\n", 1) + inChunks(says("a"), done)},
+		{"length", plain + fmt.Sprintf("Content-Length: %d\r\n\r\n", len(says("a")+stops)) +
+			says("a") + stops},
+		{"http-1.0", "HTTP/1.0 200 OK\r\nContent-Type: Text/Event-Stream;charset=utf-8\r\n\r\n" +
+			says("a") + stops + done},
+		{"informational", "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + head +
+			inChunks(says("a"), stops, done)},
+		{"identity", strings.Replace(head, "\r\n", "\r\nContent-Encoding: identity\r\n", 1) +
+			inChunks(says("a"), done)},
 		{"no-event-behind-done", head + inChunks(says("a"), done+says("b")+"data: {\n\n")},
-		{"extensions-and-trailers", head + "05;a=b\r\ndata:\r\n" + inChunk(strings.TrimPrefix(says("a"), "data:")+done) + "0\r\nA: b\r\n\r\n"},
+		{"extensions-and-trailers", head + "05;a=b\r\ndata:\r\n" +
+			inChunk(strings.TrimPrefix(says("a"), "data:")+done) + "0\r\nA: b\r\n\r\n"},
 		{"ping-events", head + inChunks("event: ping\ndata: {}\n\n", says("a"), done)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -182,7 +191,8 @@ func TestRequest(t *testing.T) {
 			io.WriteString(c, good())
 			return false
 		}).serve)
-		s := session(t, endpoint(t, url+path, Options{Model: "m", Prompt: `say "x"`, MaxTokens: 7, Key: " k-1\n"}))
+		s := session(t, endpoint(t, url+path,
+			Options{Model: "m", Prompt: `say "x"`, MaxTokens: 7, Key: " k-1\n"}))
 		if _, err := s.Ask(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -191,8 +201,10 @@ func TestRequest(t *testing.T) {
 			t.Errorf("body %s", body)
 		}
 		h := got.Header
-		if got.Method != "POST" || h.Get("Accept") != "text/event-stream" || h.Get("Content-Type") != "application/json" ||
-			h.Get("User-Agent") != "toll" || h.Get("Authorization") != "Bearer k-1" || h.Get("Accept-Encoding") != "identity" {
+		if got.Method != "POST" || h.Get("Accept") != "text/event-stream" ||
+			h.Get("Content-Type") != "application/json" ||
+			h.Get("User-Agent") != "toll" || h.Get("Authorization") != "Bearer k-1" ||
+			h.Get("Accept-Encoding") != "identity" {
 			t.Errorf("%s %v", got.Method, h)
 		}
 		if path != "" && got.RequestURI != "/x/completions?v=a%20b" {
@@ -242,7 +254,8 @@ func TestProbe(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if f.Model != tt.want || asked.Load() != tt.want || f.Server != "ex ample/1" || f.TLS != "" || f.HTTP != "HTTP/1.1" || "http://"+f.Remote.String() != server.URL {
+			if f.Model != tt.want || asked.Load() != tt.want || f.Server != "ex ample/1" ||
+				f.TLS != "" || f.HTTP != "HTTP/1.1" || "http://"+f.Remote.String() != server.URL {
 				t.Errorf("%+v, asked for %v", f, asked.Load())
 			}
 			asked.Store("")
@@ -299,7 +312,8 @@ func TestCancel(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	if _, err := session(t, endpoint(t, "http://"+testnet.TCP(t).String(), Options{})).Ask(ctx); !errors.Is(err, why) {
+	_, err := session(t, endpoint(t, "http://"+testnet.TCP(t).String(), Options{})).Ask(ctx)
+	if !errors.Is(err, why) {
 		t.Errorf("before connecting: %v", err)
 	}
 }

@@ -72,27 +72,35 @@ func (s *Session) read(a *answer) (*Response, error) {
 	end := a.conn.socket.at
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, fmt.Errorf("the response did not end within %v: %d bytes came", s.patience, len(b))
+		return nil, fmt.Errorf("the response did not end within %v: %d bytes came", s.patience,
+			len(b))
 	case gone(err):
-		return nil, fmt.Errorf("the server closed the connection before the end of its response, after %d bytes", len(b))
+		return nil,
+			fmt.Errorf(
+				"the server closed the connection before the end of its response, after %d bytes",
+				len(b))
 	case err != nil:
 		return nil, err
 	}
 	var c completion
 	if err := json.Unmarshal(b, &c); err != nil {
-		return nil, fmt.Errorf("the server's answer is not a completion: %s", s.e.secrets.clean(string(b)))
+		return nil, fmt.Errorf("the server's answer is not a completion: %s",
+			s.e.secrets.clean(string(b)))
 	}
 	if c.Error {
 		return nil, fmt.Errorf("the server could not answer: %s", s.e.secrets.clean(faultText(b)))
 	}
 	said := false
 	for _, x := range c.Choices {
-		said = said || bool(x.Text) || x.Message != nil && bool(x.Message.Content || x.Message.ReasoningContent || x.Message.Reasoning || x.Message.Refusal || x.Message.ToolCalls)
+		said = said || bool(x.Text) || x.Message != nil &&
+			bool(x.Message.Content || x.Message.ReasoningContent || x.Message.Reasoning ||
+				x.Message.Refusal || x.Message.ToolCalls)
 	}
 	if !said {
 		return nil, errors.New("the response has no token")
 	}
-	r := &Response{Connect: a.connect, End: end.Sub(a.begun), Tokens: int(c.Usage.Tokens), Finish: s.e.secrets.clean(c.Choices[0].Finish), Remote: a.conn.remote()}
+	r := &Response{Connect: a.connect, End: end.Sub(a.begun), Tokens: int(c.Usage.Tokens),
+		Finish: s.e.secrets.clean(c.Choices[0].Finish), Remote: a.conn.remote()}
 	r.RTT, r.Lost = a.conn.told()
 	if a.connect > 0 {
 		r.LookUp = a.conn.lookUp

@@ -12,7 +12,9 @@ import (
 )
 
 func answered(body, more string) string {
-	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s", len(body), more, body)
+	return fmt.Sprintf(
+		"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s",
+		len(body), more, body)
 }
 
 func TestAskWhole(t *testing.T) {
@@ -31,43 +33,56 @@ func TestAskWhole(t *testing.T) {
 	s := session(t, endpoint(t, url, Options{Model: "m"}))
 	for i := range 2 {
 		r, err := s.AskWhole(context.Background())
-		if err != nil || r.Tokens != 7 || r.Finish != "length" || r.End < late || len(r.Arrivals) != 0 || (r.Connect > 0) != (i == 0) || r.RTT <= 0 {
+		if err != nil || r.Tokens != 7 || r.Finish != "length" || r.End < late ||
+			len(r.Arrivals) != 0 || (r.Connect > 0) != (i == 0) || r.RTT <= 0 {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}
 	for _, a := range asked {
-		if !strings.Contains(a, `"stream":false`) || strings.Contains(a, "stream_options") || !strings.HasSuffix(a, "application/json") {
+		if !strings.Contains(a, `"stream":false`) || strings.Contains(a, "stream_options") ||
+			!strings.HasSuffix(a, "application/json") {
 			t.Errorf("it asked %s", a)
 		}
 	}
-	if e := endpoint(t, url+"/v1/completions", Options{Model: "m"}); e.ProbeWhole(context.Background()) != nil {
+	e := endpoint(t, url+"/v1/completions", Options{Model: "m"})
+	if e.ProbeWhole(context.Background()) != nil {
 		t.Error("the probe fails")
 	}
 }
 
 func TestAskWholeRefuses(t *testing.T) {
 	for name, tt := range map[string]struct{ raw, words string }{
-		"stream":   {good(), "streams its response"},
-		"no JSON":  {answered("hello hunter22", ""), "not a completion: hello ***"},
-		"fault":    {answered(`{"error":{"message":"no memory for hunter22"}}`, ""), "could not answer: no memory for ***"},
-		"empty":    {answered(`{"choices":[{"message":{"content":""}}]}`, ""), "no token"},
-		"none":     {answered(`{"choices":[]}`, ""), "no token"},
-		"null":     {answered(`null`, ""), "no token"},
-		"status":   {"HTTP/1.1 429 Too Many\r\nContent-Length: 0\r\n\r\n", "429 Too Many"},
-		"redirect": {"HTTP/1.1 302 Found\r\nLocation: http://x/\r\nContent-Length: 0\r\n\r\n", "not followed"},
-		"gzip":     {answered("x", "Content-Encoding: gzip\r\n"), "compresses"},
-		"cut":      {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "before the end of its response, after 1 bytes"},
-		"huge":     {"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n", "announces"},
+		"stream":  {good(), "streams its response"},
+		"no JSON": {answered("hello hunter22", ""), "not a completion: hello ***"},
+		"fault": {answered(`{"error":{"message":"no memory for hunter22"}}`, ""),
+			"could not answer: no memory for ***"},
+		"empty":  {answered(`{"choices":[{"message":{"content":""}}]}`, ""), "no token"},
+		"none":   {answered(`{"choices":[]}`, ""), "no token"},
+		"null":   {answered(`null`, ""), "no token"},
+		"status": {"HTTP/1.1 429 Too Many\r\nContent-Length: 0\r\n\r\n", "429 Too Many"},
+		"redirect": {"HTTP/1.1 302 Found\r\nLocation: http://x/\r\nContent-Length: 0\r\n\r\n",
+			"not followed"},
+		"gzip": {answered("x", "Content-Encoding: gzip\r\n"), "compresses"},
+		"cut": {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{",
+			"before the end of its response, after 1 bytes"},
+		"huge": {"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n", "announces"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := session(t, endpoint(t, answering(t, tt.raw), Options{Model: "m", Key: "hunter22"})).AskWhole(context.Background())
-			if err == nil || !strings.Contains(err.Error(), tt.words) || strings.Contains(err.Error(), "hunter22") {
+			_, err := session(t, endpoint(t, answering(t, tt.raw),
+				Options{Model: "m", Key: "hunter22"})).AskWhole(context.Background())
+			if err == nil || !strings.Contains(err.Error(), tt.words) ||
+				strings.Contains(err.Error(), "hunter22") {
 				t.Errorf("%v, want %q", err, tt.words)
 			}
 		})
 	}
-	mute := listen(t, talk(func(c net.Conn, _ int, _ *http.Request) bool { _, _ = c.Read(make([]byte, 1)); return false }).serve)
-	if _, err := session(t, endpoint(t, mute, Options{Model: "m", Timeout: 5 * time.Millisecond})).AskWhole(context.Background()); err == nil || !strings.Contains(err.Error(), "no response within 50ms") {
+	mute := listen(t, talk(func(c net.Conn, _ int, _ *http.Request) bool {
+		_, _ = c.Read(make([]byte, 1))
+		return false
+	}).serve)
+	_, err := session(t, endpoint(t, mute, Options{
+		Model: "m", Timeout: 5 * time.Millisecond})).AskWhole(context.Background())
+	if err == nil || !strings.Contains(err.Error(), "no response within 50ms") {
 		t.Error(err)
 	}
 }
