@@ -13,7 +13,8 @@ func TestFill(t *testing.T) {
 		fill     Fill
 		want     string
 	}{
-		{"all", "{host} {port} {addr} {port2} {seconds} {dir}", v4, "192.0.2.7 8080 192.0.2.7:8080 5301 3 /dev/shm"},
+		{"all", "{host} {port} {addr} {port2} {seconds} {dir}", v4,
+			"192.0.2.7 8080 192.0.2.7:8080 5301 3 /dev/shm"},
 		{"v6-addr-has-brackets", "http://{addr}/", v6, "http://[::1]:8080/"},
 		{"v6-host-has-none", "-h {host} -p {port}", v6, "-h ::1 -p 8080"},
 		{"twice", "{port}{port}", v4, "80808080"},

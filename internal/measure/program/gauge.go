@@ -28,7 +28,10 @@ func ParseGauge(s string) (g sample.Gauge, err error) {
 	parts := strings.Split(head, ":")
 	g.Name, g.Pattern, g.Scale = parts[0], pattern, 1
 	if !gaugeName.MatchString(g.Name) || g.Name == sample.Elapsed {
-		return g, fmt.Errorf("%q is not a name for a metric: letters, digits, dots and dashes, and not %s", g.Name, sample.Elapsed)
+		return g,
+			fmt.Errorf(
+				"%q is not a name for a metric: letters, digits, dots and dashes, and not %s",
+				g.Name, sample.Elapsed)
 	}
 	said := false
 	for _, p := range parts[1:] {
@@ -47,21 +50,26 @@ func ParseGauge(s string) (g sample.Gauge, err error) {
 		g.Lower = g.Unit == "s"
 	}
 	if len(pattern) > maxPattern {
-		return g, fmt.Errorf("the expression has %d bytes, at most %d are taken", len(pattern), maxPattern)
+		return g, fmt.Errorf("the expression has %d bytes, at most %d are taken", len(pattern),
+			maxPattern)
 	}
 	re, err := expression(g)
 	if err != nil {
 		return g, err
 	}
 	if n := re.NumSubexp(); n < 1 || n > 2 {
-		return g, fmt.Errorf("the expression must have one group in parentheses, the number, or a second one, its unit; it has %d", n)
+		return g,
+			fmt.Errorf(
+				"the expression must have one group in parentheses, the number, or a second one, its unit; it has %d", n)
 	} else if n == 2 && g.Unit == "" {
 		return g, fmt.Errorf("its unit is printed, but of what? %s:s, %s:bit/s, …", g.Name, g.Name)
 	}
 	return g, nil
 }
 
-func expression(g sample.Gauge) (*regexp.Regexp, error) { return regexp.Compile("(?m)" + g.Pattern) }
+func expression(g sample.Gauge) (*regexp.Regexp, error) {
+	return regexp.Compile("(?m)" + g.Pattern)
+}
 
 // Extract returns a metric's last match in a program's output, because programs print summaries
 // last.
@@ -82,7 +90,8 @@ func Extract(g sample.Gauge, output string) (float64, error) {
 			return 0, fmt.Errorf("metric %s: %w", g.Name, err)
 		}
 		if u.Base != g.Unit {
-			return 0, fmt.Errorf("metric %s: printed in %q, which cannot be converted to %s", g.Name, last[2], g.Unit)
+			return 0, fmt.Errorf("metric %s: printed in %q, which cannot be converted to %s",
+				g.Name, last[2], g.Unit)
 		}
 		scale = u.Scale
 	}

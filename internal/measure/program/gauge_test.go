@@ -17,15 +17,24 @@ func TestParseGauge(t *testing.T) {
 	}{
 		{"bare", `size=(\d+)`, sample.Gauge{Name: "size", Scale: 1, Pattern: `(\d+)`}},
 		{"equals-in-expression", `x=a=(\d)`, sample.Gauge{Name: "x", Scale: 1, Pattern: `a=(\d)`}},
-		{"time-is-lower", `p50:ms=(\d+)`, sample.Gauge{Name: "p50", Unit: "s", Scale: 1e-3, Lower: true, Pattern: `(\d+)`}},
-		{"time-said-higher", `battery:h:higher=(\d+)`, sample.Gauge{Name: "battery", Unit: "s", Scale: 3600, Pattern: `(\d+)`}},
-		{"direction-before-unit", `lag:lower:MB=(\d+)`, sample.Gauge{Name: "lag", Unit: "B", Scale: 1e6, Lower: true, Pattern: `(\d+)`}},
-		{"rate-is-higher", `rate:/s=(\d+)`, sample.Gauge{Name: "rate", Unit: "1/s", Scale: 1, Pattern: `(\d+)`}},
-		{"share", `hits:%=(\d+)%`, sample.Gauge{Name: "hits", Unit: "1", Scale: 0.01, Pattern: `(\d+)%`}},
-		{"printed-unit", `bw:bit/s=(\d+) (\S+)`, sample.Gauge{Name: "bw", Unit: "bit/s", Scale: 1, Pattern: `(\d+) (\S+)`}},
-		{"unprinted-groups", `x=(?:a|b)(\d+)`, sample.Gauge{Name: "x", Scale: 1, Pattern: `(?:a|b)(\d+)`}},
-		{"longest-name", strings.Repeat("n", 40) + `=(\d)`, sample.Gauge{Name: strings.Repeat("n", 40), Scale: 1, Pattern: `(\d)`}},
-		{"longest-expression", `x=(\d)` + strings.Repeat("y", maxPattern-4), sample.Gauge{Name: "x", Scale: 1, Pattern: `(\d)` + strings.Repeat("y", maxPattern-4)}},
+		{"time-is-lower", `p50:ms=(\d+)`, sample.Gauge{
+			Name: "p50", Unit: "s", Scale: 1e-3, Lower: true, Pattern: `(\d+)`}},
+		{"time-said-higher", `battery:h:higher=(\d+)`,
+			sample.Gauge{Name: "battery", Unit: "s", Scale: 3600, Pattern: `(\d+)`}},
+		{"direction-before-unit", `lag:lower:MB=(\d+)`,
+			sample.Gauge{Name: "lag", Unit: "B", Scale: 1e6, Lower: true, Pattern: `(\d+)`}},
+		{"rate-is-higher", `rate:/s=(\d+)`, sample.Gauge{
+			Name: "rate", Unit: "1/s", Scale: 1, Pattern: `(\d+)`}},
+		{"share", `hits:%=(\d+)%`, sample.Gauge{
+			Name: "hits", Unit: "1", Scale: 0.01, Pattern: `(\d+)%`}},
+		{"printed-unit", `bw:bit/s=(\d+) (\S+)`,
+			sample.Gauge{Name: "bw", Unit: "bit/s", Scale: 1, Pattern: `(\d+) (\S+)`}},
+		{"unprinted-groups", `x=(?:a|b)(\d+)`,
+			sample.Gauge{Name: "x", Scale: 1, Pattern: `(?:a|b)(\d+)`}},
+		{"longest-name", strings.Repeat("n", 40) + `=(\d)`,
+			sample.Gauge{Name: strings.Repeat("n", 40), Scale: 1, Pattern: `(\d)`}},
+		{"longest-expression", `x=(\d)` + strings.Repeat("y", maxPattern-4),
+			sample.Gauge{Name: "x", Scale: 1, Pattern: `(\d)` + strings.Repeat("y", maxPattern-4)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := ParseGauge(c.in)
@@ -95,7 +104,8 @@ func TestExtract(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, err := Extract(g, c.output); err != nil || math.Abs(got-c.want) > 1e-12*math.Abs(c.want) {
+			if got, err := Extract(g, c.output); err != nil ||
+				math.Abs(got-c.want) > 1e-12*math.Abs(c.want) {
 				t.Errorf("Extract = %v, %v; want %v", got, err, c.want)
 			}
 		})
@@ -106,10 +116,13 @@ func TestExtractRefuses(t *testing.T) {
 	for _, c := range []struct{ name, gauge, output, want string }{
 		{"no-output", `p50=n (\d+)`, "", `no metric p50: nothing in the output matches n (\d+)`},
 		{"no-match", `p50=n (\d+)`, "hello\nworld\n", "no metric p50"},
-		{"other-kind", `p50:s=n (\d+) (\S+)`, "n 5 MB", `metric p50: printed in "MB", which cannot be converted to s`},
+		{"other-kind", `p50:s=n (\d+) (\S+)`, "n 5 MB",
+			`metric p50: printed in "MB", which cannot be converted to s`},
 		{"bits-for-bytes", `bw:B/s=(\d+) (\S+)`, "5 Mbit/s", "which cannot be converted to B/s"},
-		{"unknown-unit", `p50:s=n (\d+) (\S+)`, "n 5 jiffies", `metric p50: unknown unit "jiffies"`},
-		{"last-has-another-unit", `p50:s=n (\d+) (\S+)`, "n 5 ms\nn 5 MB\n", "which cannot be converted to s"},
+		{"unknown-unit", `p50:s=n (\d+) (\S+)`, "n 5 jiffies",
+			`metric p50: unknown unit "jiffies"`},
+		{"last-has-another-unit", `p50:s=n (\d+) (\S+)`, "n 5 ms\nn 5 MB\n",
+			"which cannot be converted to s"},
 		{"nan", `x=n (\S+)`, "n NaN", `metric x: "NaN" is not a number`},
 		{"inf", `x=n (\S+)`, "n +Inf", "is not a number"},
 		{"too-large", `x=n (\S+)`, "n 1e999", "is not a number"},
@@ -127,7 +140,8 @@ func TestExtractRefuses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if x, err := Extract(g, c.output); err == nil || !strings.Contains(err.Error(), c.want) {
+			if x, err := Extract(g, c.output); err == nil ||
+				!strings.Contains(err.Error(), c.want) {
 				t.Errorf("Extract = %v, %v; want %q", x, err, c.want)
 			}
 		})
@@ -140,7 +154,8 @@ func FuzzParseGauge(f *testing.F) {
 			f.Add(g)
 		}
 	}
-	for _, s := range []string{"", "=", "x=", ":::=", "x:s:lower:higher=(.)", "x=(?i)(a)(b)(c)", "x:µs=((", "x:%=\xff(.)", "é=(.)"} {
+	for _, s := range []string{"", "=", "x=", ":::=", "x:s:lower:higher=(.)", "x=(?i)(a)(b)(c)",
+		"x:µs=((", "x:%=\xff(.)", "é=(.)"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

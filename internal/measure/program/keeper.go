@@ -53,7 +53,8 @@ func Main(in io.Reader, out io.Writer) error {
 	}
 	// What the keeper may mount without root, its programs may not. With cgo this cannot be set for
 	// all threads; then they may in their own user namespace.
-	_, _, _ = syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0, 0)
+	_, _, _ = syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT,
+		unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0, 0)
 	signal.Notify(k.children, unix.SIGCHLD)
 	orders := make(chan Request)
 	go func() {
@@ -97,7 +98,8 @@ func hide() (ownProc bool, err error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return false, fmt.Errorf("make mounts private: %w", err)
 	}
-	if err := unix.Mount("toll", memoryDir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777"); err != nil {
+	err = unix.Mount("toll", memoryDir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777")
+	if err != nil {
 		return false, fmt.Errorf("mount memory on %s: %w", memoryDir, err)
 	}
 	// The kernel refuses it if another /proc is partly hidden, as in most containers.
@@ -150,7 +152,8 @@ func (k *keeper) start(o Request) (State, error) {
 		case <-k.children:
 			k.reap()
 		case <-deadline:
-			return k.report(true), fmt.Errorf("it was not ready (%s) within %s", readyWords(o), o.Limit)
+			return k.report(true), fmt.Errorf("it was not ready (%s) within %s", readyWords(o),
+				o.Limit)
 		case <-k.orders:
 			return State{}, errInput
 		}
@@ -171,8 +174,10 @@ func (k *keeper) launch(o Request) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if o.NoRoot {
 		cmd.SysProcAttr.Cloneflags = unix.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: ordinaryID, HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: ordinaryID, HostID: os.Getgid(), Size: 1}}
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{
+			{ContainerID: ordinaryID, HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{
+			{ContainerID: ordinaryID, HostID: os.Getgid(), Size: 1}}
 	}
 	k.state, k.before = State{}, k.spent()
 	k.began = time.Now()

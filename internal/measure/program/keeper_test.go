@@ -115,7 +115,8 @@ func (k *kept) programs() (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range files {
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(f)))
-		if env, err := os.ReadFile(f); err == nil && bytes.Contains(env, []byte(k.marker)) && pid != k.cmd.Process.Pid {
+		if env, err := os.ReadFile(f); err == nil && bytes.Contains(env, []byte(k.marker)) &&
+			pid != k.cmd.Process.Pid {
 			pids = append(pids, pid)
 		}
 	}
@@ -200,7 +201,8 @@ func TestReady(t *testing.T) {
 			both(t, func(t *testing.T, k *kept) {
 				port := testnet.Port(t)
 				command := strings.ReplaceAll(c.command, wordPort, strconv.Itoa(int(port)))
-				if st := k.do(t, Request{Op: Start, Command: command, Ready: c.ready, Port: port}); st.Ended {
+				st := k.do(t, Request{Op: Start, Command: command, Ready: c.ready, Port: port})
+				if st.Ended {
 					t.Errorf("state %+v", st)
 				}
 				if st := k.do(t, Request{Op: Stop}); !st.Ended {
@@ -235,7 +237,8 @@ func TestBoundTellsThemApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if ok, err := bound(ReadyTCP, netip.MustParseAddrPort(client.LocalAddr().String()).Port()); err != nil || ok {
+	ok, err := bound(ReadyTCP, netip.MustParseAddrPort(client.LocalAddr().String()).Port())
+	if err != nil || ok {
 		t.Errorf("a client's port does not listen: %v, %v", ok, err)
 	}
 }
@@ -248,18 +251,25 @@ func TestNotReady(t *testing.T) {
 		request Request
 		want    []string
 	}{
-		{"tcp", Request{Command: "echo warming up; echo still >&2; sleep 60", Ready: ReadyTCP, Port: port, Limit: short},
-			[]string{fmt.Sprintf("it was not ready (listening on TCP port %d) within ", port), "; it said: still"}},
-		{"udp", Request{Command: "echo warming up; sleep 60", Ready: readyUDP, Port: port, Limit: short},
+		{"tcp", Request{Command: "echo warming up; echo still >&2; sleep 60", Ready: ReadyTCP,
+			Port: port, Limit: short},
+			[]string{fmt.Sprintf("it was not ready (listening on TCP port %d) within ", port),
+				"; it said: still"}},
+		{"udp", Request{Command: "echo warming up; sleep 60", Ready: readyUDP, Port: port,
+			Limit: short},
 			[]string{fmt.Sprintf("bound to UDP port %d", port), "; it said: warming up"}},
 		{"output", Request{Command: "echo warming up; sleep 60", Ready: "red[dy]{2}", Limit: short},
 			[]string{"its output matches red[dy]{2}", "; it said: warming up"}},
 		{"ended", Request{Command: "echo bad luck; exit 3", Ready: ReadyTCP, Port: port},
 			[]string{"it ended before it was ready (exit status 3); it said: bad luck"}},
-		{"ended-well", Request{Command: "true", Ready: ReadyTCP, Port: port}, []string{"it ended before it was ready"}},
-		{"killed", Request{Command: "kill -9 $$", Ready: "never"}, []string{"it ended before it was ready (signal: killed)"}},
-		{"missing", Request{Command: "exec /no/such/program", Ready: ReadyTCP, Port: port}, []string{"exit status 127", "/no/such/program", "not found"}},
-		{"no-command-line", Request{Command: "if", Ready: ReadyTCP, Port: port}, []string{"exit status 2", "yntax error"}},
+		{"ended-well", Request{Command: "true", Ready: ReadyTCP, Port: port},
+			[]string{"it ended before it was ready"}},
+		{"killed", Request{Command: "kill -9 $$", Ready: "never"},
+			[]string{"it ended before it was ready (signal: killed)"}},
+		{"missing", Request{Command: "exec /no/such/program", Ready: ReadyTCP, Port: port},
+			[]string{"exit status 127", "/no/such/program", "not found"}},
+		{"no-command-line", Request{Command: "if", Ready: ReadyTCP, Port: port},
+			[]string{"exit status 2", "yntax error"}},
 		{"no-expression", Request{Command: "sleep 60", Ready: "("}, []string{"missing closing )"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -267,7 +277,9 @@ func TestNotReady(t *testing.T) {
 				o := c.request
 				o.Op = Start
 				_, err := k.try(t, o)
-				for o.Limit != 0 && o.Limit < patience && err != nil && !strings.Contains(err.Error(), "it said") { // it had not got so far
+				// it had not got so far
+				for o.Limit != 0 && o.Limit < patience && err != nil &&
+					!strings.Contains(err.Error(), "it said") {
 					o.Limit *= 4
 					_, err = k.try(t, o)
 				}
@@ -313,10 +325,12 @@ func TestClientEnds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			both(t, func(t *testing.T, k *kept) {
 				st := k.run(t, c.command)
-				if !st.Ended || !st.Known || st.Exit != c.exit || st.Stdout != c.stdout || st.Stderr != c.stderr || st.Elapsed <= 0 {
+				if !st.Ended || !st.Known || st.Exit != c.exit || st.Stdout != c.stdout ||
+					st.Stderr != c.stderr || st.Elapsed <= 0 {
 					t.Errorf("state %+v, want %+v", st, c)
 				}
-				if again := k.do(t, Request{Op: Wait}); again.Exit != st.Exit || again.Elapsed != st.Elapsed {
+				if again := k.do(t, Request{Op: Wait}); again.Exit != st.Exit ||
+					again.Elapsed != st.Elapsed {
 					t.Errorf("asked again: %+v, then %+v", st, again)
 				}
 			})
@@ -326,9 +340,11 @@ func TestClientEnds(t *testing.T) {
 
 func TestHangingClient(t *testing.T) {
 	both(t, func(t *testing.T, k *kept) {
-		k.do(t, Request{Op: Start, Command: "echo connecting; sleep 60; echo never", Ready: "connecting"})
+		k.do(t, Request{Op: Start, Command: "echo connecting; sleep 60; echo never",
+			Ready: "connecting"})
 		_, err := k.try(t, Request{Op: Wait, Limit: 100 * time.Millisecond})
-		if want := "it did not end within 100ms; it said: connecting"; err == nil || err.Error() != want {
+		if want := "it did not end within 100ms; it said: connecting"; err == nil ||
+			err.Error() != want {
 			t.Errorf("Wait = %v, want %q", err, want)
 		}
 		if st := k.do(t, Request{Op: Stop}); !st.Ended || st.Exit != "signal: terminated" {
@@ -343,9 +359,12 @@ func TestHangingClient(t *testing.T) {
 
 func TestStop(t *testing.T) {
 	for _, c := range []struct{ name, command, exit, stdout string }{
-		{"asked", "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.01; done", "", "ready\nbye\n"},
-		{"deaf", "trap '' TERM; echo ready; while :; do sleep 0.01; done", "signal: killed", "ready\n"},
-		{"parent-dies-first", "(trap '' TERM; while :; do sleep 0.01; done) & echo ready; wait", "signal: terminated", "ready\n"},
+		{"asked", "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.01; done", "",
+			"ready\nbye\n"},
+		{"deaf", "trap '' TERM; echo ready; while :; do sleep 0.01; done", "signal: killed",
+			"ready\n"},
+		{"parent-dies-first", "(trap '' TERM; while :; do sleep 0.01; done) & echo ready; wait",
+			"signal: terminated", "ready\n"},
 		{"endless-output", "echo ready; exec yes", "signal: terminated", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -356,8 +375,10 @@ func TestStop(t *testing.T) {
 					k.do(t, Request{Op: Start, Command: c.command, Ready: "ready|y"})
 					st = k.do(t, Request{Op: Stop})
 				}
-				if !st.Ended || st.Exit != c.exit || c.stdout != "" && st.Stdout != c.stdout || len(st.Stdout) > maxOutput {
-					t.Errorf("exit %q, %d bytes of output: %.100q", st.Exit, len(st.Stdout), st.Stdout)
+				if !st.Ended || st.Exit != c.exit || c.stdout != "" && st.Stdout != c.stdout ||
+					len(st.Stdout) > maxOutput {
+					t.Errorf("exit %q, %d bytes of output: %.100q", st.Exit, len(st.Stdout),
+						st.Stdout)
 				}
 				k.await(t, 0)
 				if st := k.do(t, Request{Op: Stop}); st.Ended {
@@ -422,7 +443,9 @@ func TestStartEndsTheOneBefore(t *testing.T) {
 
 func TestEndlessOutputIsBounded(t *testing.T) {
 	both(t, func(t *testing.T, k *kept) {
-		st := k.run(t, "head -c 200000000 /dev/zero; echo end; head -c 100000000 /dev/zero >&2; echo end >&2")
+		st := k.run(
+			t,
+			"head -c 200000000 /dev/zero; echo end; head -c 100000000 /dev/zero >&2; echo end >&2")
 		for _, s := range []string{st.Stdout, st.Stderr} {
 			if len(s) != maxOutput || !strings.HasSuffix(s, "end\n") {
 				t.Errorf("%d bytes, at the end %q", len(s), s[max(0, len(s)-10):])
@@ -467,7 +490,8 @@ func TestCPUWhileItRuns(t *testing.T) {
 		{"itself", "while :; do :; done"},
 		{"child", "(while :; do :; done) & wait"},
 		{"daemon", "setsid sh -c 'while :; do :; done' & exec sleep 60"},
-		{"children-that-end", "while :; do sh -c 'i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done'; done"},
+		{"children-that-end",
+			"while :; do sh -c 'i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done'; done"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -522,14 +546,16 @@ func TestDir(t *testing.T) {
 
 func TestNoRoot(t *testing.T) {
 	both(t, func(t *testing.T, k *kept) {
-		const command = `id -u; id -g; f=` + memoryDir + `/toll-test-$$; echo written >$f && cat $f && rm $f; ` +
+		const command = `id -u; id -g; f=` + memoryDir +
+			`/toll-test-$$; echo written >$f && cat $f && rm $f; ` +
 			`mkdir -p /proc/sys/x 2>/dev/null || echo no root`
 		k.do(t, Request{Op: Start, Command: command, NoRoot: true})
 		st := k.do(t, Request{Op: Wait})
 		if want := "1000\n1000\nwritten\nno root\n"; st.Stdout != want || st.Exit != "" {
 			t.Errorf("state %+v, want %q", st, want)
 		}
-		k.do(t, Request{Op: Start, Command: "echo ready; exec sleep 60", Ready: "ready", NoRoot: true})
+		k.do(t, Request{Op: Start, Command: "echo ready; exec sleep 60", Ready: "ready",
+			NoRoot: true})
 		if st := k.do(t, Request{Op: Stop}); st.Exit != "signal: terminated" {
 			t.Errorf("state %+v", st)
 		}
@@ -543,10 +569,15 @@ func TestEndOfInput(t *testing.T) {
 		orders []Request
 	}{
 		{"idle", nil},
-		{"after-start", []Request{{Op: Start, Command: "echo up; exec sleep 60", Ready: "up", Limit: time.Minute}}},
-		{"in-start", []Request{{Op: Start, Command: "exec sleep 60", Ready: "never", Limit: time.Minute}}},
-		{"in-wait", []Request{{Op: Start, Command: "exec sleep 60", Limit: time.Minute}, {Op: Wait, Limit: time.Minute}}},
-		{"in-wait-of-a-deaf-one", []Request{{Op: Start, Command: "trap '' TERM; echo up; while :; do :; done", Ready: "up", Limit: time.Minute},
+		{"after-start", []Request{{Op: Start, Command: "echo up; exec sleep 60", Ready: "up",
+			Limit: time.Minute}}},
+		{"in-start", []Request{{Op: Start, Command: "exec sleep 60", Ready: "never",
+			Limit: time.Minute}}},
+		{"in-wait", []Request{{Op: Start, Command: "exec sleep 60", Limit: time.Minute},
+			{Op: Wait, Limit: time.Minute}}},
+		{"in-wait-of-a-deaf-one", []Request{{
+			Op: Start, Command: "trap '' TERM; echo up; while :; do :; done", Ready: "up",
+			Limit: time.Minute},
 			{Op: Wait, Limit: time.Minute}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -572,10 +603,12 @@ func TestEndOfInput(t *testing.T) {
 
 func TestOddRequests(t *testing.T) {
 	both(t, func(t *testing.T, k *kept) {
-		if _, err := k.try(t, Request{Op: "dance"}); err == nil || err.Error() != `unknown request "dance"` {
+		if _, err := k.try(t, Request{Op: "dance"}); err == nil ||
+			err.Error() != `unknown request "dance"` {
 			t.Errorf("an unknown request: %v", err)
 		}
-		if _, err := k.try(t, Request{Op: Wait}); err == nil || err.Error() != "nothing was started" {
+		if _, err := k.try(t, Request{Op: Wait}); err == nil ||
+			err.Error() != "nothing was started" {
 			t.Errorf("Wait without Start: %v", err)
 		}
 		for _, op := range []Op{Read, Stop} {
@@ -648,8 +681,10 @@ func TestSaid(t *testing.T) {
 	}{
 		{"nothing", State{}, ""},
 		{"output", State{Stdout: "a\nb\n"}, "; it said: a; b"},
-		{"standard-error-first", State{Exit: "exit status 1", Stdout: "a", Stderr: "b"}, " (exit status 1); it said: b"},
-		{"blank-standard-error", State{Exit: "signal: killed", Stdout: "a", Stderr: " \n"}, " (signal: killed); it said: a"},
+		{"standard-error-first", State{Exit: "exit status 1", Stdout: "a", Stderr: "b"},
+			" (exit status 1); it said: b"},
+		{"blank-standard-error", State{Exit: "signal: killed", Stdout: "a", Stderr: " \n"},
+			" (signal: killed); it said: a"},
 		{"silent", State{Exit: "exit status 1"}, " (exit status 1)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -68,7 +68,8 @@ func TestJunkBecomesShortText(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			const most = 200
 			for _, got := range []string{lastLines(c.in, most), keptEnd(c.in, most)} {
-				if len(got) > most+len("…") || !utf8.ValidString(got) || strings.ContainsAny(got, "\x00\x1b\r\u009b") {
+				if len(got) > most+len("…") || !utf8.ValidString(got) ||
+					strings.ContainsAny(got, "\x00\x1b\r\u009b") {
 					t.Errorf("%d bytes: %q", len(got), got)
 				}
 			}

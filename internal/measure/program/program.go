@@ -43,9 +43,10 @@ type Request struct {
 
 // State is the keeper's reply.
 type State struct {
-	Error   string        `json:"error,omitempty"` // why the request failed
-	Ended   bool          `json:"ended,omitempty"`
-	Exit    string        `json:"exit,omitempty"` // how it failed: "exit status 1", "signal: killed"
+	Error string `json:"error,omitempty"` // why the request failed
+	Ended bool   `json:"ended,omitempty"`
+	// how it failed: "exit status 1", "signal: killed"
+	Exit    string        `json:"exit,omitempty"`
 	Elapsed time.Duration `json:"elapsed,omitempty"`
 	// CPU is the time of the program and everything that it started; Known is false if it includes
 	// only processes that have ended.

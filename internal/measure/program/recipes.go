@@ -50,7 +50,8 @@ var recipes = []Recipe{
 		Server: "exec iperf3 -s -p {port}",
 		Client: "exec iperf3 -c {host} -p {port} -t {seconds} -J",
 		Ready:  ReadyTCP,
-		Gauges: []string{`throughput:bit/s="sum_received":\s*\{[^}]*"bits_per_second":\s*([\d.e+]+)`,
+		Gauges: []string{
+			`throughput:bit/s="sum_received":\s*\{[^}]*"bits_per_second":\s*([\d.e+]+)`,
 			`retransmits:lower="sum_sent":\s*\{[^}]*"retransmits":\s*(\d+)`},
 	},
 	{
@@ -59,7 +60,8 @@ var recipes = []Recipe{
 		Server: "exec netserver -D -p {port}",
 		Client: "exec netperf -H {host} -p {port} -t TCP_RR -l {seconds} -- -P ,{port2} -k THROUGHPUT,MEAN_LATENCY,P50_LATENCY,P99_LATENCY",
 		Ready:  ReadyTCP,
-		Gauges: []string{`p50:us=^P50_LATENCY=([\d.]+)`, `p99:us=^P99_LATENCY=([\d.]+)`, `mean:us=^MEAN_LATENCY=([\d.]+)`,
+		Gauges: []string{`p50:us=^P50_LATENCY=([\d.]+)`, `p99:us=^P99_LATENCY=([\d.]+)`,
+			`mean:us=^MEAN_LATENCY=([\d.]+)`,
 			`trips:/s=^THROUGHPUT=([\d.]+)`},
 	},
 	{
@@ -69,9 +71,11 @@ var recipes = []Recipe{
 			`initdb -D data -U postgres -A trust >initdb.log && echo 'host all all all trust' >>data/pg_hba.conf && ` +
 			`pg_ctl -D data -l log -o '-h "" -k {dir}' -w start >pg_ctl.log && pgbench -i -q -h {dir} -U postgres postgres >init.log 2>&1 && ` +
 			`pg_ctl -D data -m fast stop >pg_ctl.log && touch ready; }; } && exec postgres -D data -h '*' -p {port} -k {dir}`,
-		Client: postgresPath + "exec pgbench -n -S -c 1 -T {seconds} -h {host} -p {port} -U postgres postgres",
-		Ready:  "ready to accept connections", NoRoot: true, // it listens before
-		Gauges: []string{`latency:ms=^latency average = ([\d.]+) (\w+)`, `tps:/s=^tps = ([\d.]+)`, `connect:ms=^initial connection time = ([\d.]+) (\w+)`},
+		Client: postgresPath +
+			"exec pgbench -n -S -c 1 -T {seconds} -h {host} -p {port} -U postgres postgres",
+		Ready: "ready to accept connections", NoRoot: true, // it listens before
+		Gauges: []string{`latency:ms=^latency average = ([\d.]+) (\w+)`, `tps:/s=^tps = ([\d.]+)`,
+			`connect:ms=^initial connection time = ([\d.]+) (\w+)`},
 	},
 	{
 		Name: "qperf", What: "TCP latency and bandwidth",
@@ -79,7 +83,8 @@ var recipes = []Recipe{
 		Server: "exec qperf -lp {port}",
 		Client: "exec qperf {host} -lp {port} -ip {port2} -t {seconds} tcp_lat tcp_bw",
 		Ready:  ReadyTCP,
-		Gauges: []string{`latency:us=latency\s+=\s+([\d.,]+) (\w+)`, `bandwidth:B/s=bw\s+=\s+([\d.,]+) (\S+)`},
+		Gauges: []string{`latency:us=latency\s+=\s+([\d.,]+) (\w+)`,
+			`bandwidth:B/s=bw\s+=\s+([\d.,]+) (\S+)`},
 	},
 	{
 		Name: "redis", What: "Redis GETs on eight connections",
@@ -87,7 +92,8 @@ var recipes = []Recipe{
 		Server: "cd {dir} && exec redis-server --port {port} --bind {host} --protected-mode no --save '' --appendonly no",
 		Client: "exec redis-benchmark -h {host} -p {port} -c 8 -n $(({seconds} * 50000)) -t get --csv",
 		Ready:  ReadyTCP,
-		Gauges: []string{`requests:/s=^"GET","([\d.]+)"`, `p50:ms=^"GET",(?:"[\d.]+",){3}"([\d.]+)"`, `p99:ms=^"GET",(?:"[\d.]+",){5}"([\d.]+)"`},
+		Gauges: []string{`requests:/s=^"GET","([\d.]+)"`,
+			`p50:ms=^"GET",(?:"[\d.]+",){3}"([\d.]+)"`, `p99:ms=^"GET",(?:"[\d.]+",){5}"([\d.]+)"`},
 	},
 	{
 		Name: "sockperf", What: "TCP ping-pong, half a round trip",
@@ -95,7 +101,8 @@ var recipes = []Recipe{
 		Server: "exec sockperf server --tcp -i {host} -p {port}",
 		Client: "exec sockperf ping-pong --tcp -i {host} -p {port} -t {seconds}",
 		Ready:  ReadyTCP,
-		Gauges: []string{`p50:us=percentile 50\.000 =\s*([\d.]+)`, `p99:us=percentile 99\.000 =\s*([\d.]+)`, `mean:us=avg-latency=([\d.]+)`},
+		Gauges: []string{`p50:us=percentile 50\.000 =\s*([\d.]+)`,
+			`p99:us=percentile 99\.000 =\s*([\d.]+)`, `mean:us=avg-latency=([\d.]+)`},
 	},
 	{
 		Name: "wrk", What: "HTTP requests to nginx on eight connections",
@@ -103,7 +110,8 @@ var recipes = []Recipe{
 		Server: sbin + `echo '` + nginxConf + `' >{dir}/conf && exec nginx -e stderr -c {dir}/conf`,
 		Client: "exec wrk -t 1 -c 8 -d {seconds} --latency http://{addr}/",
 		Ready:  ReadyTCP,
-		Gauges: []string{`requests:/s=^Requests/sec:\s+([\d.]+)`, `p50:ms=^\s+50%\s+([\d.]+)(\w+)`, `p99:ms=^\s+99%\s+([\d.]+)(\w+)`},
+		Gauges: []string{`requests:/s=^Requests/sec:\s+([\d.]+)`, `p50:ms=^\s+50%\s+([\d.]+)(\w+)`,
+			`p99:ms=^\s+99%\s+([\d.]+)(\w+)`},
 	},
 }
 
@@ -120,7 +128,8 @@ func FindRecipe(name string) (Recipe, error) {
 
 // Program returns the recipe for a load.
 func (r Recipe) Program() (sample.Program, error) {
-	p := sample.Program{Recipe: r.Name, Server: r.Server, Client: r.Client, Ready: r.Ready, NoRoot: r.NoRoot}
+	p := sample.Program{Recipe: r.Name, Server: r.Server, Client: r.Client, Ready: r.Ready,
+		NoRoot: r.NoRoot}
 	for _, s := range r.Gauges {
 		g, err := ParseGauge(s)
 		if err != nil {

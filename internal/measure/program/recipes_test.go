@@ -40,7 +40,8 @@ func TestRecipesFindTheirMetrics(t *testing.T) {
 			}
 			for _, g := range p.Gauges {
 				want := recorded[r.Name][g.Name]
-				if got, err := Extract(g, string(said)); err != nil || got < want*(1-1e-9) || got > want*(1+1e-9) || want == 0 {
+				if got, err := Extract(g, string(said)); err != nil || got < want*(1-1e-9) ||
+					got > want*(1+1e-9) || want == 0 {
 					t.Errorf("%s = %v, %v; want %v", g.Name, got, err, want)
 				}
 			}
@@ -49,7 +50,9 @@ func TestRecipesFindTheirMetrics(t *testing.T) {
 }
 
 func TestRecipesAreWhole(t *testing.T) {
-	if !slices.IsSortedFunc(recipes, func(a, b Recipe) int { return strings.Compare(a.Name, b.Name) }) {
+	if !slices.IsSortedFunc(recipes, func(a, b Recipe) int {
+		return strings.Compare(a.Name, b.Name)
+	}) {
 		t.Error("the recipes are not in the order of their names")
 	}
 	for _, r := range recipes {
@@ -63,14 +66,16 @@ func TestRecipesAreWhole(t *testing.T) {
 				t.Errorf("%s: %s: no exec", r.Name, end)
 			}
 		}
-		if p.Ready == "" || r.What == "" || len(r.Needs) == 0 || len(p.Gauges) == 0 || p.Recipe != r.Name || p.NoRoot != r.NoRoot {
+		if p.Ready == "" || r.What == "" || len(r.Needs) == 0 || len(p.Gauges) == 0 ||
+			p.Recipe != r.Name || p.NoRoot != r.NoRoot {
 			t.Errorf("%+v", r)
 		}
 	}
 }
 
 func TestBadRecipeIsNamed(t *testing.T) {
-	if _, err := (Recipe{Name: "soup", Gauges: []string{"salt"}}).Program(); err == nil || !strings.Contains(err.Error(), "recipe soup: ") {
+	if _, err := (Recipe{Name: "soup", Gauges: []string{"salt"}}).Program(); err == nil ||
+		!strings.Contains(err.Error(), "recipe soup: ") {
 		t.Errorf("Program = %v", err)
 	}
 }
@@ -87,15 +92,19 @@ func TestFindRecipe(t *testing.T) {
 }
 
 func TestCheckNamesWhatIsMissing(t *testing.T) {
-	r := Recipe{Needs: []Need{{"sh", "dash"}, {"no-such-server", "soup"}, {"no-such-client", "soup"}, {"no-such-tool", "spoons (non-free)"}}}
+	r := Recipe{Needs: []Need{{"sh", "dash"}, {"no-such-server", "soup"},
+		{"no-such-client", "soup"}, {"no-such-tool", "spoons (non-free)"}}}
 	var missing *missingError
 	if err := r.Check(); !errors.As(err, &missing) {
 		t.Fatalf("Check = %v", err)
 	}
-	if got, want := missing.Error(), "not installed: no-such-server, no-such-client, no-such-tool"; got != want {
+	got, want := missing.Error(), "not installed: no-such-server, no-such-client, no-such-tool"
+	if got != want {
 		t.Errorf("error %q, want %q", got, want)
 	}
-	if got, want := missing.Hint(), "install the Debian packages soup, spoons (non-free), or their like"; got != want {
+	got, want = missing.Hint(),
+		"install the Debian packages soup, spoons (non-free), or their like"
+	if got != want {
 		t.Errorf("hint %q, want %q", got, want)
 	}
 	r.Needs = r.Needs[:1]
