@@ -17,11 +17,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Cards returns the network cards that carry a device of the calling thread's network namespace:
-// the device itself if it is one, else those below it (of a VLAN, a bond, a bridge, …). crossed
-// names those that all of the device's packets cross: for a bond the bond, whose speed is that of
-// its members; for several below a bridge none, because one of them has the packets. A device
-// without a card, such as a veth, has none. What a driver or the kernel does not tell is left out.
+// Cards returns the network cards that carry a device: the device itself or those below it (of a
+// VLAN, a bond, a bridge, …), none for a veth. crossed names those that all of its packets cross:
+// for a bond the bond, whose speed is that of its members; none for several cards below a bridge.
+// What a driver or the kernel does not tell is left out.
 func Cards(name string) (all []sample.Card, crossed []string, err error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {
@@ -33,10 +32,14 @@ func Cards(name string) (all []sample.Card, crossed []string, err error) {
 	}
 	err = withKernelFiles(links[at], func(k kernelFiles) error {
 		found := k.below(name, func(name string) bool {
-			return slices.ContainsFunc(links, func(l netlink.Link) bool { return l.Attrs().Name == name && joint(l.Type()) })
+			return slices.ContainsFunc(links, func(l netlink.Link) bool {
+				return l.Attrs().Name == name && joint(l.Type())
+			})
 		})
 		for _, f := range found {
-			if i := slices.IndexFunc(links, func(l netlink.Link) bool { return l.Attrs().Name == f.name }); i >= 0 {
+			if i := slices.IndexFunc(links, func(l netlink.Link) bool {
+				return l.Attrs().Name == f.name
+			}); i >= 0 {
 				all = append(all, k.card(links[i], f))
 			}
 		}
@@ -63,10 +66,9 @@ func decisive(all []sample.Card) []string {
 
 func joint(kind string) bool { return kind == "bond" || kind == "team" }
 
-// kernelFiles locates the kernel's files about devices of one network namespace.
 type kernelFiles struct {
 	net  string // class/net of a sysfs of the namespace
-	proc string // /proc
+	proc string
 }
 
 // withKernelFiles uses a sysfs mounted for the namespace or, if that is not permitted, /sys if it
@@ -80,7 +82,7 @@ func withKernelFiles(l netlink.Link, f func(kernelFiles) error) error {
 	k := kernelFiles{"/sys/class/net", "/proc"}
 	if k.text(l.Attrs().Name, "ifindex") != strconv.Itoa(l.Attrs().Index) ||
 		!strings.EqualFold(k.text(l.Attrs().Name, "address"), l.Attrs().HardwareAddr.String()) {
-		return nil // it shows another namespace
+		return nil
 	}
 	return f(k)
 }
@@ -134,7 +136,6 @@ func (k kernelFiles) below(name string, joins func(name string) bool) []foundCar
 	return out
 }
 
-// foundCard is a card, or a bond of several.
 type foundCard struct {
 	name, under string
 	device      bool
@@ -143,14 +144,15 @@ type foundCard struct {
 func (k kernelFiles) card(l netlink.Link, f foundCard) sample.Card {
 	a := l.Attrs()
 	c := sample.Card{Name: f.name, Under: f.under, Device: f.device, MTU: a.MTU,
-		Sizes: &sample.OffloadSizes{GSO: a.GSOMaxSize, GRO: a.GROMaxSize, GSO4: a.GSOIPv4MaxSize, GRO4: a.GROIPv4MaxSize}}
+		Sizes: &sample.OffloadSizes{GSO: a.GSOMaxSize, GRO: a.GROMaxSize, GSO4: a.GSOIPv4MaxSize,
+			GRO4: a.GROIPv4MaxSize}}
 	if *c.Sizes == (sample.OffloadSizes{}) {
 		c.Sizes = nil
 	}
-	_ = withEthtool(func(e *ethtool.Ethtool) error { // missing answers are left out
+	_ = withEthtool(func(e *ethtool.Ethtool) error {
 		if d, err := e.DriverInfo(f.name); err == nil {
-			c.Driver, c.Bus = known(d.Driver), known(d.BusInfo)
-			c.Version, c.Firmware = known(d.Version), known(d.FwVersion)
+			c.Driver, c.Version = known(d.Driver), known(d.Version)
+			c.Firmware, c.Bus = known(d.FwVersion), known(d.BusInfo)
 		}
 		if all, err := features(f.name); err == nil {
 			c.Offloads = cardOffloads(all)
@@ -186,7 +188,6 @@ func cardOffloads(all map[string]bool) map[string]bool {
 	return abbreviated(all, short)
 }
 
-// queuesOf returns nil if the card tells neither queues nor rings.
 func queuesOf(e *ethtool.Ethtool, name string) *sample.CardQueues {
 	var q sample.CardQueues
 	if c, err := e.GetChannels(name); err == nil {
@@ -203,8 +204,7 @@ func queuesOf(e *ethtool.Ethtool, name string) *sample.CardQueues {
 	return &q
 }
 
-// parents lead to the files of a card's device on its bus: at its own device or, for virtio, at the
-// one above.
+// parents lead to the files of a card's device: at its own or, for virtio, at the one above.
 var parents = []string{"", "../"}
 
 func (k kernelFiles) numa(name string) *int {

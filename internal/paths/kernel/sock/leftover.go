@@ -27,11 +27,8 @@ const (
 
 	ending = 1<<finWait1 | 1<<finWait2 | 1<<timeWait | 1<<lastAck | 1<<closing
 
-	finWait1 = 4
-	finWait2 = 5
-	timeWait = 6
-	lastAck  = 9
-	closing  = 11
+	finWait1, finWait2, timeWait = 4, 5, 6
+	lastAck, closing             = 9, 11
 )
 
 const (
