@@ -4,13 +4,13 @@ import "math"
 
 // Moved is what a load reports that a client moved in a whole visit, warm-up included.
 type Moved struct {
-	Forward     int64 // payload that arrived, client to server
-	Backward    int64 // payload that arrived, server to client
+	Forward     int64 // payload bytes that arrived, client to server
+	Backward    int64 // payload bytes that arrived, server to client
 	Trips       int64 // request/response pairs, one under way at a time
-	Resent      int64 // by TCP, or lost; a hop may or may not have counted them
+	Resent      int64 // bytes sent again by TCP, or lost; a hop may or may not have counted them
 	Connections int
 	// Brief means that the connections ended with their trips, before the counters were read.
-	// Failed counts further connections.
+	// Failed is the number of further connections, tried in vain.
 	Brief  bool
 	Failed int
 
