@@ -136,7 +136,7 @@ func kinds(r mode.Route) []string {
 
 // modesDocument returns a document with a section for each mode.
 func modesDocument(list []modeInfo) document.Document {
-	d := document.Document{Kind: document.ModeList, Value: list}
+	d := document.Document{Kind: document.ModeList, JSON: list}
 	for _, m := range list {
 		d.Sections = append(d.Sections, modeSection(m))
 	}

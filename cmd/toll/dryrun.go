@@ -21,7 +21,7 @@ import (
 // measured in visits.
 func planDocument(p sample.Plan, whole map[string]string) document.Document {
 	printable.Fields(&p) // engines' reasons, users' command lines
-	d := document.Document{Kind: document.APlan, Value: p}
+	d := document.Document{Kind: document.APlan, JSON: p}
 	if p.Mesh != nil {
 		d.Sections = meshSections(p)
 	} else {

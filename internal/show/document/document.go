@@ -1,10 +1,13 @@
 // Package document is the model of what a command has to say: sections of paragraphs, lists, tables
-// and routes, and a value with the same content for programs. Views build a document; every format
+// and routes, and the same content as JSON, figures and charts. Views build a document; every format
 // writes it. The model has the content and its meaning; a format decides how that looks. Numbers
 // are in base units, texts as people read them.
 package document
 
-import "strings"
+import (
+	"iter"
+	"strings"
+)
 
 // Kind is what a document is about.
 type Kind string
@@ -27,8 +30,12 @@ const (
 // Document is what a command has to say.
 type Document struct {
 	Kind     Kind
-	Value    any // for programs
 	Sections []Section
+	JSON     any              // what formats encode as JSON, and nothing else
+	Run      *Run             // nil: it is not about a run
+	Figures  iter.Seq[Figure] // nil: there are none
+	Data     *Table           // the figures of a document without Figures, with a name for each column
+	Page     func() Page      // nil: only the sections
 }
 
 // Section holds blocks that belong together, with or without a title.

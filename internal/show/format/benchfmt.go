@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -11,12 +12,8 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 
-	"github.com/bridgetoll/bridgetoll/internal/judge"
-	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
-	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
 )
 
 // benchFormat writes the format of Go's benchmarks, which benchstat reads: a line for each cell
@@ -24,23 +21,23 @@ import (
 var benchFormat = Format{Name: "benchfmt", Kinds: []document.Kind{document.AReport}, write: writeBench}
 
 func writeBench(w io.Writer, d document.Document, _ Options) error {
-	r, err := reportIn(d)
-	if err != nil {
-		return err
-	}
-	b := bench{w: benchfmt.NewWriter(w), config: benchConfig(r.Base())}
-	b.units(r)
-	for f := range numbers.Of(r) {
-		one := f.Statistic == numbers.Round || f.Statistic == numbers.Median && f.Study == sample.StudyMesh && f.From != ""
-		if !one {
-			continue
-		}
-		if f.Cell != b.cell {
+	b := bench{w: benchfmt.NewWriter(w), config: benchConfig(d.Run), rounds: map[int][]benchfmt.Value{}}
+	b.units(d.Figures)
+	metric := "" // the last that had rounds
+	for f := range d.Figures {
+		if f.Subject != b.of {
 			b.flush()
-			b.cell = f.Cell
+			b.of, metric = f.Subject, ""
 		}
-		if b.rounds == nil {
-			b.rounds = map[int][]benchfmt.Value{}
+		switch f.Statistic {
+		case document.Round:
+			metric = f.Metric
+		case document.Median: // a link of a mesh has no rounds
+			if f.From == "" || f.Metric == metric {
+				continue
+			}
+		default:
+			continue
 		}
 		if v := benchValue(f); !math.IsNaN(v.Value) && !math.IsInf(v.Value, 0) {
 			b.rounds[f.Round] = append(b.rounds[f.Round], v)
@@ -50,12 +47,12 @@ func writeBench(w io.Writer, d document.Document, _ Options) error {
 	return b.err
 }
 
-// bench collects the lines of one cell at a time.
+// bench collects the lines of one subject at a time.
 type bench struct {
 	w      *benchfmt.Writer
 	config []benchfmt.Config
-	cell   numbers.Cell
-	rounds map[int][]benchfmt.Value
+	of     document.Subject
+	rounds map[int][]benchfmt.Value // of it
 	err    error
 }
 
@@ -63,16 +60,16 @@ func (b *bench) write(r benchfmt.Record) { b.err = cmp.Or(b.err, b.w.Write(r)) }
 
 func (b *bench) flush() {
 	for _, round := range slices.Sorted(maps.Keys(b.rounds)) {
-		b.write(&benchfmt.Result{Config: b.config, Name: benchName(b.cell), Iters: 1, Values: b.rounds[round]})
+		b.write(&benchfmt.Result{Config: b.config, Name: benchName(b.of), Iters: 1, Values: b.rounds[round]})
 	}
-	b.rounds = nil
+	clear(b.rounds)
 }
 
 // units declares which direction is better, for units where that is known but not to benchstat.
-func (b *bench) units(r judge.Report) {
+func (b *bench) units(figures iter.Seq[document.Figure]) {
 	better := map[string]string{}
-	for f := range numbers.Of(r) {
-		if f.Higher && (f.Statistic == numbers.Round || f.Statistic == numbers.Median) {
+	for f := range figures {
+		if f.Higher && (f.Statistic == document.Round || f.Statistic == document.Median) {
 			better[benchValue(f).Unit] = "higher"
 		}
 	}
@@ -84,39 +81,39 @@ func (b *bench) units(r judge.Report) {
 
 // benchConfig describes the machine. It leaves out what differs from run to run, because benchstat
 // does not compare results whose configurations differ.
-func benchConfig(r *analysis.Report) []benchfmt.Config {
-	e := r.Environment
+func benchConfig(r *document.Run) []benchfmt.Config {
 	var out []benchfmt.Config
 	for _, c := range []struct{ key, value string }{
-		{"toll", e.Tool}, {"kernel", e.Kernel}, {"cpu", e.CPUModel}, {"cpus", fmt.Sprint(e.CPUs)}, {"virtualization", e.Virtualization},
+		{"toll", r.Tool}, {"kernel", r.Kernel}, {"cpu", r.CPU}, {"cpus", fmt.Sprint(r.CPUs)}, {"virtualization", r.Virtualization}, {"wire", r.Wire},
 	} {
 		if c.value != "" && c.value != "0" {
 			out = append(out, benchfmt.Config{Key: c.key, Value: []byte(c.value), File: true})
 		}
 	}
-	if r.Plan.Wire != nil {
-		out = append(out, benchfmt.Config{Key: "wire", Value: []byte(r.Plan.Wire.String()), File: true})
-	}
 	return out
 }
 
-// benchName returns a cell as a benchmark name, whose parts benchstat can project on.
-func benchName(c numbers.Cell) benchfmt.Name {
+// benchName returns a subject as a benchmark name, whose parts benchstat can project on.
+func benchName(c document.Subject) benchfmt.Name {
 	study := []rune(c.Study)
 	var b strings.Builder
 	b.WriteString(strings.ToUpper(string(study[:1])) + string(study[1:]))
-	crowd := ""
-	if c.Servers != 1 || c.Clients != 1 || c.ClientProcs != 1 {
-		crowd = fmt.Sprintf("%dx%dx%d", c.Servers, c.Clients, c.ClientProcs)
-	}
 	for _, p := range []struct{ key, value string }{
-		{"mode", c.Mode}, {"from", c.From}, {"to", c.To}, {"tune", c.Tune}, {"shape", crowd}, {"on", c.On}, {"load", c.Load}, {"point", c.Point}, {"pin", c.Pin},
+		{"mode", c.Mode}, {"from", c.From}, {"to", c.To}, {"tune", c.Tune}, {"shape", crowd(c)}, {"on", c.On}, {"load", c.Load}, {"point", c.Point}, {"pin", c.Pin},
 	} {
 		if p.value != "" {
 			b.WriteString("/" + p.key + "=" + benchPart(p.value))
 		}
 	}
 	return benchfmt.Name(b.String())
+}
+
+// crowd returns a subject's numbers of servers, clients and processes, or "" if there is one of each.
+func crowd(s document.Subject) string {
+	if s.Servers == 1 && s.Clients == 1 && s.ClientProcs == 1 {
+		return ""
+	}
+	return fmt.Sprintf("%dx%dx%d", s.Servers, s.Clients, s.ClientProcs)
 }
 
 // benchPart escapes foreign text in a name: characters that end a part or the name are written as
@@ -145,7 +142,7 @@ var benchUnits = map[[2]string]string{
 
 // benchValue returns a figure in the units that benchstat scales, bytes and seconds. The units of
 // other metrics begin with the metric's name.
-func benchValue(f numbers.Figure) benchfmt.Value {
+func benchValue(f document.Figure) benchfmt.Value {
 	const bitsPerByte = 8
 	v := benchfmt.Value{Value: f.Value}
 	name := benchPart(strings.ReplaceAll(f.Metric, "_", "-"))

@@ -3,14 +3,12 @@ package format
 import (
 	"encoding/csv"
 	"io"
+	"iter"
 	"math"
 	"strconv"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
-	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
 )
 
 // csvFormat writes figures in long form, one row per number. It follows RFC 4180 but ends lines
@@ -19,10 +17,10 @@ var csvFormat = Format{Name: "csv", Kinds: []document.Kind{document.AReport, doc
 
 func writeCSV(w io.Writer, d document.Document, _ Options) error {
 	c := csv.NewWriter(w)
-	if r, ok := d.Value.(*published.Report); ok {
-		writePublished(c, r)
+	if d.Data != nil {
+		writeData(c, *d.Data)
 	} else {
-		writeFigures(c, d.Value)
+		writeFigures(c, d.Figures)
 	}
 	c.Flush()
 	return c.Error()
@@ -73,10 +71,10 @@ func (r *record) truth(b bool) { *r = append(*r, strconv.FormatBool(b)) }
 // write writes the row. The csv.Writer keeps the first error.
 func (r record) write(c *csv.Writer) { _ = c.Write(r) }
 
-func writeFigures(c *csv.Writer, value any) {
+func writeFigures(c *csv.Writer, figures iter.Seq[document.Figure]) {
 	record{"study", "mode", "label", "from", "to", "on", "load", "tune", "servers", "clients", "procs", "baseline", "limited_by",
 		"metric", "unit", "higher_is_better", "statistic", "round", "value", "low", "high", "n", "epochs", "against", "verdict", "notes", "point", "pin"}.write(c)
-	for f := range numbers.Of(value) {
+	for f := range figures {
 		var r record
 		r.text(f.Study, f.Mode, f.Label, f.From, f.To, f.On, f.Load, f.Tune)
 		r.count(f.Servers)
@@ -87,12 +85,12 @@ func writeFigures(c *csv.Writer, value any) {
 		r.truth(f.Higher)
 		r.text(string(f.Statistic))
 		switch f.Statistic {
-		case numbers.Round:
+		case document.Round:
 			r.text(strconv.Itoa(f.Round))
 		default:
 			r.text("")
 		}
-		if f.Statistic == numbers.Failed {
+		if f.Statistic == document.NoFigure {
 			r.text("")
 		} else {
 			r.number(f.Value)
@@ -106,101 +104,22 @@ func writeFigures(c *csv.Writer, value any) {
 	}
 }
 
-// end returns a pointer to an end of a published range, or nil if x is 0, which means that there is
-// no range.
-func end(x float64) *float64 {
-	if x == 0 {
-		return nil
+// writeData writes a table of figures.
+func writeData(c *csv.Writer, t document.Table) {
+	var heads record
+	for _, col := range t.Columns {
+		heads.text(col.Title())
 	}
-	return &x
-}
-
-// writePublished writes a row for each ratio of two published figures, and for each figure that is
-// in no ratio.
-func writePublished(c *csv.Writer, p *published.Report) {
-	record{"study", "year", "table", "mode", "placement", "load", "shape", "metric", "unit", "value", "value_to",
-		"against", "against_shape", "published_ratio", "measured_ratio", "low", "high", "n", "epochs", "file", "verdict", "notes",
-		"here", "here_low", "here_high", "here_n", "here_unit", "idle", "proxy"}.write(c)
-	for _, s := range p.Studies {
-		for _, l := range s.Rows {
-			var of record
-			of.text(s.Name, s.Year, l.Table, l.Mode, l.Placement, l.Load, l.Shape, l.Metric, l.Unit)
-			of.number(l.Value)
-			of.maybe(end(l.To))
-			if len(l.Ratios) == 0 {
-				r := append(record{}, of...)
-				r.text("", "", "", "", "", "", "", "", "", "", l.WhyNot)
-				r.here(l.Here)
-				r.write(c)
-			}
-			for _, x := range l.Ratios {
-				r := append(record{}, of...)
-				r.text(s.Rows[x.To].Mode, s.Rows[x.To].Shape)
-				r.number(x.Published)
-				if m := x.Measured; m != nil {
-					r.number(m.Median)
-					r.number(m.Low)
-					r.number(m.High)
-					r.count(m.N)
-					r.count(m.Epochs)
-				} else {
-					r.text("", "", "", "", "")
-				}
-				r.text(x.File, string(x.Verdict), x.Why)
-				r.here(l.Here)
-				r.write(c)
+	heads.write(c)
+	for _, row := range t.Rows {
+		var r record
+		for _, cell := range row.Cells {
+			if n := cell.Number; n != nil {
+				r.number(n.Value)
+			} else {
+				r.text(cell.Text)
 			}
 		}
-		for _, x := range s.Claims {
-			claimRecord(s, x).write(c)
-		}
+		r.write(c)
 	}
-}
-
-// here appends this machine's figures for a row, in base units, or empty fields if h is nil.
-func (r *record) here(h *published.Here) {
-	if h == nil {
-		r.text("", "", "", "", "", "", "")
-		return
-	}
-	r.number(h.Median)
-	r.number(h.Low)
-	r.number(h.High)
-	r.count(h.N)
-	r.text(h.Unit)
-	for _, v := range []*published.Value{h.Idle, h.Proxy} {
-		if v == nil {
-			r.text("")
-			continue
-		}
-		r.number(v.Median)
-	}
-}
-
-// claimRecord returns the row of a claim that a study states without figures. Its notes have the
-// words and the stated direction, its value is the bound.
-func claimRecord(s published.Result, x published.ClaimResult) record {
-	var r record
-	r.text(s.Name, s.Year, "", analysis.Label(x.Of), string(x.Of.From), x.Of.Load, "", x.Metric, x.Unit)
-	r.maybe(end(x.Bound))
-	r.text("")
-	if x.To != nil {
-		r.text(analysis.Label(*x.To), "", "")
-	} else {
-		r.text("", "", "")
-	}
-	if m := x.Measured; m != nil {
-		r.number(m.Median)
-		r.number(m.Low)
-		r.number(m.High)
-		r.count(m.N)
-		r.count(m.Epochs)
-	} else {
-		r.text("", "", "", "", "")
-	}
-	notes := strings.TrimSuffix(x.Text+": "+string(x.Want)+": "+x.Why, ": ")
-	r.text(x.File, string(x.Verdict), notes)
-	r.maybe(x.Extreme)
-	r.text("", "", "", x.Unit, "", "")
-	return r
 }

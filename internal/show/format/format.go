@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 
-	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
@@ -66,13 +65,4 @@ func (f Format) Write(w io.Writer, d document.Document, o Options) error {
 		return fmt.Errorf("write %s: %w", d.Kind, err)
 	}
 	return nil
-}
-
-// reportIn returns the report that a document was made from, for formats that write figures.
-func reportIn(d document.Document) (judge.Report, error) {
-	r, ok := d.Value.(judge.Report)
-	if !ok {
-		return nil, fmt.Errorf("%T is not a report of a run", d.Value)
-	}
-	return r, nil
 }

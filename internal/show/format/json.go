@@ -7,11 +7,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// jsonFormat writes a document's value as one JSON document.
+// jsonFormat writes one JSON document.
 var jsonFormat = Format{Name: "json", write: writeJSON}
 
 func writeJSON(w io.Writer, d document.Document, _ Options) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
-	return enc.Encode(d.Value)
+	return enc.Encode(d.JSON)
 }

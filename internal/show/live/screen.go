@@ -154,7 +154,7 @@ func (m Model) layOut() laid {
 		lines, _ := format.Lines(view.Report(m.report), opts)
 		return laid{lines: lines}
 	}
-	d := document.Document{Kind: document.AReport, Value: m.report}
+	var d document.Document
 	before, behind := view.Beside(m.report)
 	if !m.running { // while a run goes on, its answer would keep changing
 		d.Sections = append(d.Sections, before...)

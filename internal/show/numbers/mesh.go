@@ -7,7 +7,9 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
 // mesh lists every link that the report has, the typical figures of all links, the effect of each
@@ -25,8 +27,8 @@ func (l *list) mesh(m *mesh.Mesh) {
 func (l *list) costs(m *mesh.Mesh) {
 	for _, name := range slices.Sorted(maps.Keys(m.Costs)) {
 		c := m.Costs[name]
-		f := Figure{Cell: cellOf(sample.StudyMesh, analysis.Cell{Mode: m.Mode, On: m.On})}
-		f.Metric, f.Load, f.Unit, f.Statistic, f.Against = name, c.Load, RatioUnit, Ratio, m.Beside.Mode
+		f := document.Figure{Subject: cellOf(sample.StudyMesh, sample.Cell{Mode: mode.Name(m.Mode), On: m.On})}
+		f.Metric, f.Load, f.Unit, f.Statistic, f.Against = name, c.Load, analysis.RatioUnit, document.Ratio, m.Beside.Mode
 		all := f
 		all.Value, all.Low, all.High, all.N = c.Ratio, c.Low, c.High, len(c.Links)
 		l.add(all)
@@ -39,13 +41,13 @@ func (l *list) costs(m *mesh.Mesh) {
 }
 
 // groups lists the medians of the links within and across the groups that the nodes' labels form.
-func (l *list) groups(of Figure, m *mesh.Mesh) {
+func (l *list) groups(of document.Figure, m *mesh.Mesh) {
 	for _, g := range m.Groups {
 		for _, name := range slices.Sorted(maps.Keys(g.Metrics)) {
 			x := g.Metrics[name]
 			f := of
 			f.Metric, f.Unit, f.Higher, f.Load = name, m.Metrics[name].Unit, m.Metrics[name].Higher, m.Metrics[name].Load
-			f.Statistic, f.Value, f.N, f.Note = Median, x.Median, x.Links, g.Label+": within"
+			f.Statistic, f.Value, f.N, f.Note = document.Median, x.Median, x.Links, g.Label+": within"
 			if g.Across {
 				f.Note = g.Label + ": across"
 			}
@@ -58,7 +60,7 @@ func (l *list) groups(of Figure, m *mesh.Mesh) {
 }
 
 func (l *list) meshMode(m *mesh.Mesh) {
-	of := Figure{Cell: cellOf(sample.StudyMesh, analysis.Cell{Mode: m.Mode, On: m.On})}
+	of := document.Figure{Subject: cellOf(sample.StudyMesh, sample.Cell{Mode: mode.Name(m.Mode), On: m.On})}
 	for _, name := range slices.Sorted(maps.Keys(m.Metrics)) {
 		x := m.Metrics[name]
 		f := of
@@ -69,14 +71,14 @@ func (l *list) meshMode(m *mesh.Mesh) {
 					continue
 				}
 				link := f
-				link.From, link.To, link.Statistic, link.Value = m.Nodes[a].Name, m.Nodes[b].Name, Median, *value
+				link.From, link.To, link.Statistic, link.Value = m.Nodes[a].Name, m.Nodes[b].Name, document.Median, *value
 				l.add(link)
 			}
 		}
 		for _, s := range []struct {
-			statistic Statistic
+			statistic document.Statistic
 			value     float64
-		}{{Typical, x.Typical}, {Fastest, x.Fastest}, {Median, x.Median}, {Slowest, x.Slowest}} {
+		}{{document.Typical, x.Typical}, {document.Fastest, x.Fastest}, {document.Median, x.Median}, {document.Slowest, x.Slowest}} {
 			f.Statistic, f.Value, f.N = s.statistic, s.value, x.Links
 			l.add(f)
 		}
@@ -85,7 +87,7 @@ func (l *list) meshMode(m *mesh.Mesh) {
 		for _, name := range slices.Sorted(maps.Keys(n.Effects)) {
 			e := n.Effects[name]
 			f := of
-			f.From, f.Metric, f.Unit, f.Statistic, f.Value, f.Low, f.High, f.N = n.Name, name, RatioUnit, Effect, e.Ratio, e.Low, e.High, e.Of
+			f.From, f.Metric, f.Unit, f.Statistic, f.Value, f.Low, f.High, f.N = n.Name, name, analysis.RatioUnit, document.Effect, e.Ratio, e.Low, e.High, e.Of
 			l.add(f)
 		}
 	}
@@ -96,19 +98,19 @@ func (l *list) meshMode(m *mesh.Mesh) {
 		if x.Mode != "" {
 			f.Mode = x.Mode
 		}
-		f.From, f.To, f.Load, f.Statistic, f.Note = x.Nodes[0], strings.Join(x.Nodes[1:], " "), x.Load, Failed, x.Reason
+		f.From, f.To, f.Load, f.Statistic, f.Note = x.Nodes[0], strings.Join(x.Nodes[1:], " "), x.Load, document.NoFigure, x.Reason
 		l.add(f)
 	}
 }
 
-func (l *list) faults(of Figure, m *mesh.Mesh) {
+func (l *list) faults(of document.Figure, m *mesh.Mesh) {
 	for _, x := range m.Faults {
 		f := of
-		f.From, f.Metric, f.Statistic, f.Low, f.High, f.N, f.Verdict = strings.Join(x.Nodes, " "), x.Metric, Fault, x.Low, x.High, x.Of, x.Kind
+		f.From, f.Metric, f.Statistic, f.Low, f.High, f.N, f.Verdict = strings.Join(x.Nodes, " "), x.Metric, document.Fault, x.Low, x.High, x.Of, x.Kind
 		if x.Kind == mesh.FaultLink {
 			f.From, f.To = x.Nodes[0], x.Nodes[1]
 		}
-		f.Unit, f.Value, f.Note = RatioUnit, x.Ratio, x.Way
+		f.Unit, f.Value, f.Note = analysis.RatioUnit, x.Ratio, x.Way
 		if x.RateOut != nil || x.RateIn != nil {
 			f.Unit, f.Value = "1", 0
 			for _, r := range []*float64{x.RateOut, x.RateIn} {

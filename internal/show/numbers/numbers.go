@@ -8,97 +8,51 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Cell identifies what a figure is about. In a mesh that is a link, from its client's node to its
-// server's, a node (From), or the whole mesh.
-type Cell struct {
-	Study                         string // the command's name: compare, ladder, …
-	Mode, Label                   string // the label includes the target and the tune, as in tables
-	From, To, On, Load, Tune      string
-	Point                         string // of a sweep
-	Pin                           string // sample.PinFar or sample.PinNear
-	Servers, Clients, ClientProcs int    // 1 each, except in a crowd
-	Baseline                      bool
-	LimitedBy                     string
+// Cells yields the figures of a run's cells.
+func Cells(r *analysis.Report) iter.Seq[document.Figure] {
+	return func(yield func(document.Figure) bool) { (&list{yield, true}).cells(r) }
 }
 
-// Statistic says how a figure sums up its metric.
-type Statistic string
-
-// The statistics.
-const (
-	Round   Statistic = "round"   // one round; for a sliced load the median of its slices
-	Median  Statistic = "median"  // median over rounds, with its interval
-	Merged  Statistic = "merged"  // all rounds together
-	Ratio   Statistic = "ratio"   // ratio to the baseline
-	Added   Statistic = "added"   // difference from the baseline
-	Scaling Statistic = "scaling" // ratio to the same mode's smallest crowd
-	Part    Statistic = "part"    // cost of a ladder's rung over the rung below
-
-	Typical Statistic = "typical" // of a mesh's links; next are its fastest and slowest one
-	Fastest Statistic = "fastest"
-	Slowest Statistic = "slowest"
-	Effect  Statistic = "effect" // ratio of a node's links to typical links
-	Fault   Statistic = "fault"  // ratio or rate of something that is slow or loses packets
-
-	Failed Statistic = "failed" // no figure; Note has the reason
-)
-
-// RatioUnit is the unit of ratios.
-const RatioUnit = analysis.RatioUnit
-
-// Figure is one number.
-type Figure struct {
-	Cell
-	Metric, Unit string
-	Higher       bool // higher values are better
-	Statistic    Statistic
-	Round        int // from 0, as in the results file
-	Value        float64
-	Low, High    *float64 // 95 % interval; nil: none
-	N, Epochs    int      // as in analysis.Ratio; 0: not known
-	Against      string   // what it is compared with
-	Verdict      string
-	Note         string // the codes of a cell's warnings, or why it failed
-}
-
-// Of yields the figures of a judge.Report or a *predict.Prediction. It yields nothing for any other
-// value.
-func Of(value any) iter.Seq[Figure] {
-	return func(yield func(Figure) bool) {
+// Ladder yields the figures of a ladder's cells and of its steps.
+func Ladder(r *ladder.Report) iter.Seq[document.Figure] {
+	return func(yield func(document.Figure) bool) {
 		l := list{yield, true}
-		switch v := value.(type) {
-		case *mesh.Report:
-			l.mesh(v.Mesh)
-		case *ladder.Report:
-			l.cells(v.Base())
-			l.steps(v.Steps)
-		case judge.Report:
-			l.cells(v.Base())
-		case *predict.Prediction:
-			l.prediction(v)
-		}
+		l.cells(r.Base())
+		l.steps(r.Steps)
 	}
+}
+
+// Mesh yields the figures of every link that the report has, the typical figures of all links, the
+// effect of each node, and what is slow.
+func Mesh(m *mesh.Mesh) iter.Seq[document.Figure] {
+	return func(yield func(document.Figure) bool) { (&list{yield, true}).mesh(m) }
+}
+
+// Prediction yields the figures of a prediction.
+func Prediction(p *predict.Prediction) iter.Seq[document.Figure] {
+	return func(yield func(document.Figure) bool) { (&list{yield, true}).prediction(p) }
 }
 
 // list yields figures until the consumer stops.
 type list struct {
-	yield func(Figure) bool
+	yield func(document.Figure) bool
 	on    bool
 }
 
-func (l *list) add(f Figure) { l.on = l.on && l.yield(f) }
+func (l *list) add(f document.Figure) { l.on = l.on && l.yield(f) }
 
 func (l *list) cells(r *analysis.Report) {
 	for _, c := range r.Cells {
-		of := Figure{Cell: cellOf(r.Study, c)}
+		of := document.Figure{Subject: cellOf(r.Study, c.Of())}
 		of.Baseline, of.LimitedBy = c.Baseline, c.LimitedBy
 		var codes []string
 		for _, w := range c.Warnings {
@@ -112,8 +66,8 @@ func (l *list) cells(r *analysis.Report) {
 		l.cpu(of, c.CPU)
 	}
 	for _, x := range r.Failed {
-		f := Figure{Cell: cellOf(r.Study, analysis.CellOf(x.Cell))}
-		f.Statistic, f.Note = Failed, strings.TrimSuffix(x.Reason+": "+x.Evidence, ": ")
+		f := document.Figure{Subject: cellOf(r.Study, x.Cell)}
+		f.Statistic, f.Note = document.NoFigure, strings.TrimSuffix(x.Reason+": "+x.Evidence, ": ")
 		l.add(f)
 	}
 }
@@ -126,8 +80,8 @@ func later(name, first string) int {
 	return 1
 }
 
-func cellOf(study string, c analysis.Cell) Cell {
-	out := Cell{Study: study, Mode: c.Mode, Label: c.Label(), From: c.From, To: c.To, On: c.On, Load: c.Load, Tune: c.Tune, Point: c.Point, Pin: c.Pin,
+func cellOf(study string, c sample.Cell) document.Subject {
+	out := document.Subject{Study: study, Mode: c.Name(), Label: analysis.Label(c), From: string(c.From), To: string(c.To), On: c.On, Load: c.Load, Tune: string(c.Tune), Point: c.Point, Pin: c.Pin,
 		Servers: 1, Clients: 1, ClientProcs: 1}
 	if study == "" {
 		out.Study = "compare"
@@ -139,54 +93,54 @@ func cellOf(study string, c analysis.Cell) Cell {
 }
 
 // metric lists a metric's rounds and the statistics that sum them up.
-func (l *list) metric(f Figure, name string, m analysis.Metric, notes string) {
+func (l *list) metric(f document.Figure, name string, m analysis.Metric, notes string) {
 	f.Metric, f.Unit, f.Higher = name, m.Unit, m.Higher
 	for i, x := range m.Rounds {
 		f := f
-		f.Statistic, f.Round, f.Value = Round, i, x
+		f.Statistic, f.Round, f.Value = document.Round, i, x
 		if i < len(m.At) {
 			f.Round = m.At[i]
 		}
 		l.add(f)
 	}
 	sum := f
-	sum.Statistic, sum.Value, sum.Low, sum.High, sum.N, sum.Note = Median, m.Median, &m.Low, &m.High, len(m.Rounds), notes
+	sum.Statistic, sum.Value, sum.Low, sum.High, sum.N, sum.Note = document.Median, m.Median, &m.Low, &m.High, len(m.Rounds), notes
 	l.add(sum)
 	if m.Merged != nil {
 		f := f
-		f.Statistic, f.Value = Merged, *m.Merged
+		f.Statistic, f.Value = document.Merged, *m.Merged
 		l.add(f)
 	}
-	l.ratio(f, Ratio, m.Ratio)
+	l.ratio(f, document.Ratio, m.Ratio)
 	if p := m.Price; p != nil {
 		against := ""
 		if m.Ratio != nil {
 			against = m.Ratio.To
 		}
-		l.price(f, Added, *p, against)
+		l.price(f, document.Added, *p, against)
 	}
-	l.ratio(f, Scaling, m.Scaling)
+	l.ratio(f, document.Scaling, m.Scaling)
 }
 
-func (l *list) ratio(f Figure, s Statistic, x *analysis.Ratio) {
+func (l *list) ratio(f document.Figure, s document.Statistic, x *analysis.Ratio) {
 	if x == nil {
 		return
 	}
-	f.Unit, f.Statistic, f.Value, f.Low, f.High, f.N, f.Epochs, f.Against, f.Verdict = RatioUnit, s, x.Median, &x.Low, &x.High, x.N, x.Epochs, x.To, string(x.Verdict)
+	f.Unit, f.Statistic, f.Value, f.Low, f.High, f.N, f.Epochs, f.Against, f.Verdict = analysis.RatioUnit, s, x.Median, &x.Low, &x.High, x.N, x.Epochs, x.To, string(x.Verdict)
 	l.add(f)
 }
 
-func (l *list) price(f Figure, s Statistic, p analysis.Price, against string) {
+func (l *list) price(f document.Figure, s document.Statistic, p analysis.Price, against string) {
 	f.Unit, f.Statistic, f.Value, f.Low, f.High, f.N, f.Epochs, f.Against, f.Verdict = p.Unit, s, p.Median, &p.Low, &p.High, p.N, p.Epochs, against, string(p.Verdict)
 	l.add(f)
 }
 
 // cpu lists who spent the CPU time. It lists nothing if no CPU time was metered.
-func (l *list) cpu(f Figure, c analysis.CPUSplit) {
+func (l *list) cpu(f document.Figure, c analysis.CPUSplit) {
 	if c.Client+c.Server+c.Proxy+c.Rest == 0 {
 		return
 	}
-	f.Unit, f.Statistic = c.Unit, Merged
+	f.Unit, f.Statistic = c.Unit, document.Merged
 	for _, x := range []struct {
 		name  string
 		value float64
@@ -199,15 +153,15 @@ func (l *list) cpu(f Figure, c analysis.CPUSplit) {
 func (l *list) steps(steps []ladder.Step) {
 	for _, s := range steps {
 		for _, name := range slices.Sorted(maps.Keys(s.Prices)) {
-			f := Figure{Cell: cellOf(sample.StudyLadder, analysis.Cell{Mode: s.Mode, From: s.From, To: s.To, On: s.On}), Metric: name, Note: s.Part}
-			l.price(f, Part, s.Prices[name], s.Below)
+			f := document.Figure{Subject: cellOf(sample.StudyLadder, sample.Cell{Mode: mode.Name(s.Mode), From: mode.Placement(s.From), To: mode.Target(s.To), On: s.On}), Metric: name, Note: s.Part}
+			l.price(f, document.Part, s.Prices[name], s.Below)
 		}
 	}
 }
 
 func (l *list) prediction(p *predict.Prediction) {
 	for _, r := range p.Rows {
-		of := Figure{Cell: cellOf("predict", analysis.Cell{Mode: r.Mode, From: r.From, To: r.To, Tune: r.Tune, On: r.On})}
+		of := document.Figure{Subject: cellOf("predict", sample.Cell{Mode: mode.Name(r.Mode), From: mode.Placement(r.From), To: mode.Target(r.To), Tune: mode.Tunes(r.Tune), On: r.On})}
 		of.Baseline = r.Baseline
 		for _, x := range []struct {
 			name string
@@ -217,11 +171,31 @@ func (l *list) prediction(p *predict.Prediction) {
 				continue
 			}
 			f := of
-			f.Metric, f.Unit, f.Statistic, f.Value, f.Low, f.High, f.N = x.name, x.q.Unit, Median, x.q.Median, &x.q.Low, &x.q.High, x.q.N
+			f.Metric, f.Unit, f.Statistic, f.Value, f.Low, f.High, f.N = x.name, x.q.Unit, document.Median, x.q.Median, &x.q.Low, &x.q.High, x.q.N
 			l.add(f)
 			if over, ok := r.Over[x.name]; ok && !r.Baseline {
-				l.price(f, Added, over, p.Baseline)
+				l.price(f, document.Added, over, p.Baseline)
 			}
 		}
 	}
+}
+
+// Run returns what formats of figures say about the run as a whole.
+func Run(r *analysis.Report) *document.Run {
+	e, p := r.Environment, r.Plan
+	out := &document.Run{Study: cellOf(r.Study, sample.Cell{}).Study, Tool: e.Tool, Kernel: e.Kernel,
+		CPU: e.CPUModel, CPUs: e.CPUs, Virtualization: e.Virtualization, Baseline: p.Baseline,
+		EndedBy: p.EndedBy, Rounds: p.Rounds, Elapsed: p.Elapsed,
+		Measured: len(r.Cells), Failed: len(r.Failed), Skipped: len(r.Skipped)}
+	if p.Wire != nil {
+		out.Wire = p.Wire.String()
+	}
+	for _, g := range r.Control.Groups {
+		metric := analysis.PrimaryOf(sample.Plan{Loads: p.Loads}.LoadOf(g.Load), g.Shape)
+		if x, ok := g.Floor[metric]; ok {
+			of := sample.Cell{From: mode.Placement(g.From), On: g.On, Load: g.Load, Point: g.Point, Pin: g.Pin, Shape: g.Shape}
+			out.Floors = append(out.Floors, document.Figure{Subject: cellOf(r.Study, of), Metric: metric, Value: x})
+		}
+	}
+	return out
 }

@@ -1,17 +1,21 @@
 package numbers
 
 import (
+	"iter"
 	"math"
 	"slices"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
+	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
 // ran returns a run of host and bridge, with a third and a fourth mode that failed.
@@ -27,8 +31,8 @@ func ran(t *testing.T) *judgetest.Run {
 }
 
 // pick returns the figures of a mode under a load with a statistic of a metric.
-func pick(value any, m mode.Name, load, metric string, s Statistic) (out []Figure) {
-	for f := range Of(value) {
+func pick(figures iter.Seq[document.Figure], m mode.Name, load, metric string, s document.Statistic) (out []document.Figure) {
+	for f := range figures {
 		if f.Mode == string(m) && f.Load == load && f.Metric == metric && f.Statistic == s {
 			out = append(out, f)
 		}
@@ -37,9 +41,9 @@ func pick(value any, m mode.Name, load, metric string, s Statistic) (out []Figur
 }
 
 // one returns the only one of them.
-func one(t *testing.T, value any, m mode.Name, load, metric string, s Statistic) Figure {
+func one(t *testing.T, figures iter.Seq[document.Figure], m mode.Name, load, metric string, s document.Statistic) document.Figure {
 	t.Helper()
-	all := pick(value, m, load, metric, s)
+	all := pick(figures, m, load, metric, s)
 	if len(all) != 1 {
 		t.Fatalf("%d figures %s of %s's %s under %s", len(all), s, m, metric, load)
 	}
@@ -47,31 +51,31 @@ func one(t *testing.T, value any, m mode.Name, load, metric string, s Statistic)
 }
 
 func TestComparison(t *testing.T) {
-	r := judge.Judge(ran(t).File)
-	rounds := pick(r, mode.Bridge, "bulk", workload.Throughput, Round)
+	r := Cells(judge.Judge(ran(t).File).Base())
+	rounds := pick(r, mode.Bridge, "bulk", workload.Throughput, document.Round)
 	if len(rounds) != 6 || rounds[5].Round != 5 || rounds[5].Value != 4e9 || rounds[5].Unit != "bit/s" || !rounds[5].Higher {
 		t.Errorf("rounds %+v", rounds)
 	}
-	f := one(t, r, mode.Bridge, "bulk", workload.Throughput, Median)
-	want := Cell{Study: "compare", Mode: "bridge", Label: "bridge", From: "host", To: "container", On: "lab", Load: "bulk",
+	f := one(t, r, mode.Bridge, "bulk", workload.Throughput, document.Median)
+	want := document.Subject{Study: "compare", Mode: "bridge", Label: "bridge", From: "host", To: "container", On: "lab", Load: "bulk",
 		Servers: 1, Clients: 1, ClientProcs: 1}
-	if f.Cell != want || f.Value != 4e9 || *f.Low != 4e9 || *f.High != 4e9 || f.N != 6 {
+	if f.Subject != want || f.Value != 4e9 || *f.Low != 4e9 || *f.High != 4e9 || f.N != 6 {
 		t.Errorf("median %+v", f)
 	}
-	f = one(t, r, mode.Bridge, "bulk", workload.Throughput, Ratio)
-	if f.Value != 0.5 || *f.Low != 0.5 || f.Unit != RatioUnit || f.Against != "host" || f.Verdict != "worse" {
+	f = one(t, r, mode.Bridge, "bulk", workload.Throughput, document.Ratio)
+	if f.Value != 0.5 || *f.Low != 0.5 || f.Unit != analysis.RatioUnit || f.Against != "host" || f.Verdict != "worse" {
 		t.Errorf("ratio %+v", f)
 	}
-	if f := one(t, r, mode.Host, "bulk", workload.Throughput, Median); !f.Baseline {
+	if f := one(t, r, mode.Host, "bulk", workload.Throughput, document.Median); !f.Baseline {
 		t.Errorf("baseline %+v", f)
 	}
-	if got := pick(r, mode.Host, "bulk", workload.Throughput, Ratio); len(got) > 0 {
+	if got := pick(r, mode.Host, "bulk", workload.Throughput, document.Ratio); len(got) > 0 {
 		t.Errorf("the baseline has the ratio %+v", got)
 	}
-	if f := one(t, r, mode.PublishNAT, "bulk", "", Failed); f.Note != "the visit failed: client: refused" {
+	if f := one(t, r, mode.PublishNAT, "bulk", "", document.NoFigure); f.Note != "the visit failed: client: refused" {
 		t.Errorf("failed %+v", f)
 	}
-	if f := one(t, r, mode.Bridge, "rr", "cpu_rest", Merged); f.Unit != "s" || f.Value <= 0 {
+	if f := one(t, r, mode.Bridge, "rr", "cpu_rest", document.Merged); f.Unit != "s" || f.Value <= 0 {
 		t.Errorf("CPU time %+v", f)
 	}
 }
@@ -79,8 +83,8 @@ func TestComparison(t *testing.T) {
 // A cell's primary metric comes first.
 func TestPrimaryIsFirst(t *testing.T) {
 	seen := map[string]bool{}
-	for f := range Of(judge.Judge(ran(t).File)) {
-		if key := f.Mode + " " + f.Load; !seen[key] && f.Statistic != Failed {
+	for f := range Cells(judge.Judge(ran(t).File).Base()) {
+		if key := f.Mode + " " + f.Load; !seen[key] && f.Statistic != document.NoFigure {
 			seen[key] = true
 			if want := map[string]string{"bulk": workload.Throughput, "rr": workload.LatencyP50}[f.Load]; f.Metric != want {
 				t.Errorf("%s: %s is first", key, f.Metric)
@@ -97,7 +101,7 @@ func TestStop(t *testing.T) {
 	r := judge.Judge(ran(t).File)
 	for n := range 20 {
 		seen := 0
-		for range Of(r) {
+		for range Cells(r.Base()) {
 			if seen++; seen > n {
 				break
 			}
@@ -105,9 +109,6 @@ func TestStop(t *testing.T) {
 		if seen != n+1 {
 			t.Errorf("%d figures of %d", seen, n+1)
 		}
-	}
-	for f := range Of("a value of another kind") {
-		t.Errorf("%+v", f)
 	}
 }
 
@@ -119,7 +120,7 @@ func TestCrowd(t *testing.T) {
 	r := judgetest.New(t, cells...)
 	r.File.Header.Plan.Study = sample.StudyScale
 	r.Rounds(6, judgetest.Steady(8, 8, 4), func(v *sample.Visit) { v.Rates = [][]float64{{1e8, 1e8}, {1e8, 1e8}} })
-	f := one(t, judge.Judge(r.File), mode.Bridge, "bulk", workload.Throughput, Median)
+	f := one(t, Cells(judge.Judge(r.File).Base()), mode.Bridge, "bulk", workload.Throughput, document.Median)
 	if f.Study != sample.StudyScale || f.Servers != 1 || f.Clients != 2 || f.ClientProcs != 3 {
 		t.Errorf("%+v", f)
 	}
@@ -136,24 +137,25 @@ func TestLadder(t *testing.T) {
 	r := judgetest.New(t, cells...)
 	r.File.Header.Plan.Study, r.File.Header.Plan.Baseline = sample.StudyLadder, string(mode.Native)
 	r.Rounds(6, func(_, cell int) float64 { return float64(20 + 10*cell) })
-	f := one(t, judge.Judge(r.File), mode.Bridge, "", workload.LatencyP50, Part)
+	f := one(t, Ladder(ladder.Judge(r.File)), mode.Bridge, "", workload.LatencyP50, document.Part)
 	if f.Study != sample.StudyLadder || f.Against != string(mode.BridgeDefault) || f.Note == "" || math.Abs(f.Value-10e-6) > 0.1e-6 {
 		t.Errorf("%+v", f)
 	}
 }
 
 func TestPrediction(t *testing.T) {
-	p, err := predict.Judge(ran(t).File, predict.Workload{Queries: 20, Bytes: 1, QPS: 100})
+	judged, err := predict.Judge(ran(t).File, predict.Workload{Queries: 20, Bytes: 1, QPS: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f := one(t, p, mode.Bridge, "", predict.Page, Median); f.Study != "predict" || f.Unit != "s" || !judgetest.Near(f.Value, 20*75e-6) {
+	p := Prediction(judged)
+	if f := one(t, p, mode.Bridge, "", predict.Page, document.Median); f.Study != "predict" || f.Unit != "s" || !judgetest.Near(f.Value, 20*75e-6) {
 		t.Errorf("%+v", f)
 	}
-	if f := one(t, p, mode.Bridge, "", predict.Page, Added); f.Against != "host" || !judgetest.Near(f.Value, 20*25e-6) {
+	if f := one(t, p, mode.Bridge, "", predict.Page, document.Added); f.Against != "host" || !judgetest.Near(f.Value, 20*25e-6) {
 		t.Errorf("%+v", f)
 	}
-	if got := pick(p, mode.Host, "", predict.Page, Added); len(got) > 0 {
+	if got := pick(p, mode.Host, "", predict.Page, document.Added); len(got) > 0 {
 		t.Errorf("the baseline costs %+v", got)
 	}
 }
@@ -166,20 +168,20 @@ func TestMesh(t *testing.T) {
 		workload.Throughput: {Load: "bulk", Unit: "bit/s", Higher: true, Typical: 8, Links: 2, Matrix: [][]*float64{{nil, x(7)}, {x(9), nil}}},
 	}, Failed: []mesh.Failed{{Nodes: []string{"a", "b"}, Load: "rr", Reason: "refused"}}}
 	m.Nodes[1].Effects = map[string]mesh.Effect{workload.LatencyP50: {Ratio: 3, Of: 1}}
-	r := &mesh.Report{Mesh: m}
-	if got := pick(r, "host", "rr", workload.LatencyP50, Median); len(got) != 2 || got[0].From != "a" || got[0].To != "b" || got[0].Value != 4 {
+	r := Mesh(m)
+	if got := pick(r, "host", "rr", workload.LatencyP50, document.Median); len(got) != 2 || got[0].From != "a" || got[0].To != "b" || got[0].Value != 4 {
 		t.Errorf("links of rr and their median: %+v", got)
 	}
-	if got := pick(r, "host", "bulk", workload.Throughput, Median); len(got) != 3 || got[1].From != "b" || got[1].Value != 9 {
+	if got := pick(r, "host", "bulk", workload.Throughput, document.Median); len(got) != 3 || got[1].From != "b" || got[1].Value != 9 {
 		t.Errorf("links of bulk and their median: %+v", got)
 	}
-	if f := one(t, r, "host", "bulk", workload.Throughput, Typical); f.Value != 8 || f.N != 2 || !f.Higher || f.Study != sample.StudyMesh {
+	if f := one(t, r, "host", "bulk", workload.Throughput, document.Typical); f.Value != 8 || f.N != 2 || !f.Higher || f.Study != sample.StudyMesh {
 		t.Errorf("typical: %+v", f)
 	}
-	if f := one(t, r, "host", "", workload.LatencyP50, Effect); f.From != "b" || f.Value != 3 || f.Unit != RatioUnit {
+	if f := one(t, r, "host", "", workload.LatencyP50, document.Effect); f.From != "b" || f.Value != 3 || f.Unit != analysis.RatioUnit {
 		t.Errorf("effect: %+v", f)
 	}
-	if f := one(t, r, "host", "rr", "", Failed); f.From != "a" || f.To != "b" || f.Note != "refused" {
+	if f := one(t, r, "host", "rr", "", document.NoFigure); f.From != "a" || f.To != "b" || f.Note != "refused" {
 		t.Errorf("failed: %+v", f)
 	}
 }

@@ -1,45 +1,10 @@
 package page
 
 import (
-	"fmt"
 	"slices"
-	"strings"
-	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
-
-// dateLine says when and where a run was made, as far as the file says so.
-func dateLine(r *analysis.Report) string {
-	var facts []string
-	if !r.Started.IsZero() {
-		facts = append(facts, dateOf(r.Started))
-	}
-	if e := r.Environment; e.Host != "" {
-		facts = append(facts, "on "+e.Host)
-	}
-	return strings.Join(facts, document.Facts)
-}
-
-func dateOf(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") + " UTC" }
-
-// differenceLine says when and where the two runs of a difference were made.
-func differenceLine(r *difference.Report) string {
-	var facts []string
-	for _, s := range []difference.Side{r.Old, r.New} {
-		fact := s.Name
-		if !s.Started.IsZero() {
-			fact += ", " + dateOf(s.Started)
-		}
-		if s.Environment.Host != "" {
-			fact += fmt.Sprintf(", on %s", s.Environment.Host)
-		}
-		facts = append(facts, fact)
-	}
-	return strings.Join(facts, " → ")
-}
 
 // arranged splits a report's sections: lead is printed above the charts and has the answer, the
 // warnings and failures, and the facts of the run; rest is printed below the charts.

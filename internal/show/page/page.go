@@ -1,7 +1,7 @@
 // Package page writes a document as one self-contained HTML file, which loads nothing from the
-// network or from other files. It has the whole document as text and real tables. For a report it
-// adds charts, each with its figures in a table below it, the hops of every path and their
-// counters, the machine and the plan, and the report itself as JSON.
+// network or from other files. It has the whole document as text and real tables, and its JSON. If
+// the document has a Page, the file also has charts, each with its figures in a table below it, the
+// hops of every path and their counters, the machine and the plan.
 //
 // Charts are data here. In the browser, assets/page.js draws them; web/build.mjs builds it from
 // web/src and Observable Plot. html/template escapes all text. The page's Content-Security-Policy
@@ -18,10 +18,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/judge"
-	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
-	"github.com/bridgetoll/bridgetoll/internal/judge/published"
-	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
@@ -59,8 +55,8 @@ type view struct {
 	Style         template.CSS
 	Lead, Rest    []document.Section
 	Groups        []group
-	Paths         []pathGroup
-	Facts         []facts
+	Paths         []document.PathGroup
+	Facts         []document.FactGroup
 	Charts        []chart // those of all groups
 
 	ChartData, Report, Bundle, Script template.JS
@@ -72,8 +68,13 @@ type group struct {
 	Charts    []chart
 }
 
-// Write writes the document as a page. A value that is a report, a difference or a comparison with
-// published figures also has charts.
+// chart is a chart as the page's script reads it.
+type chart struct {
+	ID string `json:"id"`
+	document.Chart
+}
+
+// Write writes the document as a page.
 func Write(w io.Writer, d document.Document) error {
 	v, err := viewOf(d)
 	if err != nil {
@@ -83,55 +84,20 @@ func Write(w io.Writer, d document.Document) error {
 }
 
 func viewOf(d document.Document) (v view, err error) {
-	if p, is := d.Value.(*published.Report); is {
-		v, err := assemble(d, publishedGroups(p))
-		if len(v.Rest) > 1 { // the answer goes above the charts
-			v.Title, v.Lead, v.Rest = "Published studies, and this machine", v.Rest[:1], v.Rest[1:]
-		}
-		return v, err
-	}
-	if x, is := d.Value.(*difference.Report); is {
-		v, err := assemble(d, differenceGroups(x))
-		v.Title, v.Command, v.Lede = "What differs between two runs", "toll diff", differenceLine(x)
-		v.Lead, v.Rest = arranged(v.Rest)
-		return v, err
-	}
-	r, is := d.Value.(judge.Report)
-	if !is {
-		return assemble(d, nil)
-	}
-	if v, err = assemble(d, groupsOf(r)); err != nil {
-		return v, err
-	}
-	v.Title, v.Command = titles(r)
-	v.Paths, v.Facts = pathsOf(r), factsOf(r)
-	if args := r.Base().Command; args != nil { // nil: not known
-		v.Command = sample.CommandLine(args)
-	}
-	v.Lede = dateLine(r.Base())
-	v.Lead, v.Rest = arranged(d.Sections)
-	return v, nil
-}
-
-// assemble returns the page of a document with the given charts.
-func assemble(d document.Document, groups []group) (v view, err error) {
-	v = view{Title: printable.Capital(strings.TrimPrefix(string(d.Kind), "a ")), Rest: d.Sections, Groups: groups,
+	v = view{Title: printable.Capital(strings.TrimPrefix(string(d.Kind), "a ")), Rest: d.Sections,
 		Style: template.CSS(asset("page.css")), Script: template.JS(asset("file.js"))}
-	report, err := json.Marshal(d.Value)
+	if d.Page != nil {
+		p := d.Page()
+		v.Title, v.Command, v.Lede = p.Title, p.Command, p.Lede
+		v.Paths, v.Facts = p.Paths, p.Facts
+		v.Lead, v.Rest = arranged(d.Sections)
+		v.number(p.Groups)
+	}
+	report, err := json.Marshal(d.JSON)
 	if err != nil {
 		return v, err
 	}
 	v.Report = template.JS(report) // safe in a script: json escapes <, > and &
-	for i := range v.Groups {
-		v.Groups[i].ID = fmt.Sprintf("charts-%d", i+1)
-		for k := range v.Groups[i].Charts {
-			c := &v.Groups[i].Charts[k]
-			c.ID = fmt.Sprintf("chart-%d-%d", i+1, k+1)
-			if c.Kind != "" {
-				v.Charts = append(v.Charts, *c)
-			}
-		}
-	}
 	scripts := []string{string(v.Script)}
 	if len(v.Charts) > 0 {
 		data, err := json.Marshal(v.Charts)
@@ -143,6 +109,21 @@ func assemble(d document.Document, groups []group) (v view, err error) {
 	}
 	v.Policy = policy(scripts, []string{string(v.Style), plotStyle})
 	return v, nil
+}
+
+// number adds groups of charts and gives each an ID.
+func (v *view) number(groups []document.ChartGroup) {
+	for i, g := range groups {
+		out := group{ID: fmt.Sprintf("charts-%d", i+1), Title: g.Title}
+		for k, c := range g.Charts {
+			one := chart{fmt.Sprintf("chart-%d-%d", i+1, k+1), c}
+			out.Charts = append(out.Charts, one)
+			if c.Kind != "" {
+				v.Charts = append(v.Charts, one)
+			}
+		}
+		v.Groups = append(v.Groups, out)
+	}
 }
 
 // policy returns a Content-Security-Policy that allows only the given scripts and styles.

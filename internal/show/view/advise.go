@@ -10,17 +10,24 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
-	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-var adviseView = view{study: sample.StudyAdvise, hides: "thin-tail"}
+func adviseView(v *view) {
+	v.title, v.command = "What makes a network mode faster", "toll advise"
+	v.sections = of(func(r *advise.Report) []document.Section { return adviseSections(r, true) })
+	v.summary = of(func(r *advise.Report) []document.Section { return adviseSections(r, false) })
+	v.charts = onBase(chart.Searches)
+	v.hides = "thin-tail"
+}
 
 // adviseSections returns the sections below the answer: the levers by verdict, and how to make the
 // recommended ones permanent. With details it adds what each lever does from each place.
-func adviseSections(r *advise.Report, base *analysis.Report, details bool) []document.Section {
+func adviseSections(r *advise.Report, details bool) []document.Section {
+	base := r.Base()
 	var out []document.Section
 	if details {
 		out = append(out, runHead(base))

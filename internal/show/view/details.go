@@ -16,7 +16,7 @@ import (
 // what its hops counted, who spent CPU time, and its rounds one by one.
 func Details(r judge.Report, row PartRow) document.Document {
 	base := r.Base()
-	d := document.Document{Kind: document.AReport, Value: r}
+	d := reportDocument(r)
 	for _, c := range row.Cells {
 		d.Sections = append(d.Sections, cellHead(base, c))
 		for _, s := range []document.Section{strip(base, c), percentiles(base, c), hopTable(c), parties(base, c), cpuTable(c), cardSection(cardsOf(base, c)), doubts(c)} {

@@ -11,13 +11,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Difference returns the document that compares two runs.
 func Difference(r *difference.Report) document.Document {
-	d := document.Document{Kind: document.ADifference, Value: r}
+	d := document.Document{Kind: document.ADifference, JSON: r,
+		Page: func() document.Page { return chart.Difference(r) }}
 	d.Sections = append(d.Sections, differenceHead(r), otherSettings(r))
 	for _, g := range cellGroups(r.Cells) {
 		if t := ratioChanges(g); len(t.Rows) > 0 {

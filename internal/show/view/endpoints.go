@@ -9,7 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -25,9 +25,26 @@ var (
 		textOf(func(c analysis.Cell) string { return orDash(c.Dial) })}
 )
 
-var endpointsView = view{study: sample.StudyEndpoints, columns: routeColumns, title: routeTitle,
-	legend: func(*analysis.Report) string { return routeLegend },
-	brief:  briefRoutes, briefTitle: briefRouteTitle, detailed: "percentiles, connections"}
+func endpointsView(v *view) {
+	v.title, v.command = "What each route to an endpoint costs", "toll"
+	v.columns, v.cellTitle = routeColumns, routeTitle
+	v.legend = func(*analysis.Report) string { return routeLegend }
+	v.brief, v.briefTitle, v.detailed = briefRoutes, briefRouteTitle, "percentiles, connections"
+	v.added, v.proven = routeAdded, func(*analysis.Report) string { return endpoints.Uncounted }
+}
+
+// routeAdded is the column of what routes add in loads whose primary metric is a time.
+func routeAdded(r *analysis.Report, cells []analysis.Cell) (col column, ok bool) {
+	c := cells[0]
+	if workload.MetricOf(c.Primary, loadOf(r, c.Load)).Unit != "s" {
+		return col, false
+	}
+	unit, _ := fitting(r, c.Load, c.Primary)
+	if unit == "s" {
+		unit = "ms"
+	}
+	return column{texts(addedHead, unit), added(c.Primary)}, true
+}
 
 // briefRoutes returns the columns of a summary, without ratios if there is only one route.
 func briefRoutes(r *analysis.Report, cells []analysis.Cell) []column {

@@ -11,7 +11,7 @@ import (
 
 // Fast returns the document that lists which ports have a shortcut past docker-proxy.
 func Fast(s *fast.Status) document.Document {
-	d := document.Document{Kind: document.FastState, Value: s, Sections: saying(fastState(s))}
+	d := document.Document{Kind: document.FastState, JSON: s, Sections: saying(fastState(s))}
 	if s.State == fast.Off {
 		return d
 	}

@@ -12,7 +12,7 @@ import (
 
 // Gate returns the document that says which sentences hold for a results file.
 func Gate(r *gate.Report) document.Document {
-	d := document.Document{Kind: document.AGate, Value: r}
+	d := document.Document{Kind: document.AGate, JSON: r}
 	facts := append([]string{r.Name}, machineFacts(r.Environment)...)
 	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
 		paragraph(0, strings.Join(append(facts, plural(r.Rounds, "round")), document.Facts), document.Facts),

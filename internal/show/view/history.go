@@ -13,7 +13,7 @@ import (
 
 // History returns the document that lists the kept runs.
 func History(l trend.List) document.Document {
-	d := document.Document{Kind: document.AHistory, Value: l}
+	d := document.Document{Kind: document.AHistory, JSON: l}
 	if l.Total == 0 {
 		d.Sections = []document.Section{{Blocks: []document.Block{
 			paragraph(0, "No run is kept in "+l.Dir+" yet: every run that measured something will be.", document.Words)}}}
@@ -85,7 +85,7 @@ const mostDrawn = 4
 // Trends returns the document of ratios over runs. Up to mostDrawn trends, or all with details, are
 // drawn run by run; otherwise each trend has one row.
 func Trends(t *trend.Trends, details bool) document.Document {
-	d := document.Document{Kind: document.AHistory, Value: t}
+	d := document.Document{Kind: document.AHistory, JSON: t}
 	if len(t.Lines) == 0 {
 		d.Sections = []document.Section{{Blocks: []document.Block{paragraph(0, "No run in "+t.Dir+" has such a ratio.", document.Words)}}}
 		return d

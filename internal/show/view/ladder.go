@@ -9,12 +9,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// ladderView hides thin-tail warnings, because a ladder's tables show no tails.
-var ladderView = view{study: sample.StudyLadder, legend: ladderLegend, hides: "thin-tail", detailed: "CPU, paths"}
+func ladderView(v *view) {
+	v.title, v.command = "What each part of a container's network costs", "toll ladder"
+	v.sections, v.parts = of(ladderSections), of(ladderParts)
+	v.figures, v.charts = of(numbers.Ladder), of(chart.Ladder)
+	v.legend, v.detailed = ladderLegend, "CPU, paths"
+	v.hides = "thin-tail" // the tables show no tails
+}
 
 // sides groups the steps by placement and backend.
 func sides(steps []ladder.Step) [][]ladder.Step {
@@ -117,13 +124,14 @@ func stepColumns(r *analysis.Report) []stepColumn {
 	return slices.DeleteFunc(all, func(c stepColumn) bool { return loadOf(r, c.load).Window == 0 })
 }
 
-// ladderSections returns a section for each placement and backend.
-func ladderSections(r *analysis.Report, steps []ladder.Step) []document.Section {
-	var out []document.Section
-	for _, side := range sides(steps) {
-		out = append(out, stepSection(r, side))
+// ladderSections has a section for each placement and backend.
+func ladderSections(r *ladder.Report) []document.Section {
+	base := r.Base()
+	out := []document.Section{runHead(base)}
+	for _, side := range sides(r.Steps) {
+		out = append(out, stepSection(base, side))
 	}
-	return out
+	return append(out, foot(base)...)
 }
 
 func stepSection(r *analysis.Report, steps []ladder.Step) document.Section {

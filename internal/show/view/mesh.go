@@ -3,14 +3,18 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
 )
 
 // meshLegend says how to read a mesh.
@@ -23,7 +27,16 @@ const mostFindings = 20
 // worstNodes is the number of nodes in the table of a large mesh.
 const worstNodes = 10
 
-func meshSections(r *analysis.Report, m *mesh.Mesh) []document.Section {
+func meshView(v *view) {
+	v.title, v.command = "Which nodes and links are slow", "toll mesh"
+	v.sections, v.summary = of(meshSections), of(meshSections)
+	v.parts = func(judge.Report) []Part { return nil }
+	v.figures = of(func(r *mesh.Report) iter.Seq[document.Figure] { return numbers.Mesh(r.Mesh) })
+	v.charts = of(func(r *mesh.Report) []document.ChartGroup { return chart.Mesh(r.Mesh) })
+}
+
+func meshSections(of *mesh.Report) []document.Section {
+	r, m := of.Base(), of.Mesh
 	out := []document.Section{headOf(r, meshFacts(m), meshRun(r, m))}
 	for _, t := range meshMetrics {
 		for _, of := range bothOf(m) {

@@ -9,7 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
-	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
@@ -33,15 +32,14 @@ type PartRow struct {
 // Parts returns the tables of a run's summary, or none for a mesh and for a run without an answer.
 func Parts(r judge.Report) []Part {
 	base := r.Base()
-	switch r := r.(type) {
-	case *mesh.Report:
-		return nil
-	case *ladder.Report:
-		return ladderParts(base, r.Steps)
-	}
 	if base.Answer == nil {
 		return nil
 	}
+	return viewOf(base).parts(r)
+}
+
+func cellParts(r judge.Report) []Part {
+	base := r.Base()
 	var out []Part
 	for _, g := range tableGroups(base) {
 		p := Part{Section: briefly(base, g)}
@@ -97,13 +95,11 @@ func (r *PartRow) take(t document.Table, n int) {
 }
 
 // ladderParts returns, for each load, a table of each part's cost in the load's primary metric.
-func ladderParts(r *analysis.Report, steps []ladder.Step) []Part {
+func ladderParts(report *ladder.Report) []Part {
+	r := report.Base()
 	var out []Part
-	if r.Answer == nil {
-		return nil
-	}
 	for _, l := range r.Plan.Loads {
-		for _, side := range sides(steps) {
+		for _, side := range sides(report.Steps) {
 			if !slices.ContainsFunc(side, func(s ladder.Step) bool { _, ok := cellOf(r, s, l.Kind); return ok }) {
 				continue
 			}

@@ -33,7 +33,7 @@ func Path(t *Trace) document.Document {
 			Text: document.Plainly(h.Name+"  ").Then("("+h.Where+")", document.Faint)})
 	}
 	route.Steps = append(route.Steps, document.Step{Kind: "server", Text: document.Plainly("listens on " + t.Path.Listen)})
-	d := document.Document{Kind: document.APath, Value: t, Sections: []document.Section{
+	d := document.Document{Kind: document.APath, JSON: t, Sections: []document.Section{
 		{Title: title}, {Blocks: []document.Block{route}}, witness(t.Visit, t.Visit.Hops[len(hops):]), pathFacts(t)}}
 	if cards := cardSection(t.Cards); len(cards.Blocks) > 0 {
 		d.Sections = append(d.Sections, cards)

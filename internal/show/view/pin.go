@@ -26,7 +26,7 @@ func pinsOf[T any](rows []T, of func(T) string) []string {
 }
 
 // sideBySide reports whether a run's CPU placements are columns of one table.
-func sideBySide(r *analysis.Report) bool { return r.Plan.ManyPins() && r.Study == "" }
+func sideBySide(r *analysis.Report) bool { return r.Plan.ManyPins() && viewOf(r).pins }
 
 // tableGroups splits cells into the tables of a summary as groups does, but keeps all CPU
 // placements in one table. Each table has the cells of the first placement as rows, then the cells

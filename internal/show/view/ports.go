@@ -14,7 +14,7 @@ import (
 // Ports returns the document that lists who answers the machine's ports. For a single port it shows
 // each path.
 func Ports(r *ports.Report) document.Document {
-	d := document.Document{Kind: document.PortList, Value: r}
+	d := document.Document{Kind: document.PortList, JSON: r}
 	switch {
 	case len(r.Ports)+len(r.Inside) == 0 && r.Port != 0:
 		d.Sections = saying(fmt.Sprintf("Nothing serves port %d: no socket listens, and no readable rule redirects it.", r.Port))

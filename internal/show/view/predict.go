@@ -8,12 +8,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Prediction returns the document of a prediction, with its arithmetic.
 func Prediction(r *predict.Prediction) document.Document {
-	d := document.Document{Kind: document.APrediction, Value: r}
+	d := document.Document{Kind: document.APrediction, JSON: r, Figures: numbers.Prediction(r)}
 	if r.Answer != nil {
 		d.Sections = append(d.Sections, answerSection(r.Answer))
 	}

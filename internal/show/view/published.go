@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
+	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
@@ -17,9 +18,10 @@ func Published(r *published.Report) document.Document { return publishedDocument
 func PublishedDetails(r *published.Report) document.Document { return publishedDocument(r, true) }
 
 func publishedDocument(r *published.Report, details bool) document.Document {
-	d := document.Document{Kind: document.AComparison, Value: r, Sections: []document.Section{answerSection(&r.Answer), measuredFiles(r)}}
+	d := document.Document{Kind: document.AComparison, JSON: r, Data: publishedData(r),
+		Page: func() document.Page { return chart.Published(r) }, Sections: []document.Section{answerSection(&r.Answer), measuredFiles(r)}}
 	for _, s := range r.Studies {
-		d.Sections = append(d.Sections, study(s, len(r.Files) > 0, details)...)
+		d.Sections = append(d.Sections, publishedStudy(s, len(r.Files) > 0, details)...)
 	}
 	d.Sections = append(d.Sections, publishedFoot(r, details)...)
 	return d
@@ -37,8 +39,8 @@ func measuredFiles(r *published.Report) (out document.Section) {
 	return out
 }
 
-// study returns a study's sections: what it is and found, its tables, and how to measure it.
-func study(s published.Result, measured, details bool) []document.Section {
+// publishedStudy returns a study's sections: what it is and found, its tables, and how to measure it.
+func publishedStudy(s published.Result, measured, details bool) []document.Section {
 	out := []document.Section{{Title: document.Strongly(s.Name).Then(" · "+s.Year, document.Plain),
 		Blocks: []document.Block{paragraph(1, s.Title, document.Words), paragraph(1, s.URL, document.Words), paragraph(1, s.Setup+".", document.Words)}}}
 	var items []string

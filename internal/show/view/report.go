@@ -7,39 +7,40 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
-	"github.com/bridgetoll/bridgetoll/internal/judge/advise"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
-	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
 )
 
 // Report returns the document of a judged run with everything that is known.
 func Report(r judge.Report) document.Document {
-	d := document.Document{Kind: document.AReport, Value: r}
-	base := r.Base()
+	d, base := reportDocument(r), r.Base()
 	if base.Answer != nil {
 		d.Sections = append(d.Sections, answerSection(base.Answer))
 	}
-	switch r := r.(type) {
-	case *mesh.Report:
-		d.Sections = append(d.Sections, meshSections(base, r.Mesh)...)
-	case *advise.Report:
-		d.Sections = append(d.Sections, adviseSections(r, base, true)...)
-	case *ladder.Report:
-		d.Sections = append(append(d.Sections, runHead(base)), ladderSections(base, r.Steps)...)
-		d.Sections = append(d.Sections, foot(base)...)
-	default:
-		d.Sections = append(d.Sections, runHead(base))
-		for _, g := range groups(base.Cells) {
-			d.Sections = append(d.Sections, group(base, g))
-		}
-		d.Sections = append(d.Sections, foot(base)...)
-	}
+	d.Sections = append(d.Sections, viewOf(base).sections(r)...)
 	return d
+}
+
+// reportDocument returns a document about a judged run that has no sections yet.
+func reportDocument(r judge.Report) document.Document {
+	base := r.Base()
+	v := viewOf(base)
+	return document.Document{Kind: document.AReport, JSON: r, Run: numbers.Run(base), Figures: v.figures(r),
+		Page: func() document.Page { return chart.Run(base, v.title, v.command, v.charts(r)) }}
+}
+
+func cellSections(r judge.Report) []document.Section {
+	base := r.Base()
+	out := []document.Section{runHead(base)}
+	for _, g := range groups(base.Cells) {
+		out = append(out, group(base, g))
+	}
+	return append(out, foot(base)...)
 }
 
 // groups splits sorted cells wherever placement, load or backend change.
@@ -208,11 +209,9 @@ func group(r *analysis.Report, cells []analysis.Cell) document.Section {
 	t := tableOf(columnsFor(r, cells), cells, v.layouts)
 	t.Fit = "cells"
 	for i := range t.Rows {
-		if v.above != nil {
-			t.Rows[i].Above = v.above(cells, i)
-		}
+		t.Rows[i].Above = v.above(cells, i)
 	}
-	s := document.Section{Title: document.Strongly(v.title(r, cells)), Blocks: []document.Block{t}}
+	s := document.Section{Title: document.Strongly(v.cellTitle(r, cells)), Blocks: []document.Block{t}}
 	if more := workload.Of(loadOf(r, c.Load)).More; len(more) > 0 && !v.single {
 		cols := withoutQuiet(worthShowing(loadColumns(r, c.Load, more), cells), cells)
 		if len(cols) == 0 {

@@ -5,14 +5,18 @@ import (
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-var scaleView = view{study: sample.StudyScale, columns: scaleColumns, above: blocks, layouts: onlyGaps, single: true, notes: legend,
-	brief: briefCrowds, briefTitle: crowdTitle, detailed: "least and most of a client, CPU, paths",
-	briefNotes: "S×C×P: servers × client containers × processes in each. fair: Jain's index over the clients; 1 is even shares."}
+func scaleView(v *view) {
+	v.title, v.command = "How network modes scale", "toll scale"
+	v.charts = onBase(chart.Crowds)
+	v.columns, v.above, v.layouts, v.single, v.notes = scaleColumns, blocks, onlyGaps, true, legend
+	v.brief, v.briefTitle, v.detailed = briefCrowds, crowdTitle, "least and most of a client, CPU, paths"
+	v.briefNotes = "S×C×P: servers × client containers × processes in each. fair: Jain's index over the clients; 1 is even shares."
+}
 
 func scaleColumns(r *analysis.Report, load string) []column {
 	w := workload.Of(loadOf(r, load))

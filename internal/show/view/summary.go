@@ -6,11 +6,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
-	"github.com/bridgetoll/bridgetoll/internal/judge/advise"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
-	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
-	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -18,16 +14,16 @@ import (
 
 // Summary returns the short document of a judged run: a small table for each load and placement,
 // what changes how to read it, and last the answer, where a terminal shows it. For runs without an
-// answer, and for meshes, it returns the whole report.
+// answer, and for meshes, it has the sections of the whole report.
 func Summary(r judge.Report) document.Document {
 	base := r.Base()
-	whole, isMesh := r.(*mesh.Report)
-	if base.Answer == nil || isMesh && whole != nil {
+	v := viewOf(base)
+	if base.Answer == nil {
 		return Report(r)
 	}
-	d := document.Document{Kind: document.AReport, Value: r}
-	if r, ok := r.(*advise.Report); ok {
-		d.Sections = append(append(d.Sections, answerSection(base.Answer)), adviseSections(r, base, false)...)
+	d := reportDocument(r)
+	if v.summary != nil {
+		d.Sections = append([]document.Section{answerSection(base.Answer)}, v.summary(r)...)
 		return d
 	}
 	for _, p := range Parts(r) {
@@ -35,14 +31,14 @@ func Summary(r judge.Report) document.Document {
 	}
 	d.Sections = append(d.Sections, absent(base)...)
 	const thinTail = "thin-tail" // the code about percentiles that only the details show
-	if w := warningsBut(base, viewOf(base).hides, thinTail); len(w) > 0 {
+	if w := warningsBut(base, v.hides, thinTail); len(w) > 0 {
 		d.Sections = append(d.Sections, fewest(w[0]))
 	}
-	if notes := viewOf(base).briefNotes; notes != "" && len(base.Cells) > 0 {
+	if notes := v.briefNotes; notes != "" && len(base.Cells) > 0 {
 		d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{faint(notes, document.Words)}})
 	}
 	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
-		faint(proven(base), document.Words), faint(provenance(base), document.Facts),
+		faint(v.proven(base), document.Words), faint(provenance(base), document.Facts),
 	}})
 	if where := analysis.Pinned(base.Plan); where != "" {
 		d.Sections[len(d.Sections)-1].Add(faint(where, document.Words))
@@ -67,10 +63,8 @@ func briefly(r *analysis.Report, cells []analysis.Cell) document.Section {
 	t := tableOf(cols, cells, []document.Layout{{}, {Lean: true}, {Lean: true, Bare: true}, {Lean: true, Bare: true, Tight: true},
 		{Lean: true, Bare: true, Tight: true, Short: true}})
 	t.Fit, t.Plot = "brief "+cells[0].Load, plotOf(r, cols, t)
-	if v.above != nil {
-		for i := range t.Rows {
-			t.Rows[i].Above = v.above(cells, i)
-		}
+	for i := range t.Rows {
+		t.Rows[i].Above = v.above(cells, i)
 	}
 	s := document.Section{Title: v.briefTitle(r, cells)}
 	if tokens, ok := tokenTable(r, cells); ok {
@@ -163,19 +157,8 @@ const addedHead = "added"
 // briefAdded shows what a mode adds, with its interval in parentheses. ok is false for loads whose
 // primary metric is not a time.
 func briefAdded(r *analysis.Report, cells []analysis.Cell) (col column, ok bool) {
-	c := cells[0]
-	col, ok = addedColumn(r, cells)
-	unit := col.Head[1]
-	if r.Study == sample.StudyEndpoints {
-		if workload.MetricOf(c.Primary, loadOf(r, c.Load)).Unit != "s" {
-			return col, false
-		}
-		if unit, _ = fitting(r, c.Load, c.Primary); unit == "s" {
-			unit = "ms"
-		}
-		col, ok = column{texts(addedHead, unit), added(c.Primary)}, true
-	}
-	plain := col.cell
+	col, ok = viewOf(r).added(r, cells)
+	plain, unit := col.cell, col.Head[1]
 	col.cell = func(c analysis.Cell) document.Cell {
 		cell := plain(c)
 		if p := c.Metrics[c.Primary].Price; p != nil && !c.Baseline {
@@ -218,14 +201,6 @@ func fewest(s document.Section) document.Section {
 	}
 	s.Blocks = []document.Block{l}
 	return s
-}
-
-// proven says how far the bytes of the shown results were counted.
-func proven(r *analysis.Report) string {
-	if r.Study == sample.StudyEndpoints {
-		return endpoints.Uncounted
-	}
-	return analysis.Witnessed(r)
 }
 
 // provenance says where the shown results are from.

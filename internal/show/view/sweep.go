@@ -5,16 +5,20 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/sweep"
-	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-var sweepView = view{study: sample.StudySweep, columns: sweepColumns, title: sweepTitle, above: curveHeads, layouts: onlyGaps, single: true,
-	brief: briefSweep, briefTitle: briefSweepTitle,
-	briefNotes: "The last column is about a mode's whole curve. costs: the point is beyond the difference that counts as the same; within: it is not. " +
-		"At most one curve in twenty gets a wrong word. Each point has a 95 % interval of its own."}
+func sweepView(v *view) {
+	v.title, v.command = "What network modes cost, from size to size and from rate to rate", "toll compare --sweep"
+	v.charts = onBase(chart.Curves)
+	v.columns, v.cellTitle, v.above, v.layouts, v.single = sweepColumns, sweepTitle, curveHeads, onlyGaps, true
+	v.brief, v.briefTitle = briefSweep, briefSweepTitle
+	v.briefNotes = "The last column is about a mode's whole curve. costs: the point is beyond the difference that counts as the same; within: it is not. " +
+		"At most one curve in twenty gets a wrong word. Each point has a 95 % interval of its own."
+}
 
 // curveHeads names the mode above the first of its points.
 func curveHeads(cells []analysis.Cell, i int) document.Text {

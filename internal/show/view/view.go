@@ -4,22 +4,33 @@ package view
 
 import (
 	"fmt"
-	"slices"
+	"iter"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// view says how a study's cells are laid out. Fields that are nil or empty are as in a comparison.
+// view says how a study's reports are shown.
 type view struct {
-	study   string
-	columns func(r *analysis.Report, load string) []column
-	title   func(r *analysis.Report, cells []analysis.Cell) string
-	// above returns the text above a row; nil: no text.
+	title, command string // of a page; command makes such runs
+	// sections are those of the whole report, below its answer.
+	sections func(r judge.Report) []document.Section
+	// summary are the sections of a summary below its answer; nil: those of parts above it.
+	summary func(r judge.Report) []document.Section
+	parts   func(r judge.Report) []Part
+	figures func(r judge.Report) iter.Seq[document.Figure]
+	charts  func(r judge.Report) []document.ChartGroup
+
+	columns   func(r *analysis.Report, load string) []column
+	cellTitle func(r *analysis.Report, cells []analysis.Cell) string
+	// above returns the text above a row, if it has any.
 	above   func(cells []analysis.Cell, i int) document.Text
 	layouts []document.Layout // tried in this order
 	single  bool              // there is no second table of a load's other figures
@@ -27,11 +38,45 @@ type view struct {
 	notes  string
 	legend func(r *analysis.Report) string
 	hides  string // code of a warning about figures that the tables do not show
+	pins   bool   // CPU placements may be columns of one table
 	// brief and briefTitle make the tables of a summary; detailed names what only the details show.
 	brief      func(r *analysis.Report, cells []analysis.Cell) []column
 	briefTitle func(r *analysis.Report, cells []analysis.Cell) document.Text
 	detailed   string
 	briefNotes string // explain the columns
+	// added is the column of a summary of what a cell adds to the baseline; ok: it has one.
+	added  func(r *analysis.Report, cells []analysis.Cell) (col column, ok bool)
+	proven func(r *analysis.Report) string // how far the results' bytes were counted
+}
+
+// viewOf returns the view of a report's study. A study has what its function here changes about the
+// view of a comparison. An unknown study is shown as a comparison.
+func viewOf(r *analysis.Report) view {
+	v := view{title: "What container network modes cost", command: "toll compare",
+		sections: cellSections, parts: cellParts, figures: onBase(numbers.Cells), charts: onBase(chart.Cells),
+		columns: comparisonColumns, cellTitle: comparisonTitle, layouts: withPaths, legend: ratioLegend,
+		above: func([]analysis.Cell, int) document.Text { return nil },
+		pins:  r.Study == "",
+		brief: briefColumns, briefTitle: briefTitle, detailed: "CPU, percentiles, paths",
+		added: addedColumn, proven: analysis.Witnessed}
+	change := map[string]func(*view){
+		sample.StudyScale: scaleView, sample.StudySweep: sweepView, sample.StudyLadder: ladderView,
+		sample.StudyAdvise: adviseView, sample.StudyEndpoints: endpointsView, sample.StudyMesh: meshView,
+	}[r.Study]
+	if change != nil {
+		change(&v)
+	}
+	return v
+}
+
+// onBase applies f to what the reports of all studies have.
+func onBase[T any](f func(*analysis.Report) T) func(judge.Report) T {
+	return func(r judge.Report) T { return f(r.Base()) }
+}
+
+// of applies f to the reports of one study.
+func of[R judge.Report, T any](f func(R) T) func(judge.Report) T {
+	return func(r judge.Report) T { return f(r.(R)) }
 }
 
 // withPaths are the layouts of tables whose rows have a path; onlyGaps are those of other tables.
@@ -40,41 +85,6 @@ var (
 		{Below: true}, {Below: true, Tight: true}, {Below: true, Tight: true, Terse: true}}
 	onlyGaps = []document.Layout{{}, {Tight: true}}
 )
-
-// views lists the studies' views; the first is for comparisons.
-var views = []view{
-	{columns: comparisonColumns, title: comparisonTitle, layouts: withPaths, legend: ratioLegend,
-		brief: briefColumns, briefTitle: briefTitle, detailed: "CPU, percentiles, paths"},
-	scaleView, sweepView, ladderView, adviseView, endpointsView,
-}
-
-func viewOf(r *analysis.Report) view {
-	usual := views[0]
-	i := slices.IndexFunc(views, func(v view) bool { return v.study == r.Study })
-	v := views[max(0, i)]
-	if v.columns == nil {
-		v.columns = usual.columns
-	}
-	if v.title == nil {
-		v.title = usual.title
-	}
-	if v.layouts == nil {
-		v.layouts = usual.layouts
-	}
-	if v.legend == nil {
-		v.legend = usual.legend
-	}
-	if v.brief == nil {
-		v.brief = usual.brief
-	}
-	if v.briefTitle == nil {
-		v.briefTitle = usual.briefTitle
-	}
-	if v.detailed == "" {
-		v.detailed = usual.detailed
-	}
-	return v
-}
 
 func comparisonColumns(r *analysis.Report, load string) []column {
 	return columnsWith(r, load, []column{modeColumn, pathColumn}, "to "+r.Plan.Baseline)

@@ -27,7 +27,7 @@ type judged struct {
 // JSON of the same document.
 func Contradictions(d document.Document) []string {
 	var r judged
-	b, err := json.Marshal(d.Value)
+	b, err := json.Marshal(d.JSON)
 	if err != nil || json.Unmarshal(b, &r) != nil || r.Answer == nil {
 		return nil
 	}

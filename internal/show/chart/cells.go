@@ -1,63 +1,47 @@
-package page
+// Package chart makes the charts of judged reports, and what else a page shows of them. Charts are
+// data here; package page draws them.
+package chart
 
 import (
 	"fmt"
 	"slices"
 
-	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
-	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/judge/sweep"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// titles returns the page's title and the command that makes such runs.
-func titles(r judge.Report) (title, command string) {
-	base := r.Base()
-	switch base.Study {
-	case sample.StudyLadder:
-		return "What each part of a container's network costs", "toll ladder"
-	case sample.StudyAdvise:
-		return "What makes a network mode faster", "toll advise"
-	case sample.StudySweep:
-		return "What network modes cost, from size to size and from rate to rate", "toll compare --sweep"
-	case sample.StudyScale:
-		return "How network modes scale", "toll scale"
-	case sample.StudyEndpoints:
-		return "What each route to an endpoint costs", "toll"
-	case sample.StudyMesh:
-		return "Which nodes and links are slow", "toll mesh"
-	}
-	return "What container network modes cost", "toll compare"
+// Cells returns the charts of a comparison: a group for each placement, load and backend.
+func Cells(r *analysis.Report) []document.ChartGroup { return groups(r, false, comparing) }
+
+// Searches returns the charts of a search for what makes modes faster. If there are several modes,
+// each has its own groups.
+func Searches(r *analysis.Report) []document.ChartGroup {
+	several := slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return c.Baseline && c.Mode != r.Plan.Baseline })
+	return groups(r, several, comparing)
 }
 
-// groupsOf returns the charts of a report.
-func groupsOf(r judge.Report) []group {
-	switch r := r.(type) {
-	case *mesh.Report:
-		return meshGroups(r.Mesh)
-	case *ladder.Report:
-		return append(ladderGroups(r.Base(), r.Steps), cellGroups(r.Base())...)
-	}
-	return cellGroups(r.Base())
+// drawing returns the charts of a group of cells.
+type drawing func(r *analysis.Report, w workload.Workload, cells []analysis.Cell) charts
+
+func comparing(r *analysis.Report, w workload.Workload, cells []analysis.Cell) charts {
+	return append(ratioCharts(r, w, cells), figureCharts(r, w, cells)...)
 }
 
-// cellGroups returns a group of charts for each placement, load and backend.
-func cellGroups(r *analysis.Report) []group {
-	var out []group
+// groups returns a group of charts for each placement, load and backend and, if apart is true, for
+// each baseline.
+func groups(r *analysis.Report, apart bool, draw drawing) []document.ChartGroup {
+	var out []document.ChartGroup
 	several := slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return c.On != r.Cells[0].On })
-	modes := slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool {
-		return r.Study == sample.StudyAdvise && c.Baseline && c.Mode != r.Plan.Baseline
-	})
 	for rest := r.Cells; len(rest) > 0; {
 		first := rest[0]
 		n := slices.IndexFunc(rest, func(c analysis.Cell) bool {
 			// A search's baseline comes first in its groups. Split before it, because the groups of
 			// the next search may have the same place and load.
-			return c.From != first.From || c.Load != first.Load || c.On != first.On || c.Pin != first.Pin || modes && c.Baseline && c.Mode != first.Mode
+			return c.From != first.From || c.Load != first.Load || c.On != first.On || c.Pin != first.Pin || apart && c.Baseline && c.Mode != first.Mode
 		})
 		if n < 0 {
 			n = len(rest)
@@ -68,43 +52,41 @@ func cellGroups(r *analysis.Report) []group {
 			title += ", on " + first.On
 		}
 		title += r.Plan.SayPin(first.Pin)
-		if modes && first.Baseline {
+		if apart && first.Baseline {
 			title += ", against " + first.Mode
 		}
-		if charts := cellCharts(r, l, rest[:n]); len(charts) > 0 {
-			out = append(out, group{Title: title, Charts: charts})
+		if all := draw(r, workload.Of(l), rest[:n]); len(all) > 0 {
+			out = append(out, document.ChartGroup{Title: title, Charts: all})
 		}
 		rest = rest[n:]
 	}
 	return out
 }
 
-// cellCharts returns the charts that compare the given cells.
-func cellCharts(r *analysis.Report, l sample.Load, cells []analysis.Cell) []chart {
-	w := workload.Of(l)
-	if r.Plan.Sweep != nil {
-		return sweepCharts(r, w, cells)
+// charts collects charts.
+type charts []document.Chart
+
+// add appends a chart if there is one.
+func (cs *charts) add(c document.Chart, ok bool) {
+	if ok {
+		*cs = append(*cs, c)
 	}
-	var all []chart
-	add := func(c chart, ok bool) {
-		if ok {
-			all = append(all, c)
-		}
+}
+
+// ratioCharts compares cells with their baseline.
+func ratioCharts(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (all charts) {
+	for _, m := range judged(w) {
+		all.add(ratioChart(r, cells, m, metricName(m, w.Noun)))
 	}
-	if r.Study == sample.StudyScale {
-		add(scalingChart(cells, w.Rate, "Total "+lower(metricName(w.Rate, "rate"))))
-		add(scalingChart(cells, workload.ClientFairness, "Fairness between clients (Jain's index)"))
-		add(scalingChart(cells, w.CPU(), metricName(w.CPU(), "CPU time")))
-	}
-	if r.Study != sample.StudyLadder { // a ladder's prices compare with the rung below instead
-		for _, m := range judged(w) {
-			add(ratioChart(r, cells, m, metricName(m, w.Noun)))
-		}
-	}
-	add(curveChart(cells))
-	add(stripChart(cells, cells[0].Primary, metricName(cells[0].Primary, w.Noun), r.Plan))
-	add(partyChart(cells, w))
-	add(cpuChart(cells))
+	return all
+}
+
+// figureCharts shows cells' own figures.
+func figureCharts(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (all charts) {
+	all.add(curveChart(cells))
+	all.add(stripChart(cells, cells[0].Primary, metricName(cells[0].Primary, w.Noun), r.Plan))
+	all.add(partyChart(cells, w))
+	all.add(cpuChart(cells))
 	return all
 }
 
@@ -136,7 +118,7 @@ func scaleOf(cells []analysis.Cell, metric string) scale {
 const mostPoints = 400
 
 // stripChart shows a metric round by round.
-func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c chart, ok bool) {
+func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c document.Chart, ok bool) {
 	unit, axis := scaleOf(cells, metric), "round"
 	spec, baselines := strips{Axis: axis}, 0
 	var rows [][]string
@@ -175,12 +157,12 @@ func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c 
 	if spec.Top = topOf(medians, largest(highs...)); spec.Top != nil {
 		how += " A triangle at the upper edge: the round lies above the chart."
 	}
-	return chart{Kind: "strip", Title: fmt.Sprintf("%s by round, %s", name, unit.unit), How: how, Spec: spec,
+	return document.Chart{Kind: "strip", Title: fmt.Sprintf("%s by round, %s", name, unit.unit), How: how, Spec: spec,
 		Table: tableOf(rows, "mode", "rounds", "least", "median, "+unit.unit, "most")}, ok
 }
 
 // curveChart shows latencies by percentile.
-func curveChart(cells []analysis.Cell) (c chart, ok bool) {
+func curveChart(cells []analysis.Cell) (c document.Chart, ok bool) {
 	var most []float64
 	for _, cell := range cells {
 		for _, q := range cell.Latencies {
@@ -215,6 +197,6 @@ func curveChart(cells []analysis.Cell) (c chart, ok bool) {
 		}
 		spec.Series, rows = append(spec.Series, one), append(rows, entry)
 	}
-	return chart{Kind: "curve", Title: "Latency by percentile", Spec: spec, Table: tableOf(rows, heads...),
+	return document.Chart{Kind: "curve", Title: "Latency by percentile", Spec: spec, Table: tableOf(rows, heads...),
 		How: "All windows together; the median is that of the other tables, and not drawn. The right end is the slow tail. A percentile is drawn if at least ten samples lie beyond it."}, len(rows) > 0
 }

@@ -1,4 +1,4 @@
-package page
+package chart
 
 import (
 	"fmt"
@@ -11,15 +11,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// differenceGroups returns the changes between two runs: a group for each placement, load and
-// backend, with a chart for each metric that both runs have.
-func differenceGroups(r *difference.Report) []group {
+// Difference returns the page of the changes between two runs: a group of charts for each placement,
+// load and backend, with a chart for each metric that both runs have.
+func Difference(r *difference.Report) document.Page {
+	return document.Page{Title: "What differs between two runs", Command: "toll diff",
+		Lede: differenceLine(r), Groups: differenceGroups(r)}
+}
+
+func differenceGroups(r *difference.Report) []document.ChartGroup {
 	like := func(a, b difference.Cell) bool {
 		return a.From == b.From && a.Load == b.Load && a.On == b.On && a.Pin == b.Pin
 	}
-	var out []group
+	var out []document.ChartGroup
 	for rest := slices.Clone(r.Cells); len(rest) > 0; {
 		first := rest[0]
 		var cells, others []difference.Cell
@@ -36,7 +42,7 @@ func differenceGroups(r *difference.Report) []group {
 				}
 			}
 		}
-		g := group{Title: differenceTitle(r, first)}
+		g := document.ChartGroup{Title: differenceTitle(r, first)}
 		for _, m := range metrics {
 			if c, ok := changeChart(r, cells, m); ok {
 				g.Charts = append(g.Charts, c)
@@ -63,7 +69,7 @@ func differenceTitle(r *difference.Report, c difference.Cell) string {
 
 // changeChart shows the factor by which each mode's ratio to the baseline changed; ok is false if
 // no mode has one.
-func changeChart(r *difference.Report, cells []difference.Cell, metric string) (c chart, ok bool) {
+func changeChart(r *difference.Report, cells []difference.Cell, metric string) (c document.Chart, ok bool) {
 	one := 1.0
 	spec := intervals{Line: &one, Rows: []intervalRow{}}
 	if r.Same > 0 {
@@ -95,7 +101,7 @@ func changeChart(r *difference.Report, cells []difference.Cell, metric string) (
 		"to", "verdict")
 	table.Columns[1].Right = false
 	title := metricName(metric, noun) + ": the new run against the old one"
-	return chart{Kind: "interval", Title: title, How: how + spec.cutNote(), Spec: spec,
+	return document.Chart{Kind: "interval", Title: title, How: how + spec.cutNote(), Spec: spec,
 		Table: table.WithoutEmpty()}, ok
 }
 

@@ -1,4 +1,4 @@
-package page
+package chart
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
 // falls is a waterfall chart: most bars begin where another bar ends.
@@ -36,14 +37,16 @@ var priced = []struct{ metric, load, title string }{
 	{workload.CPUPerToken, workload.Stream, "CPU time per token, part by part"},
 }
 
-func ladderGroups(r *analysis.Report, steps []ladder.Step) []group {
-	var out []group
-	for rest := steps; len(rest) > 0; {
+// Ladder returns the charts of a ladder: the price of each part, and the modes' own figures.
+func Ladder(l *ladder.Report) []document.ChartGroup {
+	r := l.Base()
+	var out []document.ChartGroup
+	for rest := l.Steps; len(rest) > 0; {
 		n := slices.IndexFunc(rest, func(s ladder.Step) bool { return s.From != rest[0].From || s.On != rest[0].On })
 		if n < 0 {
 			n = len(rest)
 		}
-		g := group{Title: "The ladder from " + mode.Placement(rest[0].From).Words() + ", on " + rest[0].On}
+		g := document.ChartGroup{Title: "The ladder from " + mode.Placement(rest[0].From).Words() + ", on " + rest[0].On}
 		for _, p := range priced {
 			if c, ok := fallChart(r, rest[:n], p.metric, p.load, p.title); ok {
 				g.Charts = append(g.Charts, c)
@@ -54,12 +57,12 @@ func ladderGroups(r *analysis.Report, steps []ladder.Step) []group {
 		}
 		rest = rest[n:]
 	}
-	return out
+	return append(out, groups(r, false, figureCharts)...)
 }
 
 // fallChart shows the prices of one metric. The first bar is the bottom rung's own figure, and each
 // other bar begins where the bar of the rung below ends.
-func fallChart(r *analysis.Report, steps []ladder.Step, metric, load, title string) (c chart, ok bool) {
+func fallChart(r *analysis.Report, steps []ladder.Step, metric, load, title string) (c document.Chart, ok bool) {
 	var own []float64
 	unit := ""
 	for _, s := range steps {
@@ -92,7 +95,7 @@ func fallChart(r *analysis.Report, steps []ladder.Step, metric, load, title stri
 		row := spec.Rows[len(spec.Rows)-1]
 		rows = append(rows, []string{row.Label, s.Below, row.Text, row.Verdict, to.text(m.Median)})
 	}
-	return chart{Kind: "waterfall", Title: title, Spec: spec, Table: tableOf(rows, "mode or part", "on top of", "price, "+to.unit, "verdict", "median of its own"),
+	return document.Chart{Kind: "waterfall", Title: title, Spec: spec, Table: tableOf(rows, "mode or part", "on top of", "price, "+to.unit, "verdict", "median of its own"),
 		How: "The first bar is the bottom rung's own figure. Each other bar begins where the rung below it ends and is as long as " +
 			"the price of its part, with the 95 % interval as a line. Pale: nothing measurable, or unclear."}, ok
 }

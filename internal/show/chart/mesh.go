@@ -1,4 +1,4 @@
-package page
+package chart
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
 // heats are the values of a heat map, one per pair of nodes.
@@ -33,8 +34,9 @@ var nodeEffects = []struct{ name, title string }{
 	{mesh.ThroughputIn, "Nodes: what they receive, against what is typical"},
 }
 
-func meshGroups(m *mesh.Mesh) []group {
-	links, nodes := group{Title: "Links"}, group{Title: "Nodes"}
+// Mesh returns the charts of a mesh: its links and nodes, and what a mode costs on each link.
+func Mesh(m *mesh.Mesh) []document.ChartGroup {
+	links, nodes := document.ChartGroup{Title: "Links"}, document.ChartGroup{Title: "Nodes"}
 	if m.Beside != nil {
 		links.Title, nodes.Title = "Links, "+mesh.Network(m.Mode), "Nodes, "+mesh.Network(m.Mode)
 	}
@@ -50,14 +52,14 @@ func meshGroups(m *mesh.Mesh) []group {
 			nodes.Charts = append(nodes.Charts, c)
 		}
 	}
-	var out []group
-	for _, g := range []group{costGroup(m), links, nodes} {
+	var out []document.ChartGroup
+	for _, g := range []document.ChartGroup{costGroup(m), links, nodes} {
 		if len(g.Charts) > 0 {
 			out = append(out, g)
 		}
 	}
 	if m.Beside != nil {
-		for _, g := range meshGroups(m.Beside) {
+		for _, g := range Mesh(m.Beside) {
 			g.Title += ", " + mesh.Network(m.Beside.Mode)
 			out = append(out, g)
 		}
@@ -66,8 +68,8 @@ func meshGroups(m *mesh.Mesh) []group {
 }
 
 // costGroup shows the mode's cost on each link, compared with the mesh in m.Beside.
-func costGroup(m *mesh.Mesh) group {
-	out := group{Title: "What the " + m.Mode + " network costs"}
+func costGroup(m *mesh.Mesh) document.ChartGroup {
+	out := document.ChartGroup{Title: "What the " + m.Mode + " network costs"}
 	one := 1.0
 	for _, t := range meshTitles {
 		c, ok := m.Costs[t.metric]
@@ -87,7 +89,7 @@ func costGroup(m *mesh.Mesh) group {
 			rows = append(rows, []string{name, three(l.Value * to.by), three(l.Beside * to.by), l.String(), m.Say(l.Verdict)})
 		}
 		spec.cut()
-		x := chart{Kind: "interval", Title: t.title + ": " + m.Mode + " against " + m.Beside.Mode, Spec: spec,
+		x := document.Chart{Kind: "interval", Title: t.title + ": " + m.Mode + " against " + m.Beside.Mode, Spec: spec,
 			Table: tableOf(rows, "link", m.Mode+", "+to.unit, m.Beside.Mode+", "+to.unit, "ratio", "verdict"),
 			How:   "A dot is a link's ratio of both networks, the bar its 95 % interval." + spec.cutNote()}
 		if len(rows) > mostBars {
@@ -103,7 +105,7 @@ func costGroup(m *mesh.Mesh) group {
 const largeMesh = 16
 
 // heatChart shows a metric of all links; ok is false if all its values are negligible.
-func heatChart(m *mesh.Mesh, x mesh.Metric, title string) (c chart, ok bool) {
+func heatChart(m *mesh.Mesh, x mesh.Metric, title string) (c document.Chart, ok bool) {
 	const seen = 0.005 // %: smaller rates are not worth a chart
 	to, least, more := scaleFor(x.Unit, x.Median), 0.0, "slower"
 	if x.Unit == "1" {
@@ -132,7 +134,7 @@ func heatChart(m *mesh.Mesh, x mesh.Metric, title string) (c chart, ok bool) {
 		}
 		rows = append(rows, row)
 	}
-	c = chart{Kind: "heat", Title: title + ", " + to.unit, Spec: spec,
+	c = document.Chart{Kind: "heat", Title: title + ", " + to.unit, Spec: spec,
 		How: "The stronger the colour, the " + more + ". A frame: explained by a reported fault."}
 	if len(m.Nodes) < largeMesh {
 		c.Table = tableOf(rows, heads...)
@@ -152,7 +154,7 @@ func linkOf(x mesh.Metric, i, j int) (value *float64, slow bool) {
 }
 
 // effectChart shows what each node does to its links.
-func effectChart(m *mesh.Mesh, name, title string) (c chart, ok bool) {
+func effectChart(m *mesh.Mesh, name, title string) (c document.Chart, ok bool) {
 	one := 1.0
 	spec := intervals{Axis: "ratio to what is typical", Line: &one}
 	var rows [][]string
@@ -165,7 +167,7 @@ func effectChart(m *mesh.Mesh, name, title string) (c chart, ok bool) {
 		rows = append(rows, []string{n.Name, e.String(), fmt.Sprintf("%d of %d", e.Slow, e.Of)})
 	}
 	spec.cut()
-	c = chart{Kind: "interval", Title: title, Spec: spec, Table: tableOf(rows, "node", "ratio", "slow links"),
+	c = document.Chart{Kind: "interval", Title: title, Spec: spec, Table: tableOf(rows, "node", "ratio", "slow links"),
 		How: "A dot is the node's links against those of typical nodes, the bar its 95 % interval." + spec.cutNote()}
 	if len(rows) > mostBars {
 		c.Kind, c.Spec = "", nil

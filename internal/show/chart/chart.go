@@ -1,4 +1,4 @@
-package page
+package chart
 
 import (
 	"cmp"
@@ -10,16 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
-
-// chart is a drawing and a table of its figures, which is its text alternative.
-type chart struct {
-	ID    string         `json:"id"`
-	Kind  string         `json:"kind"` // a file of web/src; "": only the table
-	Title string         `json:"title"`
-	Spec  any            `json:"spec"`
-	How   string         `json:"-"` // how to read it
-	Table document.Table `json:"-"`
-}
 
 // intervals are dots with their intervals, plotted against a line.
 type intervals struct {

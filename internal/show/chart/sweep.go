@@ -1,4 +1,4 @@
-package page
+package chart
 
 import (
 	"fmt"
@@ -7,21 +7,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/sweep"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// sweepCharts returns a sweep's charts: the curves of each judged metric against the baseline, and
+// Curves returns the charts of a sweep: the curves of each judged metric against the baseline, and
 // the primary metric's figures themselves.
-func sweepCharts(r *analysis.Report, w workload.Workload, cells []analysis.Cell) []chart {
-	var out []chart
-	for _, m := range judged(w) {
-		if c, ok := ratioCurves(r, cells, m, metricName(m, w.Noun)); ok {
-			out = append(out, c)
+func Curves(r *analysis.Report) []document.ChartGroup {
+	return groups(r, false, func(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (all charts) {
+		for _, m := range judged(w) {
+			all.add(ratioCurves(r, cells, m, metricName(m, w.Noun)))
 		}
-	}
-	if c, ok := figureCurves(r, cells, cells[0].Primary, metricName(cells[0].Primary, w.Noun)); ok {
-		out = append(out, c)
-	}
-	return out
+		all.add(figureCurves(r, cells, cells[0].Primary, metricName(cells[0].Primary, w.Noun)))
+		return all
+	})
 }
 
 // curvesOf returns a metric's curves and the rows of their table. entry returns the point and the
@@ -49,7 +47,7 @@ func curvesOf(r *analysis.Report, cells []analysis.Cell, entry func(c analysis.C
 }
 
 // ratioCurves shows a metric of each mode as ratios to the baseline at the same point.
-func ratioCurves(r *analysis.Report, cells []analysis.Cell, metric, name string) (c chart, ok bool) {
+func ratioCurves(r *analysis.Report, cells []analysis.Cell, metric, name string) (c document.Chart, ok bool) {
 	direction := "lower is better"
 	spec, rows := curvesOf(r, cells, func(c analysis.Cell) (p growthPoint, row []string, ok bool) {
 		m := c.Metrics[metric]
@@ -84,12 +82,12 @@ func ratioCurves(r *analysis.Report, cells []analysis.Cell, metric, name string)
 		heads = append(heads, "of the curve")
 		how += " " + sweep.Meant(r.Plan)
 	}
-	return chart{Kind: "scaling", Title: fmt.Sprintf("%s by %s, against %s", name, sweep.Noun(r.Plan), r.Plan.Baseline), How: how, Spec: spec,
+	return document.Chart{Kind: "scaling", Title: fmt.Sprintf("%s by %s, against %s", name, sweep.Noun(r.Plan), r.Plan.Baseline), How: how, Spec: spec,
 		Table: tableOf(rows, heads...)}, len(rows) > 0
 }
 
 // figureCurves shows a metric of each mode, including the baseline.
-func figureCurves(r *analysis.Report, cells []analysis.Cell, metric, name string) (c chart, ok bool) {
+func figureCurves(r *analysis.Report, cells []analysis.Cell, metric, name string) (c document.Chart, ok bool) {
 	unit := scaleOf(cells, metric)
 	spec, rows := curvesOf(r, cells, func(c analysis.Cell) (p growthPoint, row []string, ok bool) {
 		m, ok := c.Metrics[metric]
@@ -105,6 +103,6 @@ func figureCurves(r *analysis.Report, cells []analysis.Cell, metric, name string
 		return p, row, true
 	})
 	spec.Axis = unit.unit
-	return chart{Kind: "scaling", Title: name + " by " + sweep.Noun(r.Plan), How: "The median over the rounds, with its 95 % interval.", Spec: spec,
+	return document.Chart{Kind: "scaling", Title: name + " by " + sweep.Noun(r.Plan), How: "The median over the rounds, with its 95 % interval.", Spec: spec,
 		Table: tableOf(rows, "mode and point", "median, "+unit.unit, "from", "to")}, len(rows) > 0
 }

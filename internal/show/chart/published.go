@@ -1,4 +1,4 @@
-package page
+package chart
 
 import (
 	"fmt"
@@ -6,17 +6,23 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// publishedGroups compares the studies' figures and ratios with this machine's, in a group per
-// study. A group has, for each table, the chart that the study drew. For each table and metric it
-// has a chart of the ratios to the baseline and one of the ratios to the smallest crowd.
-func publishedGroups(r *published.Report) []group {
-	var out []group
+// Published returns the page that compares the studies' figures and ratios with this machine's, with
+// a group of charts for each study. A group has, for each table, the chart that the study drew. For
+// each table and metric it has a chart of the ratios to the baseline and one of the ratios to the
+// smallest crowd.
+func Published(r *published.Report) document.Page {
+	return document.Page{Title: "Published studies, and this machine", Groups: publishedGroups(r)}
+}
+
+func publishedGroups(r *published.Report) []document.ChartGroup {
+	var out []document.ChartGroup
 	measured := len(r.Files) > 0
 	for _, s := range r.Studies {
-		g := group{Title: s.Title}
+		g := document.ChartGroup{Title: s.Title}
 		var parts []string
 		for _, row := range s.Rows {
 			if !slices.Contains(parts, partOf(row)) {
@@ -42,7 +48,7 @@ func publishedGroups(r *published.Report) []group {
 
 // crowdChart draws a table of a study as its author did: a line for each mode over the number of
 // clients, and next to it this machine's line. ok is false if the table is not of that kind.
-func crowdChart(s published.Result, table string, measured bool) (c chart, ok bool) {
+func crowdChart(s published.Result, table string, measured bool) (c document.Chart, ok bool) {
 	var spec growths
 	var rows [][]string
 	add := func(label, shape string, p growthPoint) {
@@ -86,13 +92,13 @@ func crowdChart(s published.Result, table string, measured bool) (c chart, ok bo
 	}
 	title, across, _ := strings.Cut(table, "; ")
 	spec.Across = title
-	return chart{Kind: "scaling", Title: printable.Capital(across) + ": " + title, How: "What the study drew, and this machine's beside it.",
+	return document.Chart{Kind: "scaling", Title: printable.Capital(across) + ": " + title, How: "What the study drew, and this machine's beside it.",
 		Spec: spec, Table: tableOf(rows, heads...)}, len(spec.Shapes) > 1
 }
 
 // publishedChart shows a row for each published ratio: a diamond for it, and a dot with an interval
 // for this machine's. ok is false if there are fewer than two ratios.
-func publishedChart(s published.Result, part string, smallest, measured bool) (c chart, ok bool) {
+func publishedChart(s published.Result, part string, smallest, measured bool) (c document.Chart, ok bool) {
 	one, to := 1.0, s.Baseline
 	spec := intervals{Line: &one, Rows: []intervalRow{}, Beside: "published"}
 	var rows [][]string
@@ -145,7 +151,7 @@ func publishedChart(s published.Result, part string, smallest, measured bool) (c
 		}
 	}
 	spec.cut()
-	return chart{Kind: "interval", Title: title, How: how + spec.cutNote(), Spec: spec, Table: tableOf(rows, heads...)}, len(rows) > 1
+	return document.Chart{Kind: "interval", Title: title, How: how + spec.cutNote(), Spec: spec, Table: tableOf(rows, heads...)}, len(rows) > 1
 }
 
 // partOf returns the table or the metric that a row belongs to.

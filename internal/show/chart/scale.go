@@ -1,10 +1,12 @@
-package page
+package chart
 
 import (
 	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
 // growths are curves of a metric of each mode over growing crowds, or over a sweep's points.
@@ -31,8 +33,18 @@ type growthPoint struct {
 	High  *float64 `json:"high,omitempty"`
 }
 
+// Crowds returns the charts of a scaling study: those of a comparison, and how each mode scales.
+func Crowds(r *analysis.Report) []document.ChartGroup {
+	return groups(r, false, func(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (all charts) {
+		all.add(scalingChart(cells, w.Rate, "Total "+lower(metricName(w.Rate, "rate"))))
+		all.add(scalingChart(cells, workload.ClientFairness, "Fairness between clients (Jain's index)"))
+		all.add(scalingChart(cells, w.CPU(), metricName(w.CPU(), "CPU time")))
+		return append(all, comparing(r, w, cells)...)
+	})
+}
+
 // scalingChart shows a metric over the plan's shapes; ok is false if there is only one shape.
-func scalingChart(cells []analysis.Cell, metric, title string) (c chart, ok bool) {
+func scalingChart(cells []analysis.Cell, metric, title string) (c document.Chart, ok bool) {
 	unit := scaleOf(cells, metric)
 	if unit.unit == "1" {
 		unit.unit = ""
@@ -63,7 +75,7 @@ func scalingChart(cells []analysis.Cell, metric, title string) (c chart, ok bool
 		spec.Series[i].Points, rows = append(spec.Series[i].Points, point), append(rows, entry)
 	}
 	how := "The median over the rounds, with its 95 % interval."
-	return chart{Kind: "scaling", Title: title, How: how, Spec: spec,
+	return document.Chart{Kind: "scaling", Title: title, How: how, Spec: spec,
 		Table: tableOf(rows, "mode and shape", strings.TrimPrefix("median, "+unit.unit, "median, "), "from", "to")}, len(spec.Shapes) > 1
 }
 

@@ -1,4 +1,4 @@
-package page
+package view
 
 import (
 	"bytes"
@@ -8,11 +8,11 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// Any results file that can be read and judged has a page.
-func FuzzPage(f *testing.F) {
+// Any results file that can be read and judged is written in every format.
+func FuzzReport(f *testing.F) {
 	run, err := os.ReadFile("../../record/sample/testdata/run.jsonl")
 	if err != nil {
 		f.Fatal(err)
@@ -27,8 +27,10 @@ func FuzzPage(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := Write(io.Discard, document.Document{Kind: document.AReport, Value: judge.Judge(file)}); err != nil {
-			t.Error(err)
+		for _, to := range format.All() {
+			if err := to.Write(io.Discard, Report(judge.Judge(file)), format.Options{}); err != nil {
+				t.Errorf("%s: %v", to.Name, err)
+			}
 		}
 	})
 }

@@ -1,8 +1,7 @@
-package page
+package chart
 
 import (
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
 	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
+	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -29,7 +29,7 @@ func comparison(t *testing.T) judge.Report {
 	return judge.Judge(r.File)
 }
 
-func climbed(t *testing.T) judge.Report {
+func climbed(t *testing.T) *ladder.Report {
 	var cells []sample.Cell
 	for i, r := range mode.Climb(mode.FromHost, []mode.Name{mode.Bridge}) {
 		c := judgetest.Cell(r.Mode, mode.FromHost, r.To, "rr")
@@ -41,7 +41,7 @@ func climbed(t *testing.T) judge.Report {
 	r := judgetest.New(t, cells...)
 	r.File.Header.Plan.Study, r.File.Header.Plan.Baseline = sample.StudyLadder, cells[0].Name()
 	r.Rounds(8, judgetest.Steady(xs[:len(cells)]...))
-	return judge.Judge(r.File)
+	return ladder.Judge(r.File)
 }
 
 // crowds returns a run of 1, 4 and 16 clients, which share 40 Gbit/s.
@@ -68,7 +68,7 @@ func crowds(t *testing.T) judge.Report {
 }
 
 // cluster returns a mesh of three nodes; the third is slow.
-func cluster(t *testing.T) judge.Report {
+func cluster() *mesh.Mesh {
 	x := func(v float64) *float64 { return &v }
 	m := &mesh.Mesh{Sweeps: 3, Nodes: []mesh.Node{{Node: sample.Node{Name: "a"}}, {Node: sample.Node{Name: "b"}}, {Node: sample.Node{Name: "c"}}}}
 	for i, ratio := range []float64{1, 1.01, 1.8} {
@@ -77,31 +77,35 @@ func cluster(t *testing.T) judge.Report {
 	m.Metrics = map[string]mesh.Metric{workload.LatencyP50: {Load: "rr", Unit: "s", Median: 80e-6, Links: 3,
 		Matrix: [][]*float64{{nil, x(50e-6), x(90e-6)}, {x(50e-6), nil, x(80e-6)}, {x(90e-6), x(80e-6), nil}},
 		Slow:   [][]bool{{false, false, true}, {false, false, true}, {true, true, false}}}}
-	return &mesh.Report{Measured: analysis.Measured{Study: sample.StudyMesh}, Mesh: m}
+	return m
 }
 
-func chartOf(t *testing.T, v view, title string) chart {
+func chartOf(t *testing.T, groups []document.ChartGroup, title string) document.Chart {
 	t.Helper()
-	for _, c := range v.Charts {
+	for _, c := range all(groups) {
 		if strings.HasPrefix(c.Title, title) {
 			return c
 		}
 	}
 	t.Fatalf("no chart %q", title)
-	return chart{}
+	return document.Chart{}
 }
 
-func viewed(t *testing.T, r judge.Report) view {
-	t.Helper()
-	v, err := viewOf(document.Document{Kind: document.AReport, Value: r})
-	if err != nil {
-		t.Fatal(err)
+// all returns the charts of all groups that are drawn.
+func all(groups []document.ChartGroup) (out []document.Chart) {
+	for _, g := range groups {
+		for _, c := range g.Charts {
+			if c.Kind != "" {
+				out = append(out, c)
+			}
+		}
 	}
-	return v
+	return out
 }
 
 func TestChartsOfAComparison(t *testing.T) {
-	v := viewed(t, comparison(t))
+	r := comparison(t).Base()
+	v := Cells(r)
 	rows := chartOf(t, v, "Throughput, against host").Spec.(intervals).Rows
 	if len(rows) != 2 || rows[0].Value != 1 || rows[0].Low != nil || math.Abs(rows[1].Value-0.75) > 0.01 ||
 		rows[1].Verdict != "worse" || *rows[1].Low > rows[1].Value || *rows[1].High < rows[1].Value {
@@ -125,13 +129,13 @@ func TestChartsOfAComparison(t *testing.T) {
 	if x := cpus.Rows[0].Values; len(cpus.Rows) != 4 || x[0] != 10 || x[2] != 40 || x[9] != 50 {
 		t.Errorf("CPUs %+v", cpus.Rows)
 	}
-	if hops := v.Paths[0].Paths[0].Guards; len(hops)+len(v.Paths[0].Paths[0].Hops) != 1 || len(v.Paths) != 2 {
-		t.Errorf("paths %+v", v.Paths)
+	if p := paths(r); len(p) != 2 || len(p[0].Paths[0].Guards)+len(p[0].Paths[0].Hops) != 1 {
+		t.Errorf("paths %+v", p)
 	}
 }
 
 func TestChartsOfALadder(t *testing.T) {
-	v := viewed(t, climbed(t))
+	v := Ladder(climbed(t))
 	rows := chartOf(t, v, "Median latency, part by part").Spec.(falls).Rows
 	if len(rows) < 3 || rows[0].Below != nil || math.Abs(rows[0].To-20) > 0.1 {
 		t.Fatalf("bars %+v", rows)
@@ -144,14 +148,14 @@ func TestChartsOfALadder(t *testing.T) {
 }
 
 func TestChartsOfScaling(t *testing.T) {
-	spec := chartOf(t, viewed(t, crowds(t)), "Total throughput").Spec.(growths)
+	spec := chartOf(t, Crowds(crowds(t).Base()), "Total throughput").Spec.(growths)
 	if len(spec.Shapes) != 3 || len(spec.Series) != 2 || len(spec.Series[1].Points) != 3 || math.Abs(spec.Series[1].Points[2].Value-30) > 0.1 {
 		t.Errorf("%+v", spec)
 	}
 }
 
 func TestChartsOfAMesh(t *testing.T) {
-	v := viewed(t, cluster(t))
+	v := Mesh(cluster())
 	spec := chartOf(t, v, "Round trips between nodes, µs").Spec.(heats)
 	if len(spec.Cells) != 6 || spec.Cells[1] != (heat{0, 2, 90, 1}) {
 		t.Errorf("%+v", spec)
@@ -161,12 +165,12 @@ func TestChartsOfAMesh(t *testing.T) {
 	}
 }
 
-// A report without anything to draw has no chart and no script that draws.
 func TestNothingToDraw(t *testing.T) {
-	for name, r := range map[string]judge.Report{"no cells": &analysis.Report{}, "no mesh": &mesh.Report{Mesh: &mesh.Mesh{}},
-		"a cell without figures": &analysis.Report{Measured: analysis.Measured{Cells: []analysis.Cell{{Mode: "host", Load: "rr"}}}}} {
-		if v := viewed(t, r); len(v.Charts) > 0 || v.Bundle != "" {
-			t.Errorf("%s: %+v", name, v.Charts)
+	without := &analysis.Report{Measured: analysis.Measured{Cells: []analysis.Cell{{Mode: "host", Load: "rr"}}}}
+	for name, groups := range map[string][]document.ChartGroup{"no cells": Cells(&analysis.Report{}),
+		"no mesh": Mesh(&mesh.Mesh{}), "a cell without figures": Cells(without)} {
+		if drawn := all(groups); len(drawn) > 0 {
+			t.Errorf("%s: %+v", name, drawn)
 		}
 	}
 }
@@ -209,7 +213,7 @@ func sweeps(t *testing.T) judge.Report {
 }
 
 func TestChartsOfASweep(t *testing.T) {
-	v := viewed(t, sweeps(t))
+	v := Curves(sweeps(t).Base())
 	c := chartOf(t, v, "Median latency by request size, against host")
 	spec := c.Spec.(growths)
 	if c.Kind != "scaling" || spec.Line == nil || *spec.Line != 1 || spec.Band == nil || len(spec.Shapes) != 3 || len(spec.Series) != 1 {
@@ -225,7 +229,7 @@ func TestChartsOfASweep(t *testing.T) {
 		t.Errorf("%+v", row)
 	}
 	own := chartOf(t, v, "Median latency by request size")
-	for _, c := range v.Charts {
+	for _, c := range all(v) {
 		if c.Title == "Median latency by request size" {
 			own = c
 		}
@@ -253,11 +257,8 @@ func changed(t *testing.T) *difference.Report {
 }
 
 func TestChartsOfADifference(t *testing.T) {
-	v, err := viewOf(document.Document{Kind: document.ADifference, Value: changed(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := chartOf(t, v, "Throughput: the new run against the old one")
+	v := Difference(changed(t))
+	c := chartOf(t, v.Groups, "Throughput: the new run against the old one")
 	spec := c.Spec.(intervals)
 	if len(spec.Rows) != 2 || spec.Line == nil || spec.Band == nil {
 		t.Fatalf("%+v", spec)
@@ -275,41 +276,18 @@ func TestChartsOfADifference(t *testing.T) {
 
 // The head shows the command, the date and the place of the run.
 func TestHead(t *testing.T) {
-	r := comparison(t)
-	if v := viewed(t, r); v.Command != "toll compare" || v.Lede != "" {
-		t.Errorf("of a file that does not say: %q, %q", v.Command, v.Lede)
+	base := comparison(t).Base()
+	if p := Run(base, "Title", "toll compare", nil); p.Command != "toll compare" || p.Lede != "" {
+		t.Errorf("of a file that does not say: %q, %q", p.Command, p.Lede)
 	}
-	base := r.Base()
 	base.Command = []string{"compare", "bridge", "--from", "host,container", "--wire", "it's 1 Gbit/s", ""}
 	base.Started, base.Environment.Host = time.Date(2026, 11, 25, 18, 40, 9, 0, time.UTC), "web1"
-	v := viewed(t, r)
+	v := Run(base, "Title", "toll compare", nil)
 	if want := `toll compare bridge --from host,container --wire 'it'\''s 1 Gbit/s' ''`; v.Command != want {
 		t.Errorf("the command is %q, want %q", v.Command, want)
 	}
 	if want := "2026-11-25 18:40 UTC · on web1"; v.Lede != want {
 		t.Errorf("the head has %q, want %q", v.Lede, want)
-	}
-}
-
-// The answer is followed by the warnings and failures, then by the facts of the run.
-func TestArranged(t *testing.T) {
-	list := func(topic document.Topic) document.Section {
-		return document.Section{Title: document.Strongly(string(topic)), Blocks: []document.Block{document.List{Topic: topic, Items: []string{"x"}}}}
-	}
-	facts := document.Section{Blocks: []document.Block{document.Paragraph{Text: document.Plainly("facts")}}}
-	rows := document.Section{Title: document.Strongly("table"), Blocks: []document.Block{document.Table{}}}
-	said := func(ss []document.Section) (out []string) {
-		for _, s := range ss {
-			out = append(out, s.Title.String())
-		}
-		return out
-	}
-	lead, rest := arranged([]document.Section{list(document.Answer), facts, rows, list(document.Failed), list(document.Skipped), list(document.Warnings)})
-	if got, want := said(lead), []string{"answer", "warnings", "failed", ""}; !slices.Equal(got, want) {
-		t.Errorf("above the charts stand %q, want %q", got, want)
-	}
-	if got, want := said(rest), []string{"table", "skipped"}; !slices.Equal(got, want) {
-		t.Errorf("below the charts stand %q, want %q", got, want)
 	}
 }
 
@@ -330,13 +308,13 @@ func TestRowsOfRatios(t *testing.T) {
 			}
 		}
 	}
-	v := viewed(t, r)
+	v := Cells(r.Base())
 	row := chartOf(t, v, "Throughput, against host").Spec.(intervals).Rows[1]
 	if row.Label != "bridge" || row.Docker == "" || row.Figure != "30.0 Gbit/s" {
 		t.Errorf("%+v", row)
 	}
 	missing := 0
-	for _, c := range v.Charts {
+	for _, c := range all(v) {
 		if s, is := c.Spec.(stacks); is {
 			if last := s.Rows[len(s.Rows)-1]; last.Label == "bridge" && last.Text == notMeasured {
 				missing++
@@ -357,12 +335,12 @@ func TestRowsOfRatios(t *testing.T) {
 
 // cutChart returns a chart with an interval that would squeeze the others, and with a row without a
 // value.
-func cutChart() chart {
+func cutChart() document.Chart {
 	one, wide, narrow := 1.0, 40.0, 0.7
 	s := intervals{Line: &one, Axis: "times host's", Rows: []intervalRow{{Label: "host", Value: 1, Text: "baseline"}, {Label: "bridge", Value: 0.8, Text: "0.80"},
 		{Label: "native", Value: 1.1, Low: &narrow, High: &wide, Text: "1.1"}, {Label: "far", Value: 60, Text: "60"}, {Label: "none", None: true, Value: 1, Text: notMeasured}}}
 	s.cut()
-	return chart{Kind: "interval", Title: "Cut", Spec: s}
+	return document.Chart{Kind: "interval", Title: "Cut", Spec: s}
 }
 
 func TestLimits(t *testing.T) {

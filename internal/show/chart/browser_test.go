@@ -1,4 +1,4 @@
-package page
+package chart
 
 import (
 	"bytes"
@@ -21,8 +21,8 @@ import (
 
 	"golang.org/x/net/html"
 
-	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/page"
 )
 
 // browser returns the path of a Chromium. If there is none, the test is skipped, or fails where one
@@ -47,29 +47,21 @@ const (
 	smuggled = `<script>document.title = "owned"</script><img src="http://192.0.2.1/b" alt="">`
 )
 
-// everyChart returns a page with the charts of all studies and a hostile label in each.
-func everyChart(t *testing.T) view {
-	var all []group
-	for _, r := range []judge.Report{comparison(t), climbed(t), crowds(t), cluster(t)} {
-		all = append(all, groupsOf(r)...)
-	}
-	all = append(all, publishedGroups(besidePublished())...)
-	all = append(all, differenceGroups(changed(t))...)
-	all = append(all, group{Title: "Cut", Charts: []chart{cutChart()}})
-	all[0].Charts[0].Spec.(intervals).Rows[0].Label = hostile
-	v, err := assemble(document.Document{Kind: document.AReport, Value: map[string]string{"name": hostile}}, all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+// everyChart returns the charts of all studies, with a hostile label.
+func everyChart(t *testing.T) []document.ChartGroup {
+	every := slices.Concat(Cells(comparison(t).Base()), Ladder(climbed(t)), Crowds(crowds(t).Base()), Mesh(cluster()),
+		publishedGroups(besidePublished()), differenceGroups(changed(t)),
+		[]document.ChartGroup{{Title: "Cut", Charts: []document.Chart{cutChart()}}})
+	every[0].Charts[0].Spec.(intervals).Rows[0].Label = hostile
+	return every
 }
 
 // dump makes the browser draw a page. It returns the resulting document, what the browser logged
 // and the requests that it sent.
-func dump(t *testing.T, page []byte) (root *html.Node, console, requests []string) {
+func dump(t *testing.T, text []byte) (root *html.Node, console, requests []string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(file, page, 0o644); err != nil {
+	if err := os.WriteFile(file, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
@@ -116,12 +108,14 @@ func dump(t *testing.T, page []byte) (root *html.Node, console, requests []strin
 // and without a request. The page's policy blocks both smuggled things and logs that, which shows
 // that the test would see any other console message.
 func TestInABrowser(t *testing.T) {
-	v := everyChart(t)
-	var page bytes.Buffer
-	if err := pages.Execute(&page, v); err != nil {
+	every := everyChart(t)
+	var b bytes.Buffer
+	err := page.Write(&b, document.Document{Kind: document.AReport, JSON: map[string]string{"name": hostile},
+		Page: func() document.Page { return document.Page{Groups: every} }})
+	if err != nil {
 		t.Fatal(err)
 	}
-	root, console, requests := dump(t, bytes.Replace(page.Bytes(), []byte("</main>"), []byte(smuggled+"</main>"), 1))
+	root, console, requests := dump(t, bytes.Replace(b.Bytes(), []byte("</main>"), []byte(smuggled+"</main>"), 1))
 	blocked := func(l string) bool { return strings.Contains(l, "Content Security Policy") }
 	if len(console) != 2 || !blocked(console[0]) || !blocked(console[1]) || len(requests) > 0 {
 		t.Errorf("the console has %q, requests are %q", console, requests)
@@ -135,16 +129,21 @@ func TestInABrowser(t *testing.T) {
 		}
 	}
 	kinds := map[string]int{}
-	for _, c := range v.Charts {
-		t.Run(strings.ReplaceAll(c.ID+" "+c.Kind, " ", "-"), func(t *testing.T) {
-			place := byID(root, c.ID)
-			svg := find(place, func(n *html.Node) bool { return attr(n, "role") == "img" })
-			if svg == nil || attr(svg, "aria-label") != c.Title {
-				t.Fatalf("%s is not drawn", c.Title)
+	for i, g := range every {
+		for k, c := range g.Charts {
+			if c.Kind == "" {
+				continue
 			}
-			drawn(t, svg, c)
-		})
-		kinds[c.Kind]++
+			id := fmt.Sprintf("chart-%d-%d", i+1, k+1)
+			t.Run(id+"-"+c.Kind, func(t *testing.T) {
+				svg := find(byID(root, id), func(n *html.Node) bool { return attr(n, "role") == "img" })
+				if svg == nil || attr(svg, "aria-label") != c.Title {
+					t.Fatalf("%s is not drawn", c.Title)
+				}
+				drawn(t, svg, c)
+			})
+			kinds[c.Kind]++
+		}
 	}
 	if len(kinds) != 7 {
 		t.Errorf("charts are %v", kinds)
@@ -152,7 +151,7 @@ func TestInABrowser(t *testing.T) {
 }
 
 // drawn checks a chart's marks against its figures.
-func drawn(t *testing.T, svg *html.Node, c chart) {
+func drawn(t *testing.T, svg *html.Node, c document.Chart) {
 	marks := labelled(svg)
 	var values, places []float64
 	at := func(label string, value float64, axis int) {

@@ -1,15 +1,16 @@
-package page
+package chart
 
 import (
 	"fmt"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
 // ratioChart shows a metric as ratios to the baseline, next to the figures themselves; ok is false
 // if there are no ratios.
-func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) (c chart, ok bool) {
+func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) (c document.Chart, ok bool) {
 	one := 1.0
 	spec := intervals{Line: &one, Rows: []intervalRow{}}
 	if s := r.Plan.Same; s > 0 {
@@ -42,7 +43,7 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 	table := tableOf(rows, "mode", "in Docker's words", "median", "ratio to "+to, "from", "to",
 		"verdict", "adds")
 	table.Columns[1].Right = false
-	return chart{Kind: "interval", Title: name + ", against " + to, How: how + spec.cutNote(),
+	return document.Chart{Kind: "interval", Title: name + ", against " + to, How: how + spec.cutNote(),
 		Spec: spec, Table: table.WithoutEmpty()}, true
 }
 

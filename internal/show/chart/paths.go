@@ -1,51 +1,31 @@
-package page
+package chart
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// pathGroup holds the paths of one placement, load and backend.
-type pathGroup struct {
-	Title string
-	Paths []path
-}
-
-// path leads from a client to a server. It has what each hop counted.
-type path struct {
-	Name, Dial   string
-	Hops, Guards []hop
-}
-
-type hop struct {
-	Kind, Name, Where string
-	Counts            []count
-}
-
-// count is a counter's value, rounded for reading and exact.
-type count struct{ What, Text, Exact string }
-
-// pathsOf returns the paths of those cells of a report that have counters.
-func pathsOf(r judge.Report) []pathGroup {
-	var out []pathGroup
-	for _, c := range r.Base().Cells {
+// paths returns the paths of those cells of a report that have counters.
+func paths(r *analysis.Report) []document.PathGroup {
+	var out []document.PathGroup
+	for _, c := range r.Cells {
 		if len(c.Counted) == 0 {
 			continue
 		}
-		title := "From " + mode.Placement(c.From).Words() + ", " + c.Load + ", on " + c.On + r.Base().Plan.SayPin(c.Pin)
-		i := slices.IndexFunc(out, func(g pathGroup) bool { return g.Title == title })
+		title := "From " + mode.Placement(c.From).Words() + ", " + c.Load + ", on " + c.On + r.Plan.SayPin(c.Pin)
+		i := slices.IndexFunc(out, func(g document.PathGroup) bool { return g.Title == title })
 		if i < 0 {
 			i = len(out)
-			out = append(out, pathGroup{Title: title})
+			out = append(out, document.PathGroup{Title: title})
 		}
-		p := path{Name: c.Name(), Dial: c.Dial}
+		p := document.Path{Name: c.Name(), Dial: c.Dial}
 		for _, h := range c.Counted {
-			drawn := hop{h.Kind, h.Name, h.Where, counts(h)}
+			drawn := document.Hop{Kind: h.Kind, Name: h.Name, Where: h.Where, Counts: counts(h)}
 			if h.Name == h.Kind {
 				drawn.Name = ""
 			}
@@ -61,15 +41,15 @@ func pathsOf(r judge.Report) []pathGroup {
 }
 
 // counts returns a hop's counters, by direction if the hop distinguishes them.
-func counts(h analysis.Counted) []count {
+func counts(h analysis.Counted) []document.Count {
 	if h.ForwardBytes+h.BackwardBytes == 0 {
-		return []count{packetCount("packets", h.Hits)}
+		return []document.Count{packetCount("packets", h.Hits)}
 	}
 	toServer := "→"
 	if h.BackwardBytes == 0 { // the device counts both directions in one counter
 		toServer = "⇄"
 	}
-	out := []count{byteCount(toServer, h.ForwardBytes)}
+	out := []document.Count{byteCount(toServer, h.ForwardBytes)}
 	if h.ForwardPackets > 0 {
 		out = append(out, packetCount(toServer, h.ForwardPackets))
 	}
@@ -82,11 +62,11 @@ func counts(h analysis.Counted) []count {
 	return out
 }
 
-func byteCount(what string, n uint64) count {
-	return count{what, humane(n, "B"), fmt.Sprintf("%d bytes", n)}
+func byteCount(what string, n uint64) document.Count {
+	return document.Count{What: what, Text: humane(n, "B"), Exact: fmt.Sprintf("%d bytes", n)}
 }
 
-func packetCount(what string, n uint64) count {
+func packetCount(what string, n uint64) document.Count {
 	text := humane(n, "packets")
 	if n == 1 {
 		text = "1 packet"
@@ -94,7 +74,7 @@ func packetCount(what string, n uint64) count {
 	if what == "packets" {
 		text = humane(n, "")
 	}
-	return count{what, text, fmt.Sprintf("%d packets", n)}
+	return document.Count{What: what, Text: text, Exact: fmt.Sprintf("%d packets", n)}
 }
 
 // humane returns a number with three digits and a unit.

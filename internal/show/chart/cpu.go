@@ -1,4 +1,4 @@
-package page
+package chart
 
 import (
 	"fmt"
@@ -6,10 +6,11 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
 // partyChart shows who spent the CPU time of a unit of work.
-func partyChart(cells []analysis.Cell, w workload.Workload) (c chart, ok bool) {
+func partyChart(cells []analysis.Cell, w workload.Workload) (c document.Chart, ok bool) {
 	sum := func(s analysis.CPUSplit) float64 { return s.Client + s.Server + s.Proxy + s.Rest }
 	var sums []float64
 	for _, cell := range cells {
@@ -34,7 +35,7 @@ func partyChart(cells []analysis.Cell, w workload.Workload) (c chart, ok bool) {
 	if w.Trips {
 		of = "round trip"
 	}
-	return chart{Kind: "stack", Title: "CPU time per " + of + " by party", Spec: spec,
+	return document.Chart{Kind: "stack", Title: "CPU time per " + of + " by party", Spec: spec,
 		How:   "All CPUs of the machine, all rounds together. The rest is kernel work outside these processes, and other programs.",
 		Table: tableOf(rows, "mode, "+unit.unit, "client", "server", "proxy", "rest", "sum")}, largest(sums...) > 0
 }
@@ -43,7 +44,7 @@ func partyChart(cells []analysis.Cell, w workload.Workload) (c chart, ok bool) {
 const mostBars = 64
 
 // cpuChart shows how each CPU spent its time under each mode.
-func cpuChart(cells []analysis.Cell) (c chart, ok bool) {
+func cpuChart(cells []analysis.Cell) (c document.Chart, ok bool) {
 	kinds := analysis.CPUKinds()
 	spec := stacks{Axis: "% of the CPU's time", Parts: kinds, Colors: "cpu", Whole: 100, Dense: true}
 	var rows [][]string
@@ -64,7 +65,7 @@ func cpuChart(cells []analysis.Cell) (c chart, ok bool) {
 			spec.Rows, rows = append(spec.Rows, row), append(rows, entry)
 		}
 	}
-	c = chart{Kind: "stack", Title: "The machine's CPUs, by mode", Spec: spec,
+	c = document.Chart{Kind: "stack", Title: "The machine's CPUs, by mode", Spec: spec,
 		How:   "What each CPU did in the windows, all rounds together, as mpstat shows it.",
 		Table: tableOf(rows, append([]string{"%"}, kinds...)...)}
 	if len(rows) > mostBars {

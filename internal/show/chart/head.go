@@ -1,0 +1,51 @@
+package chart
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// Run returns the page of a judged run with the given charts. command is the command that makes
+// such runs; it is replaced by the run's own if that is known.
+func Run(r *analysis.Report, title, command string, groups []document.ChartGroup) document.Page {
+	if r.Command != nil {
+		command = sample.CommandLine(r.Command)
+	}
+	return document.Page{Title: title, Command: command, Lede: dateLine(r), Groups: groups, Paths: paths(r), Facts: facts(r)}
+}
+
+// dateLine says when and where a run was made, as far as the file says so.
+func dateLine(r *analysis.Report) string {
+	var facts []string
+	if !r.Started.IsZero() {
+		facts = append(facts, dateOf(r.Started))
+	}
+	if e := r.Environment; e.Host != "" {
+		facts = append(facts, "on "+e.Host)
+	}
+	return strings.Join(facts, document.Facts)
+}
+
+func dateOf(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") + " UTC" }
+
+// differenceLine says when and where the two runs of a difference were made.
+func differenceLine(r *difference.Report) string {
+	var facts []string
+	for _, s := range []difference.Side{r.Old, r.New} {
+		fact := s.Name
+		if !s.Started.IsZero() {
+			fact += ", " + dateOf(s.Started)
+		}
+		if s.Environment.Host != "" {
+			fact += fmt.Sprintf(", on %s", s.Environment.Host)
+		}
+		facts = append(facts, fact)
+	}
+	return strings.Join(facts, " → ")
+}
