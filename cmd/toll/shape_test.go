@@ -219,7 +219,8 @@ func covers(lacks, row string) bool {
 }
 
 // recut leaves out of an output what an example leaves out: lines follow each other as in the
-// example, by their words, those of indented lines before the first figure.
+// example, by their words, those of indented lines before the first figure. It returns the whole
+// output if that has few of the lines.
 func recut(example, out string) string {
 	rest := strings.SplitAfter(out, "\n")
 	key := func(l string) string {
@@ -231,7 +232,7 @@ func recut(example, out string) string {
 		return fmt.Sprint(before, figure)
 	}
 	var kept strings.Builder
-	skip := false
+	skip, lost := false, 0
 	for line := range strings.Lines(example) {
 		if words(line) == leftOut {
 			kept.WriteString(line)
@@ -240,6 +241,7 @@ func recut(example, out string) string {
 		}
 		at := slices.IndexFunc(rest, func(l string) bool { return key(l) == key(line) })
 		if at < 0 {
+			lost++
 			continue
 		}
 		if skip {
@@ -250,6 +252,9 @@ func recut(example, out string) string {
 	}
 	if !skip {
 		kept.WriteString(strings.Join(rest, ""))
+	}
+	if 2*lost > strings.Count(example, "\n") {
+		return out
 	}
 	return kept.String()
 }
@@ -331,5 +336,14 @@ func TestShapeOfCut(t *testing.T) {
 		if got := differs(example, strings.Replace(whole, "The proxy is docker-proxy", "It is new", 1)); got == "" && name != "end" && name != "tail" {
 			t.Errorf("%s: a cut hides what is after it", name)
 		}
+	}
+}
+
+// An output that has few of an example's lines is not cut.
+func TestRecutOfAnother(t *testing.T) {
+	const example = "…\nFrom here, rr\n  mode path µs\n  host lo 1\n  bridge veth 2\n  routed veth 3\n…\n"
+	const out = "Which mode?\n\nFrom here, rr\n  mode µs\n  host 1\n    lo\n  bridge 2\n    veth\n\n  Witnessed.\n"
+	if got := recut(example, out); got != out {
+		t.Errorf("kept\n%s", got)
 	}
 }
