@@ -131,13 +131,15 @@ func TestDifferencesAtOtherLevels(t *testing.T) {
 		for _, rounds := range []int{MinJudged, 8} {
 			different, found := 0, 0
 			for range runs {
-				base, control, its, mine := map[int]float64{}, map[int]float64{}, map[int]float64{}, map[int]float64{}
+				base, control := map[int]float64{}, map[int]float64{}
+				its, mine := map[int]float64{}, map[int]float64{}
 				for r := range rounds {
 					drift := math.Exp(tt.drift * rng.NormFloat64())
 					visit := func(level float64) float64 {
 						return level*drift*math.Exp(tt.share*rng.NormFloat64()) + tt.amount*rng.ExpFloat64()
 					}
-					base[r], control[r], its[r], mine[r] = visit(tt.control), visit(tt.control), visit(tt.level), visit(tt.x)
+					base[r], control[r] = visit(tt.control), visit(tt.control)
+					its[r], mine[r] = visit(tt.level), visit(tt.x)
 				}
 				floor := Floor(Summarize(Ratios(control, base)))
 				at := Median(slices.Collect(maps.Values(base)))
