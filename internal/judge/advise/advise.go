@@ -197,7 +197,7 @@ func (s *search) partly(v sample.Variant) (reason, remedy string) {
 		if x.Mode != v.Mode || x.Tune != v.Tune || reason != "" && x.Reason != reason {
 			continue
 		}
-		if place := mode.Placement(x.From).Words(); !slices.Contains(places, place) {
+		if place := x.From.Words(); !slices.Contains(places, place) {
 			places = append(places, place)
 		}
 		reason, remedy = x.Reason, x.Remedy

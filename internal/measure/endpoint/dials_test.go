@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -41,7 +42,7 @@ func TestFailedDialsByCause(t *testing.T) {
 		cancel()
 		var v sample.Visit
 		f.note(&v)
-		if n := v.Client.Counts; n[workload.CountRefused] != tt.refused || n[workload.CountNoPort] != tt.noPort || err != tt.err {
+		if n := v.Client.Counts; n[workload.CountRefused] != tt.refused || n[workload.CountNoPort] != tt.noPort || !errors.Is(err, tt.err) {
 			t.Errorf("%s: %v, %v", name, n, err)
 		}
 		if f.begin(); f.refused.Load()+f.noPort.Load() != 0 {

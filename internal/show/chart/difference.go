@@ -8,7 +8,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
-	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -57,7 +56,7 @@ func differenceGroups(r *difference.Report) []document.ChartGroup {
 }
 
 func differenceTitle(r *difference.Report, c difference.Cell) string {
-	title := "From " + mode.Placement(c.From).Words() + ", " + c.Load
+	title := "From " + c.From.Words() + ", " + c.Load
 	if slices.ContainsFunc(r.Cells, func(o difference.Cell) bool { return o.On != c.On }) {
 		title += ", on " + c.On
 	}
