@@ -33,7 +33,7 @@ func planDocument(p sample.Plan, whole map[string]string) document.Document {
 func planSections(p sample.Plan, whole map[string]string) []document.Section {
 	text := fmt.Sprintf("%d cells, about %.1f s per round; ", len(p.Cells), plan.RoundTime(p))
 	switch {
-	case p.Study == sample.StudyAdvise:
+	case len(p.Levers) > 0:
 		text = fmt.Sprintf("%s, each lever alone: %s", text[:len(text)-2], adviseOutline(p))
 	case p.Rounds > 0:
 		text += rounds(p.Rounds)

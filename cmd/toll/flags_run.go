@@ -284,7 +284,7 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	c.Progress = bar.show
 	c.Judge = func(p sample.Plan) engine.Judge {
 		live := judge.Live(p)
-		bar.standings = func() []standing { return standingsOf(p.Study, live.Standings()) }
+		bar.standings = func() []standing { return standingsOf(live.Standings()) }
 		return live
 	}
 	if f.steps != nil {

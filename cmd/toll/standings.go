@@ -108,16 +108,12 @@ func several(all []standing, of func(standing) string) bool {
 	return slices.ContainsFunc(all, func(s standing) bool { return of(s) != of(all[0]) })
 }
 
-// standingsOf returns the results so far of a run of that study. On a ladder, where a mode is
-// compared with the one below, labels name both.
-func standingsOf(study string, all []analysis.Standing) []standing {
+// standingsOf returns the results so far of a run.
+func standingsOf(all []analysis.Standing) []standing {
 	var out []standing
 	for _, s := range all {
 		label := s.Label
-		switch {
-		case study == sample.StudyLadder:
-			label += "/" + s.Ratio.To
-		case s.Cell.Shape.Crowd():
+		if s.Cell.Shape.Crowd() {
 			label = analysis.RowName(s.Cell)
 		}
 		out = append(out, standing{s.Cell, label, s.Ratio, !s.Higher})

@@ -161,17 +161,16 @@ func TestStandingWords(t *testing.T) {
 	}
 }
 
-// A ladder's ratios name the rung below, and a crowd's the shape.
+// A crowd's ratio names the shape.
 func TestStandingsOf(t *testing.T) {
 	s := analysis.Standing{Cell: sample.Cell{Mode: "bridge", From: "host", To: "container", Load: "rr"}, Label: "bridge", Ratio: analysis.Ratio{To: "host"}}
 	crowd := s
 	crowd.Cell.Shape, crowd.Higher = sample.Shape{Servers: 1, Clients: 4, Procs: 2}, true
 	for _, tt := range []struct {
-		study string
 		in    analysis.Standing
 		label string
-	}{{"", s, "bridge"}, {sample.StudyLadder, s, "bridge/host"}, {sample.StudyScale, crowd, "bridge 1×4×2"}} {
-		got := standingsOf(tt.study, []analysis.Standing{tt.in})
+	}{{s, "bridge"}, {crowd, "bridge 1×4×2"}} {
+		got := standingsOf([]analysis.Standing{tt.in})
 		if len(got) != 1 || got[0].label != tt.label || got[0].lower == tt.in.Higher {
 			t.Errorf("%+v, want %s", got, tt.label)
 		}

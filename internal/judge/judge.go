@@ -32,6 +32,7 @@ type study struct {
 	judge func(*sample.File) Report
 	// partners returns the cells that ratios are to while a run goes on.
 	partners analysis.Partners
+	nameBoth bool // labels of ratios also name the partner
 	// converged reports of a mesh's visits whether more would show nothing new; nil for other
 	// studies.
 	converged func(sample.Plan, []sample.PairVisit) bool
@@ -40,13 +41,13 @@ type study struct {
 // studies lists all studies. A study is a package and an entry here; a file of a study of a later
 // toll is judged as the first.
 var studies = []study{
-	{"", func(f *sample.File) Report { return comparison.Judge(f) }, analysis.ToBaseline, nil},
-	{sample.StudyScale, func(f *sample.File) Report { return scale.Judge(f) }, analysis.ToBaseline, nil},
-	{sample.StudyLadder, func(f *sample.File) Report { return ladder.Judge(f) }, ladder.Partners, nil},
-	{sample.StudyEndpoints, func(f *sample.File) Report { return endpoints.Judge(f) }, analysis.ToBaseline, nil},
-	{sample.StudyAdvise, func(f *sample.File) Report { return advise.Judge(f) }, advise.Partners, nil},
-	{sample.StudySweep, func(f *sample.File) Report { return sweep.Judge(f) }, analysis.ToBaseline, nil},
-	{sample.StudyMesh, func(f *sample.File) Report { return mesh.Judge(f) }, analysis.ToBaseline, mesh.Converged},
+	{"", func(f *sample.File) Report { return comparison.Judge(f) }, analysis.ToBaseline, false, nil},
+	{sample.StudyScale, func(f *sample.File) Report { return scale.Judge(f) }, analysis.ToBaseline, false, nil},
+	{sample.StudyLadder, func(f *sample.File) Report { return ladder.Judge(f) }, ladder.Partners, true, nil},
+	{sample.StudyEndpoints, func(f *sample.File) Report { return endpoints.Judge(f) }, analysis.ToBaseline, false, nil},
+	{sample.StudyAdvise, func(f *sample.File) Report { return advise.Judge(f) }, advise.Partners, false, nil},
+	{sample.StudySweep, func(f *sample.File) Report { return sweep.Judge(f) }, analysis.ToBaseline, false, nil},
+	{sample.StudyMesh, func(f *sample.File) Report { return mesh.Judge(f) }, analysis.ToBaseline, false, mesh.Converged},
 }
 
 func of(p sample.Plan) study {
@@ -62,4 +63,8 @@ func Judge(f *sample.File) Report { return of(f.Header.Plan).judge(f) }
 func Converged(p sample.Plan) func(sample.Plan, []sample.PairVisit) bool { return of(p).converged }
 
 // Live returns a judge of a run of the plan while it is made.
-func Live(p sample.Plan) *analysis.Live { return analysis.NewLive(p, of(p).partners) }
+func Live(p sample.Plan) *analysis.Live {
+	l := analysis.NewLive(p, of(p).partners)
+	l.NameBoth = of(p).nameBoth
+	return l
+}

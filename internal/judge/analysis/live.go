@@ -14,6 +14,8 @@ import (
 type Live struct {
 	j  *Run
 	to Partners
+	// NameBoth makes labels of standings also name the cell that the ratio is to.
+	NameBoth bool
 	// epochs holds the paired slices of two cells, by round.
 	epochs map[[2]int]map[int]stats.Epoch
 }
@@ -27,7 +29,7 @@ func ToBaseline(j *Run) func(i int) (b int, ok bool) { return j.BaselineOf }
 
 // NewLive returns a judge of a run of the plan that has no visits yet.
 func NewLive(p sample.Plan, to Partners) *Live {
-	return &Live{emptyRun(&sample.File{Header: sample.Header{Plan: p}}), to, map[[2]int]map[int]stats.Epoch{}}
+	return &Live{j: emptyRun(&sample.File{Header: sample.Header{Plan: p}}), to: to, epochs: map[[2]int]map[int]stats.Epoch{}}
 }
 
 // Add adds a visit.
@@ -78,7 +80,11 @@ func (l *Live) Standings() []Standing {
 		r := ratioOf(x, Label(l.j.Series[b].Cell))
 		higher := higherIsBetter(s.Load, l.metric(i))
 		r.Verdict = l.j.verdict(x, l.noise(i), higher)
-		out = append(out, Standing{s.Cell, Label(s.Cell), r, known[i], higher})
+		label := Label(s.Cell)
+		if l.NameBoth {
+			label += "/" + r.To
+		}
+		out = append(out, Standing{s.Cell, label, r, known[i], higher})
 	}
 	return out
 }
