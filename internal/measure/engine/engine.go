@@ -107,7 +107,7 @@ type Progress struct {
 // Check moves to Skipped the cells whose paths cannot be built here, or whose builder could not
 // tell.
 func Check(ctx context.Context, p sample.Plan, builders []path.Builder) (sample.Plan, error) {
-	p = skipApart(p, builders)
+	p = skipApart(p)
 	keys := paths(p)
 	answers, err := each(keys, builders, func(b path.Builder, k key) error { return b.Check(ctx, k.spec) })
 	if err != nil {

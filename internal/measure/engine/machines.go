@@ -34,14 +34,10 @@ const (
 )
 
 // skipApart removes the cells whose loads cannot be measured between machines.
-func skipApart(p sample.Plan, builders []path.Builder) sample.Plan {
+func skipApart(p sample.Plan) sample.Plan {
 	return plan.Drop(p, func(c sample.Cell) *sample.Skip {
-		b, err := builder(builders, c.On)
-		if err != nil {
-			return nil
-		}
 		why := workload.Of(p.LoadOf(c.Load)).Apart
-		if d, ok := b.(path.Distant); !ok || !d.Distant() || why == "" {
+		if why == "" || !sample.Distant(c.On) {
 			return nil
 		}
 		return &sample.Skip{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, On: c.On, Reason: why,

@@ -28,8 +28,6 @@ type farBuilder struct {
 	hushed int
 }
 
-func (*farBuilder) Distant() bool { return true }
-
 func (f *farBuilder) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
 	p, err := f.Builder.Build(ctx, s)
 	if err != nil {
@@ -94,7 +92,7 @@ func (m *remote) Meter(_ context.Context, from, to int64, pids ...int) (path.Met
 
 func apart() *farBuilder {
 	cpu := sample.CPU{User: 0.1, Idle: 0.1}
-	return &farBuilder{Builder: &fake.Builder{},
+	return &farBuilder{Builder: &fake.Builder{Called: sample.Swarm},
 		a: &remote{name: "node a", offset: path.Offset{Ahead: time.Hour, Unsure: 100 * time.Microsecond}, use: path.Use{CPUs: []sample.CPU{cpu}}},
 		b: &remote{name: "node b", offset: path.Offset{Ahead: -time.Minute, Unsure: 300 * time.Microsecond},
 			use: path.Use{CPUs: []sample.CPU{cpu, cpu}, Procs: []float64{0.125}, Throttled: 2, Control: path.Traffic{Packets: 3}}}}
@@ -102,6 +100,7 @@ func apart() *farBuilder {
 
 func tryApart(t *testing.T, f *farBuilder, q plan.Request) result {
 	t.Helper()
+	q.On = []string{f.Name()}
 	return try(t, context.Background(), f.Builder, q, func(c *engine.Config) {
 		c.Builders = []path.Builder{f}
 		var err error

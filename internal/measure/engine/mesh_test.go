@@ -63,8 +63,6 @@ func newMeshBuilder(nodes int) *meshBuilder {
 	return b
 }
 
-func (*meshBuilder) Distant() bool { return true }
-
 func (b *meshBuilder) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
 	bad := s.Client == faulty || s.Server == faulty
 	if bad && b.late > 0 {

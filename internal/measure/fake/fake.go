@@ -4,6 +4,7 @@
 package fake
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,8 @@ import (
 
 // Builder is the fake backend. The zero value builds every path and moves DefaultRate over it.
 type Builder struct {
+	// Called is the backend that it stands for; "": itself.
+	Called string
 	// Unsupported and Broken have the errors of Check and Build.
 	Unsupported, Broken map[path.Spec]error
 	// Rate returns the bytes or round trips per second in the n-th visit to a path (from 0); nil:
@@ -68,8 +71,8 @@ const DefaultRate = 1e6
 
 var _ path.Builder = (*Builder)(nil)
 
-// Name returns "fake".
-func (b *Builder) Name() string { return "fake" }
+// Name returns Called, or "fake".
+func (b *Builder) Name() string { return cmp.Or(b.Called, "fake") }
 
 // Check returns the error in Unsupported.
 func (b *Builder) Check(_ context.Context, s path.Spec) error { return b.Unsupported[s] }

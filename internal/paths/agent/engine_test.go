@@ -29,10 +29,9 @@ type cluster struct {
 	nodes map[mode.Name][]*node // client, server
 }
 
-var _ path.Distant = (*cluster)(nil)
+var _ path.Builder = (*cluster)(nil)
 
-func (*cluster) Name() string                            { return "cluster" }
-func (*cluster) Distant() bool                           { return true }
+func (*cluster) Name() string                            { return sample.Swarm }
 func (*cluster) Check(context.Context, path.Spec) error  { return nil }
 func (c *cluster) of(s path.Spec) (client, server *node) { n := c.nodes[s.Mode]; return n[0], n[1] }
 func (c *cluster) hop(n *node, server bool) path.Hop {
@@ -60,7 +59,7 @@ func clustered(t *testing.T, c *cluster, q plan.Request, change func(*engine.Con
 	if c.nodes[mode.Native] != nil {
 		q.Modes = append(q.Modes, mode.Native)
 	}
-	q.From, q.On, q.Baseline = []mode.Placement{mode.FromRemote}, []string{"cluster"}, mode.Host
+	q.From, q.On, q.Baseline = []mode.Placement{mode.FromRemote}, []string{sample.Swarm}, mode.Host
 	q.Budget, q.Precision, q.Seed = 600, 0.02, 1
 	p, err := plan.Make(q)
 	check(t, err)

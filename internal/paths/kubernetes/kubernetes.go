@@ -42,13 +42,10 @@ type Kubernetes struct {
 	kept cluster.Once[*run]
 }
 
-var _ path.Distant = (*Kubernetes)(nil)
+var _ path.Builder = (*Kubernetes)(nil)
 
 // Name returns "kubernetes".
 func (k *Kubernetes) Name() string { return Name }
-
-// Distant returns true: client and server may have clocks of their own.
-func (k *Kubernetes) Distant() bool { return true }
 
 // recipes build the modes that a cluster can have.
 var recipes = map[mode.Name]func(*site) error{

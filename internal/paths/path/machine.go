@@ -59,10 +59,3 @@ type Channel interface {
 	// Moved returns the bytes that this end has written and read.
 	Moved() uint64
 }
-
-// Distant is implemented by a Builder whose paths are on other machines. Loads that compare the
-// clocks of both ends are refused there.
-type Distant interface {
-	Builder
-	Distant() bool
-}

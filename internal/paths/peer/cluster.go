@@ -38,13 +38,10 @@ type Cluster struct {
 	kept cluster.Once[*fleet]
 }
 
-var _ path.Distant = (*Cluster)(nil)
+var _ path.Builder = (*Cluster)(nil)
 
 // Name returns "peer".
 func (c *Cluster) Name() string { return Name }
-
-// Distant returns true: the machines have clocks of their own.
-func (c *Cluster) Distant() bool { return true }
 
 // fleet is what a Cluster has started.
 type fleet struct {

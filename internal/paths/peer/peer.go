@@ -53,13 +53,10 @@ type Peer struct {
 	kept cluster.Once[*run]
 }
 
-var _ path.Distant = (*Peer)(nil)
+var _ path.Builder = (*Peer)(nil)
 
 // Name returns "peer".
 func (p *Peer) Name() string { return Name }
-
-// Distant returns true: client and server have clocks of their own.
-func (p *Peer) Distant() bool { return true }
 
 // recipes build the modes that need nothing but the two machines.
 var recipes = map[mode.Name]func(*site) error{

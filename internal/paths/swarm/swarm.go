@@ -46,13 +46,10 @@ type Swarm struct {
 	kept cluster.Once[*run]
 }
 
-var _ path.Distant = (*Swarm)(nil)
+var _ path.Builder = (*Swarm)(nil)
 
 // Name returns "swarm".
 func (s *Swarm) Name() string { return Name }
-
-// Distant returns true: client and server have clocks of their own.
-func (s *Swarm) Distant() bool { return true }
 
 // Check starts agents on the nodes and asks for their facts. They stay until Close.
 func (s *Swarm) Check(ctx context.Context, spec path.Spec) error {

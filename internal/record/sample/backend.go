@@ -11,7 +11,8 @@ const (
 	Peer       = "peer"
 )
 
-// Distant reports whether a backend places client and server on different machines.
+// Distant reports whether a backend places client and server on different machines, with clocks of
+// their own.
 func Distant(backend string) bool {
 	return backend == Swarm || backend == Kubernetes || backend == Peer
 }
