@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -124,11 +125,33 @@ func TestConformanceWithoutProxy(t *testing.T) {
 // test/vm/run names.
 func vm() bool { return os.Getenv("BRIDGETOLL_VM") != "" }
 
-var kernelOption = regexp.MustCompile(`CONFIG_[A-Z0-9_]+`)
+var (
+	kernelOption  = regexp.MustCompile(`CONFIG_[A-Z0-9_]+`)
+	kernelVersion = regexp.MustCompile(`Linux (\d+)\.(\d+)`)
+)
 
-// kernelLacks reports whether the kernel was built without an option that the
-// refusal names, by the kernel's own account.
+// olderThan reports whether the kernel is older than the release that a refusal names.
+func olderThan(missing string) bool {
+	need := kernelVersion.FindStringSubmatch(missing)
+	if need == nil {
+		return false
+	}
+	release, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	var major, minor int
+	if _, scanErr := fmt.Sscanf(string(release), "%d.%d", &major, &minor); err != nil || scanErr != nil {
+		return false
+	}
+	wantMajor, _ := strconv.Atoi(need[1])
+	wantMinor, _ := strconv.Atoi(need[2])
+	return major < wantMajor || major == wantMajor && minor < wantMinor
+}
+
+// kernelLacks reports whether the kernel is older than a refusal says, or was built without an
+// option that it names, by the kernel's own account.
 func kernelLacks(u *path.UnsupportedError) bool {
+	if olderThan(u.Missing) {
+		return true
+	}
 	if vm() {
 		return slices.ContainsFunc(strings.Fields(os.Getenv("BRIDGETOLL_VM_LACKS")), func(o string) bool {
 			return slices.Contains(kernelOption.FindAllString(u.Missing, -1), o)
