@@ -28,7 +28,7 @@ type Report interface {
 
 // study judges the results files of one kind.
 type study struct {
-	name  string // as in a plan
+	name  sample.Study
 	judge func(*sample.File) Report
 	// partners returns the cells that ratios are to while a run goes on.
 	partners analysis.Partners
@@ -41,7 +41,7 @@ type study struct {
 // studies lists all studies. A study is a package and an entry here; a file of a study of a later
 // toll is judged as the first.
 var studies = []study{
-	{"", func(f *sample.File) Report { return comparison.Judge(f) }, analysis.ToBaseline, false, nil},
+	{sample.StudyCompare, func(f *sample.File) Report { return comparison.Judge(f) }, analysis.ToBaseline, false, nil},
 	{sample.StudyScale, func(f *sample.File) Report { return scale.Judge(f) }, analysis.ToBaseline, false, nil},
 	{sample.StudyLadder, func(f *sample.File) Report { return ladder.Judge(f) }, ladder.Partners, true, nil},
 	{sample.StudyEndpoints, func(f *sample.File) Report { return endpoints.Judge(f) }, analysis.ToBaseline, false, nil},

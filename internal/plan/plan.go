@@ -22,7 +22,7 @@ const MinRounds = 6
 
 // Request is a request for a run.
 type Request struct {
-	Study     string           // "": a comparison
+	Study     sample.Study     // "": a comparison
 	Modes     []mode.Name      // empty: the usual ones
 	From      []mode.Placement // at least one
 	To        []mode.Target    // for modes that have several; empty: the usual ones
@@ -59,7 +59,7 @@ const (
 // Make returns the request's cells in the catalogue's order, one control for each group, and in
 // Skipped what was asked for but cannot exist.
 func Make(r Request) (sample.Plan, error) {
-	p := sample.Plan{Study: r.Study, Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget, Precision: r.Precision,
+	p := sample.Plan{Study: cmp.Or(r.Study, sample.StudyCompare), Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget, Precision: r.Precision,
 		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Pins: r.Pins, CPUs: r.CPUs, Unpaced: string(r.Unpaced), Loads: r.Loads, Turn: r.Turn, Sweep: r.Sweep}
 	if r.Wire != (sample.Wire{}) {
 		p.Wire = &r.Wire

@@ -39,7 +39,7 @@ func (r *Report) Complete() bool {
 // Measured says what was measured, and how.
 type Measured struct {
 	Schema      string             `json:"schema"`
-	Study       string             `json:"study,omitempty"`   // as in the plan
+	Study       sample.Study       `json:"study,omitzero"`    // as in the plan
 	Started     time.Time          `json:"started,omitzero"`  // zero: not in the file
 	Command     []string           `json:"command,omitempty"` // as in the header
 	Environment sample.Environment `json:"environment"`

@@ -20,19 +20,19 @@ const Schema = "bridgetoll.difference/1"
 
 // Report says what differs between two runs; its JSON form is documented in docs/results.md.
 type Report struct {
-	Schema   string     `json:"schema"`
-	Study    string     `json:"study,omitempty"` // as in the plans
-	Old      Side       `json:"old"`
-	New      Side       `json:"new"`
-	Baseline string     `json:"baseline"`
-	Same     float64    `json:"same"` // relative difference that is called none
-	Settings []Setting  `json:"settings"`
-	States   []State    `json:"states,omitempty"` // of the machine, if they differ
-	Cells    []Cell     `json:"cells"`            // cells of both runs, in the new plan's order
-	OnlyOld  []Lone     `json:"only_old"`
-	OnlyNew  []Lone     `json:"only_new"`
-	FailAt   *float64   `json:"fail_above,omitempty"` // --fail-above
-	Failing  []Exceeded `json:"failing,omitempty"`    // certainly worse by more than that
+	Schema   string       `json:"schema"`
+	Study    sample.Study `json:"study,omitzero"` // as in the plans
+	Old      Side         `json:"old"`
+	New      Side         `json:"new"`
+	Baseline string       `json:"baseline"`
+	Same     float64      `json:"same"` // relative difference that is called none
+	Settings []Setting    `json:"settings"`
+	States   []State      `json:"states,omitempty"` // of the machine, if they differ
+	Cells    []Cell       `json:"cells"`            // cells of both runs, in the new plan's order
+	OnlyOld  []Lone       `json:"only_old"`
+	OnlyNew  []Lone       `json:"only_new"`
+	FailAt   *float64     `json:"fail_above,omitempty"` // --fail-above
+	Failing  []Exceeded   `json:"failing,omitempty"`    // certainly worse by more than that
 }
 
 // Side is one of the two runs.
@@ -163,18 +163,11 @@ func comparable(old, now *sample.File) error {
 	case a.Mesh != nil || b.Mesh != nil:
 		return errMesh
 	case a.Study != b.Study:
-		return fmt.Errorf("the old file is of %s, the new one of %s", studyName(a), studyName(b))
+		return fmt.Errorf("the old file is of toll %s, the new one of toll %s", a.Study, b.Study)
 	case a.Baseline != b.Baseline:
 		return fmt.Errorf("the old run's baseline is %s, the new one's %s, so their ratios cannot be compared", a.Baseline, b.Baseline)
 	}
 	return nil
-}
-
-func studyName(p sample.Plan) string {
-	if p.Study == "" {
-		return "toll compare"
-	}
-	return "toll " + p.Study
 }
 
 func side(in Input) Side {

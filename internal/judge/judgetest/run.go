@@ -50,7 +50,7 @@ func Trio(m mode.Name, load string) []sample.Cell {
 func New(t testing.TB, cells ...sample.Cell) *Run {
 	t.Helper()
 	r := &Run{T: t, File: &sample.File{
-		Header: sample.Header{Schema: sample.Schema, Plan: sample.Plan{Seed: 1, Budget: 60, Precision: 0.02, Baseline: string(mode.Host),
+		Header: sample.Header{Schema: sample.Schema, Plan: sample.Plan{Study: sample.StudyCompare, Seed: 1, Budget: 60, Precision: 0.02, Baseline: string(mode.Host),
 			Loads: []sample.Load{
 				{Kind: "bulk", Streams: 1, Warmup: 0.1, Window: 1},
 				{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.05, Window: 1},

@@ -16,7 +16,7 @@ func planKey(p sample.Plan) string {
 	if p.Mesh != nil {
 		return ""
 	}
-	parts := []string{p.Study, p.Baseline, p.Elsewhere, fmt.Sprint(p.Also)}
+	parts := []string{string(p.Study), p.Baseline, p.Elsewhere, fmt.Sprint(p.Also)}
 	if p.Wire != nil {
 		parts = append(parts, fmt.Sprintf("%+v", *p.Wire))
 	}
@@ -88,8 +88,8 @@ func commandWord(s Summary) string {
 		return "mesh"
 	case slices.Contains(s.Loads, workload.Exec):
 		return "run"
-	case s.Study == "", s.Study == sample.StudySweep:
-		return "compare"
+	case s.Study == sample.StudySweep:
+		return string(sample.StudyCompare)
 	}
-	return s.Study
+	return string(s.Study)
 }

@@ -3,6 +3,7 @@
 package trend
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -21,30 +22,30 @@ const Schema = "bridgetoll.history/1"
 
 // Layout must be raised when summaries get something new. It matters if two programs have the same
 // version, such as "devel".
-const Layout = 2
+const Layout = 3
 
 // Summary holds what is known of a run without reading its file again.
 type Summary struct {
-	Schema   string    `json:"schema"`
-	Judged   string    `json:"judged_by"` // version of the toll that judged it
-	Layout   int       `json:"layout"`    // see the constant
-	Tool     string    `json:"tool"`      // version of the toll that measured
-	Kernel   string    `json:"kernel"`
-	Started  time.Time `json:"started"`
-	Study    string    `json:"study,omitempty"`
-	Command  []string  `json:"command,omitempty"` // as in the results file's header
-	Plan     string    `json:"plan,omitempty"`    // same for the same cells and loads; "": none has it
-	Baseline string    `json:"baseline"`
-	Modes    []string  `json:"modes"`
-	Loads    []string  `json:"loads"`
-	Swept    string    `json:"swept,omitempty"` // option and values of a sweep: "request=1,16k"
-	On       []string  `json:"on"`
-	Rounds   int       `json:"rounds"`
-	Elapsed  float64   `json:"elapsed_s"`
-	Rows     []Row     `json:"rows"`
-	CPU      string    `json:"cpu_model,omitempty"`
-	Spreads  []Spread  `json:"spreads,omitempty"`
-	Bases    []Base    `json:"baselines,omitempty"`
+	Schema   string       `json:"schema"`
+	Judged   string       `json:"judged_by"` // version of the toll that judged it
+	Layout   int          `json:"layout"`    // see the constant
+	Tool     string       `json:"tool"`      // version of the toll that measured
+	Kernel   string       `json:"kernel"`
+	Started  time.Time    `json:"started"`
+	Study    sample.Study `json:"study,omitzero"`
+	Command  []string     `json:"command,omitempty"` // as in the results file's header
+	Plan     string       `json:"plan,omitempty"`    // same for the same cells and loads; "": none has it
+	Baseline string       `json:"baseline"`
+	Modes    []string     `json:"modes"`
+	Loads    []string     `json:"loads"`
+	Swept    string       `json:"swept,omitempty"` // option and values of a sweep: "request=1,16k"
+	On       []string     `json:"on"`
+	Rounds   int          `json:"rounds"`
+	Elapsed  float64      `json:"elapsed_s"`
+	Rows     []Row        `json:"rows"`
+	CPU      string       `json:"cpu_model,omitempty"`
+	Spreads  []Spread     `json:"spreads,omitempty"`
+	Bases    []Base       `json:"baselines,omitempty"`
 }
 
 // Row is a cell's ratio to the baseline in its primary metric.
@@ -113,6 +114,7 @@ func addNew(list []string, x string) []string {
 func Read(b []byte, version string) (s Summary, ok bool) {
 	err := json.Unmarshal(b, &s)
 	printable.Fields(&s) // text of files enters here
+	s.Study = cmp.Or(s.Study, sample.StudyCompare)
 	return s, err == nil && s.Schema == Schema && s.Judged == version && s.Layout == Layout
 }
 

@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -122,6 +123,7 @@ func (f *File) add(l line, seen *bool) error {
 		*seen = true
 		f.Header = *l.Header
 		f.Header.Plan.Steps = nil // each is a record of its own
+		f.Header.Plan.Study = cmp.Or(f.Header.Plan.Study, StudyCompare)
 		f.Header.Plan.adoptPins()
 		f.Header.adoptRoutes()
 		return f.Header.check()

@@ -50,7 +50,7 @@ func full(t testing.TB) *File {
 				Mitigations: map[string]string{"retbleed": "Vulnerable"}, CgroupCPUs: 1.5,
 				Cards: []Card{{Name: "eth0", Where: "node a", Driver: "ixgbe", Device: true, NUMA: new(int), Speed: 10e9, Duplex: FullDuplex,
 					Queues: &CardQueues{Combined: 2}, Interrupts: []Interrupt{{38, "eth0-TxRx-0", "0"}}, RPS: map[string]string{"rx-0": "3"}}}},
-			Plan: Plan{Seed: 1<<64 - 1, Rounds: 2, Budget: 60, Precision: 0.02, Baseline: "host", Pin: "none",
+			Plan: Plan{Study: StudyCompare, Seed: 1<<64 - 1, Rounds: 2, Budget: 60, Precision: 0.02, Baseline: "host", Pin: "none",
 				Loads: []Load{{Kind: "rr", Streams: 2, Options: RROptions{}, Warmup: 0.05, Window: 0.25}}, Cells: cells,
 				Skipped: []Skip{{Mode: "shared", From: "host", Reason: "there is no such path", Remedy: "--from container"}}},
 			Paths: []Path{{Mode: "host", From: "host", To: "loopback", On: "lab", Dial: "127.0.0.1:1", Listen: "0.0.0.0:1",

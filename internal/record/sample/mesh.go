@@ -6,7 +6,7 @@ import (
 )
 
 // StudyMesh measures every pair of nodes of a cluster.
-const StudyMesh = "mesh"
+const StudyMesh Study = "mesh"
 
 // Node is a machine of the cluster. Only Name is required.
 type Node struct {

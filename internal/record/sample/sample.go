@@ -77,16 +77,23 @@ func (s Shape) String() string {
 	return fmt.Sprintf("%d×%d×%d", s.Servers, s.Clients, s.Procs)
 }
 
-// Studies other than a comparison.
+// Study names what a run is for. In JSON, a comparison has none.
+type Study string
+
+// The studies. StudyMesh is another.
 const (
-	StudyScale  = "scale"
-	StudyLadder = "ladder"
-	StudySweep  = "sweep"
-	StudyAdvise = "advise" // settings that would make a mode faster; see Step
+	StudyCompare Study = "compare"
+	StudyScale   Study = "scale"
+	StudyLadder  Study = "ladder"
+	StudySweep   Study = "sweep"
+	StudyAdvise  Study = "advise" // settings that would make a mode faster; see Step
 	// StudyEndpoints compares routes to an external endpoint. toll controls no hop on them: nothing
 	// is witnessed.
-	StudyEndpoints = "endpoints"
+	StudyEndpoints Study = "endpoints"
 )
+
+// IsZero reports whether the study is left out of JSON.
+func (s Study) IsZero() bool { return s == "" || s == StudyCompare }
 
 // Placement and backend of cells of endpoints.
 const (
@@ -97,7 +104,7 @@ const (
 // Plan is what a run intends to do. Cells are in the catalogue's order; the order of visits follows
 // from Seed and the round's number.
 type Plan struct {
-	Study     string  `json:"study,omitempty"` // one of the Study constants; "": a comparison
+	Study     Study   `json:"study,omitzero"`
 	Seed      uint64  `json:"seed"`
 	Rounds    int     `json:"rounds,omitempty"` // fixed number of rounds; 0: until precision or budget
 	Budget    float64 `json:"budget_s"`

@@ -265,7 +265,7 @@ func TestEveryRowIsShown(t *testing.T) {
 
 // Studies without an answer and files without results also have a screen.
 func TestOtherStudies(t *testing.T) {
-	for _, name := range []string{sample.StudyScale, sample.StudyLadder, sample.StudyEndpoints} {
+	for _, name := range []sample.Study{sample.StudyScale, sample.StudyLadder, sample.StudyEndpoints} {
 		f := file(t, 6)
 		f.Header.Plan.Study = name
 		m := New("run.jsonl", false, false, 80, 24).With(State{Report: judge.Judge(f)})

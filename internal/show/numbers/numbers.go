@@ -80,12 +80,9 @@ func later(name, first string) int {
 	return 1
 }
 
-func cellOf(study string, c sample.Cell) document.Subject {
-	out := document.Subject{Study: study, Mode: c.Name(), Label: analysis.Label(c), From: string(c.From), To: string(c.To), On: c.On, Load: c.Load, Tune: string(c.Tune), Point: c.Point, Pin: c.Pin,
+func cellOf(study sample.Study, c sample.Cell) document.Subject {
+	out := document.Subject{Study: string(study), Mode: c.Name(), Label: analysis.Label(c), From: string(c.From), To: string(c.To), On: c.On, Load: c.Load, Tune: string(c.Tune), Point: c.Point, Pin: c.Pin,
 		Servers: 1, Clients: 1, ClientProcs: 1}
-	if study == "" {
-		out.Study = "compare"
-	}
 	if c.Shape.Crowd() {
 		out.Servers, out.Clients, out.ClientProcs = c.Shape.Servers, c.Shape.Clients, c.Shape.Procs
 	}
@@ -183,7 +180,7 @@ func (l *list) prediction(p *predict.Prediction) {
 // Run returns what formats of figures say about the run as a whole.
 func Run(r *analysis.Report) *document.Run {
 	e, p := r.Environment, r.Plan
-	out := &document.Run{Study: cellOf(r.Study, sample.Cell{}).Study, Tool: e.Tool, Kernel: e.Kernel,
+	out := &document.Run{Study: string(r.Study), Tool: e.Tool, Kernel: e.Kernel,
 		CPU: e.CPUModel, CPUs: e.CPUs, Virtualization: e.Virtualization, Baseline: p.Baseline,
 		EndedBy: p.EndedBy, Rounds: p.Rounds, Elapsed: p.Elapsed,
 		Measured: len(r.Cells), Failed: len(r.Failed), Skipped: len(r.Skipped)}

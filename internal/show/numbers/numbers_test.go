@@ -121,7 +121,7 @@ func TestCrowd(t *testing.T) {
 	r.File.Header.Plan.Study = sample.StudyScale
 	r.Rounds(6, judgetest.Steady(8, 8, 4), func(v *sample.Visit) { v.Rates = [][]float64{{1e8, 1e8}, {1e8, 1e8}} })
 	f := one(t, Cells(judge.Judge(r.File).Base()), mode.Bridge, "bulk", workload.Throughput, document.Median)
-	if f.Study != sample.StudyScale || f.Servers != 1 || f.Clients != 2 || f.ClientProcs != 3 {
+	if f.Study != string(sample.StudyScale) || f.Servers != 1 || f.Clients != 2 || f.ClientProcs != 3 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -138,7 +138,7 @@ func TestLadder(t *testing.T) {
 	r.File.Header.Plan.Study, r.File.Header.Plan.Baseline = sample.StudyLadder, string(mode.Native)
 	r.Rounds(6, func(_, cell int) float64 { return float64(20 + 10*cell) })
 	f := one(t, Ladder(ladder.Judge(r.File)), mode.Bridge, "", workload.LatencyP50, document.Part)
-	if f.Study != sample.StudyLadder || f.Against != string(mode.BridgeDefault) || f.Note == "" || math.Abs(f.Value-10e-6) > 0.1e-6 {
+	if f.Study != string(sample.StudyLadder) || f.Against != string(mode.BridgeDefault) || f.Note == "" || math.Abs(f.Value-10e-6) > 0.1e-6 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -175,7 +175,7 @@ func TestMesh(t *testing.T) {
 	if got := pick(r, "host", "bulk", workload.Throughput, document.Median); len(got) != 3 || got[1].From != "b" || got[1].Value != 9 {
 		t.Errorf("links of bulk and their median: %+v", got)
 	}
-	if f := one(t, r, "host", "bulk", workload.Throughput, document.Typical); f.Value != 8 || f.N != 2 || !f.Higher || f.Study != sample.StudyMesh {
+	if f := one(t, r, "host", "bulk", workload.Throughput, document.Typical); f.Value != 8 || f.N != 2 || !f.Higher || f.Study != string(sample.StudyMesh) {
 		t.Errorf("typical: %+v", f)
 	}
 	if f := one(t, r, "host", "", workload.LatencyP50, document.Effect); f.From != "b" || f.Value != 3 || f.Unit != analysis.RatioUnit {

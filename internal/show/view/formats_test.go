@@ -285,7 +285,7 @@ func TestOpenMetrics(t *testing.T) {
 			}
 			for _, c := range r.Base().Cells {
 				if m := c.Metrics[workload.Throughput]; c.Load == "bulk" && c.On == sample.Lab {
-					of := "toll_throughput_bits_per_second from=host load=bulk mode=" + c.Mode + " on=lab stat=low study=" + studyOf(r) + " to=" + c.To
+					of := "toll_throughput_bits_per_second from=host load=bulk mode=" + c.Mode + " on=lab stat=low study=" + string(r.Base().Study) + " to=" + c.To
 					if got, ok := values[of]; !ok || got != m.Low {
 						t.Errorf("%s: %v, want %v", of, got, m.Low)
 					}
@@ -303,13 +303,6 @@ func TestOpenMetrics(t *testing.T) {
 	if got := values[`toll_program from=host load=exec metric=@p 99 mode==cmd|' /C calc'!A0 "x\y" on=lab stat=low study=compare to=container tune=a/b c% unit=s`]; got != -4 {
 		t.Errorf("%v", values)
 	}
-}
-
-func studyOf(r judge.Report) string {
-	if s := r.Base().Study; s != "" {
-		return s
-	}
-	return "compare"
 }
 
 func gauges(t *testing.T, text string) map[string]float64 {

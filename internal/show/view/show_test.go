@@ -97,7 +97,7 @@ func trip(m mode.Name, to mode.Target, us, ratio, half float64, v stats.Verdict)
 // head returns a report without cells.
 func head() *analysis.Report {
 	return &analysis.Report{Measured: analysis.Measured{
-		Schema: analysis.Schema,
+		Schema: analysis.Schema, Study: sample.StudyCompare,
 		Environment: sample.Environment{Tool: "0.1.0", Kernel: "6.18.44", OS: "Debian GNU/Linux 12", CPUModel: "Intel Xeon", CPUs: 2,
 			CPUsAllowed: []int{0, 1}, ThreadsPerCore: 1, Virtualization: "KVM, Docker container", Congestion: "cubic"},
 		Plan: analysis.Plan{Seed: 2445519278, Rounds: 12, Window: 0.25, Baseline: "host", EndedBy: sample.EndedByPrecision, Elapsed: 41.4,

@@ -56,10 +56,10 @@ func viewOf(r *analysis.Report) view {
 		sections: cellSections, parts: cellParts, figures: onBase(numbers.Cells), charts: onBase(chart.Cells),
 		columns: comparisonColumns, cellTitle: comparisonTitle, layouts: withPaths, legend: ratioLegend,
 		above: func([]analysis.Cell, int) document.Text { return nil },
-		pins:  r.Study == "",
+		pins:  r.Study == sample.StudyCompare,
 		brief: briefColumns, briefTitle: briefTitle, detailed: "CPU, percentiles, paths",
 		added: addedColumn, proven: analysis.Witnessed}
-	change := map[string]func(*view){
+	change := map[sample.Study]func(*view){
 		sample.StudyScale: scaleView, sample.StudySweep: sweepView, sample.StudyLadder: ladderView,
 		sample.StudyAdvise: adviseView, sample.StudyEndpoints: endpointsView, sample.StudyMesh: meshView,
 	}[r.Study]
