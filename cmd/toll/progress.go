@@ -104,7 +104,7 @@ func beatLine(s engine.Progress, ranking []standing) string {
 		for _, g := range groups {
 			var ratios []string
 			for _, x := range g {
-				ratios = append(ratios, fmt.Sprintf("%s %.2f of %s", x.label, x.ratio.Median, x.ratio.To))
+				ratios = append(ratios, fmt.Sprintf("%s %s of %s", x.label, analysis.Percent(x.ratio.Median), x.ratio.To))
 			}
 			said = append(said, headOf(ranking, g[0].cell)+strings.Join(ratios, ", "))
 		}

@@ -21,8 +21,9 @@ type standing struct {
 
 // String returns the mode with its ratio, in a shorter form than in a report.
 func (s standing) String() string {
+	const percent = 100
 	if r := s.ratio; r.Low < r.High {
-		return fmt.Sprintf("%s %.2f ±%.2f", s.label, r.Median, r.HalfWidth())
+		return fmt.Sprintf("%s %.0f ±%.0f %%", s.label, percent*r.Median, percent*r.HalfWidth())
 	}
 	return s.label + " " + s.ratio.String()
 }

@@ -36,13 +36,13 @@ func TestPages(t *testing.T) {
 		want    []string
 	}{
 		{"wide", 120, []string{
-			"bulk: native 1.00 ±0.01 · publish-nat :lo 0.97 ±0.02 · bridge 0.95 ±0.03 · publish-proxy :lo6 0.58 ±0.04",
-			"rr: native 0.99 ±0.01 · bridge 1.12 ±0.03"}},
-		{"80", 53, []string{"bulk: native 1.00 ±0.01 · publish-nat :lo 0.97 ±0.02", "rr: native 0.99 ±0.01 · bridge 1.12 ±0.03",
-			"bulk: bridge 0.95 ±0.03", "bulk: publish-proxy :lo6 0.58 ±0.04"}},
-		{"one-to-a-page", 40, []string{"bulk: native 1.00 ±0.01", "rr: native 0.99 ±0.01", "bulk: publish-nat :lo 0.97 ±0.02", "rr: bridge 1.12 ±0.03",
-			"bulk: bridge 0.95 ±0.03", "bulk: publish-proxy :lo6 0.58 ±0.04"}},
-		{"narrow", 24, []string{"bulk: native 1.00 ±0.01", "rr: native 0.99 ±0.01", "rr: bridge 1.12 ±0.03", "bulk: bridge 0.95 ±0.03"}},
+			"bulk: native 100 ±1 % · publish-nat :lo 97 ±2 % · bridge 95 ±3 % · publish-proxy :lo6 58 ±4 %",
+			"rr: native 99 ±1 % · bridge 112 ±3 %"}},
+		{"80", 53, []string{"bulk: native 100 ±1 % · publish-nat :lo 97 ±2 %", "rr: native 99 ±1 % · bridge 112 ±3 %",
+			"bulk: bridge 95 ±3 %", "bulk: publish-proxy :lo6 58 ±4 %"}},
+		{"one-to-a-page", 40, []string{"bulk: native 100 ±1 %", "rr: native 99 ±1 %", "bulk: publish-nat :lo 97 ±2 %", "rr: bridge 112 ±3 %",
+			"bulk: bridge 95 ±3 %", "bulk: publish-proxy :lo6 58 ±4 %"}},
+		{"narrow", 24, []string{"bulk: native 100 ±1 %", "rr: native 99 ±1 %", "rr: bridge 112 ±3 %", "bulk: bridge 95 ±3 %"}},
 		{"too-narrow", 5, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestPages(t *testing.T) {
 func TestPagesOfGroups(t *testing.T) {
 	a, b := stands("bridge", "host", "rr", 1, 0.01, true), stands("bridge", "remote", "rr", 1.1, 0.01, true)
 	b.cell.On = "docker"
-	want := []string{"rr from host on lab: bridge 1.00 ±0.01", "rr from remote on docker: bridge 1.10 ±0.01"}
+	want := []string{"rr from host on lab: bridge 100 ±1 %", "rr from remote on docker: bridge 110 ±1 %"}
 	if got := pagesOf([]standing{a, b}, 60); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
@@ -80,14 +80,14 @@ func TestProgressLine(t *testing.T) {
 	}{
 		{"nothing-known", s, nil, 0, 100, "[██░░░░░░░░] 48 s left · round 3, 4 of 16: publish-proxy from remote-container, udp-rr"},
 		{"cut", s, nil, 1, 80, "[██░░░░░░░░] 48 s left · round 3, 4 of 16: publish-proxy from remote-container…"},
-		{"no-bar", s, usualStandings(), 0, 60, "48 s left · bulk: native 1.00 ±0.01"},
-		{"narrow", s, usualStandings(), 0, 40, "48 s left · bulk: native 1.00 ±0.01"},
+		{"no-bar", s, usualStandings(), 0, 60, "48 s left · bulk: native 100 ±1 %"},
+		{"narrow", s, usualStandings(), 0, 40, "48 s left · bulk: native 100 ±1 %"},
 		{"20", s, usualStandings(), 0, 20, "48 s left · round …"},
 		{"tiny", s, usualStandings(), 0, 10, "48 s lef…"},
-		{"ranking", s, usualStandings(), 0, 80, "[██░░░░░░░░] 48 s left · bulk: native 1.00 ±0.01 · publish-nat :lo 0.97 ±0.02"},
-		{"next-page", s, usualStandings(), 5, 80, "[██░░░░░░░░] 48 s left · rr: native 0.99 ±0.01 · bridge 1.12 ±0.03"},
+		{"ranking", s, usualStandings(), 0, 80, "[██░░░░░░░░] 48 s left · bulk: native 100 ±1 % · publish-nat :lo 97 ±2 %"},
+		{"next-page", s, usualStandings(), 5, 80, "[██░░░░░░░░] 48 s left · rr: native 99 ±1 % · bridge 112 ±3 %"},
 		{"over-time", engine.Progress{Elapsed: 75, Total: 60, Cell: cell}, usualStandings(), 4, 120,
-			"[██████████] 0 s left · rr: native 0.99 ±0.01 · bridge 1.12 ±0.03"},
+			"[██████████] 0 s left · rr: native 99 ±1 % · bridge 112 ±3 %"},
 		{"epoch", engine.Progress{Cell: cell, Epoch: true, Visits: 2, Total: 60}, nil, 0, 80,
 			"[░░░░░░░░░░] 60 s left · round 1, 1 of 2: an epoch of udp-rr"},
 		{"mesh", engine.Progress{Rounds: 3, Pairs: 2, Cell: sample.Cell{Load: "rr"}, Elapsed: 1, Total: 10}, nil, 0, 80,
@@ -139,8 +139,8 @@ func TestHeartbeat(t *testing.T) {
 	p.clear()
 	const want = "toll: 10 of 60 s, round 1, 1 of 2: an epoch of rr\n" +
 		"toll: 20 of 60 s, round 1, 1 of 2: an epoch of rr\n" +
-		"toll: 30 of 60 s, round 4: bulk: native 1.00 of host, publish-nat :lo 0.97 of host, bridge 0.95 of host, publish-proxy :lo6 0.58 of host; " +
-		"rr: native 0.99 of host, bridge 1.12 of host\n"
+		"toll: 30 of 60 s, round 4: bulk: native 100 % of host, publish-nat :lo 97 % of host, bridge 95 % of host, publish-proxy :lo6 58 % of host; " +
+		"rr: native 99 % of host, bridge 112 % of host\n"
 	if got := out.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -156,7 +156,7 @@ func TestHeartbeat(t *testing.T) {
 func TestStandingWords(t *testing.T) {
 	uneven, single := stands("bridge", "host", "rr", 0.9, 0.02, true), stands("bridge", "host", "rr", 0.9, 0, true)
 	uneven.ratio.Low, single.ratio.N = 0.7, 1
-	if got := uneven.String() + ", " + single.String(); got != "bridge 0.90 ±0.20, bridge 0.90 ±?" {
+	if got := uneven.String() + ", " + single.String(); got != "bridge 90 ±20 %, bridge 90 %" {
 		t.Error(got)
 	}
 }
@@ -192,7 +192,7 @@ func TestNoProgressInPipes(t *testing.T) {
 	for _, tt := range []struct {
 		elapsed float64
 		want    string
-	}{{0.5, "bulk: native 1.00 ±0.01 · publish-nat"}, {1.9, "bulk: native 1.00 ±0.01 · publish-nat"}, {6.5, "rr: native"}, {6.8, "rr: native"}, {8.6, "bulk: bridge"}} {
+	}{{0.5, "bulk: native 100 ±1 % · publish-nat"}, {1.9, "bulk: native 100 ±1 % · publish-nat"}, {6.5, "rr: native"}, {6.8, "rr: native"}, {8.6, "bulk: bridge"}} {
 		out.Reset()
 		shown.show(engine.Progress{Visits: 1, Total: 60, Elapsed: tt.elapsed})
 		if got := out.String(); !strings.HasPrefix(got, clearLine+"[") || !strings.Contains(got, tt.want) {

@@ -58,7 +58,7 @@ func costs(want cell, judged *analysis.Report) []Cost {
 		cost := Cost{Mode: c.Mode, Load: c.Load, Metric: c.Primary}
 		switch ratio := c.Metrics[c.Primary].Ratio; {
 		case c.Baseline:
-			cost.Ratio, cost.Text, cost.Verdict = 1, "1", "baseline"
+			cost.Ratio, cost.Text, cost.Verdict = 1, "100 %", "baseline"
 		case ratio == nil:
 			continue
 		default:

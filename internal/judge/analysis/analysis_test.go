@@ -393,10 +393,10 @@ func TestRatioString(t *testing.T) {
 		r    analysis.Ratio
 		want string
 	}{
-		{"even", analysis.Ratio{Median: 0.5, Low: 0.45, High: 0.55, N: 6}, "0.50 ±0.05"},
-		{"uneven-shows-both-sides", analysis.Ratio{Median: 1, Low: 0.99, High: 1.5, N: 6}, "1.00 (0.99–1.50)"},
-		{"large", analysis.Ratio{Median: 12.34, Low: 11.11, High: 12.96, N: 6}, "12.3 (11.1–13.0)"},
-		{"one-round", analysis.Ratio{Median: 2, Low: 2, High: 2, N: 1}, "2.00 ±?"},
+		{"even", analysis.Ratio{Median: 0.5, Low: 0.45, High: 0.55, N: 6}, "50 % (45–55)"},
+		{"uneven-shows-both-sides", analysis.Ratio{Median: 1, Low: 0.99, High: 1.5, N: 6}, "100 % (99–150)"},
+		{"large", analysis.Ratio{Median: 12.34, Low: 11.11, High: 12.96, N: 6}, "12× (11–13)"},
+		{"one-round", analysis.Ratio{Median: 2, Low: 2, High: 2, N: 1}, "200 %"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := tt.r.String(); got != tt.want {

@@ -27,7 +27,7 @@ func (a *Answer) Add(s string) {
 func (r *Report) Clause(c Cell) string {
 	m, noun := c.Metrics[c.Primary], r.NounOf(c)
 	if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsLink() && cpu != nil {
-		return fmt.Sprintf("fills %s, with %s of the CPU time", c.Link(), cpu.Percent())
+		return fmt.Sprintf("fills %s, with %s of the CPU time", c.Link(), cpu)
 	}
 	switch {
 	case m.Price != nil && m.Ratio.Verdict == stats.Worse:
@@ -35,7 +35,7 @@ func (r *Report) Clause(c Cell) string {
 	case m.Price != nil:
 		return fmt.Sprintf("takes %s off the %s", m.Price.Amount(), noun)
 	}
-	return fmt.Sprintf("has %s of the %s", m.Ratio.Percent(), noun)
+	return fmt.Sprintf("has %s of the %s", m.Ratio, noun)
 }
 
 // Verdict returns the verdict on the cell, or on its CPU time if a link is full; "" if it has no
@@ -76,7 +76,7 @@ func ByVerdict(all []Judged) string {
 	for _, x := range all {
 		text := x.Name
 		if x.Ratio != nil && (x.Verdict == stats.Better || x.Verdict == stats.Worse) {
-			text += " " + x.Ratio.Percent()
+			text += " " + x.Ratio.String()
 		}
 		by[x.Verdict] = append(by[x.Verdict], text)
 	}
@@ -135,7 +135,7 @@ func SayPrices(head string, all []Priced) string {
 func (p Price) does() string {
 	switch {
 	case p.Unit == RatioUnit:
-		return Ratio{Median: p.Median, Low: p.Low, High: p.High, N: p.N}.Percent()
+		return Ratio{Median: p.Median, Low: p.Low, High: p.High, N: p.N}.String()
 	case p.Verdict == stats.Costs:
 		return "adds " + p.Amount()
 	}

@@ -186,20 +186,9 @@ func (r Ratio) summary() stats.Summary {
 	return stats.Summary{Median: r.Median, Low: r.Low, High: r.High, N: r.N}
 }
 
-// String returns the median with its interval: "0.93 ±0.02", or "0.82 (0.61–0.84)" if the ends are
-// not equally far away, with one decimal less from 10 on. One round has no interval.
-func (r Ratio) String() string {
-	const large = 9.995 // printed as 10
-	decimals := RatioDecimals
-	if r.Median >= large {
-		decimals--
-	}
-	return fmt.Sprintf("%.*f %s", decimals, r.Median, Interval(r.summary(), decimals))
-}
-
-// Percent returns the ratio in % with its interval, or above 10 as a factor: "95 % (93–97)", "12.2×
+// String returns the ratio in % with its interval, or above 10 as a factor: "95 % (93–97)", "12.2×
 // (11.9–12.5)". One round has no interval.
-func (r Ratio) Percent() string {
+func (r Ratio) String() string {
 	const factor, percent = 10, 100
 	scale, unit := float64(percent), " %"
 	if r.Median >= factor {
@@ -211,6 +200,18 @@ func (r Ratio) Percent() string {
 		decimals = 0
 	}
 	return enclosed(s, unit, decimals)
+}
+
+// Percent returns a ratio without an interval as Ratio.String does: "95 %", "0.4 %", "12.2×".
+func Percent(x float64) string {
+	const factor, small, percent = 10, 0.0995, 100
+	switch {
+	case x >= factor:
+		return fmt.Sprintf("%.1f×", x)
+	case 0 < x && x < small:
+		return fmt.Sprintf("%.1f %%", percent*x)
+	}
+	return fmt.Sprintf("%.0f %%", percent*x)
 }
 
 // coarse returns the number of decimals of a number with that uncertainty in a sentence: one less

@@ -75,7 +75,7 @@ func (p Price) Value() string {
 	scale := printed[p.Unit].scale
 	s := stats.Summary{Median: p.Median * scale, Low: p.Low * scale, High: p.High * scale, N: p.N}
 	if p.Unit == RatioUnit {
-		return fmt.Sprintf("%.*f %s", RatioDecimals, s.Median, Interval(s, RatioDecimals))
+		return Ratio{Median: p.Median, Low: p.Low, High: p.High, N: p.N}.String()
 	}
 	uncertain := s.HalfWidth()
 	if s.N < 2 {

@@ -46,8 +46,8 @@ func (j *Run) states(i int) (Warning, bool) {
 			speed[of] = append(speed[of], x)
 		}
 	}
-	text := fmt.Sprintf("in %d of %d epochs the ratio was %.*f instead of %.*f%s",
-		in, n, RatioDecimals, stats.Median(ratio[1]), RatioDecimals, stats.Median(ratio[0]), so)
+	text := fmt.Sprintf("in %d of %d epochs the ratio was %s instead of %s%s",
+		in, n, Percent(stats.Median(ratio[1])), Percent(stats.Median(ratio[0])), so)
 	if len(speed[0]) > 0 && len(speed[1]) > 0 {
 		ran, by, unit := "took", micro, "µs"
 		if metric == workload.Throughput {

@@ -23,9 +23,9 @@ func TestStates(t *testing.T) {
 		codes     string
 	}{
 		{"bulk", "bulk", []float64{14, 14, 18.2, 14}, 9, 4, 0.58, 0.62, 0.04,
-			[]string{"in 4 of 13 epochs the ratio was 1.", " instead of 0.6", "; those epochs are left out. host ran at 1", " Gbit/s then and 3"}, "states"},
+			[]string{"in 4 of 13 epochs the ratio was 1", " % instead of 6", "; those epochs are left out. host ran at 1", " Gbit/s then and 3"}, "states"},
 		{"rr", "rr", []float64{60, 60, 60, 60}, 10, 3, 0.58, 0.62, 0.04,
-			[]string{"in 3 of 13 epochs the ratio was 1.0", " instead of 0.6", ". host took ", " µs then and "}, "states"},
+			[]string{"in 3 of 13 epochs the ratio was 10", " % instead of 6", ". host took ", " µs then and "}, "states"},
 		{"half-of-them", "bulk", []float64{14, 14, 18.2, 14}, 6, 6, 0.6, 1.3, 1,
 			[]string{"in 6 of 12 epochs", "the mean describes neither"}, "states"},
 		{"the-ratio-is-the-same", "bulk", []float64{14, 14, 8.4, 14}, 9, 4, 0.58, 0.62, 0.04, nil, "bimodal"},

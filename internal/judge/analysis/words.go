@@ -69,9 +69,5 @@ func (r *Report) LoadAt(c Cell) sample.Load {
 
 // Words returns a ratio of the load's primary metric and its verdict in words.
 func Words(l sample.Load, x Ratio) string {
-	t := workload.Of(l)
-	if higherIsBetter(l, t.Primary) {
-		return fmt.Sprintf("%s of %s's %s (%s)", x, x.To, t.Noun, x.Verdict)
-	}
-	return fmt.Sprintf("%s times %s's %s (%s)", x, x.To, t.Noun, x.Verdict)
+	return fmt.Sprintf("%s of %s's %s (%s)", x, x.To, workload.Of(l).Noun, x.Verdict)
 }

@@ -167,7 +167,7 @@ func (p place) byLoad() []string {
 				noun, to = p.r.NounOf(c)+p.r.Plan.SayPin(c.Pin), ratio.To
 				said := analysis.Judged{Name: x.label, Verdict: c.Verdict(), Ratio: ratio}
 				if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsLink() && cpu != nil {
-					said.Name, said.Ratio = fmt.Sprintf("%s (fills %s, with %s of the CPU time)", x.label, c.Link(), cpu.Percent()), nil
+					said.Name, said.Ratio = fmt.Sprintf("%s (fills %s, with %s of the CPU time)", x.label, c.Link(), cpu), nil
 				}
 				all = append(all, said)
 			}

@@ -45,8 +45,8 @@ func TestVariants(t *testing.T) {
 	if !found {
 		t.Error("the variant is missing")
 	}
-	judgetest.WantFinding(t, r, "bridge+mtu=9000 from the machine itself: 1.50 ±0.00 of bridge's throughput (better) and 1.00 ±0.00 times bridge's median latency (same).")
-	judgetest.WantFinding(t, r, "host+mtu=9000 from the machine itself: 1.00 ±0.00 of host's throughput (same)")
+	judgetest.WantFinding(t, r, "bridge+mtu=9000 from the machine itself: 150 % of bridge's throughput (better) and 100 % of bridge's median latency (same).")
+	judgetest.WantFinding(t, r, "host+mtu=9000 from the machine itself: 100 % of host's throughput (same)")
 }
 
 // A path over a wire with a rate is limited by the wire once it is full.
@@ -127,7 +127,7 @@ func TestIPv6AgainstIPv4(t *testing.T) {
 	r := judgetest.New(t, base, judgetest.Control(base), judgetest.HostCell(mode.Bridge, "bulk"),
 		judgetest.Cell(mode.Bridge, mode.FromHost, mode.ToContainer6, "bulk"), judgetest.Cell(mode.PublishProxy, mode.FromHost, mode.ToAddress6, "bulk"))
 	a := Judge(r.Rounds(12, judgetest.Steady(10, 10, 8, 6, 4)).File).Answer
-	const want = "bridge over IPv6, from the machine itself: 0.75 ±0.00 of IPv4's throughput (worse)."
+	const want = "bridge over IPv6, from the machine itself: 75 % of IPv4's throughput (worse)."
 	if a.Question != "What does IPv6 cost against IPv4?" || len(a.Text) < 2 || a.Text[0] != want || strings.Contains(strings.Join(a.Text, "\n"), "publish-proxy over IPv6") {
 		t.Errorf("%+v, want %q first, and nothing of a path without its like over IPv4", a, want)
 	}

@@ -191,8 +191,8 @@ func TestPriceString(t *testing.T) {
 		{"nothing-is-rounded-up", us(0.1, -0.31, 0.502, stats.Nothing), "≤ 0.6"},
 		{"nothing-gained", us(-0.1, -2.31, 0, stats.Nothing), "≤ 3"},
 		{"per-gigabyte", analysis.Price{Unit: "s/B", Median: 0.152e-9, Low: 0.131e-9, High: 0.173e-9, N: 9, Verdict: stats.Costs}, "+0.15 ±0.02"},
-		{"ratio", ratio(0.62, 0.59, 0.65, stats.Costs), "0.62 ±0.03"},
-		{"ratio-unclear", ratio(0.95, 0.74, 0.96, stats.Unclear), "0.95 (0.74–0.96) ?"},
+		{"ratio", ratio(0.62, 0.59, 0.65, stats.Costs), "62 % (59–65)"},
+		{"ratio-unclear", ratio(0.95, 0.74, 0.96, stats.Unclear), "95 % (74–96) ?"},
 		{"ratio-nothing", ratio(0.99, 0.974, 1.01, stats.Nothing), "≤ 3 %"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

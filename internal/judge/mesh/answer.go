@@ -154,7 +154,7 @@ func (m *Mesh) brief(faults []Fault) string {
 	for _, x := range faults {
 		switch x.Metric {
 		case workload.LatencyP50:
-			say = append(say, fmt.Sprintf("%.2f times the typical round trip", x.Ratio))
+			say = append(say, analysis.Percent(x.Ratio)+" of the typical round trip")
 		case workload.Throughput:
 			say = append(say, fmt.Sprintf("%.0f %% of %s", 100*x.Ratio, m.rate(x)))
 		case workload.RetransmissionRate:

@@ -201,7 +201,7 @@ func (m *Mesh) typicalCosts() string {
 				parts = append(parts, fmt.Sprintf("throughput from %s to %s is %s of it", x.Nodes[0], x.Nodes[1], x))
 			}
 		case l.metric == workload.LatencyP50:
-			parts = append(parts, fmt.Sprintf("round trips take %s times those of the %s", c, Network(m.Beside.Mode)))
+			parts = append(parts, fmt.Sprintf("round trips take %s of the time on the %s", c, Network(m.Beside.Mode)))
 		default:
 			parts = append(parts, fmt.Sprintf("throughput is %s of it", c))
 		}
@@ -227,7 +227,7 @@ func (m *Mesh) sayCost(metric string, x Fault) string {
 	case x.Way == WayIn:
 		who = "on what " + x.Nodes[0] + " receives"
 	}
-	what := "round trips take %s times as long as the %s costs elsewhere"
+	what := "round trips take %s of what the %s costs elsewhere"
 	if metric == workload.Throughput {
 		what = "throughput is %s of what the %s leaves elsewhere"
 	}

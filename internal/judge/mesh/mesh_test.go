@@ -139,7 +139,7 @@ func TestMeshSlowNode(t *testing.T) {
 		}
 	}
 	says := strings.Join(r.Findings, "\n")
-	for _, want := range []string{"Every visit was witnessed", "c is slow: its round trips take ", " times as long as is typical (2 of 2 links); it sends at 0.2", " and receives at "} {
+	for _, want := range []string{"Every visit was witnessed", "c is slow: its round trips take ", " of the typical time (2 of 2 links); it sends at 20 %", " and receives at "} {
 		if !strings.Contains(says, want) {
 			t.Errorf("findings lack %q: %s", want, says)
 		}
@@ -181,12 +181,12 @@ func TestMeshFindings(t *testing.T) {
 	}{
 		{"nothing", 4, 6, func(*meshRun) {}, 0, []string{"Nothing is reported as slow: beyond the noise, no node is 1.25 times (round trips) or 1.25 times (throughput) slower than is typical, and no link is 1.25 times (round trips) or 1.25 times (throughput) slower than its nodes explain. Nothing is reported as losing packets: that takes 0.10 % retransmitted, where 0.00 % is typical."}, nil},
 		{"one-way-of-a-link", 4, 6, func(m *meshRun) { m.rate = one(1, 3, 0.2) }, 1,
-			[]string{"The link between b and d is slow, while most other links of both are healthy: b sends to d at 0.2", "of the rate of their other links (6 of 6 visits), and the reverse direction is not slow"}, nil},
+			[]string{"The link between b and d is slow, while most other links of both are healthy: b sends to d at 21 %", "of the rate of their other links (6 of 6 visits), and the reverse direction is not slow"}, nil},
 		{"link", 5, 6, func(m *meshRun) {
 			m.rate = both(0, 4, 0.3)
 			m.trip = func(a, b int) float64 { return 4 - 3*(both(0, 4, 0)(a, b)) }
 		}, 2,
-			[]string{"is slow, while most other links of both are healthy: its round trips take ", "; its throughput is 0.", ", in both directions (6 of 6 visits)."}, nil},
+			[]string{"is slow, while most other links of both are healthy: its round trips take ", "; its throughput is 30 %", ", in both directions (6 of 6 visits)."}, nil},
 		{"receiving", 5, 6, func(m *meshRun) {
 			m.rate = func(_, b int) float64 {
 				if b == 3 {
@@ -194,9 +194,9 @@ func TestMeshFindings(t *testing.T) {
 				}
 				return 1
 			}
-		}, 1, []string{"d is slow: it receives at 0.2", " of the typical rate (4 of 4 links) but sends well."}, nil},
+		}, 1, []string{"d is slow: it receives at 2", " of the typical rate (4 of 4 links) but sends well."}, nil},
 		{"two-nodes", 2, 6, func(m *meshRun) { m.rate = one(0, 1, 0.3) }, 1,
-			[]string{"The link between a and b is slow, and which of the two it is cannot be determined: a sends to b at 0.3", "of the reverse direction's rate"}, []string{"two-nodes"}},
+			[]string{"The link between a and b is slow, and which of the two it is cannot be determined: a sends to b at 3", "of the reverse direction's rate"}, []string{"two-nodes"}},
 		{"two-nodes-well", 2, 6, func(*meshRun) {}, 0, []string{"Neither direction of the link is 1.25 times slower than the other. Nothing is reported as losing packets: that takes 0.10 %"}, []string{"two-nodes"}},
 		{"two-nodes-and-round-trips", 2, 6, func(m *meshRun) {
 			m.fail = func(_ int, _ sample.Pair, load string) string { return strings.Repeat("x", count01(load == "bulk")) }
@@ -233,7 +233,7 @@ func TestMeshFindings(t *testing.T) {
 		{"slow-and-loses", 5, 6, func(m *meshRun) {
 			m.rate = ofNode(2, 0.2)
 			m.lose = func(a, b int) float64 { return 0.03 * float64(count01(b == 2)) }
-		}, 2, []string{"c is slow and loses packets: it sends at 0.2", "; of what it sends 0.00 % is retransmitted, and 2.91 % of what it receives, where 0.00 % is typical (4 of 4 links)."}, nil},
+		}, 2, []string{"c is slow and loses packets: it sends at 20", "; of what it sends 0.00 % is retransmitted, and 2.91 % of what it receives, where 0.00 % is typical (4 of 4 links)."}, nil},
 		{"group-that-loses", 8, 6, func(m *meshRun) { m.lose = func(a, b int) float64 { return 0.01 * float64(count01(a/6 != b/6)) } }, 1,
 			[]string{"g and h are healthy among themselves and lose packets to the others: of what passes between them and the others 0.99 % is retransmitted, where 0.00 % is typical (12 of 12 links)."}, nil},
 		{"nothing-works", 3, 2, func(m *meshRun) { m.fail = func(int, sample.Pair, string) string { return "no route" } }, 0,

@@ -1,10 +1,7 @@
 package mesh
 
 import (
-	"fmt"
-
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
-	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -78,18 +75,12 @@ type Effect struct {
 // String returns the ratio with its interval.
 func (e Effect) String() string { return ratioText(e.Ratio, e.Low, e.High) }
 
-// ratioText prints a ratio with its interval, with two decimals or, if it is small, three.
+// ratioText returns a ratio with its interval, or alone if it has none.
 func ratioText(x float64, low, high *float64) string {
-	s := stats.Summary{Median: x, N: 1}
-	if low != nil && high != nil {
-		s.Low, s.High, s.N = *low, *high, 2
+	if low == nil || high == nil {
+		return analysis.Percent(x)
 	}
-	const small = 0.5
-	decimals := analysis.RatioDecimals
-	if x < small {
-		decimals++
-	}
-	return fmt.Sprintf("%.*f %s", decimals, x, analysis.Interval(s, decimals))
+	return analysis.Ratio{Median: x, Low: *low, High: *high, N: 2}.String()
 }
 
 // Metric summarizes one quantity of all links over all sweeps.

@@ -113,7 +113,7 @@ func (x Fault) String() string { return ratioText(x.Ratio, x.Low, x.High) }
 
 func (m *Mesh) group(x Fault) string {
 	if x.Metric == workload.LatencyP50 {
-		return fmt.Sprintf("round trips to those take %s times as long as inside (%d of %d links)", x, x.Slow, x.Of)
+		return fmt.Sprintf("round trips to those take %s of the time inside (%d of %d links)", x, x.Slow, x.Of)
 	}
 	return fmt.Sprintf("throughput to those is %s of that inside (%d of %d links)", x, x.Slow, x.Of)
 }
@@ -122,7 +122,7 @@ func (m *Mesh) link(x Fault) string {
 	how := fmt.Sprintf("(%d of %d visits)", x.Slow, x.Of)
 	switch {
 	case x.Metric == workload.LatencyP50:
-		return fmt.Sprintf("its round trips take %s times as long as those of its nodes' other links %s", x, how)
+		return fmt.Sprintf("its round trips take %s of the time of its nodes' other links %s", x, how)
 	case m.onePair():
 		return fmt.Sprintf("%s sends to %s at %s of the reverse direction's rate %s", x.Nodes[0], x.Nodes[1], x, how)
 	case x.Way == WayBoth:
@@ -133,7 +133,7 @@ func (m *Mesh) link(x Fault) string {
 
 func (m *Mesh) node(x Fault) string {
 	if x.Metric == workload.LatencyP50 {
-		return fmt.Sprintf("its round trips take %s times as long as is typical (%d of %d links)", x, x.Slow, x.Of)
+		return fmt.Sprintf("its round trips take %s of the typical time (%d of %d links)", x, x.Slow, x.Of)
 	}
 	n := m.Nodes[slices.IndexFunc(m.Nodes, func(n Node) bool { return n.Name == x.Nodes[0] })]
 	say := func(does, effect string) string {

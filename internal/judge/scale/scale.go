@@ -76,7 +76,7 @@ func growth(c analysis.Cell) []string {
 	if m.Scaling == nil {
 		return nil
 	}
-	s := fmt.Sprintf("%s from %s, %s: %s delivers %s times the throughput of %s (%s)", c.Label(), mode.Placement(c.From).Words(), c.Load,
+	s := fmt.Sprintf("%s from %s, %s: %s delivers %s of the throughput of %s (%s)", c.Label(), mode.Placement(c.From).Words(), c.Load,
 		c.Shape, m.Scaling, m.Scaling.To, m.Scaling.Verdict)
 	if f, ok := c.Metrics[workload.ClientFairness]; ok && c.Shape.Clients > 1 {
 		s += fmt.Sprintf(", and its clients share it with a fairness of %.2f", f.Median)

@@ -127,14 +127,6 @@ func short(x float64) float64 {
 	return math.Round(x*by) / by
 }
 
-// rangeText returns a median with its interval, such as "0.87 (0.85–0.89)".
-func rangeText(median, low, high float64, n int) string {
-	if n < 2 {
-		return fmt.Sprintf("%.2f (one round)", median)
-	}
-	return fmt.Sprintf("%.2f (%.2f–%.2f)", median, low, high)
-}
-
 // tableOf returns a table of texts. The first column names the rows, the others have figures.
 func tableOf(rows [][]string, heads ...string) document.Table {
 	var t document.Table

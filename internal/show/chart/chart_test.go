@@ -266,7 +266,7 @@ func TestChartsOfADifference(t *testing.T) {
 	if r := spec.Rows[0]; r.Label != "host" || r.Text != "baseline" || r.Value != 1 {
 		t.Errorf("the baseline is %+v", r)
 	}
-	if r := spec.Rows[1]; r.Label != "bridge" || math.Abs(r.Value-0.75) > 0.01 || r.Verdict != "worse" || r.Figure != "0.80 → 0.60" || r.Low == nil {
+	if r := spec.Rows[1]; r.Label != "bridge" || math.Abs(r.Value-0.75) > 0.01 || r.Verdict != "worse" || r.Figure != "80 % → 60 %" || r.Low == nil {
 		t.Errorf("the bridge is %+v", r)
 	}
 	if want := "old.jsonl, 2026-11-23 05:04 UTC, on web1 → new.jsonl, 2026-11-23 05:04 UTC, on web1"; v.Lede != want {

@@ -110,9 +110,9 @@ func changeRow(cell difference.Cell, m difference.Metric) (row intervalRow, entr
 	row = intervalRow{Label: cell.Label, Docker: phrase, Value: 1, Text: "baseline"}
 	x := m.Ratio
 	if x == nil {
-		return row, []string{row.Label, phrase, "1", "1", "", "", "", row.Text}
+		return row, []string{row.Label, phrase, "100 %", "100 %", "", "", "", row.Text}
 	}
-	old, now := fmt.Sprintf("%.2f", x.Old.Median), fmt.Sprintf("%.2f", x.New.Median)
+	old, now := analysis.Percent(x.Old.Median), analysis.Percent(x.New.Median)
 	row.Value, row.Verdict, row.Figure = x.Median, string(x.Verdict), old+" → "+now
 	row.Text = percentText(x.Median) + " " + row.Verdict
 	entry = []string{row.Label, phrase, old, now, percentText(x.Median), "", "", row.Verdict}

@@ -122,7 +122,7 @@ func publishedChart(s published.Result, part string, smallest, measured bool) (c
 			switch m := x.Measured; {
 			case m != nil:
 				out.Value, out.Verdict = m.Median, string(x.Verdict)
-				out.Text = rangeText(m.Median, m.Low, m.High, m.N) + " " + out.Verdict
+				out.Text = m.String() + " " + out.Verdict
 				entry = []string{out.Label, three(was), three(m.Median), "", "", out.Verdict}
 				if m.N > 1 {
 					out.Low, out.High = &m.Low, &m.High

@@ -47,8 +47,8 @@ func TestPublishedChart(t *testing.T) {
 		value, beside        float64
 		interval             bool
 	}{
-		{"bridge from host", "0.90 (0.88–0.92) holds", "holds", 0.9, 0.83, true},
-		{"host from host", "0.97 (0.77–1.17) unclear", "unclear", 0.97, 0.95, true},
+		{"bridge from host", "90 % (88–92) holds", "holds", 0.9, 0.83, true},
+		{"host from host", "97 % (77–117) unclear", "unclear", 0.97, 0.95, true},
 		{"publish-nat from host", "1.40, not measured", "", 1.4, 1.4, false},
 	} {
 		got := rows[i]

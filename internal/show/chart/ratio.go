@@ -67,7 +67,7 @@ func ratioRow(cell analysis.Cell, m analysis.Metric, unit scale) (row intervalRo
 		return row, entry
 	}
 	row.Value, row.Verdict = x.Median, string(x.Verdict)
-	row.Text = rangeText(x.Median, x.Low, x.High, x.N) + " " + row.Verdict
+	row.Text = x.String() + " " + row.Verdict
 	entry[3], entry[6] = fmt.Sprintf("%.3f", x.Median), row.Verdict
 	if x.N > 1 {
 		row.Low, row.High = &x.Low, &x.High

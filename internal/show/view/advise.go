@@ -290,7 +290,7 @@ func effectTable(a advise.Advice, base *analysis.Report, at place, of func(advis
 			e := of(l)[i]
 			row.Cells = append(row.Cells, effectCell(e))
 			if load == workload.Bulk && e.CPU != nil {
-				cpu = ratioCell(strings.TrimSuffix(e.CPU.Percent(), " %"), *e.CPU)
+				cpu = ratioCell(strings.TrimSuffix(e.CPU.String(), " %"), *e.CPU)
 			}
 		}
 		if found {

@@ -138,7 +138,7 @@ func ratio(metric string) func(analysis.Cell) document.Cell {
 		r := c.Metrics[metric].Ratio
 		switch {
 		case c.Baseline:
-			return own("1", 1, analysis.RatioUnit)
+			return own("100 %", 1, analysis.RatioUnit)
 		case r == nil:
 			return nothing
 		}

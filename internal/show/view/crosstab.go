@@ -137,7 +137,7 @@ func crowdFigure(r published.Line, rows []published.Line, measured bool) documen
 	}
 	for _, x := range r.Ratios {
 		if crossingOf(r, x, rows) == along {
-			return own(r.Printed+"  "+ratioText(x.Published), x.Published, analysis.RatioUnit)
+			return own(r.Printed+"  "+analysis.Percent(x.Published), x.Published, analysis.RatioUnit)
 		}
 	}
 	return own(r.Printed, r.Value, shortUnit(r.Unit))
@@ -149,12 +149,12 @@ func crossCell(r published.Line, rows []published.Line, way crossing, measured b
 		if crossingOf(r, x, rows) != way {
 			continue
 		}
-		text := ratioText(x.Published)
+		text := analysis.Percent(x.Published)
 		switch {
 		case measured && x.Measured == nil:
 			return own(text+" → -", x.Published, analysis.RatioUnit)
 		case measured:
-			text = fmt.Sprintf("%s → %s ±%s %s", text, ratioText(x.Measured.Median), ratioText(x.Measured.HalfWidth()), x.Verdict)
+			text = fmt.Sprintf("%s → %s %s", text, x.Measured, x.Verdict)
 			c := ratioCell(text, *x.Measured)
 			c.Number.Verdict = string(x.Verdict)
 			return c
@@ -162,7 +162,7 @@ func crossCell(r published.Line, rows []published.Line, way crossing, measured b
 		return own(text, x.Published, analysis.RatioUnit)
 	}
 	if r.Value > 0 {
-		return own("1", 1, analysis.RatioUnit)
+		return own("100 %", 1, analysis.RatioUnit)
 	}
 	return nothing
 }

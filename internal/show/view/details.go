@@ -49,7 +49,7 @@ func cellHead(r *analysis.Report, c analysis.Cell) document.Section {
 	case c.Baseline:
 		facts = append(facts, "the baseline")
 	case x != nil:
-		facts = append(facts, x.Percent()+" of "+x.To, string(x.Verdict))
+		facts = append(facts, x.String()+" of "+x.To, string(x.Verdict))
 		style = styleOf(x.Verdict)
 	}
 	if p := m.Price; p != nil && !c.Baseline {

@@ -190,8 +190,8 @@ func ratioChanges(cells []difference.Cell) document.Table {
 		if x == nil {
 			return
 		}
-		row := changeRow(c, metricWord(metric), figureCell(fmt.Sprintf("%.2f", x.Old.Median), x.Old, analysis.RatioUnit),
-			figureCell(fmt.Sprintf("%.2f", x.New.Median), x.New, analysis.RatioUnit), *x)
+		row := changeRow(c, metricWord(metric), figureCell(analysis.Percent(x.Old.Median), x.Old, analysis.RatioUnit),
+			figureCell(analysis.Percent(x.New.Median), x.New, analysis.RatioUnit), *x)
 		row.Cells = append(row.Cells, document.Cell{Text: string(x.Verdict)})
 		row.Style = styleOf(x.Verdict)
 		t.Rows = append(t.Rows, row)

@@ -98,7 +98,7 @@ func checkTable(cs []gate.Check) document.Table {
 
 func figureText(c gate.Check, x float64) string {
 	if c.Unit == analysis.RatioUnit {
-		return fmt.Sprintf("%.2f of %s", x, c.Of)
+		return analysis.Percent(x) + " of " + c.Of
 	}
 	by, unit := legible(c.Unit, x)
 	if unit == "1" {
@@ -110,7 +110,7 @@ func figureText(c gate.Check, x float64) string {
 // figureRange returns the bounds between which the figure certainly lies, in the unit of its text.
 func figureRange(c gate.Check) string {
 	if c.Unit == analysis.RatioUnit {
-		return fmt.Sprintf("%.2f–%.2f", *c.Low, *c.High)
+		return strings.TrimSuffix(analysis.Percent(*c.Low), " %") + "–" + analysis.Percent(*c.High)
 	}
 	by, unit := legible(c.Unit, *c.Median)
 	if unit == "1" {

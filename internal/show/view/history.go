@@ -7,6 +7,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
@@ -65,7 +66,7 @@ func pastRows(e trend.Entry) document.Cell {
 		if r.Pin != e.Rows[0].Pin { // one CPU placement's ratios are enough
 			continue
 		}
-		text := fmt.Sprintf("%s %.2f", r.Label, r.Median)
+		text := r.Label + " " + analysis.Percent(r.Median)
 		if r.Load != load && len(e.Loads) > 1 {
 			text = r.Load + ": " + text
 		}

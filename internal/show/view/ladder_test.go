@@ -140,7 +140,7 @@ func TestLadderJSONFields(t *testing.T) {
 
 func TestPriceColors(t *testing.T) {
 	got := table(t, climbed(), format.Options{Color: true})
-	for text, attribute := range map[string]string{"0.88 (0.81–0.91)": "31", "-3.0 ±1.6": "32", "+0.02 ±0.03 ?": "33"} {
+	for text, attribute := range map[string]string{"88 % (81–91)": "31", "-3.0 ±1.6": "32", "+0.02 ±0.03 ?": "33"} {
 		if !strings.Contains(got, "\x1b["+attribute+"m"+text+"\x1b[0m") {
 			t.Errorf("no %s in its colour:\n%s", text, got)
 		}

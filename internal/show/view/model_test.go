@@ -22,6 +22,9 @@ func whole(t *testing.T, d document.Document, text string) {
 	for _, c := range documenttest.Unnumbered(d) {
 		t.Errorf("a figure without its number: %s", c)
 	}
+	for _, c := range documenttest.Unpercented(d) {
+		t.Errorf("a ratio in another notation: %s", c)
+	}
 }
 
 // The golden tables need every cell of the model: without it, a table would lack a word.

@@ -62,7 +62,7 @@ func pricedPorts() *ports.Report {
 	priced := ports.Judge(somePorts(), 0)
 	priced.Costs = &ports.Costs{File: "run.jsonl", Baseline: "host", Lacks: []string{"publish-nat from remote"}}
 	p := priced.Ports[2].Paths[ports.Loopback]
-	p.Cost = []ports.Cost{{Mode: "publish-proxy", Load: "rr", Metric: "latency_p50", Ratio: 1.4, Text: "1.40 ±0.10", Verdict: "worse"}}
+	p.Cost = []ports.Cost{{Mode: "publish-proxy", Load: "rr", Metric: "latency_p50", Ratio: 1.4, Text: "140 % (130–150)", Verdict: "worse"}}
 	priced.Ports[2].Paths[ports.Loopback] = p
 	return priced
 }

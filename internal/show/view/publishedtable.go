@@ -122,7 +122,7 @@ func ratioCells(s published.Result, row, base int, measured bool) [][]document.C
 // comparedCells returns a cell with the published ratio, then the measured one if measured is true,
 // then what they are ratios to. If measured is true, a second cell has the verdict.
 func comparedCells(x published.Ratio, to string, measured bool) []document.Cell {
-	text := ratioText(x.Published)
+	text := analysis.Percent(x.Published)
 	if !measured {
 		return []document.Cell{own(text+to, x.Published, analysis.RatioUnit)}
 	}
@@ -238,14 +238,6 @@ func publishedCPUs(s published.Result) []document.Section {
 			Blocks: []document.Block{cpuUses(r.Here.CPUs)}})
 	}
 	return out
-}
-
-// ratioText returns a ratio; small ratios have one digit more.
-func ratioText(x float64) string {
-	if 0 < x && x < 0.0095 {
-		return fmt.Sprintf("%.3f", x)
-	}
-	return fmt.Sprintf("%.2f", x)
 }
 
 // rowName returns our name for the cell that a row corresponds to, or else the row's own words.

@@ -121,7 +121,7 @@ func scaling(metric string) func(analysis.Cell) document.Cell {
 		if x := c.Metrics[metric].Scaling; x != nil {
 			return ratioCell(x.String(), *x)
 		}
-		return own("1", 1, analysis.RatioUnit)
+		return own("100 %", 1, analysis.RatioUnit)
 	}
 }
 

@@ -67,7 +67,7 @@ func crowded() *analysis.Report {
 			rate *= 0.9
 		}
 	}
-	r.Findings = []string{"bridge from container, bulk: 16×16×16 delivers 0.82 times the throughput of 1×1×1."}
+	r.Findings = []string{"bridge from container, bulk: 16×16×16 delivers 82 % of the throughput of 1×1×1."}
 	r.Failed = []analysis.Failed{{Cell: sample.Cell{Mode: "ovs", From: "container", To: "container", Load: "bulk", Shape: many, On: "lab"}, Reason: "the visit failed", Evidence: "client: connection refused; and 255 more"}}
 	r.Cells[5].Warnings = []analysis.Warning{{Code: "late", Text: "most of its visits started late"}}
 	return r

@@ -152,8 +152,8 @@ func usual() *analysis.Report {
 	}
 	r.Findings = []string{
 		"Every row was witnessed; 1 more have no result and are listed as failed.",
-		"Cheapest from host that keeps port isolation: bridge, with 0.86 ±0.02 of host's throughput (worse) and 1.24 ±0.03 times host's median latency (worse).",
-		"Publishing through docker-proxy, from host: 0.38 ±0.02 of publish-nat :lo's throughput (worse) and 2.77 ±0.08 times publish-nat :lo's median latency (worse).",
+		"Cheapest from host that keeps port isolation: bridge, with 86 % (84–87) of host's throughput (worse) and 124 % (121–125) of host's median latency (worse).",
+		"Publishing through docker-proxy, from host: 38 % (36–40) of publish-nat :lo's throughput (worse) and 277 % (269–285) of publish-nat :lo's median latency (worse).",
 	}
 	return r
 }

@@ -140,7 +140,7 @@ func percentCell(metric string, interval bool) func(c analysis.Cell) document.Ce
 
 // inPercent returns a ratio for a column whose head says %.
 func inPercent(x analysis.Ratio, interval bool) document.Cell {
-	text := x.Percent()
+	text := x.String()
 	if !interval {
 		text, _, _ = strings.Cut(text, " (")
 	}

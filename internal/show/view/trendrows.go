@@ -91,10 +91,11 @@ func trendRow(l trend.Trend) document.Row {
 
 func trendRatio(p trend.Point) document.Cell {
 	n := document.Number{Value: p.Median, Unit: analysis.RatioUnit, Verdict: string(p.Verdict)}
-	text := fmt.Sprintf("%.2f (?)", p.Median)
+	text := analysis.Percent(p.Median) + " (?)"
 	if p.N > 1 {
 		lower, upper := p.Low, p.High
-		text, n.Low, n.High = fmt.Sprintf("%.2f (%.2f–%.2f)", p.Median, p.Low, p.High), &lower, &upper
+		n.Low, n.High = &lower, &upper
+		text = analysis.Ratio{Median: p.Median, Low: p.Low, High: p.High, N: p.N}.String()
 	}
 	return document.Cell{Text: text, Number: &n}
 }

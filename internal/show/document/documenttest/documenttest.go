@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
@@ -165,6 +166,22 @@ func Unnumbered(d document.Document) []string {
 		for _, r := range t.Rows {
 			for i, c := range r.Cells {
 				if i > 0 && t.Columns[i].Right && c.Number == nil && strings.ContainsAny(c.Text, "0123456789") {
+					out = append(out, r.Cells[0].Text+", "+t.Columns[i].Title()+": "+c.Text)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Unpercented returns the cells with a ratio that is neither in % nor a factor with ×.
+func Unpercented(d document.Document) []string {
+	var out []string
+	for t := range tables(d) {
+		for _, r := range t.Rows {
+			for i, c := range r.Cells {
+				ratio := c.Number != nil && c.Number.Unit == analysis.RatioUnit
+				if ratio && strings.ContainsAny(c.Text, "0123456789") && !strings.ContainsAny(c.Text+t.Columns[i].Title(), "%×") {
 					out = append(out, r.Cells[0].Text+", "+t.Columns[i].Title()+": "+c.Text)
 				}
 			}
