@@ -10,8 +10,10 @@ import (
 )
 
 func adviceRequest() Request {
-	return Request{Baseline: mode.Bridge, From: []mode.Placement{mode.FromHost, mode.FromRemote}, On: []string{sample.Lab},
-		Loads:  []sample.Load{{Kind: "bulk", Window: 0.05, Slice: 0.004}, {Kind: "crr", Window: 0.25}},
+	return Request{Baseline: mode.Bridge, From: []mode.Placement{mode.FromHost, mode.FromRemote},
+		On: []string{sample.Lab},
+		Loads: []sample.Load{{Kind: "bulk", Window: 0.05, Slice: 0.004},
+			{Kind: "crr", Window: 0.25}},
 		Budget: 60, Precision: 0.02, Same: 0.03, Epoch: 1, Seed: 1}
 }
 
@@ -61,7 +63,8 @@ func TestPairOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gro, both := sample.Variant{Mode: "bridge", Tune: "gro=on"}, sample.Variant{Mode: "bridge", Tune: "rmem=16M+gro=on"}
+	gro, both := sample.Variant{Mode: "bridge", Tune: "gro=on"},
+		sample.Variant{Mode: "bridge", Tune: "rmem=16M+gro=on"}
 	want := "host bridge bulk, host bridge bulk control, host bridge+gro=on bulk, host bridge+rmem=16M+gro=on bulk, " +
 		"host bridge crr, host bridge crr control, host bridge+gro=on crr, host bridge+rmem=16M+gro=on crr, " +
 		"remote publish-nat bulk, remote publish-nat bulk control, remote publish-nat+gro=on bulk, remote publish-nat+rmem=16M+gro=on bulk, " +
@@ -70,7 +73,8 @@ func TestPairOf(t *testing.T) {
 		t.Errorf("cells %s", got)
 	}
 	first := PairOf(p, sample.Variant{Mode: "bridge"}, gro)
-	if got := named(first[:3]); got != "host bridge bulk, host bridge bulk control, host bridge+gro=on bulk" {
+	got := named(first[:3])
+	if got != "host bridge bulk, host bridge bulk control, host bridge+gro=on bulk" {
 		t.Errorf("the first step has %s", got)
 	}
 	p.Cells = append(p.Cells, first...)
@@ -81,7 +85,8 @@ func TestPairOf(t *testing.T) {
 }
 
 func TestAdviceIsSliced(t *testing.T) {
-	p, err := Advice(adviceRequest(), []sample.Lever{{Name: "gro", Variant: sample.Variant{Mode: "bridge", Tune: "gro=on"}}})
+	p, err := Advice(adviceRequest(), []sample.Lever{
+		{Name: "gro", Variant: sample.Variant{Mode: "bridge", Tune: "gro=on"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

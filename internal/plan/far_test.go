@@ -15,7 +15,8 @@ func TestFarVisitsTakeLonger(t *testing.T) {
 		return RoundTime(p)
 	}
 	for _, name := range sample.Backends() {
-		if more := on(name) - on(sample.Lab); sample.Distant(name) && math.Abs(more-farOverhead) > 1e-9 {
+		if more := on(name) - on(sample.Lab); sample.Distant(name) &&
+			math.Abs(more-farOverhead) > 1e-9 {
 			t.Errorf("%s: a visit is planned to take %g s more than in the lab", name, more)
 		}
 	}

@@ -40,12 +40,16 @@ func Mesh(r MeshRequest) (sample.Plan, error) {
 	if r.Mode == "" {
 		r.Mode = mode.Host
 	}
-	p := sample.Plan{Study: sample.StudyMesh, Seed: r.Seed, Budget: r.Budget, Precision: r.Precision, Pin: r.Pin, Loads: r.Loads, Cells: []sample.Cell{},
-		Mesh: &sample.Mesh{Nodes: r.Nodes, Mode: string(r.Mode), Beside: string(r.Beside), Labels: r.Labels, NotWitnessed: r.NotWitnessed, On: r.On, Sweeps: r.Sweeps, AtOnce: r.AtOnce}}
+	p := sample.Plan{Study: sample.StudyMesh, Seed: r.Seed, Budget: r.Budget,
+		Precision: r.Precision, Pin: r.Pin, Loads: r.Loads, Cells: []sample.Cell{},
+		Mesh: &sample.Mesh{Nodes: r.Nodes, Mode: string(r.Mode), Beside: string(r.Beside),
+			Labels: r.Labels, NotWitnessed: r.NotWitnessed, On: r.On, Sweeps: r.Sweeps,
+			AtOnce: r.AtOnce}}
 	if err := r.check(); err != nil {
 		return p, err
 	}
-	like := Request{From: []mode.Placement{mode.FromRemote}, On: []string{r.On}, Loads: r.Loads, Rounds: r.Sweeps, Budget: r.Budget, Precision: r.Precision}
+	like := Request{From: []mode.Placement{mode.FromRemote}, On: []string{r.On}, Loads: r.Loads,
+		Rounds: r.Sweeps, Budget: r.Budget, Precision: r.Precision}
 	if err := like.check(); err != nil {
 		return p, err
 	}
@@ -58,7 +62,8 @@ func Mesh(r MeshRequest) (sample.Plan, error) {
 type sweepsError struct{ Sweeps, Nodes, Most int }
 
 func (e *sweepsError) Error() string {
-	return fmt.Sprintf("%d sweeps: a results file holds at most %d of %d nodes", e.Sweeps, e.Most, e.Nodes)
+	return fmt.Sprintf("%d sweeps: a results file holds at most %d of %d nodes", e.Sweeps, e.Most,
+		e.Nodes)
 }
 
 func (e *sweepsError) Hint() string {
@@ -93,7 +98,8 @@ func (r MeshRequest) check() error {
 			return fmt.Errorf("load %s: a mesh takes rr and bulk, each once", l.Kind)
 		}
 		if workload.BulkOf(l).Reverse || workload.BulkOf(l).Bidir {
-			return fmt.Errorf("load %s: a mesh measures both directions anyway, one after the other", l.Kind)
+			return fmt.Errorf(
+				"load %s: a mesh measures both directions anyway, one after the other", l.Kind)
 		}
 		kinds[l.Kind] = true
 	}

@@ -12,9 +12,11 @@ import (
 )
 
 func meshRequest(nodes int, change func(*MeshRequest)) MeshRequest {
-	r := MeshRequest{On: "swarm", Loads: []sample.Load{rr, bulk}, Budget: 60, Precision: 0.02, Pin: "auto", Seed: 1}
+	r := MeshRequest{On: "swarm", Loads: []sample.Load{rr, bulk}, Budget: 60, Precision: 0.02,
+		Pin: "auto", Seed: 1}
 	for i := range nodes {
-		r.Nodes = append(r.Nodes, sample.Node{Name: string(rune('a'+i/26)) + string(rune('a'+i%26))})
+		r.Nodes = append(r.Nodes, sample.Node{
+			Name: string(rune('a'+i/26)) + string(rune('a'+i%26))})
 	}
 	if change != nil {
 		change(&r)
@@ -27,8 +29,10 @@ func TestMesh(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Study != sample.StudyMesh || p.Mesh.Mode != "host" || p.Mesh.On != "swarm" || p.Mesh.Sweeps != 3 || p.Mesh.AtOnce != 1 ||
-		len(p.Mesh.Nodes) != 5 || len(p.Loads) != 2 || p.Cells == nil || len(p.Cells) > 0 || p.Seed != 1 || p.Pin != "auto" {
+	if p.Study != sample.StudyMesh || p.Mesh.Mode != "host" || p.Mesh.On != "swarm" ||
+		p.Mesh.Sweeps != 3 || p.Mesh.AtOnce != 1 ||
+		len(p.Mesh.Nodes) != 5 || len(p.Loads) != 2 || p.Cells == nil || len(p.Cells) > 0 ||
+		p.Seed != 1 || p.Pin != "auto" {
 		t.Errorf("plan %+v, mesh %+v", p, p.Mesh)
 	}
 	if got := MeshRounds(p); got != 5 {
@@ -53,10 +57,13 @@ func TestMeshRefuses(t *testing.T) {
 		{"one has no name", 3, func(r *MeshRequest) { r.Nodes[2].Name = "" }},
 		{"without a backend", 3, func(r *MeshRequest) { r.On = "" }},
 		{"nothing to measure", 3, func(r *MeshRequest) { r.Loads = nil }},
-		{"load udp: a mesh takes rr and bulk", 3, func(r *MeshRequest) { r.Loads = []sample.Load{{Kind: "udp", Window: 1}} }},
+		{"load udp: a mesh takes rr and bulk", 3, func(r *MeshRequest) {
+			r.Loads = []sample.Load{{Kind: "udp", Window: 1}}
+		}},
 		{"each once", 3, func(r *MeshRequest) { r.Loads = []sample.Load{rr, rr} }},
 		{"both directions anyway", 3, func(r *MeshRequest) {
-			r.Loads = []sample.Load{{Kind: "bulk", Options: sample.BulkOptions{Reverse: true}, Window: 1}}
+			r.Loads = []sample.Load{{Kind: "bulk", Options: sample.BulkOptions{Reverse: true},
+				Window: 1}}
 		}},
 		{"-1 pairs at once: must not be negative", 3, func(r *MeshRequest) { r.AtOnce = -1 }},
 		{"-1 sweeps: must not be negative", 3, func(r *MeshRequest) { r.Sweeps = -1 }},
@@ -64,7 +71,8 @@ func TestMeshRefuses(t *testing.T) {
 		{"between 0 and 1", 3, func(r *MeshRequest) { r.Precision = 1 }},
 		{"must be positive", 3, func(r *MeshRequest) { r.Loads = []sample.Load{{Kind: "rr"}} }},
 	} {
-		if _, err := Mesh(meshRequest(tt.nodes, tt.change)); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := Mesh(meshRequest(tt.nodes, tt.change)); err == nil ||
+			!strings.Contains(err.Error(), tt.want) {
 			t.Errorf("error %v, want %q", err, tt.want)
 		}
 	}
@@ -72,7 +80,8 @@ func TestMeshRefuses(t *testing.T) {
 
 // A results file with too many sweeps could not be read again.
 func TestMeshTooLargeForAFile(t *testing.T) {
-	for _, tt := range []struct{ nodes, sweeps, most int }{{2, 1_000_001, 1_000_000}, {3, 888_889, 888_888}, {1000, 6, 5}, {sample.MaxNodes, 6, 5}} {
+	for _, tt := range []struct{ nodes, sweeps, most int }{{2, 1_000_001, 1_000_000},
+		{3, 888_889, 888_888}, {1000, 6, 5}, {sample.MaxNodes, 6, 5}} {
 		request := func(sweeps int) MeshRequest {
 			return meshRequest(tt.nodes, func(r *MeshRequest) {
 				for i := range r.Nodes {
@@ -82,8 +91,10 @@ func TestMeshTooLargeForAFile(t *testing.T) {
 			})
 		}
 		var too *sweepsError
-		if _, err := Mesh(request(tt.sweeps)); !errors.As(err, &too) || too.Most != tt.most || !strings.Contains(too.Hint(), "--sweeps "+strconv.Itoa(tt.most)) {
-			t.Errorf("%d sweeps of %d nodes: %v, want %d at most", tt.sweeps, tt.nodes, err, tt.most)
+		if _, err := Mesh(request(tt.sweeps)); !errors.As(err, &too) || too.Most != tt.most ||
+			!strings.Contains(too.Hint(), "--sweeps "+strconv.Itoa(tt.most)) {
+			t.Errorf("%d sweeps of %d nodes: %v, want %d at most", tt.sweeps, tt.nodes, err,
+				tt.most)
 		}
 		if _, err := Mesh(request(tt.most)); err != nil || tt.most < MinSweeps {
 			t.Errorf("%d sweeps of %d nodes: %v", tt.most, tt.nodes, err)
@@ -137,8 +148,11 @@ func TestMeshRounds(t *testing.T) {
 			if want := MeshRounds(p) * 3 * each; phases != want {
 				t.Errorf("%d nodes, %d at once: %d phases, want %d", n, atOnce, phases, want)
 			}
-			if want := float64(phases) / 3 * (0.3 + 2*0.35 + 3*meshOverhead); math.Abs(SweepTime(p)-want) > 1e-9 || RoundTime(p)*float64(MeshRounds(p)) != SweepTime(p) {
-				t.Errorf("%d nodes, %d at once: a sweep takes %v, want %v", n, atOnce, SweepTime(p), want)
+			want := float64(phases) / 3 * (0.3 + 2*0.35 + 3*meshOverhead)
+			if math.Abs(SweepTime(p)-want) > 1e-9 ||
+				RoundTime(p)*float64(MeshRounds(p)) != SweepTime(p) {
+				t.Errorf("%d nodes, %d at once: a sweep takes %v, want %v", n, atOnce, SweepTime(p),
+					want)
 			}
 		}
 	}
@@ -149,7 +163,9 @@ func TestMeshOfTwoModes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := Mesh(meshRequest(6, func(r *MeshRequest) { r.AtOnce, r.Mode, r.Beside = 2, "pod", "host" }))
+	two, err := Mesh(meshRequest(6, func(r *MeshRequest) {
+		r.AtOnce, r.Mode, r.Beside = 2, "pod", "host"
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +178,9 @@ func TestMeshOfTwoModes(t *testing.T) {
 			}
 			for i, ph := range alone {
 				a, b := both[2*i], both[2*i+1]
-				if a.Beside == b.Beside || !slices.Equal(a.Pairs, ph.Pairs) || !slices.Equal(b.Pairs, ph.Pairs) || a.Load.Kind != ph.Load.Kind || b.Load.Kind != ph.Load.Kind {
+				if a.Beside == b.Beside || !slices.Equal(a.Pairs, ph.Pairs) ||
+					!slices.Equal(b.Pairs, ph.Pairs) || a.Load.Kind != ph.Load.Kind ||
+					b.Load.Kind != ph.Load.Kind {
 					t.Errorf("sweep %d, round %d: %+v and %+v for %+v", sweep, round, a, b, ph)
 				}
 				all++
@@ -173,9 +191,12 @@ func TestMeshOfTwoModes(t *testing.T) {
 		}
 	}
 	if 2*first != all || SweepTime(two) != 2*SweepTime(one) {
-		t.Errorf("%d of %d phases begin with the second mode; %v and %v s", first, all, SweepTime(one), SweepTime(two))
+		t.Errorf("%d of %d phases begin with the second mode; %v and %v s", first, all,
+			SweepTime(one), SweepTime(two))
 	}
-	if _, err := Mesh(meshRequest(2, func(r *MeshRequest) { r.Mode, r.Beside = "host", "host" })); err == nil {
+	if _, err := Mesh(meshRequest(2, func(r *MeshRequest) {
+		r.Mode, r.Beside = "host", "host"
+	})); err == nil {
 		t.Error("a mode beside itself is planned")
 	}
 }

@@ -171,7 +171,8 @@ func (g *grouped) cycle(t *maker, rng *rand.Rand, cycle int) {
 	var now []int
 	for _, i := range rng.Perm(len(g.others)) {
 		cell := g.others[i]
-		if known := t.pace.Known; cycle >= leastCycles && cell < len(known) && known[cell] && (cycle+cell)%seldom != 0 {
+		if known := t.pace.Known; cycle >= leastCycles && cell < len(known) && known[cell] &&
+			(cycle+cell)%seldom != 0 {
 			continue
 		}
 		now = append(now, cell)

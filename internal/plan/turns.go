@@ -82,7 +82,8 @@ const FirstShare = 0.3
 func turnTime(p sample.Plan, t Turn, share float64) float64 {
 	const second = 1e9
 	if t.Epoch {
-		return float64(Epoch(p, t.Cells, Pace{Length: share * p.Epoch}, 0).Length)/second + epochOverhead
+		return float64(Epoch(p, t.Cells, Pace{Length: share * p.Epoch}, 0).Length)/second +
+			epochOverhead
 	}
 	c := p.Cells[t.Cells[0]]
 	l := p.LoadFor(c)

@@ -13,8 +13,9 @@ import (
 
 var (
 	slicedBulk = sample.Load{Kind: "bulk", Streams: 1, Warmup: 0.02, Window: 0.1, Slice: 0.004}
-	slicedRR   = sample.Load{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.02, Window: 0.1, Slice: 0.004}
-	crr        = sample.Load{Kind: "crr", Warmup: 0.05, Window: 0.25}
+	slicedRR   = sample.Load{Kind: "rr", Options: sample.RROptions{
+		Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.02, Window: 0.1, Slice: 0.004}
+	crr = sample.Load{Kind: "crr", Warmup: 0.05, Window: 0.25}
 )
 
 func sliced(t *testing.T, change func(*Request), loads ...sample.Load) sample.Plan {
@@ -33,7 +34,9 @@ func sliced(t *testing.T, change func(*Request), loads ...sample.Load) sample.Pl
 
 // All sliced cells of a load share a turn, whatever their group.
 func TestTurns(t *testing.T) {
-	p := sliced(t, func(r *Request) { r.From = []mode.Placement{mode.FromHost, mode.FromContainer} }, slicedBulk, slicedRR, crr)
+	p := sliced(t, func(r *Request) {
+		r.From = []mode.Placement{mode.FromHost, mode.FromContainer}
+	}, slicedBulk, slicedRR, crr)
 	firsts := map[string]bool{}
 	for round := range 40 {
 		turns := Turns(p, round)
@@ -46,7 +49,8 @@ func TestTurns(t *testing.T) {
 				kinds[p.Cells[c].Load] = true
 			}
 			kind := p.Cells[turn.Cells[0]].Load
-			if len(kinds) != 1 || turn.Epoch != (kind != "crr") || !turn.Epoch && len(turn.Cells) != 1 {
+			if len(kinds) != 1 || turn.Epoch != (kind != "crr") ||
+				!turn.Epoch && len(turn.Cells) != 1 {
 				t.Fatalf("round %d: turn %+v of %v", round, turn, kinds)
 			}
 			if turn.Epoch {
@@ -73,7 +77,8 @@ func TestTurns(t *testing.T) {
 func TestTurnsOfVisits(t *testing.T) {
 	p := sample.Plan{Seed: 2445519278, Cells: make([]sample.Cell, 8)}
 	for i, turn := range Turns(p, 1) {
-		if want := []int{6, 3, 0, 4, 7, 2, 1, 5}[i]; turn.Epoch || !slices.Equal(turn.Cells, []int{want}) {
+		if want := []int{6, 3, 0, 4, 7, 2, 1, 5}[i]; turn.Epoch ||
+			!slices.Equal(turn.Cells, []int{want}) {
 			t.Errorf("turn %d is %+v, want a visit to %d", i, turn, want)
 		}
 	}
@@ -81,7 +86,9 @@ func TestTurnsOfVisits(t *testing.T) {
 
 // A crowd is not sliced, though its load is.
 func TestCrowdsAreVisited(t *testing.T) {
-	p := sample.Plan{Epoch: 1, Loads: []sample.Load{slicedBulk}, Cells: []sample.Cell{{Load: "bulk"}, {Load: "bulk", Shape: sample.Shape{Servers: 1, Clients: 2, Procs: 1}}}}
+	p := sample.Plan{Epoch: 1, Loads: []sample.Load{slicedBulk},
+		Cells: []sample.Cell{{Load: "bulk"}, {
+			Load: "bulk", Shape: sample.Shape{Servers: 1, Clients: 2, Procs: 1}}}}
 	for _, turn := range Turns(p, 0) {
 		if len(turn.Cells) != 1 || turn.Epoch != (turn.Cells[0] == 0) {
 			t.Errorf("turn %+v", turn)
@@ -107,7 +114,8 @@ func TestLeastRounds(t *testing.T) {
 			if got := LeastRounds(p); got != tt.want {
 				t.Errorf("got %d, want %d", got, tt.want)
 			}
-			if got, want := LeastTime(p), roundTime(p, FirstShare)+float64(tt.want-1)*RoundTime(p); math.Abs(got-want) > 1e-9 {
+			got, want := LeastTime(p), roundTime(p, FirstShare)+float64(tt.want-1)*RoundTime(p)
+			if math.Abs(got-want) > 1e-9 {
 				t.Errorf("least time %v, want %v", got, want)
 			}
 		})
