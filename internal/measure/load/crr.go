@@ -17,7 +17,8 @@ import (
 // crr is connect, request, response and close, then the next connection, like netperf's TCP_CRR.
 // The client closes first and so keeps the TIME_WAIT and its ephemeral port.
 
-var failures = [...]string{workload.FailedTimeout, workload.FailedRefused, workload.FailedNoPort, workload.FailedConnect, workload.FailedExchange}
+var failures = [...]string{workload.FailedTimeout, workload.FailedRefused, workload.FailedNoPort,
+	workload.FailedConnect, workload.FailedExchange}
 
 // Indexes into failures.
 const (
@@ -230,7 +231,8 @@ func crrServer(t *thread) {
 	limit := unix.NsecToTimeval(quiet)
 	// The timeout bounds accept(2) and, because accepted sockets inherit it, how long a vanished
 	// client keeps the thread.
-	if err := unix.SetsockoptTimeval(b.listener, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
+	err := unix.SetsockoptTimeval(b.listener, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit)
+	if err != nil {
 		t.err = fmt.Errorf("limit accept: %w", err)
 		return
 	}
@@ -268,11 +270,13 @@ func (t *thread) serve(fd int) bool {
 }
 
 func (b *brief) socket() (int, syscall.Errno) {
-	fd, _, e := syscall.RawSyscall(syscall.SYS_SOCKET, uintptr(b.family), unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	fd, _, e := syscall.RawSyscall(syscall.SYS_SOCKET, uintptr(b.family),
+		unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
 	if e != 0 {
 		return -1, e
 	}
-	for _, option := range [...]uintptr{unix.SO_SNDTIMEO, unix.SO_RCVTIMEO} { // connect is bounded like a send
+	// connect is bounded like a send
+	for _, option := range [...]uintptr{unix.SO_SNDTIMEO, unix.SO_RCVTIMEO} {
 		_, _, e = syscall.RawSyscall6(syscall.SYS_SETSOCKOPT, fd, unix.SOL_SOCKET, option,
 			uintptr(unsafe.Pointer(&b.limit)), unsafe.Sizeof(b.limit), 0)
 		if e != 0 {
@@ -281,7 +285,8 @@ func (b *brief) socket() (int, syscall.Errno) {
 		}
 	}
 	if b.nodelay != 0 {
-		if _, _, e = syscall.RawSyscall6(syscall.SYS_SETSOCKOPT, fd, unix.IPPROTO_TCP, unix.TCP_NODELAY,
+		if _, _, e = syscall.RawSyscall6(syscall.SYS_SETSOCKOPT, fd, unix.IPPROTO_TCP,
+			unix.TCP_NODELAY,
 			uintptr(unsafe.Pointer(&b.nodelay)), unsafe.Sizeof(b.nodelay), 0); e != 0 {
 			closeRaw(int(fd))
 			return -1, e
@@ -294,12 +299,15 @@ func (b *brief) until(limit int64) {
 	b.limit, b.deadline = unix.NsecToTimeval(limit), clock.Now()+limit
 }
 
-func (b *brief) again(e syscall.Errno) bool { return e == syscall.EINTR && clock.Now() < b.deadline }
+func (b *brief) again(e syscall.Errno) bool {
+	return e == syscall.EINTR && clock.Now() < b.deadline
+}
 
 // connect retries after a signal: a blocking socket then continues to wait.
 func (b *brief) connect(fd int) syscall.Errno {
 	for {
-		_, _, e := syscall.RawSyscall(syscall.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&b.to[0])), uintptr(len(b.to)))
+		_, _, e := syscall.RawSyscall(syscall.SYS_CONNECT, uintptr(fd),
+			uintptr(unsafe.Pointer(&b.to[0])), uintptr(len(b.to)))
 		switch {
 		case b.again(e):
 		case e == syscall.EINTR:
@@ -313,7 +321,8 @@ func (b *brief) connect(fd int) syscall.Errno {
 // accept returns EAGAIN if nothing comes for a while.
 func (b *brief) accept() (int, syscall.Errno) {
 	for {
-		fd, _, e := syscall.RawSyscall6(syscall.SYS_ACCEPT4, uintptr(b.listener), 0, 0, unix.SOCK_CLOEXEC, 0, 0)
+		fd, _, e := syscall.RawSyscall6(syscall.SYS_ACCEPT4, uintptr(b.listener), 0, 0,
+			unix.SOCK_CLOEXEC, 0, 0)
 		switch {
 		case b.again(e):
 		case e == syscall.EINTR:
@@ -326,7 +335,8 @@ func (b *brief) accept() (int, syscall.Errno) {
 
 func (b *brief) recv(fd int, p []byte) (int, syscall.Errno) {
 	for {
-		n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), 0, 0, 0)
+		n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(fd),
+			uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), 0, 0, 0)
 		if !b.again(e) {
 			return int(n), e
 		}

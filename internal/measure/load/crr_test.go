@@ -48,29 +48,37 @@ func TestConnectRequestResponse(t *testing.T) {
 				}
 				// A trip of each thread that began in the warm-up is not timed.
 				n := client.Latency.TotalCount()
-				if n > client.Trips || n < client.Trips-int64(s.Streams) || connect.TotalCount() != n {
-					u.Errorf("%d trips, %d timed, %d connects timed", client.Trips, n, connect.TotalCount())
+				if n > client.Trips || n < client.Trips-int64(s.Streams) ||
+					connect.TotalCount() != n {
+					u.Errorf("%d trips, %d timed, %d connects timed", client.Trips, n,
+						connect.TotalCount())
 				}
 				if connect.Mean() >= client.Latency.Mean() {
-					u.Errorf("a connect takes %.0f ns, the whole %.0f ns", connect.Mean(), client.Latency.Mean())
+					u.Errorf("a connect takes %.0f ns, the whole %.0f ns", connect.Mean(),
+						client.Latency.Mean())
 				}
-				if client.Sent != client.Trips*int64(workload.MessagesOf(s).Request) || client.Received != client.Trips*int64(workload.MessagesOf(s).Reply) {
+				if client.Sent != client.Trips*int64(workload.MessagesOf(s).Request) ||
+					client.Received != client.Trips*int64(workload.MessagesOf(s).Reply) {
 					u.Errorf("client %+v", client)
 				}
 				if server.TotalRecv != client.TotalSent || client.TotalRecv != server.TotalSent {
 					u.Errorf("client %+v\nserver %+v", client, server)
 				}
 				made := client.TotalSent / int64(workload.MessagesOf(s).Request)
-				if int64(client.Connections) != made+2*int64(s.Streams) || client.Connections != server.Connections {
-					u.Errorf("%d connections for %d trips, the server has %d", client.Connections, made, server.Connections)
+				if int64(client.Connections) != made+2*int64(s.Streams) ||
+					client.Connections != server.Connections {
+					u.Errorf("%d connections for %d trips, the server has %d", client.Connections,
+						made, server.Connections)
 				}
 				for name, n := range client.Counts {
 					if n != 0 {
 						u.Errorf("%s: %d", name, n)
 					}
 				}
-				if whole := client.Latency.Mean() * float64(n) / float64(s.Streams) / 1e9; whole > 1.1*client.Window {
-					u.Errorf("%d connections of %.0f ns in a window of %g s", n, client.Latency.Mean(), client.Window)
+				whole := client.Latency.Mean() * float64(n) / float64(s.Streams) / 1e9
+				if whole > 1.1*client.Window {
+					u.Errorf("%d connections of %.0f ns in a window of %g s", n,
+						client.Latency.Mean(), client.Window)
 				}
 			})
 		})
@@ -82,7 +90,8 @@ func runClient(t testing.TB, addr netip.AddrPort, o Options, begun func()) Stats
 	return runFor(t, window, addr, o, begun)
 }
 
-func runFor(t testing.TB, window time.Duration, addr netip.AddrPort, o Options, begun func()) Stats {
+func runFor(t testing.TB, window time.Duration, addr netip.AddrPort, o Options,
+	begun func()) Stats {
 	t.Helper()
 	Prepare(2)
 	cli, err := Dial(addr, o)
@@ -93,7 +102,8 @@ func runFor(t testing.TB, window time.Duration, addr netip.AddrPort, o Options, 
 		begun()
 	}
 	begin := clock.Now() + int64(5*time.Millisecond)
-	got, err := cli.Run(Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+window)})
+	got, err := cli.Run(Schedule{Start: begin, From: begin + int64(warmup),
+		To: begin + int64(warmup+window)})
 	if err := errors.Join(err, cli.Close()); err != nil {
 		ends(t, err)
 	}
@@ -173,7 +183,8 @@ func TestFailuresAreCounted(t *testing.T) {
 		inTime(t, func(u testing.TB) {
 			addr, ln := answering(u, 0)
 			got := runClient(u, addr, options(sample.Load{Kind: "crr"}), func() { ln.Close() })
-			if got.Trips != 0 || got.Counts[workload.FailedRefused] == 0 || got.Counts[workload.Failed] <= got.Counts[workload.FailedRefused] {
+			if got.Trips != 0 || got.Counts[workload.FailedRefused] == 0 ||
+				got.Counts[workload.Failed] <= got.Counts[workload.FailedRefused] {
 				u.Errorf("trips %d, counts %v", got.Trips, got.Counts)
 			}
 		})
@@ -186,8 +197,10 @@ func TestFailuresAreCounted(t *testing.T) {
 			}
 			defer ln.Close()
 			begin := time.Now()
-			got := runClient(u, ln.Addr().(*net.TCPAddr).AddrPort(), options(sample.Load{Kind: "crr"}), nil)
-			if took := time.Since(begin); got.Trips != 0 || got.Counts[workload.Failed] == 0 || took > bound {
+			got := runClient(u, ln.Addr().(*net.TCPAddr).AddrPort(),
+				options(sample.Load{Kind: "crr"}), nil)
+			if took := time.Since(begin); got.Trips != 0 || got.Counts[workload.Failed] == 0 ||
+				took > bound {
 				u.Errorf("after %s: trips %d, counts %v", took, got.Trips, got.Counts)
 			}
 		})
@@ -195,9 +208,10 @@ func TestFailuresAreCounted(t *testing.T) {
 	t.Run("no-answer-to-syn", func(t *testing.T) {
 		inTime(t, func(u testing.TB) {
 			// With its queue full a listener drops what comes.
-			ln, err := tcpSocket(netip.MustParseAddrPort("127.0.0.1:0"), func(fd int, sa unix.Sockaddr) error {
-				return errors.Join(unix.Bind(fd, sa), unix.Listen(fd, 0))
-			})
+			ln, err := tcpSocket(netip.MustParseAddrPort("127.0.0.1:0"),
+				func(fd int, sa unix.Sockaddr) error {
+					return errors.Join(unix.Bind(fd, sa), unix.Listen(fd, 0))
+				})
 			if err != nil {
 				u.Fatal(err)
 			}
@@ -206,15 +220,18 @@ func TestFailuresAreCounted(t *testing.T) {
 			if err != nil {
 				u.Fatal(err)
 			}
-			addr := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(sa.(*unix.SockaddrInet4).Port))
+			addr := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"),
+				uint16(sa.(*unix.SockaddrInet4).Port))
 			begin := time.Now()
 			got := runClient(u, addr, options(sample.Load{Kind: "crr"}), nil)
-			if took := time.Since(begin); got.Trips != 0 || got.Counts[workload.FailedTimeout] == 0 || took > bound {
+			if took := time.Since(begin); got.Trips != 0 ||
+				got.Counts[workload.FailedTimeout] == 0 || took > bound {
 				u.Errorf("after %s: trips %d, counts %v", took, got.Trips, got.Counts)
 			}
 		})
 	})
-	for e, want := range map[unix.Errno]int{unix.EINPROGRESS: timedOut, unix.ETIMEDOUT: timedOut, unix.ECONNREFUSED: refused,
+	for e, want := range map[unix.Errno]int{unix.EINPROGRESS: timedOut, unix.ETIMEDOUT: timedOut,
+		unix.ECONNREFUSED:  refused,
 		unix.EADDRNOTAVAIL: noPort, unix.EHOSTUNREACH: otherConnect} {
 		if got := connectFailure(e); got != want {
 			t.Errorf("%v is %s, want %s", e, failures[got], failures[want])
@@ -251,7 +268,8 @@ func TestConnectionsOfManyThreads(t *testing.T) {
 			u.Errorf("client %d, server %d trips", client.Trips, server.Trips)
 		}
 		if client.TCP.RTT != 0 || client.TCP.MSS != 0 || server.TCP.MSS != 0 {
-			u.Errorf("the kernel tells of connections that are gone: client %+v, server %+v", client, server)
+			u.Errorf("the kernel tells of connections that are gone: client %+v, server %+v",
+				client, server)
 		}
 	})
 }

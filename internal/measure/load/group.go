@@ -48,8 +48,15 @@ func newThreadGroup(o Options, w job, loop func(*thread), open func(*thread) err
 	var wg sync.WaitGroup
 	for i := range o.Threads() {
 		t := &thread{spec: spec, bulk: bulk, rr: workload.RROf(spec), sizes: sizes, write: write,
-			fd: -1, index: i, of: o.Threads(), attached: make(chan struct{}), first: i == 0, watched: o.watched(), marks: make([]mark, 0, windowBounds),
-			buf: written(max(cmp.Or(write, workload.DefaultWrite), sizes.Request, sizes.Reply))}
+			fd:       -1,
+			index:    i,
+			of:       o.Threads(),
+			attached: make(chan struct{}),
+			first:    i == 0,
+			watched:  o.watched(),
+			marks:    make([]mark, 0, windowBounds),
+			buf: written(max(cmp.Or(write, workload.DefaultWrite), sizes.Request,
+				sizes.Reply))}
 		if bulk.Bidir && i >= spec.Streams {
 			t.twin = c.threads[i-spec.Streams]
 		}
@@ -90,7 +97,8 @@ func (o Options) cpu(i int) int {
 	return o.CPUs[i%len(o.CPUs)]
 }
 
-func (c *threadGroup) live(t *thread, cpu int, loop func(*thread), open func(*thread) error, done func()) {
+func (c *threadGroup) live(t *thread, cpu int, loop func(*thread), open func(*thread) error,
+	done func()) {
 	defer done()
 	err := pin(cpu)
 	if err == nil {

@@ -104,7 +104,8 @@ func (o Options) job() (job, error) {
 		return w, fmt.Errorf("load %s: %w", l.Kind, errBriefCrowd)
 	}
 	m, write := workload.MessagesOf(l), workload.WriteOf(l) // 0 for loads without
-	if l.Streams < 1 || min(write, m.Request, m.Reply) < 0 || max(write, m.Request, m.Reply) > workload.MaxMessage {
+	if l.Streams < 1 || min(write, m.Request, m.Reply) < 0 ||
+		max(write, m.Request, m.Reply) > workload.MaxMessage {
 		return w, fmt.Errorf("load %+v: sizes must be from 1 to %d", l, workload.MaxMessage)
 	}
 	if w.UDP {
@@ -160,7 +161,9 @@ func Listen(addr netip.AddrPort, o Options) (*Server, error) {
 	switch {
 	case w.threads != nil:
 		open = func(t *thread) error {
-			return t.several(func(n int) ([]int, error) { return acceptMany(fd, n, w.nodelay) }, true)
+			return t.several(func(n int) ([]int, error) {
+				return acceptMany(fd, n, w.nodelay)
+			}, true)
 		}
 	case w.Brief:
 		open = briefServer(fd)
@@ -201,7 +204,9 @@ func Dial(addr netip.AddrPort, o Options) (*Client, error) {
 	switch {
 	case w.threads != nil:
 		open = func(t *thread) error {
-			return t.several(func(n int) ([]int, error) { return connectMany(addr, n, w.nodelay) }, false)
+			return t.several(func(n int) ([]int, error) {
+				return connectMany(addr, n, w.nodelay)
+			}, false)
 		}
 	case w.Brief:
 		open = briefClient(addr, o, w.nodelay)

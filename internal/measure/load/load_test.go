@@ -23,7 +23,9 @@ const (
 )
 
 func options(s sample.Load) Options {
-	return Options{Load: s, NewHistogram: func() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(time.Minute), 3) }}
+	return Options{Load: s, NewHistogram: func() *hdrhistogram.Histogram {
+		return hdrhistogram.New(1, int64(time.Minute), 3)
+	}}
 }
 
 func inTime(t *testing.T, f func(u testing.TB)) {
@@ -34,7 +36,8 @@ func inTime(t *testing.T, f func(u testing.TB)) {
 // ends fails the test, unless the error is one that a busy machine causes.
 func ends(t testing.TB, err error) {
 	t.Helper()
-	if s := err.Error(); !strings.Contains(s, "the load ended before ") && !errors.Is(err, errNothing) && !errors.Is(err, errCutOff) {
+	if s := err.Error(); !strings.Contains(s, "the load ended before ") &&
+		!errors.Is(err, errNothing) && !errors.Is(err, errCutOff) {
 		t = testwait.Hard(t)
 	}
 	t.Fatal(err)
@@ -46,7 +49,8 @@ func agree(t testing.TB, client, server Stats) {
 		return
 	}
 	if server.TotalRecv != client.TotalSent || client.TotalRecv > server.TotalSent {
-		testwait.Hard(t).Errorf("the client sent %d and received %d bytes, the server received %d and sent %d",
+		testwait.Hard(t).Errorf(
+			"the client sent %d and received %d bytes, the server received %d and sent %d",
 			client.TotalSent, client.TotalRecv, server.TotalRecv, server.TotalSent)
 	}
 }
@@ -133,7 +137,8 @@ func TestRequestResponse(t *testing.T) {
 		spec sample.Load
 	}{
 		{"one-byte", sample.Load{Kind: "rr"}},
-		{"uneven", sample.Load{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 100, Reply: 70_000}}}},
+		{"uneven", sample.Load{Kind: "rr", Options: sample.RROptions{
+			Messages: sample.Messages{Request: 100, Reply: 70_000}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inTime(t, func(u testing.TB) {
@@ -146,18 +151,22 @@ func TestRequestResponse(t *testing.T) {
 				if n := client.Latency.TotalCount(); n > client.Trips || n < client.Trips-1 {
 					u.Errorf("%d trips, %d timed", client.Trips, n)
 				}
-				if client.Sent != client.Trips*int64(workload.MessagesOf(s).Request) || client.Received != client.Trips*int64(workload.MessagesOf(s).Reply) {
+				if client.Sent != client.Trips*int64(workload.MessagesOf(s).Request) ||
+					client.Received != client.Trips*int64(workload.MessagesOf(s).Reply) {
 					u.Errorf("client %+v", client)
 				}
-				if client.Counts[workload.Failed] > 0 { // of connections, in which bytes may be under way
+				// of connections, in which bytes may be under way
+				if client.Counts[workload.Failed] > 0 {
 					return
 				}
 				if server.TotalRecv != client.TotalSent || client.TotalRecv != server.TotalSent {
 					u.Errorf("client %+v\nserver %+v", client, server)
 				}
 				// The trips fill the window.
-				if whole := client.Latency.Mean() * float64(client.Latency.TotalCount()) / 1e9; whole > 1.1*client.Window || whole < 0.8*client.Window {
-					u.Errorf("%d trips of %.0f ns in a window of %g s", client.Trips, client.Latency.Mean(), client.Window)
+				whole := client.Latency.Mean() * float64(client.Latency.TotalCount()) / 1e9
+				if whole > 1.1*client.Window || whole < 0.8*client.Window {
+					u.Errorf("%d trips of %.0f ns in a window of %g s", client.Trips,
+						client.Latency.Mean(), client.Window)
 				}
 			})
 		})
@@ -171,18 +180,24 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	}
 	defer taken.Close()
 	addr := taken.Addr().(*net.TCPAddr).AddrPort()
-	if _, err := Listen(addr, options(sample.Load{Kind: "bulk"})); !errors.Is(err, unix.EADDRINUSE) || !strings.Contains(err.Error(), addr.String()) {
+	_, err = Listen(addr, options(sample.Load{Kind: "bulk"}))
+	if !errors.Is(err, unix.EADDRINUSE) || !strings.Contains(err.Error(), addr.String()) {
 		t.Errorf("a port that is taken: %v", err)
 	}
-	if _, err := Dial(testnet.TCP(t), options(sample.Load{Kind: "rr"})); !errors.Is(err, unix.ECONNREFUSED) {
+	_, err = Dial(testnet.TCP(t), options(sample.Load{Kind: "rr"}))
+	if !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("a port that nobody listens on: %v", err)
 	}
-	for _, s := range []sample.Load{{Kind: "ftp"}, {Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: -1}}}, {Kind: "bulk", Options: sample.BulkOptions{Write: workload.MaxMessage + 1}}, {Kind: "bulk", Streams: -2}} {
+	for _, s := range []sample.Load{{Kind: "ftp"},
+		{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: -1}}},
+		{Kind: "bulk", Options: sample.BulkOptions{Write: workload.MaxMessage + 1}},
+		{Kind: "bulk", Streams: -2}} {
 		if _, err := Listen(addr, options(s)); err == nil {
 			t.Errorf("%+v was taken", s)
 		}
 	}
-	if _, err := Dial(addr, Options{Load: sample.Load{Kind: "rr"}, CPUs: []int{1023}}); err == nil || !strings.Contains(err.Error(), "pin to CPU 1023") {
+	_, err = Dial(addr, Options{Load: sample.Load{Kind: "rr"}, CPUs: []int{1023}})
+	if err == nil || !strings.Contains(err.Error(), "pin to CPU 1023") {
 		t.Errorf("a CPU that is not there: %v", err)
 	}
 }
@@ -208,7 +223,8 @@ func TestNodelay(t *testing.T) {
 		if err := srv.open(); err != nil { // the client's connections are open already
 			t.Fatal(err)
 		}
-		for who, c := range map[string]*threadGroup{"client": cli.threadGroup, "server": srv.threadGroup} {
+		for who, c := range map[string]*threadGroup{"client": cli.threadGroup,
+			"server": srv.threadGroup} {
 			got, err := unix.GetsockoptInt(c.threads[0].fd, unix.IPPROTO_TCP, unix.TCP_NODELAY)
 			if err != nil || got != tt.want {
 				t.Errorf("%+v: %s has TCP_NODELAY %d, %v", tt.spec, who, got, err)
@@ -218,7 +234,8 @@ func TestNodelay(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := Listen(testnet.TCP(t), options(sample.Load{Kind: "rr", Nodelay: "perhaps"})); err == nil {
+	_, err := Listen(testnet.TCP(t), options(sample.Load{Kind: "rr", Nodelay: "perhaps"}))
+	if err == nil {
 		t.Error("nodelay=perhaps was taken")
 	}
 }
@@ -245,7 +262,8 @@ func TestBrokenConnection(t *testing.T) {
 	}
 	defer cli.Close()
 	begin := clock.Now()
-	_, err = cli.Run(Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(10*time.Second)})
+	_, err = cli.Run(Schedule{Start: begin, From: begin + int64(warmup),
+		To: begin + int64(10*time.Second)})
 	if !errors.Is(err, unix.ECONNRESET) && !errors.Is(err, unix.EPIPE) {
 		t.Errorf("Run = %v", err)
 	}
@@ -267,11 +285,13 @@ func TestClientThatDoesLittle(t *testing.T) {
 			}
 			defer c.Close()
 			begin := clock.Now()
-			when := Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+window)}
+			when := Schedule{Start: begin, From: begin + int64(warmup),
+				To: begin + int64(warmup+window)}
 			go func() {
 				clock.SleepUntil(when.To)
 				_, _ = c.Write([]byte{1})
-				_ = c.(*net.TCPConn).CloseWrite() // a reply that nobody reads would reset the connection
+				// a reply that nobody reads would reset the connection
+				_ = c.(*net.TCPConn).CloseWrite()
 			}()
 			st, err := srv.Run(when)
 			if err != nil || st.TotalRecv != 1 || st.Received+st.Trips > 1 {
@@ -323,7 +343,9 @@ func crowd(t testing.TB, s sample.Load, clients int, idle func(i int) bool) Stat
 }
 
 func TestCrowd(t *testing.T) {
-	for _, spec := range []sample.Load{{Kind: "bulk"}, {Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 10}}}, {Kind: "bulk", Options: sample.BulkOptions{Reverse: true}}} {
+	for _, spec := range []sample.Load{{Kind: "bulk"},
+		{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 10}}},
+		{Kind: "bulk", Options: sample.BulkOptions{Reverse: true}}} {
 		name := spec.Kind
 		if workload.BulkOf(spec).Reverse {
 			name += "-reverse"
@@ -350,7 +372,8 @@ func TestCrowd(t *testing.T) {
 						u.Errorf("flow %+v", f)
 					}
 				}
-				if sum != got.Received || trips != got.Trips || (workload.BulkOf(spec).Reverse && acked == 0) {
+				if sum != got.Received || trips != got.Trips ||
+					(workload.BulkOf(spec).Reverse && acked == 0) {
 					u.Errorf("flows' sums %d, %d; %+v", sum, trips, got)
 				}
 				if got.Window < window.Seconds()/2 || got.Window > 3*window.Seconds() {
@@ -366,7 +389,8 @@ func TestCrowd(t *testing.T) {
 
 func TestEachLoadHasLoops(t *testing.T) {
 	for _, w := range workload.All() {
-		if own, ok := table[w.Name]; ok == w.Foreign || ok && (own.client == nil || own.server == nil) {
+		if own, ok := table[w.Name]; ok == w.Foreign ||
+			ok && (own.client == nil || own.server == nil) {
 			t.Errorf("%s, foreign: %t: loops %+v", w.Name, w.Foreign, own)
 		}
 		if _, ok := table[w.Name]; ok != (w.Gist != "") {
@@ -395,7 +419,8 @@ func TestLoadsTimeWhatIsListed(t *testing.T) {
 			client, _ := between(u, l, windows(warmup, 5*window), direct)
 			w := workload.Of(l)
 			if (client.Latency != nil) != w.Trips || len(client.Times) != len(w.Times(l)) {
-				u.Errorf("%s: latencies %v, times %v; the catalogue has %v", name, client.Latency != nil, client.Times, w.Times(l))
+				u.Errorf("%s: latencies %v, times %v; the catalogue has %v", name,
+					client.Latency != nil, client.Times, w.Times(l))
 			}
 		}
 	})

@@ -16,7 +16,8 @@ import (
 )
 
 // between runs the two ends over the path that via returns for the server's address.
-func between(t testing.TB, s sample.Load, when func(begin int64) Schedule, via func(netip.AddrPort) netip.AddrPort) (client, server Stats) {
+func between(t testing.TB, s sample.Load, when func(begin int64) Schedule,
+	via func(netip.AddrPort) netip.AddrPort) (client, server Stats) {
 	t.Helper()
 	Prepare(2 * threads(s))
 	addr := testnet.TCP(t)
@@ -56,13 +57,21 @@ func TestBothWays(t *testing.T) {
 		via  func(*testing.T) func(netip.AddrPort) netip.AddrPort
 	}{
 		{"one", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bidir: true}}, nil},
-		{"three", sample.Load{Kind: "bulk", Streams: 3, Options: sample.BulkOptions{Bidir: true}}, nil},
-		{"many", sample.Load{Kind: "bulk", Streams: ManyThreads, Options: sample.BulkOptions{Write: 4096, Bidir: true}}, nil},
-		{"odd-writes", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Write: 7, Bidir: true}}, nil},
-		{"zerocopy", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bidir: true, Send: workload.SendZerocopy}}, nil},
-		{"relayed", sample.Load{Kind: "bulk", Streams: 2, Options: sample.BulkOptions{Write: 4096, Bidir: true}}, func(t *testing.T) func(netip.AddrPort) netip.AddrPort {
-			return func(a netip.AddrPort) netip.AddrPort { return delayed(t, a, time.Millisecond) }
-		}},
+		{"three", sample.Load{Kind: "bulk", Streams: 3, Options: sample.BulkOptions{Bidir: true}},
+			nil},
+		{"many", sample.Load{Kind: "bulk", Streams: ManyThreads,
+			Options: sample.BulkOptions{Write: 4096, Bidir: true}}, nil},
+		{"odd-writes", sample.Load{Kind: "bulk",
+			Options: sample.BulkOptions{Write: 7, Bidir: true}}, nil},
+		{"zerocopy", sample.Load{Kind: "bulk",
+			Options: sample.BulkOptions{Bidir: true, Send: workload.SendZerocopy}}, nil},
+		{"relayed", sample.Load{Kind: "bulk", Streams: 2,
+			Options: sample.BulkOptions{Write: 4096, Bidir: true}},
+			func(t *testing.T) func(netip.AddrPort) netip.AddrPort {
+				return func(a netip.AddrPort) netip.AddrPort {
+					return delayed(t, a, time.Millisecond)
+				}
+			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inTime(t, func(u testing.TB) {
@@ -80,7 +89,8 @@ func TestBothWays(t *testing.T) {
 				}
 				n := max(1, c.spec.Streams)
 				for _, s := range []Stats{client, server} {
-					if s.Received <= 0 || s.Sent <= 0 || s.Connections != n || s.Window <= 0 || s.CPU <= 0 {
+					if s.Received <= 0 || s.Sent <= 0 || s.Connections != n || s.Window <= 0 ||
+						s.CPU <= 0 {
 						u.Errorf("stats %+v", s)
 					}
 				}
@@ -98,10 +108,14 @@ func TestBytes(t *testing.T) {
 		{"one", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: n}}},
 		{"less-than-a-write", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1}}},
 		{"three", sample.Load{Kind: "bulk", Streams: 3, Options: sample.BulkOptions{Bytes: n}}},
-		{"reverse", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: n, Reverse: true}}},
-		{"both-ways", sample.Load{Kind: "bulk", Streams: 2, Options: sample.BulkOptions{Bytes: n, Bidir: true}}},
-		{"zerocopy", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: n, Send: workload.SendZerocopy}}},
-		{"sendfile", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Write: 1000, Bytes: n, Send: workload.SendFile}}},
+		{"reverse", sample.Load{Kind: "bulk",
+			Options: sample.BulkOptions{Bytes: n, Reverse: true}}},
+		{"both-ways", sample.Load{Kind: "bulk", Streams: 2,
+			Options: sample.BulkOptions{Bytes: n, Bidir: true}}},
+		{"zerocopy", sample.Load{Kind: "bulk",
+			Options: sample.BulkOptions{Bytes: n, Send: workload.SendZerocopy}}},
+		{"sendfile", sample.Load{Kind: "bulk",
+			Options: sample.BulkOptions{Write: 1000, Bytes: n, Send: workload.SendFile}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			client, server := between(t, c.spec, windows(0, time.Minute), direct)
@@ -113,7 +127,8 @@ func TestBytes(t *testing.T) {
 			case workload.BulkOf(c.spec).Reverse:
 				up, down = 0, want
 			}
-			if client.TotalSent != up || server.TotalRecv != up || server.TotalSent != down || client.TotalRecv != down {
+			if client.TotalSent != up || server.TotalRecv != up || server.TotalSent != down ||
+				client.TotalRecv != down {
 				t.Errorf("client %+v\nserver %+v", client, server)
 			}
 			if client.Received != down || server.Received != up || client.Sent != up {
@@ -126,7 +141,8 @@ func TestBytes(t *testing.T) {
 func TestBytesTakeTheirWay(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const delay = 20 * time.Millisecond
-		_, server := between(u, sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1000}}, windows(0, time.Minute),
+		_, server := between(u, sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1000}},
+			windows(0, time.Minute),
 			func(a netip.AddrPort) netip.AddrPort { return delayed(u, a, delay) })
 		if took := server.Window; took < delay.Seconds() || took > 20*delay.Seconds() {
 			u.Errorf("1000 bytes over %s took %g s", delay, took)
@@ -136,7 +152,8 @@ func TestBytesTakeTheirWay(t *testing.T) {
 
 func TestBytesThatDoNotCome(t *testing.T) {
 	addr := testnet.TCP(t)
-	srv, err := Listen(addr, options(sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1000}}))
+	srv, err := Listen(addr, options(sample.Load{
+		Kind: "bulk", Options: sample.BulkOptions{Bytes: 1000}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +180,9 @@ func TestSenders(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				inTime(t, func(u testing.TB) {
-					client, server := between(u, sample.Load{Kind: "bulk", Streams: 2, Options: sample.BulkOptions{Send: send, Reverse: reverse}}, windows(warmup, 5*window), direct)
+					client, server := between(u, sample.Load{
+						Kind: "bulk", Streams: 2, Options: sample.BulkOptions{
+							Send: send, Reverse: reverse}}, windows(warmup, 5*window), direct)
 					from, to := client, server
 					if reverse {
 						from, to = server, client
@@ -174,7 +193,8 @@ func TestSenders(t *testing.T) {
 					if send != workload.SendZerocopy {
 						return
 					}
-					sends, copied := from.Counts[workload.CountZerocopy], from.Counts[workload.CountZerocopyCopied]
+					sends, copied := from.Counts[workload.CountZerocopy],
+						from.Counts[workload.CountZerocopyCopied]
 					if sends <= 0 || copied != sends {
 						u.Errorf("%d of %d sends were copied", copied, sends)
 					}
@@ -226,7 +246,8 @@ func TestCompleted(t *testing.T) {
 		{"wrapped", reported(unix.SOL_IP, unix.IP_RECVERR, wrapped), 3, false},
 		{"another-origin", reported(unix.SOL_IP, unix.IP_RECVERR, icmp), 0, false},
 		{"another-kind", reported(unix.SOL_SOCKET, unix.SO_TIMESTAMP, zero), 0, false},
-		{"second", append(reported(unix.SOL_SOCKET, unix.SO_TIMESTAMP, zero), reported(unix.SOL_IP, unix.IP_RECVERR, copied)...), 3, true},
+		{"second", append(reported(unix.SOL_SOCKET, unix.SO_TIMESTAMP, zero),
+			reported(unix.SOL_IP, unix.IP_RECVERR, copied)...), 3, true},
 		{"cut", reported(unix.SOL_IP, unix.IP_RECVERR, zero)[:20], 0, false},
 		{"empty", nil, 0, false},
 	} {
@@ -268,7 +289,10 @@ func TestThreads(t *testing.T) {
 		spec sample.Load
 		want int
 	}{
-		{sample.Load{}, 1}, {sample.Load{Streams: 5}, 5}, {sample.Load{Streams: 5, Options: sample.BulkOptions{Bidir: true}}, 10}, {sample.Load{Options: sample.RROptions{Beside: true}}, 2}, {sample.Load{Streams: 3, Options: sample.RROptions{Beside: true}}, 4},
+		{sample.Load{}, 1}, {sample.Load{Streams: 5}, 5},
+		{sample.Load{Streams: 5, Options: sample.BulkOptions{Bidir: true}}, 10},
+		{sample.Load{Options: sample.RROptions{Beside: true}}, 2},
+		{sample.Load{Streams: 3, Options: sample.RROptions{Beside: true}}, 4},
 	} {
 		if got := threads(tt.spec); got != tt.want {
 			t.Errorf("%+v: %d threads, want %d", tt.spec, got, tt.want)

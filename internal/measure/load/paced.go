@@ -100,7 +100,8 @@ func sleepUntil(t int64) {
 	ts := unix.NsecToTimespec(t)
 	const absolute = 1 // TIMER_ABSTIME
 	for {
-		_, _, e := syscall.RawSyscall6(syscall.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, absolute, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+		_, _, e := syscall.RawSyscall6(syscall.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, absolute,
+			uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 		if e != syscall.EINTR {
 			return
 		}

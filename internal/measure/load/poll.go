@@ -28,11 +28,13 @@ func newPoller(connections int) (*poller, error) {
 	if p.ep, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("make epoll: %w", err)
 	}
-	if p.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
+	p.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make timer: %w", err), p.close())
 	}
 	// Edge-triggered, so that the timer is reported once and need not be read.
-	if err := p.control(unix.EPOLL_CTL_ADD, p.timer, timerID, unix.EPOLLIN|unix.EPOLLET); err != nil {
+	err = p.control(unix.EPOLL_CTL_ADD, p.timer, timerID, unix.EPOLLIN|unix.EPOLLET)
+	if err != nil {
 		return nil, errors.Join(err, p.close())
 	}
 	return p, nil
@@ -48,7 +50,9 @@ func (p *poller) close() error {
 	return errors.Join(errs...)
 }
 
-func (p *poller) watch(fd, id int) error { return p.control(unix.EPOLL_CTL_ADD, fd, id, unix.EPOLLIN) }
+func (p *poller) watch(fd, id int) error {
+	return p.control(unix.EPOLL_CTL_ADD, fd, id, unix.EPOLLIN)
+}
 
 func (p *poller) change(fd, id int, what uint32) error {
 	return p.control(unix.EPOLL_CTL_MOD, fd, id, what)
@@ -57,7 +61,8 @@ func (p *poller) change(fd, id int, what uint32) error {
 func (p *poller) forget(fd int) error { return p.control(unix.EPOLL_CTL_DEL, fd, 0, 0) }
 
 func (p *poller) control(op, fd, id int, what uint32) error {
-	if err := unix.EpollCtl(p.ep, op, fd, &unix.EpollEvent{Events: what, Fd: int32(id)}); err != nil {
+	err := unix.EpollCtl(p.ep, op, fd, &unix.EpollEvent{Events: what, Fd: int32(id)})
+	if err != nil {
 		return fmt.Errorf("epoll: %w", err)
 	}
 	return nil
@@ -72,7 +77,8 @@ func (p *poller) wait(until int64) (ready []unix.EpollEvent, slept bool, e sysca
 	if p.armed != until {
 		p.armed = until
 		spec := unix.ItimerSpec{Value: unix.NsecToTimespec(until)}
-		if _, _, e := syscall.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(p.timer), unix.TFD_TIMER_ABSTIME,
+		if _, _, e := syscall.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(p.timer),
+			unix.TFD_TIMER_ABSTIME,
 			uintptr(unsafe.Pointer(&spec)), 0, 0, 0); e != 0 {
 			return nil, false, e
 		}
@@ -82,7 +88,8 @@ func (p *poller) wait(until int64) (ready []unix.EpollEvent, slept bool, e sysca
 }
 
 func (p *poller) poll(ms int) ([]unix.EpollEvent, syscall.Errno) {
-	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.ep), uintptr(unsafe.Pointer(&p.events[0])),
+	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.ep),
+		uintptr(unsafe.Pointer(&p.events[0])),
 		uintptr(len(p.events)), uintptr(ms), 0, 0)
 	switch {
 	case e == syscall.EINTR:

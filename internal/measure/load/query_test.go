@@ -12,7 +12,9 @@ import (
 func TestQuery(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const queries = 5
-		client, server := both(u, sample.Load{Kind: "query", Options: sample.QueryOptions{Messages: sample.Messages{Request: 100, Reply: 1024}, Queries: queries}})
+		client, server := both(u, sample.Load{
+			Kind: "query", Options: sample.QueryOptions{
+				Messages: sample.Messages{Request: 100, Reply: 1024}, Queries: queries}})
 		asked := client.Times[workload.TimeQuery]
 		if client.Trips == 0 || client.Latency == nil || asked == nil {
 			u.Fatalf("client %+v", client)
@@ -25,10 +27,12 @@ func TestQuery(t *testing.T) {
 		if n := asked.TotalCount(); n > client.Trips || n < client.Trips-1 {
 			u.Errorf("%d queries, %d timed", client.Trips, n)
 		}
-		if client.Sent != 100*client.Trips || client.Received != 1024*client.Trips || server.TotalRecv != client.TotalSent {
+		if client.Sent != 100*client.Trips || client.Received != 1024*client.Trips ||
+			server.TotalRecv != client.TotalSent {
 			u.Errorf("client %+v\nserver %+v", client, server)
 		}
-		if page, query := client.Latency.Mean(), asked.Mean(); page < 0.8*queries*query || page > 1.5*queries*query {
+		if page, query := client.Latency.Mean(), asked.Mean(); page < 0.8*queries*query ||
+			page > 1.5*queries*query {
 			u.Errorf("a page of %d queries takes %.0f ns, a query %.0f ns", queries, page, query)
 		}
 	})
@@ -40,12 +44,14 @@ func TestQueryOverADelay(t *testing.T) {
 			delay   = time.Millisecond
 			queries = 4
 		)
-		got := overDelay(u, sample.Load{Kind: "query", Options: sample.QueryOptions{Queries: queries}}, delay)
+		got := overDelay(u, sample.Load{Kind: "query",
+			Options: sample.QueryOptions{Queries: queries}}, delay)
 		page := time.Duration(got.Latency.ValueAtQuantile(50))
 		if least := 2 * queries * delay; page < least || page > 3*least {
 			u.Errorf("a page of %d queries over %s each way takes %s", queries, delay, page)
 		}
-		if q := time.Duration(got.Times[workload.TimeQuery].ValueAtQuantile(50)); math.Abs(float64(page)/float64(q)-queries) > queries/2 {
+		q := time.Duration(got.Times[workload.TimeQuery].ValueAtQuantile(50))
+		if math.Abs(float64(page)/float64(q)-queries) > queries/2 {
 			u.Errorf("a page takes %s, a query %s", page, q)
 		}
 	})

@@ -77,7 +77,8 @@ func pass(to, from net.Conn, delay time.Duration) {
 
 // lossy starts a relay of datagrams to a server on the loopback device. It passes on those numbers
 // (from 0) for which keep is true, after delay, and replies at once.
-func lossy(t testing.TB, to netip.AddrPort, delay time.Duration, keep func(n int) bool) netip.AddrPort {
+func lossy(t testing.TB, to netip.AddrPort, delay time.Duration,
+	keep func(n int) bool) netip.AddrPort {
 	t.Helper()
 	in, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

@@ -16,15 +16,19 @@ import (
 func TestManyConnections(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const n = ManyThreads + 4
-		for _, spec := range []sample.Load{{Kind: "rr", Streams: n}, {Kind: "rr", Streams: n, Options: sample.RROptions{Rate: 1000}}, {Kind: "rr", Streams: n, Options: sample.RROptions{Beside: true}}} {
+		for _, spec := range []sample.Load{{Kind: "rr", Streams: n},
+			{Kind: "rr", Streams: n, Options: sample.RROptions{Rate: 1000}},
+			{Kind: "rr", Streams: n, Options: sample.RROptions{Beside: true}}} {
 			client, server := between(u, spec, windows(10*warmup, 5*window), direct)
-			if client.Connections != threads(spec) || client.Trips <= 0 || server.Trips <= 0 || client.Flows != nil || server.Flows != nil {
+			if client.Connections != threads(spec) || client.Trips <= 0 || server.Trips <= 0 ||
+				client.Flows != nil || server.Flows != nil {
 				u.Errorf("client %+v\nserver %+v", client, server)
 			}
 			if server.TotalRecv != client.TotalSent || client.TotalRecv != server.TotalSent {
 				u.Errorf("client %+v\nserver %+v", client, server)
 			}
-			if (server.Counts[workload.CountBeside] > 0) != workload.RROf(spec).Beside || client.Counts[workload.CountBeside] > 0 {
+			if (server.Counts[workload.CountBeside] > 0) != workload.RROf(spec).Beside ||
+				client.Counts[workload.CountBeside] > 0 {
 				u.Errorf("counts %v, %v", client.Counts, server.Counts)
 			}
 		}
@@ -33,14 +37,18 @@ func TestManyConnections(t *testing.T) {
 
 func TestConnections(t *testing.T) {
 	inTime(t, func(u testing.TB) {
-		client, server := between(u, sample.Load{Kind: "rr", Streams: 4, Options: sample.RROptions{Messages: sample.Messages{Request: 3, Reply: 5}}}, windows(warmup, window), direct)
+		client, server := between(u, sample.Load{
+			Kind: "rr", Streams: 4, Options: sample.RROptions{
+				Messages: sample.Messages{Request: 3, Reply: 5}}}, windows(warmup, window), direct)
 		if client.Connections != 4 || server.Connections != 4 || client.Trips <= 0 {
 			u.Fatalf("client %+v\nserver %+v", client, server)
 		}
-		if n := client.Latency.TotalCount(); n > client.Trips+4 || n < client.Trips-4 { // those under way at the bounds
+		// those under way at the bounds
+		if n := client.Latency.TotalCount(); n > client.Trips+4 || n < client.Trips-4 {
 			u.Errorf("%d trips, %d timed", client.Trips, n)
 		}
-		if server.TotalRecv != client.TotalSent || client.TotalRecv != server.TotalSent || client.Times != nil {
+		if server.TotalRecv != client.TotalSent || client.TotalRecv != server.TotalSent ||
+			client.Times != nil {
 			u.Errorf("client %+v\nserver %+v", client, server)
 		}
 	})
@@ -68,16 +76,20 @@ func TestPace(t *testing.T) {
 func TestOpenLoop(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const rate, long = 200, 400 * time.Millisecond
-		client, _ := between(u, sample.Load{Kind: "rr", Streams: 2, Options: sample.RROptions{Rate: rate}}, windows(warmup, long), direct)
+		client, _ := between(u, sample.Load{Kind: "rr", Streams: 2,
+			Options: sample.RROptions{Rate: rate}}, windows(warmup, long), direct)
 		due := int64(rate * long.Seconds())
 		if client.Trips < due/2 || client.Trips > 2*due {
 			u.Errorf("%d trips, %d were due", client.Trips, due)
 		}
-		if sends := client.Counts[workload.CountSends]; sends != client.Latency.TotalCount() || sends > client.Trips+2 || sends < client.Trips-2 {
-			u.Errorf("%d trips, %d sends, %d latencies", client.Trips, sends, client.Latency.TotalCount())
+		if sends := client.Counts[workload.CountSends]; sends != client.Latency.TotalCount() ||
+			sends > client.Trips+2 || sends < client.Trips-2 {
+			u.Errorf("%d trips, %d sends, %d latencies", client.Trips, sends,
+				client.Latency.TotalCount())
 		}
 		own := client.Times[workload.TimeOwnLateness]
-		if own == nil || own.TotalCount()+client.Counts[workload.CountSendsHeld] != client.Counts[workload.CountSends] {
+		if own == nil ||
+			own.TotalCount()+client.Counts[workload.CountSendsHeld] != client.Counts[workload.CountSends] {
 			u.Errorf("%d sends: %v", client.Counts[workload.CountSends], client.Counts)
 		}
 		if client.Window < long.Seconds()/2 || client.Window > 2*long.Seconds() {
@@ -95,7 +107,9 @@ func TestOpenLoopCountsStalls(t *testing.T) {
 			long     = 400 * time.Millisecond
 		)
 		via := func(a netip.AddrPort) netip.AddrPort { return delayed(u, a, delay) }
-		client, _ := between(u, sample.Load{Kind: "rr", Options: sample.RROptions{Rate: float64(time.Second / interval)}}, windows(0, long), via)
+		client, _ := between(u, sample.Load{Kind: "rr",
+			Options: sample.RROptions{Rate: float64(time.Second / interval)}}, windows(0, long),
+			via)
 		if client.Trips < 2 || float64(client.Trips) > 1+client.Window/(2*delay).Seconds() {
 			u.Fatalf("%d trips", client.Trips)
 		}
@@ -113,8 +127,10 @@ func TestOpenLoopCountsStalls(t *testing.T) {
 
 func TestOpenLoopOfFewRequests(t *testing.T) {
 	inTime(t, func(u testing.TB) {
-		client, _ := between(u, sample.Load{Kind: "rr", Options: sample.RROptions{Rate: 0.5}}, windows(warmup, 5*window), direct)
-		if client.Trips != 0 || client.Window < 5*window.Seconds()/2 || client.Window > 10*window.Seconds() {
+		client, _ := between(u, sample.Load{Kind: "rr", Options: sample.RROptions{Rate: 0.5}},
+			windows(warmup, 5*window), direct)
+		if client.Trips != 0 || client.Window < 5*window.Seconds()/2 ||
+			client.Window > 10*window.Seconds() {
 			u.Errorf("client %+v", client)
 		}
 	})
@@ -135,7 +151,8 @@ func TestBesideAStream(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		for _, spec := range []sample.Load{
 			{Kind: "rr", Options: sample.RROptions{Beside: true}},
-			{Kind: "rr", Streams: 3, Options: sample.RROptions{Messages: sample.Messages{Request: 10, Reply: 20}, Beside: true}},
+			{Kind: "rr", Streams: 3, Options: sample.RROptions{
+				Messages: sample.Messages{Request: 10, Reply: 20}, Beside: true}},
 			{Kind: "rr", Options: sample.RROptions{Beside: true, Rate: 500}},
 		} {
 			client, server := between(u, spec, windows(warmup, 3*window), direct)
@@ -143,14 +160,17 @@ func TestBesideAStream(t *testing.T) {
 			if n := s.Streams + 1; client.Connections != n || server.Connections != n {
 				u.Errorf("connections %d, %d", client.Connections, server.Connections)
 			}
-			if client.Trips <= 0 || client.Received != client.Trips*int64(workload.MessagesOf(s).Reply) {
+			if client.Trips <= 0 ||
+				client.Received != client.Trips*int64(workload.MessagesOf(s).Reply) {
 				u.Errorf("client %+v", client)
 			}
 			if server.TotalRecv != client.TotalSent || client.TotalRecv != server.TotalSent {
 				u.Errorf("client %+v\nserver %+v", client, server)
 			}
 			got, ns := server.Counts[workload.CountBeside], server.Counts[workload.CountBesideNs]
-			if got <= 0 || got > server.Received || got < server.Received-(client.Trips+10_000)*int64(workload.MessagesOf(s).Request) || ns < int64(window) {
+			if got <= 0 || got > server.Received ||
+				got < server.Received-(client.Trips+10_000)*int64(workload.MessagesOf(s).Request) ||
+				ns < int64(window) {
 				u.Errorf("the stream brought %d of %d bytes in %d ns", got, server.Received, ns)
 			}
 		}
@@ -159,7 +179,8 @@ func TestBesideAStream(t *testing.T) {
 
 func TestBesideAStranger(t *testing.T) {
 	addr := testnet.TCP(t)
-	srv, err := Listen(addr, options(sample.Load{Kind: "rr", Options: sample.RROptions{Beside: true}}))
+	srv, err := Listen(addr, options(sample.Load{
+		Kind: "rr", Options: sample.RROptions{Beside: true}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,8 @@ type filed struct {
 func memoryFile(content []byte) (int, error) {
 	fd, err := unix.MemfdCreate("toll", unix.MFD_CLOEXEC)
 	if err != nil {
-		return -1, fmt.Errorf("sendfile: memfd_create(2), Linux 3.17 with CONFIG_MEMFD_CREATE: %w", err)
+		return -1, fmt.Errorf("sendfile: memfd_create(2), Linux 3.17 with CONFIG_MEMFD_CREATE: %w",
+			err)
 	}
 	for put := 0; put < len(content); {
 		n, err := unix.Write(fd, content[put:])
@@ -112,7 +113,8 @@ type zerocopy struct {
 
 func allowZerocopy(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ZEROCOPY, 1); err != nil {
-		return fmt.Errorf("the kernel has no MSG_ZEROCOPY for TCP (SO_ZEROCOPY, Linux 4.14): %w", err)
+		return fmt.Errorf("the kernel has no MSG_ZEROCOPY for TCP (SO_ZEROCOPY, Linux 4.14): %w",
+			err)
 	}
 	return nil
 }
@@ -133,7 +135,8 @@ func (z *zerocopy) put(n int) (int, syscall.Errno) {
 		z.reap()
 	}
 	for {
-		k, _, e := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(z.t.fd), uintptr(unsafe.Pointer(&z.t.buf[0])), uintptr(n),
+		k, _, e := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(z.t.fd),
+			uintptr(unsafe.Pointer(&z.t.buf[0])), uintptr(n),
 			syscall.MSG_NOSIGNAL|unix.MSG_ZEROCOPY, 0, 0)
 		switch {
 		case e == syscall.EINTR:
@@ -157,7 +160,8 @@ func (z *zerocopy) reap() (any bool) {
 	for {
 		z.msg.Control = &z.control[0]
 		z.msg.SetControllen(len(z.control))
-		_, _, e := syscall.RawSyscall(syscall.SYS_RECVMSG, uintptr(z.t.fd), uintptr(unsafe.Pointer(&z.msg)), unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
+		_, _, e := syscall.RawSyscall(syscall.SYS_RECVMSG, uintptr(z.t.fd),
+			uintptr(unsafe.Pointer(&z.msg)), unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
 		if e == syscall.EINTR {
 			continue
 		}

@@ -53,7 +53,8 @@ func TestSlices(t *testing.T) {
 		{spec: sample.Load{Kind: "bulk", Streams: 2}, atTheir: true},
 		{spec: sample.Load{Kind: "bulk", Options: sample.BulkOptions{Reverse: true}}},
 		{spec: sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bidir: true}}, atTheir: true},
-		{spec: sample.Load{Kind: "bulk", Options: sample.BulkOptions{Send: workload.SendFile}}, atTheir: true},
+		{spec: sample.Load{Kind: "bulk", Options: sample.BulkOptions{Send: workload.SendFile}},
+			atTheir: true},
 		{spec: sample.Load{Kind: "rr"}, timed: true},
 		{spec: sample.Load{Kind: "rr", Streams: 2}, timed: true},
 		{spec: sample.Load{Kind: "query", Options: sample.QueryOptions{Queries: 3}}, timed: true},
@@ -78,7 +79,9 @@ func TestSlices(t *testing.T) {
 func slicesHold(u testing.TB, spec sample.Load, n int, atTheir, timed bool) error {
 	u.Helper()
 	t := testwait.Hard(u)
-	client, server := between(u, spec, func(begin int64) Schedule { return sliced(begin, n) }, direct)
+	client, server := between(u, spec, func(begin int64) Schedule {
+		return sliced(begin, n)
+	}, direct)
 	counts := client
 	if atTheir {
 		counts = server
@@ -92,7 +95,8 @@ func slicesHold(u testing.TB, spec sample.Load, n int, atTheir, timed bool) erro
 	var missing error
 	inSlices := int64(0)
 	for i, x := range counts.Slices[1:] {
-		if x.Width <= 0 || x.Width >= sliceWork || x.Received == 0 || timed && (x.Trips == 0 || x.Median <= 0 || x.Median > sliceWork) {
+		if x.Width <= 0 || x.Width >= sliceWork || x.Received == 0 ||
+			timed && (x.Trips == 0 || x.Median <= 0 || x.Median > sliceWork) {
 			missing = errors.Join(missing, fmt.Errorf("slice %d: %+v", i+1, x))
 		}
 		if x.Width == 0 && (x.Received > 0 || x.Trips > 0) {
@@ -101,11 +105,14 @@ func slicesHold(u testing.TB, spec sample.Load, n int, atTheir, timed bool) erro
 		inSlices += x.Received
 	}
 	if inSlices+counts.Received > counts.TotalRecv {
-		t.Errorf("%d bytes in slices and %d in the window are more than all %d", inSlices, counts.Received, counts.TotalRecv)
+		t.Errorf("%d bytes in slices and %d in the window are more than all %d", inSlices,
+			counts.Received, counts.TotalRecv)
 	}
-	late := server.TotalSent - client.TotalRecv // of datagrams a client may no longer wait for replies
+	// of datagrams a client may no longer wait for replies
+	late := server.TotalSent - client.TotalRecv
 	if client.TotalSent != server.TotalRecv || late != 0 && spec.Kind != "udp-rr" || late < 0 {
-		t.Errorf("sent %d and %d, received %d and %d", client.TotalSent, server.TotalSent, server.TotalRecv, client.TotalRecv)
+		t.Errorf("sent %d and %d, received %d and %d", client.TotalSent, server.TotalSent,
+			server.TotalRecv, client.TotalRecv)
 	}
 	if timed && missing == nil && client.Latency.TotalCount() == 0 {
 		t.Error("no trip is in the histogram")
@@ -137,7 +144,9 @@ func TestRestBetweenSlices(t *testing.T) {
 func TestRestIsNoLatency(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		for _, kind := range []string{"rr", "query", "udp-rr"} {
-			client, _ := between(u, sample.Load{Kind: kind}, func(begin int64) Schedule { return sliced(begin, 6) }, direct)
+			client, _ := between(u, sample.Load{Kind: kind}, func(begin int64) Schedule {
+				return sliced(begin, 6)
+			}, direct)
 			over := int64(0)
 			h := client.Latency
 			rest := sliceEach - sliceWork

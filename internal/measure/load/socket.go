@@ -67,17 +67,19 @@ func connect(addr netip.AddrPort, nodelay bool) (int, error) {
 		// SO_SNDTIMEO bounds connect(2). It is removed again, because a send with a timeout arms a
 		// timer.
 		limit := unix.NsecToTimeval(int64(connectTimeout))
-		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit); err != nil {
+		err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit)
+		if err != nil {
 			return err
 		}
-		err := unix.Connect(fd, sa)
+		err = unix.Connect(fd, sa)
 		if errors.Is(err, unix.EINPROGRESS) || errors.Is(err, unix.EAGAIN) {
 			err = unix.ETIMEDOUT
 		}
 		if err != nil {
 			return err
 		}
-		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{}); err != nil {
+		err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{})
+		if err != nil {
 			return err
 		}
 		return setNodelay(fd, nodelay)

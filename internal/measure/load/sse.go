@@ -23,7 +23,8 @@ const (
 )
 
 // tokenWords are the words of a response in turn: a model's events have different lengths.
-var tokenWords = []string{" the", " of", " packet", " a", " and", " network", " is", ",", " bridge", " to", " in", " container", ".", " it", " on", " namespace"}
+var tokenWords = []string{" the", " of", " packet", " a", " and", " network", " is", ",", " bridge",
+	" to", " in", " container", ".", " it", " on", " namespace"}
 
 // sseFrame is an event with its framing and the positions of its stamps.
 type sseFrame struct {
@@ -35,8 +36,10 @@ func tokenFrames() []sseFrame {
 	var out []sseFrame
 	zeros := string(bytes.Repeat([]byte{'0'}, stampWidth))
 	for _, w := range tokenWords {
-		b := httpChunk(`data: ` + chunkHead + `"choices":[{"index":0,"delta":{"content":` + strconv.Quote(w) +
-			`},"logprobs":null,"finish_reason":null}],"toll":{` + dueKey + zeros + sentKey + zeros + `"}}` + "\n\n")
+		b := httpChunk(`data: ` + chunkHead + `"choices":[{"index":0,"delta":{"content":` +
+			strconv.Quote(w) +
+			`},"logprobs":null,"finish_reason":null}],"toll":{` + dueKey + zeros + sentKey + zeros +
+			`"}}` + "\n\n")
 		due := bytes.Index(b, []byte(dueKey)) + len(dueKey)
 		out = append(out, sseFrame{b, due, due + stampWidth + len(sentKey)})
 	}
@@ -44,10 +47,12 @@ func tokenFrames() []sseFrame {
 }
 
 var (
-	responseHead = []byte("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n" +
-		"Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n")
-	finishFrame = httpChunk(`data: ` + chunkHead + `"choices":[{"index":0,"delta":{},"logprobs":null,` + finishMark + `}]}` + "\n\n")
-	doneFrame   = append(httpChunk("data: "+doneData+"\n\n"), "0\r\n\r\n"...)
+	responseHead = []byte(
+		"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n" +
+			"Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n")
+	finishFrame = httpChunk(`data: ` + chunkHead +
+		`"choices":[{"index":0,"delta":{},"logprobs":null,` + finishMark + `}]}` + "\n\n")
+	doneFrame = append(httpChunk("data: "+doneData+"\n\n"), "0\r\n\r\n"...)
 )
 
 func httpChunk(s string) []byte { return fmt.Appendf(nil, "%x\r\n%s\r\n", len(s), s) }
@@ -77,10 +82,13 @@ func readStamp(b []byte) (ns int64, ok bool) {
 // tokenRequest returns a client's request.
 func tokenRequest(tokens int) []byte {
 	body := `{"model":"toll","messages":[{"role":"system","content":"You are a helpful assistant."},` +
-		`{"role":"user","content":"How do packets reach a container?"}],"max_tokens":` + strconv.Itoa(tokens) +
+		`{"role":"user","content":"How do packets reach a container?"}],"max_tokens":` +
+		strconv.Itoa(tokens) +
 		`,"temperature":0.7,"stream":true}`
-	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: toll\r\nUser-Agent: toll\r\nAccept: text/event-stream\r\n"+
-		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", streamPath, len(body), body)
+	return fmt.Appendf(
+		nil, "POST %s HTTP/1.1\r\nHost: toll\r\nUser-Agent: toll\r\nAccept: text/event-stream\r\n"+
+			"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", streamPath, len(body),
+		body)
 }
 
 // maxLine bounds a line of either side.

@@ -108,7 +108,8 @@ func TestReaderIsStrict(t *testing.T) {
 	for _, tt := range []struct{ name, old, new, want string }{
 		{"status", "200 OK", "500 Oh", "500"},
 		{"no-cr", "OK\r\n", "OK\n", "without CR"},
-		{"content-length", "Transfer-Encoding: chunked", "Content-Length: 5", "not a chunked stream"},
+		{"content-length", "Transfer-Encoding: chunked", "Content-Length: 5",
+			"not a chunked stream"},
 		{"type", "text/event-stream", "text/plain", "not a chunked stream"},
 		{"size", "\r\n\r\n1", "\r\n\r\nx", "chunk size"},
 		{"long-chunk", "\r\n0\r\n", "\r\nzz\r\n", "chunk size"},
@@ -148,11 +149,14 @@ func TestRequestAtEverySplit(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct{ old, new string }{
-		{"POST", "GET"}, {"HTTP/1.1\r\n", "HTTP/1.1\n"}, {"Content-Length: ", "Content-Length: 9"}, {"Content-Length: ", "Content-Length: -"},
-		{"Content-Length", "Content-Links"}, {"max_tokens", "min_tokens"}, {`"max_tokens":123`, `"max_tokens":"1"`}, {`"max_tokens":123`, `"max_tokens":000`},
+		{"POST", "GET"}, {"HTTP/1.1\r\n", "HTTP/1.1\n"}, {"Content-Length: ", "Content-Length: 9"},
+		{"Content-Length: ", "Content-Length: -"},
+		{"Content-Length", "Content-Links"}, {"max_tokens", "min_tokens"},
+		{`"max_tokens":123`, `"max_tokens":"1"`}, {`"max_tokens":123`, `"max_tokens":000`},
 	} {
 		var a requestReader
-		if _, whole, err := a.next(bytes.Replace(all, []byte(tt.old), []byte(tt.new), 1)); err == nil {
+		_, whole, err := a.next(bytes.Replace(all, []byte(tt.old), []byte(tt.new), 1))
+		if err == nil {
 			t.Errorf("%q for %q was taken (whole: %v)", tt.new, tt.old, whole)
 		}
 	}
@@ -163,7 +167,8 @@ func TestFramesAreJSON(t *testing.T) {
 		stamp(f.b[f.due:], 1<<62)
 		stamp(f.b[f.sent:], 5)
 		data := f.b[bytes.IndexByte(f.b, '{') : bytes.LastIndexByte(f.b, '}')+1]
-		if !json.Valid(data) || !bytes.Contains(data, []byte(dueKey+"4611686018427387904"+sentKey+"0000000000000000005\"")) {
+		if !json.Valid(data) || !bytes.Contains(data,
+			[]byte(dueKey+"4611686018427387904"+sentKey+"0000000000000000005\"")) {
 			t.Errorf("%s", data)
 		}
 	}
@@ -185,7 +190,8 @@ func FuzzReader(f *testing.F) {
 			rest = rest[n:]
 		}
 		// The text of an error may quote less of what was cut.
-		if (whole.err == "") != (pieces.err == "") || whole.tokens != pieces.tokens || whole.sum != pieces.sum || whole.ends != pieces.ends {
+		if (whole.err == "") != (pieces.err == "") || whole.tokens != pieces.tokens ||
+			whole.sum != pieces.sum || whole.ends != pieces.ends {
 			t.Errorf("whole %+v, in pieces of %d %+v", whole, int(step)+1, pieces)
 		}
 	})
@@ -208,7 +214,8 @@ func FuzzRequest(f *testing.F) {
 			n, got, manyErr = many.next(b[taken:min(len(b), taken+int(step)+1)])
 			taken += n
 		}
-		if got != whole || (err == nil) != (manyErr == nil) || err == nil && taken != used || one.tokens != many.tokens {
+		if got != whole || (err == nil) != (manyErr == nil) || err == nil && taken != used ||
+			one.tokens != many.tokens {
 			t.Errorf("whole %v %d %v, in pieces %v %d %v", whole, used, err, got, taken, manyErr)
 		}
 	})

@@ -39,10 +39,12 @@ type streamEnd struct {
 	due    calendar
 
 	gap, first, overrun, late, transit, wait *hdrhistogram.Histogram
-	alive                                    int     // connections that the other end has not finished
-	starts                                   []int64 // of the client: ns after the load's start, in order
-	begun                                    int
-	polled                                   int64
+	// connections that the other end has not finished
+	alive int
+	// of the client: ns after the load's start, in order
+	starts []int64
+	begun  int
+	polled int64
 }
 
 // period returns the time between two tokens, in ns.
@@ -53,15 +55,19 @@ func prepareStream(t *thread, server bool) error {
 	if err != nil {
 		return err
 	}
-	s := &streamEnd{poll: p, frames: tokenFrames(), ask: tokenRequest(workload.StreamOf(t.spec).Tokens), alive: len(t.fds),
-		gap: t.times[workload.TimeGap], first: t.times[workload.TimeFirst], overrun: t.times[workload.TimeOverrun], late: t.times[workload.TimeLate], transit: t.times[workload.TimeTransit], wait: t.times[workload.TimeWait]}
+	s := &streamEnd{poll: p, frames: tokenFrames(),
+		ask: tokenRequest(workload.StreamOf(t.spec).Tokens), alive: len(t.fds),
+		gap: t.times[workload.TimeGap], first: t.times[workload.TimeFirst],
+		overrun: t.times[workload.TimeOverrun], late: t.times[workload.TimeLate],
+		transit: t.times[workload.TimeTransit], wait: t.times[workload.TimeWait]}
 	t.stream = s
 	t.counts = map[string]int64{workload.CountBlocked: 0}
 	if server {
 		s.writes = make([]writing, len(t.fds))
 		s.due.init(len(t.fds))
 	} else {
-		t.counts = map[string]int64{workload.CountTokens: 0, workload.CountGlued: 0, workload.CountOverdue: 0}
+		t.counts = map[string]int64{workload.CountTokens: 0, workload.CountGlued: 0,
+			workload.CountOverdue: 0}
 		s.reads = make([]reading, len(t.fds))
 		for i := range t.fds {
 			s.starts = append(s.starts, beginsAfter(t.index+i*t.of, period(t.spec)))
@@ -78,8 +84,11 @@ func prepareStream(t *thread, server bool) error {
 
 func checkTokens(s sample.Load) error {
 	const slowest, fastest = 1, 100_000
-	if o := workload.StreamOf(s); o.Tokens < 1 || o.Tokens > workload.MaxTokens || !(o.Pace >= slowest && o.Pace <= fastest) {
-		return fmt.Errorf("load %+v: tokens must be from 1 to %d and their pace from %d to %d per second", s, workload.MaxTokens, slowest, fastest)
+	if o := workload.StreamOf(s); o.Tokens < 1 || o.Tokens > workload.MaxTokens ||
+		!(o.Pace >= slowest && o.Pace <= fastest) {
+		return fmt.Errorf(
+			"load %+v: tokens must be from 1 to %d and their pace from %d to %d per second", s,
+			workload.MaxTokens, slowest, fastest)
 	}
 	return nil
 }

@@ -28,10 +28,14 @@ func TestStream(t *testing.T) {
 		spec sample.Load
 		cpus int
 	}{
-		{"one-session", sample.Load{Kind: "stream", Options: sample.StreamOptions{Tokens: 4, Pace: 200}}, 0},
-		{"many-sessions", sample.Load{Kind: "stream", Streams: 70, Options: sample.StreamOptions{Tokens: 5, Pace: 250}}, 0},
-		{"one-token", sample.Load{Kind: "stream", Options: sample.StreamOptions{Tokens: 1, Pace: 100}}, 0},
-		{"nagle", sample.Load{Kind: "stream", Streams: 2, Options: sample.StreamOptions{Tokens: 6, Pace: 300}, Nodelay: "off"}, 0},
+		{"one-session", sample.Load{Kind: "stream",
+			Options: sample.StreamOptions{Tokens: 4, Pace: 200}}, 0},
+		{"many-sessions", sample.Load{Kind: "stream", Streams: 70,
+			Options: sample.StreamOptions{Tokens: 5, Pace: 250}}, 0},
+		{"one-token", sample.Load{Kind: "stream",
+			Options: sample.StreamOptions{Tokens: 1, Pace: 100}}, 0},
+		{"nagle", sample.Load{Kind: "stream", Streams: 2,
+			Options: sample.StreamOptions{Tokens: 6, Pace: 300}, Nodelay: "off"}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inTime(t, func(u testing.TB) {
@@ -39,8 +43,11 @@ func TestStream(t *testing.T) {
 				s := withDefaults(tt.spec)
 				period := int64(period(s))
 				tokens := client.Counts[workload.CountTokens]
-				if tokens == 0 || client.Latency.TotalCount() != tokens+client.Counts[workload.CountOverdue] || client.Times[workload.TimeLate].TotalCount() != tokens {
-					u.Errorf("%d tokens, %d delays, %d overdue", tokens, client.Latency.TotalCount(), client.Counts[workload.CountOverdue])
+				if tokens == 0 ||
+					client.Latency.TotalCount() != tokens+client.Counts[workload.CountOverdue] ||
+					client.Times[workload.TimeLate].TotalCount() != tokens {
+					u.Errorf("%d tokens, %d delays, %d overdue", tokens,
+						client.Latency.TotalCount(), client.Counts[workload.CountOverdue])
 				}
 				if most := int64(s.Streams) * (int64(window)/period + 2); tokens > most {
 					u.Errorf("%d tokens in the window, at most %d were due", tokens, most)
@@ -48,16 +55,21 @@ func TestStream(t *testing.T) {
 				if client.Connections != s.Streams || server.Connections != s.Streams {
 					u.Errorf("%d and %d connections", client.Connections, server.Connections)
 				}
-				if server.TotalRecv != client.TotalSent || client.TotalRecv > server.TotalSent || client.TotalRecv == 0 {
-					u.Errorf("sent %d, received %d; back %d, %d", client.TotalSent, server.TotalRecv, server.TotalSent, client.TotalRecv)
+				if server.TotalRecv != client.TotalSent || client.TotalRecv > server.TotalSent ||
+					client.TotalRecv == 0 {
+					u.Errorf("sent %d, received %d; back %d, %d", client.TotalSent,
+						server.TotalRecv, server.TotalSent, client.TotalRecv)
 				}
-				if n := client.Times[workload.TimeOverrun].TotalCount(); n == 0 || n != client.Trips {
+				if n := client.Times[workload.TimeOverrun].TotalCount(); n == 0 ||
+					n != client.Trips {
 					u.Errorf("%d responses, %d were timed", client.Trips, n)
 				}
-				if workload.StreamOf(s).Tokens == 1 && client.Times[workload.TimeGap].TotalCount() > 0 {
+				if workload.StreamOf(s).Tokens == 1 &&
+					client.Times[workload.TimeGap].TotalCount() > 0 {
 					u.Error("gaps between responses")
 				}
-				if client.Counts[workload.CountGlued] > tokens || server.Counts[workload.CountBlocked] != 0 {
+				if client.Counts[workload.CountGlued] > tokens ||
+					server.Counts[workload.CountBlocked] != 0 {
 					u.Errorf("counts %v, %v", client.Counts, server.Counts)
 				}
 				for name, h := range client.Times {
@@ -76,14 +88,17 @@ func TestStreamLoops(t *testing.T) {
 			sessions int
 			cpus     []int
 			want     int
-		}{{1, nil, 1}, {1000, nil, 1}, {1000, []int{0}, 1}, {1000, []int{0, 0}, 2}, {251, []int{0, 0, 0}, 2}, {250, []int{0, 0}, 1}} {
+		}{{1, nil, 1}, {1000, nil, 1}, {1000, []int{0}, 1}, {1000, []int{0, 0}, 2},
+			{251, []int{0, 0, 0}, 2}, {250, []int{0, 0}, 1}} {
 			o := options(sample.Load{Kind: "stream", Streams: tt.sessions})
 			o.CPUs = tt.cpus
 			if got := o.Threads(); got != tt.want {
-				u.Errorf("%d sessions, CPUs %v: %d threads, want %d", tt.sessions, tt.cpus, got, tt.want)
+				u.Errorf("%d sessions, CPUs %v: %d threads, want %d", tt.sessions, tt.cpus, got,
+					tt.want)
 			}
 		}
-		o := options(sample.Load{Kind: "stream", Streams: 260, Options: sample.StreamOptions{Tokens: 3, Pace: 20}})
+		o := options(sample.Load{Kind: "stream", Streams: 260,
+			Options: sample.StreamOptions{Tokens: 3, Pace: 20}})
 		o.CPUs = []int{0, 0}
 		Prepare(4)
 		addr := testnet.TCP(u)
@@ -105,7 +120,8 @@ func TestStreamLoops(t *testing.T) {
 			u.Fatal(err)
 		}
 		if got.Connections != 260 || got.Trips < 260 {
-			u.Errorf("%d connections made %d responses in twice the time of one", got.Connections, got.Trips)
+			u.Errorf("%d connections made %d responses in twice the time of one", got.Connections,
+				got.Trips)
 		}
 		if err := errors.Join(cli.Close(), srv.Close()); err != nil {
 			u.Error(err)
@@ -129,7 +145,8 @@ func TestStreamOverADelay(t *testing.T) {
 			u.Fatal(err)
 		}
 		begin := clock.Now() + int64(5*time.Millisecond)
-		when := Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+5*window)}
+		when := Schedule{Start: begin, From: begin + int64(warmup),
+			To: begin + int64(warmup+5*window)}
 		served := make(chan struct{})
 		go func() { _, _ = srv.Run(when); close(served) }()
 		got, err := cli.Run(when)
@@ -145,9 +162,12 @@ func TestStreamOverADelay(t *testing.T) {
 		}{
 			{"least delay", got.Latency.Min(), delay, delay + slack},
 			{"median delay", got.Latency.ValueAtQuantile(50), delay, delay + slack},
-			{"first token", got.Times[workload.TimeFirst].ValueAtQuantile(50), 2 * delay, 2*delay + slack},
-			{"response beyond its schedule", got.Times[workload.TimeOverrun].ValueAtQuantile(50), 2 * delay, 2*delay + slack},
-			{"gap", got.Times[workload.TimeGap].ValueAtQuantile(50), 0, 10*time.Millisecond + slack},
+			{"first token", got.Times[workload.TimeFirst].ValueAtQuantile(50), 2 * delay,
+				2*delay + slack},
+			{"response beyond its schedule", got.Times[workload.TimeOverrun].ValueAtQuantile(50),
+				2 * delay, 2*delay + slack},
+			{"gap", got.Times[workload.TimeGap].ValueAtQuantile(50), 0,
+				10*time.Millisecond + slack},
 			{"transit", got.Times[workload.TimeTransit].Min(), delay, delay + slack},
 			{"own lateness", got.Times[workload.TimeLate].ValueAtQuantile(50), 0, slack},
 		} {
@@ -180,13 +200,15 @@ func TestStreamThatStalls(t *testing.T) {
 			_, _ = c.Write(f.b)
 			_, _ = c.Read(b)
 		})
-		cli, err := Dial(addr, options(sample.Load{Kind: "stream", Options: sample.StreamOptions{Tokens: tokens, Pace: 500}}))
+		cli, err := Dial(addr, options(sample.Load{
+			Kind: "stream", Options: sample.StreamOptions{Tokens: tokens, Pace: 500}}))
 		if err != nil {
 			u.Fatal(err)
 		}
 		defer cli.Close()
 		begin := clock.Now()
-		got, err := cli.Run(Schedule{Start: begin, From: begin, To: begin + int64(200*time.Millisecond)})
+		got, err := cli.Run(Schedule{Start: begin, From: begin,
+			To: begin + int64(200*time.Millisecond)})
 		if err != nil {
 			u.Fatal(err)
 		}
@@ -222,7 +244,8 @@ func TestStreamOfOthers(t *testing.T) {
 	for _, tt := range []struct{ name, answer, want string }{
 		{"refused", "HTTP/1.1 404 Not Found\r\n\r\n", "404"},
 		{"closed", "", "closed"},
-		{"not-chunked", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", "not a chunked stream"},
+		{"not-chunked", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n",
+			"not a chunked stream"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			addr := serve(t, func(c net.Conn) {
@@ -235,7 +258,8 @@ func TestStreamOfOthers(t *testing.T) {
 			}
 			defer cli.Close()
 			begin := clock.Now()
-			_, err = cli.Run(Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(5*time.Second)})
+			_, err = cli.Run(Schedule{Start: begin, From: begin + int64(warmup),
+				To: begin + int64(5*time.Second)})
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("Run = %v, want %q", err, tt.want)
 			}
@@ -262,11 +286,13 @@ func TestStreamServesHTTP(t *testing.T) {
 		for range 2 {
 			req := string(tokenRequest(workload.StreamOf(spec).Tokens))
 			_, body, _ := strings.Cut(req, "\r\n\r\n")
-			resp, err := client.Post(fmt.Sprintf("http://%s%s", addr, streamPath), "application/json", strings.NewReader(body))
+			resp, err := client.Post(fmt.Sprintf("http://%s%s", addr, streamPath),
+				"application/json", strings.NewReader(body))
 			if err != nil {
 				u.Fatal(err)
 			}
-			if ct := resp.Header.Get("Content-Type"); !strings.HasPrefix(ct, "text/event-stream") || len(resp.TransferEncoding) != 1 {
+			if ct := resp.Header.Get("Content-Type"); !strings.HasPrefix(ct, "text/event-stream") ||
+				len(resp.TransferEncoding) != 1 {
 				u.Errorf("head %v", resp.Header)
 			}
 			text, ends, done := "", 0, false
@@ -288,7 +314,8 @@ func TestStreamServesHTTP(t *testing.T) {
 						Sent string `json:"sent_ns"`
 					}
 				}
-				if err := json.Unmarshal([]byte(data), &c); err != nil || c.Object != "chat.completion.chunk" || len(c.Choices) != 1 {
+				if err := json.Unmarshal([]byte(data), &c); err != nil ||
+					c.Object != "chat.completion.chunk" || len(c.Choices) != 1 {
 					u.Fatalf("%v: %s", err, data)
 				}
 				if c.Choices[0].End == "stop" {
@@ -351,7 +378,8 @@ func TestStagger(t *testing.T) {
 		for i := range sessions {
 			at := beginsAfter(i, period)
 			if at < 0 || float64(at) > workload.Stagger(sessions, pace)*1e9 {
-				t.Errorf("session %d of %d begins after %s, allowed are %gs", i, sessions, time.Duration(at), workload.Stagger(sessions, pace))
+				t.Errorf("session %d of %d begins after %s, allowed are %gs", i, sessions,
+					time.Duration(at), workload.Stagger(sessions, pace))
 			}
 			in[int(float64(at)/period*parts)%parts]++
 		}
@@ -372,7 +400,11 @@ func TestStagger(t *testing.T) {
 
 func TestStreamIsRefused(t *testing.T) {
 	for _, s := range []sample.Load{
-		{Kind: "stream", Options: sample.StreamOptions{Tokens: -1}}, {Kind: "stream", Options: sample.StreamOptions{Tokens: workload.MaxTokens + 1}}, {Kind: "stream", Options: sample.StreamOptions{Pace: -1}}, {Kind: "stream", Options: sample.StreamOptions{Pace: 0.5}}, {Kind: "stream", Options: sample.StreamOptions{Pace: 1e6}},
+		{Kind: "stream", Options: sample.StreamOptions{Tokens: -1}},
+		{Kind: "stream", Options: sample.StreamOptions{Tokens: workload.MaxTokens + 1}},
+		{Kind: "stream", Options: sample.StreamOptions{Pace: -1}},
+		{Kind: "stream", Options: sample.StreamOptions{Pace: 0.5}},
+		{Kind: "stream", Options: sample.StreamOptions{Pace: 1e6}},
 	} {
 		if _, err := Listen(testnet.TCP(t), options(s)); err == nil {
 			t.Errorf("%+v was taken", s)
@@ -383,14 +415,16 @@ func TestStreamIsRefused(t *testing.T) {
 	if _, err := Listen(testnet.TCP(t), o); err == nil {
 		t.Error("a crowd was taken")
 	}
-	if _, err := Dial(testnet.TCP(t), options(sample.Load{Kind: "stream", Streams: 100})); !errors.Is(err, unix.ECONNREFUSED) {
+	_, err := Dial(testnet.TCP(t), options(sample.Load{Kind: "stream", Streams: 100}))
+	if !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("a port that nobody listens on: %v", err)
 	}
 }
 
 func TestStreamToASlowReader(t *testing.T) {
 	inTime(t, func(u testing.TB) {
-		spec := sample.Load{Kind: "stream", Options: sample.StreamOptions{Tokens: 20_000, Pace: 100_000}}
+		spec := sample.Load{Kind: "stream", Options: sample.StreamOptions{
+			Tokens: 20_000, Pace: 100_000}}
 		addr := testnet.TCP(u)
 		Prepare(2)
 		srv, err := Listen(addr, options(spec))
@@ -404,7 +438,8 @@ func TestStreamToASlowReader(t *testing.T) {
 		}
 		served := make(chan answer, 1)
 		go func() {
-			st, err := srv.Run(Schedule{Start: begin, From: begin, To: begin + int64(200*time.Millisecond)})
+			st, err := srv.Run(Schedule{Start: begin, From: begin,
+				To: begin + int64(200*time.Millisecond)})
 			served <- answer{st, err}
 		}()
 		c, err := net.Dial("tcp4", addr.String())
@@ -447,7 +482,8 @@ func TestStreamToASlowReader(t *testing.T) {
 			u.Fatal(err)
 		}
 		got := <-served
-		if tokens != workload.StreamOf(spec).Tokens || got.error != nil || got.Counts[workload.CountBlocked] == 0 {
+		if tokens != workload.StreamOf(spec).Tokens || got.error != nil ||
+			got.Counts[workload.CountBlocked] == 0 {
 			u.Errorf("%d tokens, %+v", tokens, got)
 		}
 	})

@@ -35,7 +35,8 @@ type thread struct {
 	sent, recvd, trips int64 // since the first byte
 	hist               *hdrhistogram.Histogram
 	times              map[string]*hdrhistogram.Histogram
-	counts             map[string]int64 // in the window; the loop keeps them outside of what it times
+	// in the window; the loop keeps them outside of what it times
+	counts map[string]int64
 
 	when   Schedule
 	next   int64
@@ -181,7 +182,8 @@ func (t *thread) sendFull(n int) bool {
 
 // finish shuts down sending but keeps the connection, whose counters are still to be read.
 func (t *thread) finish() {
-	if err := unix.Shutdown(t.fd, unix.SHUT_WR); err != nil && !errors.Is(err, unix.ENOTCONN) && t.err == nil {
+	if err := unix.Shutdown(t.fd, unix.SHUT_WR); err != nil && !errors.Is(err, unix.ENOTCONN) &&
+		t.err == nil {
 		t.err = fmt.Errorf("finish: %w", err)
 	}
 }
@@ -194,8 +196,10 @@ const (
 )
 
 func (t *thread) acknowledged() {
-	for until := clock.Now() + queuedMost; clock.Now() < until; clock.SleepUntil(clock.Now() + queuedStep) {
-		if queued, err := unix.IoctlGetInt(t.fd, unix.TIOCOUTQ); err != nil || queued == 0 { // SIOCOUTQ
+	for until := clock.Now() + queuedMost; clock.Now() < until; clock.SleepUntil(clock.Now() +
+		queuedStep) {
+		// SIOCOUTQ
+		if queued, err := unix.IoctlGetInt(t.fd, unix.TIOCOUTQ); err != nil || queued == 0 {
 			return
 		}
 	}

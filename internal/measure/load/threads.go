@@ -29,7 +29,8 @@ func threads(s sample.Load) int {
 const ManyThreads = 16
 
 func (o Options) watched() bool {
-	return o.Crowd || o.Threads() > ManyThreads && workload.BulkOf(o.Load).Bytes == 0 && !workload.Of(o.Load).UDP
+	return o.Crowd || o.Threads() > ManyThreads && workload.BulkOf(o.Load).Bytes == 0 &&
+		!workload.Of(o.Load).UDP
 }
 
 func (t *thread) beside() bool { return t.rr.Beside && t.index == t.spec.Streams }
@@ -81,7 +82,8 @@ func (o Options) matchThreads(open func(*thread) error, server bool) func(*threa
 			return err
 		}
 		if index < 0 || index >= threads(t.spec) {
-			return fmt.Errorf("a client's connection says that it is number %d of %d", index, threads(t.spec))
+			return fmt.Errorf("a client's connection says that it is number %d of %d", index,
+				threads(t.spec))
 		}
 		t.index = index
 		return pin(o.cpu(index))
@@ -94,9 +96,11 @@ func (o Options) together() error {
 	case bulk.Bidir && bulk.Reverse:
 		return errors.New("both ways and from the server only")
 	case o.Crowd && (bulk.Bidir || rr.Beside || bulk.Bytes > 0 || rr.Rate > 0):
-		return errors.New("both ways, a stream beside, a number of bytes, or a rate: not in a crowd")
+		return errors.New(
+			"both ways, a stream beside, a number of bytes, or a rate: not in a crowd")
 	case bulk.Bytes < 0 || rr.Rate < 0:
-		return fmt.Errorf("%d bytes, %g requests per second: must not be negative", bulk.Bytes, rr.Rate)
+		return fmt.Errorf("%d bytes, %g requests per second: must not be negative", bulk.Bytes,
+			rr.Rate)
 	}
 	return CanSend(bulk.Send)
 }

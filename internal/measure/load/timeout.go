@@ -42,7 +42,8 @@ func timeoutClient(t *thread) {
 		t.trips++
 		if counts {
 			t.timed(now - sentAt)
-			_ = t.hist.RecordValue(now - sentAt) // fails over a minute, when the window is long over
+			// fails over a minute, when the window is long over
+			_ = t.hist.RecordValue(now - sentAt)
 		}
 		if t.passed(now) {
 			break

@@ -140,7 +140,8 @@ func fetch(t *thread) {
 			return
 		}
 		if n == 0 {
-			t.err = fmt.Errorf("receive: the stream ended after %d of %d bytes", t.recvd, t.bulk.Bytes)
+			t.err = fmt.Errorf("receive: the stream ended after %d of %d bytes", t.recvd,
+				t.bulk.Bytes)
 			return
 		}
 		t.recvd += int64(n)
@@ -153,5 +154,6 @@ func fetch(t *thread) {
 func (t *thread) edge(at int64) {
 	t.first = true
 	t.bounds++
-	t.mark(mark{at: at, sent: t.sent, recvd: t.recvd, trips: t.trips, threadCPU: clock.CPU(unix.CLOCK_THREAD_CPUTIME_ID)})
+	t.mark(mark{at: at, sent: t.sent, recvd: t.recvd, trips: t.trips,
+		threadCPU: clock.CPU(unix.CLOCK_THREAD_CPUTIME_ID)})
 }

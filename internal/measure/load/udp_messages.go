@@ -66,11 +66,13 @@ func (m *messages) send(fd, from int, flags uintptr) (int, syscall.Errno) {
 		var e syscall.Errno
 		if len(m.bufs) == 1 {
 			b := m.bufs[0]
-			_, _, e = syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
+			_, _, e = syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(fd),
+				uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
 				flags|syscall.MSG_NOSIGNAL, 0, 0)
 			n = 1
 		} else {
-			n, _, e = syscall.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&m.mm[from])), uintptr(len(m.bufs)-from),
+			n, _, e = syscall.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd),
+				uintptr(unsafe.Pointer(&m.mm[from])), uintptr(len(m.bufs)-from),
 				flags|syscall.MSG_NOSIGNAL, 0, 0)
 		}
 		if e != syscall.EINTR {
@@ -91,7 +93,8 @@ func (m *messages) receive(fd int) (int, syscall.Errno) {
 		return 1, e
 	}
 	for {
-		n, _, e := syscall.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&m.mm[0])), uintptr(len(m.mm)),
+		n, _, e := syscall.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd),
+			uintptr(unsafe.Pointer(&m.mm[0])), uintptr(len(m.mm)),
 			unix.MSG_WAITFORONE, 0, 0)
 		if e == syscall.EINTR {
 			continue

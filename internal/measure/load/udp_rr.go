@@ -23,9 +23,10 @@ func udpRRClient(t *thread) {
 		request = t.buf[:t.sizes.Request]
 		reply   = written(workload.MaxDatagram)
 		limit   = int64(replyTime) + 4*t.udp.rtt
-		counts  = map[string]int64{workload.CountLost: 0, workload.CountLate: 0, workload.CountBuffer: int64(t.udp.buffer)}
-		took    int64
-		timed   bool
+		counts  = map[string]int64{workload.CountLost: 0, workload.CountLate: 0,
+			workload.CountBuffer: int64(t.udp.buffer)}
+		took  int64
+		timed bool
 	)
 	for id, over := byte(0), false; !over; id = (id + 1) % rrNumbers {
 		request[0] = id

@@ -143,7 +143,8 @@ func (s *sender) try(rate float64, step byte, length int64) (sent, got float64, 
 	s.run(rate, step, func(now, _ int64) bool { ended = now; return now >= began+length })
 	took, n := float64(ended-began), float64(s.seq-first)
 	sent = n * 1e9 / took
-	r := s.converse(head{kind: ask, step: step, run: s.f.run}, report, min(drainTime+4*s.f.rtt, s.t.when.From-clock.Now()), int64(step))
+	r := s.converse(head{kind: ask, step: step, run: s.f.run}, report,
+		min(drainTime+4*s.f.rtt, s.t.when.From-clock.Now()), int64(step))
 	if r == nil {
 		return sent, 0, false
 	}

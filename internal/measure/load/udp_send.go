@@ -36,7 +36,8 @@ type sender struct {
 func udpClient(t *thread) {
 	s := &sender{t: t, f: t.udp}
 	o := workload.UDPOf(t.spec)
-	rate := o.Rate / float64(8*o.Size*t.spec.Streams) // datagrams per second; 0: as fast as possible
+	// datagrams per second; 0: as fast as possible
+	rate := o.Rate / float64(8*o.Size*t.spec.Streams)
 	if rate == 0 {
 		rate = s.search()
 	}
@@ -56,7 +57,8 @@ func udpClient(t *thread) {
 	if t.err != nil {
 		return
 	}
-	t.counts = map[string]int64{workload.CountDatagrams: int64(to - from), workload.CountMissed: missed, workload.CountBlocked: blocked,
+	t.counts = map[string]int64{workload.CountDatagrams: int64(to - from),
+		workload.CountMissed: missed, workload.CountBlocked: blocked,
 		workload.CountRate: int64(rate * float64(8*workload.UDPOf(t.spec).Size))}
 	s.end(from, to)
 	if to == from {
@@ -64,7 +66,8 @@ func udpClient(t *thread) {
 	}
 }
 
-var errNoneSent = errors.New("no datagram was due in the window: a higher rate or a longer window has some")
+var errNoneSent = errors.New(
+	"no datagram was due in the window: a higher rate or a longer window has some")
 
 // run sends at rate (datagrams per second; 0: as fast as possible) until over returns true, which
 // it calls after each system call. It returns the number missed.
@@ -107,7 +110,8 @@ func (s *sender) run(rate float64, step byte, over func(now, missed int64) bool)
 
 func pause(ns int64) {
 	ts := unix.NsecToTimespec(ns)
-	_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0) // a signal ends it early: the caller looks at the clock
+	// a signal ends it early: the caller looks at the clock
+	_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
 }
 
 func (s *sender) send(step byte) bool {
@@ -151,7 +155,8 @@ func (s *sender) explain(e syscall.Errno) error {
 	o := workload.UDPOf(s.t.spec)
 	switch {
 	case o.GSO && (e == syscall.EMSGSIZE || e == syscall.EINVAL):
-		return fmt.Errorf("send: with GSO a datagram must fit into the device's MTU, %d bytes of payload do not: %w", o.Size, e)
+		return fmt.Errorf(
+			"send: with GSO a datagram must fit into the device's MTU, %d bytes of payload do not: %w", o.Size, e)
 	case o.GSO && e == syscall.EIO:
 		return fmt.Errorf("send: GSO needs a device that computes checksums: %w", e)
 	case e == syscall.ECONNREFUSED:
@@ -177,7 +182,8 @@ func (s *sender) converse(h head, answer kind, limit int64, numbers ...int64) []
 			if e != 0 {
 				return nil
 			}
-			if got, ok := parseHead(b[:n], s.f.run); ok && got.kind == answer && (answer != report || byte(number(b[:n], 0)) == h.step) {
+			if got, ok := parseHead(b[:n], s.f.run); ok && got.kind == answer &&
+				(answer != report || byte(number(b[:n], 0)) == h.step) {
 				return b[:n]
 			}
 		}
@@ -188,5 +194,6 @@ func (s *sender) converse(h head, answer kind, limit int64, numbers ...int64) []
 // end tells the server which numbers were sent, and in the window.
 func (s *sender) end(from, to uint64) {
 	limit := int64(answerTime) + 4*s.f.rtt
-	_ = s.converse(head{kind: end, run: s.f.run}, bye, limit, int64(from), int64(to), int64(s.seq), s.f.rtt)
+	_ = s.converse(head{kind: end, run: s.f.run}, bye, limit, int64(from), int64(to), int64(s.seq),
+		s.f.rtt)
 }

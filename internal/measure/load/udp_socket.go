@@ -45,7 +45,8 @@ func udpSocket(addr netip.AddrPort) (int, error) {
 	if family == unix.AF_INET {
 		err = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DONT)
 	} else {
-		err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DONT)
+		err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER,
+			unix.IPV6_PMTUDISC_DONT)
 	}
 	if err != nil {
 		return -1, errors.Join(fmt.Errorf("allow fragments: %w", err), unix.Close(fd))
@@ -76,8 +77,10 @@ func prepareFlow(t *thread, receives bool) (*flow, error) {
 // growBuffer makes the receive buffer as large as permitted, and returns its size. The kernel keeps
 // twice the request, for its own overhead.
 func growBuffer(fd int) int {
-	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, wantedBuffer) != nil { // needs CAP_NET_ADMIN
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, wantedBuffer) // up to net.core.rmem_max
+	// needs CAP_NET_ADMIN
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, wantedBuffer) != nil {
+		// up to net.core.rmem_max
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, wantedBuffer)
 	}
 	n, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
 	return n / 2
@@ -87,7 +90,8 @@ func socketDrops(fd int) int64 {
 	const fields, drops = 9, 8 // SK_MEMINFO_VARS, SK_MEMINFO_DROPS
 	var info [fields]uint32
 	size := uint32(unsafe.Sizeof(info))
-	_, _, e := syscall.RawSyscall6(syscall.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_MEMINFO,
+	_, _, e := syscall.RawSyscall6(syscall.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET,
+		unix.SO_MEMINFO,
 		uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
 	if e != 0 {
 		return 0
@@ -238,7 +242,8 @@ func (f *flow) greet(t *thread) error {
 		if said-began > int64(connectTimeout) {
 			return fmt.Errorf("no answer to a greeting: %w", unix.ETIMEDOUT)
 		}
-		if _, e := send(t.fd, control(f.word, head{kind: hello, run: f.run}, int64(f.run))); e != 0 {
+		_, e := send(t.fd, control(f.word, head{kind: hello, run: f.run}, int64(f.run)))
+		if e != 0 {
 			return e
 		}
 		for clock.Now() < said+wait {
@@ -272,8 +277,10 @@ func (o Options) fitUDP(s sample.Load) error {
 	switch {
 	case o.Crowd:
 		return fmt.Errorf("load %s: it has no crowds", s.Kind)
-	case s.Kind == workload.UDP && (datagram.Size < workload.MinDatagram || datagram.Size > workload.MaxDatagram):
-		return fmt.Errorf("load %+v: a datagram must have from %d to %d bytes", s, workload.MinDatagram, workload.MaxDatagram)
+	case s.Kind == workload.UDP && (datagram.Size < workload.MinDatagram ||
+		datagram.Size > workload.MaxDatagram):
+		return fmt.Errorf("load %+v: a datagram must have from %d to %d bytes", s,
+			workload.MinDatagram, workload.MaxDatagram)
 	case s.Kind == workload.UDP && (datagram.Batch < 1 || datagram.Batch > workload.MaxBatch):
 		return fmt.Errorf("load %+v: a batch must be from 1 to %d", s, workload.MaxBatch)
 	case max(m.Request, m.Reply) > workload.MaxDatagram:

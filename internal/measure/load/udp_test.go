@@ -63,7 +63,8 @@ func simulated(capacity, top float64) func(rate float64) (sent, got float64, ok 
 }
 
 func TestBracketFindsTheCapacity(t *testing.T) {
-	for _, c := range []struct{ capacity, top float64 }{{1e6, 1e5}, {1e5, 1e5}, {9e4, 1e5}, {5e4, 1e5}, {1e3, 1e5}, {99, 1e6}} {
+	for _, c := range []struct{ capacity, top float64 }{{1e6, 1e5}, {1e5, 1e5}, {9e4, 1e5},
+		{5e4, 1e5}, {1e3, 1e5}, {99, 1e6}} {
 		var b bracket
 		path := simulated(c.capacity, c.top)
 		for range 10 {
@@ -75,7 +76,8 @@ func TestBracketFindsTheCapacity(t *testing.T) {
 		switch {
 		case c.capacity >= c.top:
 			if best != 0 {
-				t.Errorf("capacity %g of %g: rate %g, want as fast as can be", c.capacity, c.top, best)
+				t.Errorf("capacity %g of %g: rate %g, want as fast as can be", c.capacity, c.top,
+					best)
 			}
 		case best > c.capacity || best < 0.85*c.capacity:
 			t.Errorf("capacity %g of %g: rate %g", c.capacity, c.top, best)
@@ -109,7 +111,8 @@ func TestBracketSurvivesNoise(t *testing.T) {
 }
 
 // over runs the ends of a load over the relay that relay returns for the server's address.
-func over(t testing.TB, s sample.Load, warm, wide time.Duration, relay func(netip.AddrPort) netip.AddrPort) (client, server Stats, errs error) {
+func over(t testing.TB, s sample.Load, warm, wide time.Duration,
+	relay func(netip.AddrPort) netip.AddrPort) (client, server Stats, errs error) {
 	t.Helper()
 	Prepare(2 * max(1, s.Streams))
 	addr := freeUDP(t)
@@ -154,11 +157,14 @@ func TestUDP(t *testing.T) {
 		{"paced", sample.Load{Options: sample.UDPOptions{Rate: 20 * mbit}}},
 		{"slow", sample.Load{Options: sample.UDPOptions{Rate: mbit, Size: 64}}},
 		{"two-flows", sample.Load{Streams: 2, Options: sample.UDPOptions{Rate: 20 * mbit}}},
-		{"large", sample.Load{Options: sample.UDPOptions{Rate: 100 * mbit, Size: workload.MaxDatagram}}},
-		{"small", sample.Load{Options: sample.UDPOptions{Rate: 5 * mbit, Size: workload.MinDatagram}}},
+		{"large", sample.Load{Options: sample.UDPOptions{
+			Rate: 100 * mbit, Size: workload.MaxDatagram}}},
+		{"small", sample.Load{Options: sample.UDPOptions{
+			Rate: 5 * mbit, Size: workload.MinDatagram}}},
 		{"batch", sample.Load{Options: sample.UDPOptions{Rate: 20 * mbit, Batch: 4}}},
 		{"gso", sample.Load{Options: sample.UDPOptions{Rate: 50 * mbit, GSO: true}}},
-		{"gso-batch", sample.Load{Options: sample.UDPOptions{Rate: 100 * mbit, GSO: true, Batch: 2, Size: 1000}}},
+		{"gso-batch", sample.Load{Options: sample.UDPOptions{
+			Rate: 100 * mbit, GSO: true, Batch: 2, Size: 1000}}},
 		{"search", sample.Load{}},
 		{"search-gso-batch", sample.Load{Options: sample.UDPOptions{GSO: true, Batch: 8}}},
 	} {
@@ -173,21 +179,28 @@ func TestUDP(t *testing.T) {
 				o := workload.UDPOf(s)
 				in, out := server.Counts, client.Counts
 				if in[workload.CountDatagrams]+in[workload.CountLost] != out[workload.CountDatagrams] {
-					t.Errorf("sent %d in the window, %d came and %d are lost", out[workload.CountDatagrams], in[workload.CountDatagrams], in[workload.CountLost])
+					t.Errorf("sent %d in the window, %d came and %d are lost",
+						out[workload.CountDatagrams], in[workload.CountDatagrams],
+						in[workload.CountLost])
 				}
-				if in[workload.CountDropped] > in[workload.CountLost] || in[workload.CountDuplicates] != 0 || in[workload.CountBuffer] == 0 {
+				if in[workload.CountDropped] > in[workload.CountLost] ||
+					in[workload.CountDuplicates] != 0 || in[workload.CountBuffer] == 0 {
 					u.Errorf("server %v", in)
 				}
-				if out[workload.CountDatagrams] == 0 || server.TotalRecv == 0 || server.TotalRecv > client.TotalSent || server.TotalRecv%int64(o.Size) != 0 || client.TotalRecv != 0 {
+				if out[workload.CountDatagrams] == 0 || server.TotalRecv == 0 ||
+					server.TotalRecv > client.TotalSent || server.TotalRecv%int64(o.Size) != 0 ||
+					client.TotalRecv != 0 {
 					u.Errorf("sent %d bytes, %d arrived", client.TotalSent, server.TotalRecv)
 				}
 				if client.Connections != s.Streams || server.Connections != s.Streams {
 					u.Errorf("flows %d, %d", client.Connections, server.Connections)
 				}
-				if most := o.Rate * (window + 2*maxBehind*time.Nanosecond).Seconds() / 8 * 1.5; o.Rate > 0 && float64(client.Sent) > most+2*float64(o.Size*o.Batch*maxSegments) {
+				most := o.Rate * (window + 2*maxBehind*time.Nanosecond).Seconds() / 8 * 1.5
+				if o.Rate > 0 && float64(client.Sent) > most+2*float64(o.Size*o.Batch*maxSegments) {
 					u.Errorf("%d bytes in the window at %g bit/s", client.Sent, o.Rate)
 				}
-				if o.Rate > 0 && math.Abs(float64(out[workload.CountRate])-o.Rate) > float64(s.Streams) {
+				if o.Rate > 0 &&
+					math.Abs(float64(out[workload.CountRate])-o.Rate) > float64(s.Streams) {
 					u.Errorf("rate %d, want %g", out[workload.CountRate], o.Rate)
 				}
 			})
@@ -201,11 +214,13 @@ func TestUDPLossIsCounted(t *testing.T) {
 		lossy := func(addr netip.AddrPort) netip.AddrPort {
 			return lossy(u, addr, 0, func(n int) bool { return n%every != every-1 })
 		}
-		client, server, err := over(u, sample.Load{Kind: "udp", Options: sample.UDPOptions{Rate: 4e6, Size: 500}}, warmup, 5*window, lossy)
+		client, server, err := over(u, sample.Load{
+			Kind: "udp", Options: sample.UDPOptions{Rate: 4e6, Size: 500}}, warmup, 5*window, lossy)
 		if err != nil {
 			u.Fatal(err)
 		}
-		sent, came, lost := client.Counts[workload.CountDatagrams], server.Counts[workload.CountDatagrams], server.Counts[workload.CountLost]
+		sent, came, lost := client.Counts[workload.CountDatagrams],
+			server.Counts[workload.CountDatagrams], server.Counts[workload.CountLost]
 		if came+lost != sent || lost < sent/every-2 {
 			u.Errorf("of %d datagrams %d came and %d are lost", sent, came, lost)
 		}
@@ -237,11 +252,14 @@ func TestUDPWithoutDatagrams(t *testing.T) {
 		begun := func(addr netip.AddrPort) netip.AddrPort {
 			return lossy(u, addr, 0, func(n int) bool { return n < 8 })
 		}
-		_, _, err := over(u, sample.Load{Kind: "udp", Options: sample.UDPOptions{Rate: 4e6, Size: 500}}, warmup, window, begun)
+		_, _, err := over(u, sample.Load{Kind: "udp",
+			Options: sample.UDPOptions{Rate: 4e6, Size: 500}}, warmup, window, begun)
 		if !errors.Is(err, errCutOff) {
 			u.Errorf("Run = %v", err)
 		}
-		if _, _, err = over(u, sample.Load{Kind: "udp", Options: sample.UDPOptions{Rate: 1e4, Size: 50_000}}, warmup, window, straight); !errors.Is(err, errNoneSent) {
+		_, _, err = over(u, sample.Load{Kind: "udp",
+			Options: sample.UDPOptions{Rate: 1e4, Size: 50_000}}, warmup, window, straight)
+		if !errors.Is(err, errNoneSent) {
 			u.Errorf("at a rate of nothing, Run = %v", err)
 		}
 	})
@@ -254,8 +272,10 @@ func TestUDPRR(t *testing.T) {
 	}{
 		{"one-byte", sample.Load{}},
 		{"uneven", sample.Load{Options: sample.Messages{Request: 100, Reply: 9000}}},
-		{"as-long-as-a-control-message", sample.Load{Options: sample.Messages{Request: controlBytes, Reply: controlBytes}}},
-		{"largest", sample.Load{Options: sample.Messages{Request: workload.MaxDatagram, Reply: workload.MaxDatagram}}},
+		{"as-long-as-a-control-message", sample.Load{
+			Options: sample.Messages{Request: controlBytes, Reply: controlBytes}}},
+		{"largest", sample.Load{Options: sample.Messages{
+			Request: workload.MaxDatagram, Reply: workload.MaxDatagram}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inTime(t, func(u testing.TB) {
@@ -265,11 +285,13 @@ func TestUDPRR(t *testing.T) {
 					u.Fatal(err)
 				}
 				s := withDefaults(c.spec)
-				if client.Trips <= 0 || client.Latency == nil || client.Latency.TotalCount() < client.Trips-1 {
+				if client.Trips <= 0 || client.Latency == nil ||
+					client.Latency.TotalCount() < client.Trips-1 {
 					u.Fatalf("client %+v", client)
 				}
 				// The first request may have been sent before the window.
-				if client.Sent < (client.Trips-1)*int64(workload.MessagesOf(s).Request) || client.Received != client.Trips*int64(workload.MessagesOf(s).Reply) {
+				if client.Sent < (client.Trips-1)*int64(workload.MessagesOf(s).Request) ||
+					client.Received != client.Trips*int64(workload.MessagesOf(s).Reply) {
 					u.Errorf("client %+v", client)
 				}
 				if server.TotalRecv > client.TotalSent || client.TotalRecv > server.TotalSent {
@@ -286,7 +308,8 @@ func TestUDPRRLoss(t *testing.T) {
 		lossy := func(addr netip.AddrPort) netip.AddrPort {
 			return lossy(u, addr, time.Millisecond, func(n int) bool { return n%20 != 19 })
 		}
-		client, _, err := over(u, sample.Load{Kind: "udp-rr", Options: sample.Messages{Request: 100, Reply: 10}}, warmup, wide, lossy)
+		client, _, err := over(u, sample.Load{
+			Kind: "udp-rr", Options: sample.Messages{Request: 100, Reply: 10}}, warmup, wide, lossy)
 		if err != nil {
 			u.Fatal(err)
 		}
@@ -294,7 +317,8 @@ func TestUDPRRLoss(t *testing.T) {
 		if lost < 1 || lost > int64(wide/(replyTime*time.Nanosecond))+1 || client.Trips < lost {
 			u.Errorf("%d trips, %v", client.Trips, client.Counts)
 		}
-		if p50 := time.Duration(client.Latency.ValueAtQuantile(50)); p50 < time.Millisecond || p50 > replyTime {
+		if p50 := time.Duration(client.Latency.ValueAtQuantile(50)); p50 < time.Millisecond ||
+			p50 > replyTime {
 			u.Errorf("a round trip over 1 ms takes %s", p50)
 		}
 	})
@@ -314,7 +338,8 @@ func TestUDPServerWithoutItsClient(t *testing.T) {
 				u.Fatal(err)
 			}
 			begin := clock.Now()
-			when := Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+window)}
+			when := Schedule{Start: begin, From: begin + int64(warmup),
+				To: begin + int64(warmup+window)}
 			if _, err := srv.Run(when); !errors.Is(err, loop) {
 				u.Errorf("%s: Run = %v", kind, err)
 			}
@@ -335,14 +360,20 @@ func TestWhatUDPCannotOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer srv.Close()
-	if _, err := Listen(addr, options(sample.Load{Kind: "udp-rr"})); err == nil || !strings.Contains(err.Error(), "by UDP") {
+	if _, err := Listen(addr, options(sample.Load{Kind: "udp-rr"})); err == nil ||
+		!strings.Contains(err.Error(), "by UDP") {
 		t.Errorf("a port that is taken: %v", err)
 	}
-	if _, err := Dial(testnet.UDP(t), options(sample.Load{Kind: "udp-rr"})); !errors.Is(err, unix.ECONNREFUSED) {
+	_, err = Dial(testnet.UDP(t), options(sample.Load{Kind: "udp-rr"}))
+	if !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("a port that nobody listens on: %v", err)
 	}
-	for _, s := range []sample.Load{{Kind: "udp", Options: sample.UDPOptions{Size: 63}}, {Kind: "udp", Options: sample.UDPOptions{Size: workload.MaxDatagram + 1}}, {Kind: "udp", Options: sample.UDPOptions{Batch: workload.MaxBatch + 1}},
-		{Kind: "udp-rr", Options: sample.Messages{Request: workload.MaxDatagram + 1}}, {Kind: "udp", Options: sample.UDPOptions{Rate: math.NaN()}}, {Kind: "udp", Options: sample.UDPOptions{Rate: -1}}} {
+	for _, s := range []sample.Load{{Kind: "udp", Options: sample.UDPOptions{Size: 63}},
+		{Kind: "udp", Options: sample.UDPOptions{Size: workload.MaxDatagram + 1}},
+		{Kind: "udp", Options: sample.UDPOptions{Batch: workload.MaxBatch + 1}},
+		{Kind: "udp-rr", Options: sample.Messages{Request: workload.MaxDatagram + 1}},
+		{Kind: "udp", Options: sample.UDPOptions{Rate: math.NaN()}},
+		{Kind: "udp", Options: sample.UDPOptions{Rate: -1}}} {
 		if _, err := Listen(addr, options(s)); err == nil || errors.Is(err, unix.EADDRINUSE) {
 			t.Errorf("%+v was taken: %v", s, err)
 		}
@@ -360,7 +391,8 @@ func FuzzReceiver(f *testing.F) {
 	f.Add(control(make([]byte, controlBytes), head{kind: data, part: 1, step: 3, run: 7}, -1), true)
 	f.Add([]byte{magic}, false)
 	f.Fuzz(func(t *testing.T, b []byte, gso bool) {
-		th := &thread{fd: -1, spec: withDefaults(sample.Load{Kind: "udp", Options: sample.UDPOptions{GSO: gso}})}
+		th := &thread{fd: -1, spec: withDefaults(
+			sample.Load{Kind: "udp", Options: sample.UDPOptions{GSO: gso}})}
 		r := &receiver{t: th, f: &flow{run: 7, word: make([]byte, controlBytes)}}
 		for range 2 {
 			r.take(b, 1)

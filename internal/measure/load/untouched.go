@@ -59,7 +59,9 @@ func (t *thread) untouched() error {
 		now := optionsOf(fd)
 		for j, o := range watchedOptions {
 			if was := t.noted[i][j]; now[j] != was {
-				return fmt.Errorf("another program changed a socket of the load: %s was %s and is %s", o.name, was, now[j])
+				return fmt.Errorf(
+					"another program changed a socket of the load: %s was %s and is %s", o.name,
+					was, now[j])
 			}
 		}
 	}
@@ -77,12 +79,14 @@ func optionsOf(fd int) []string {
 		if o.option == unix.SO_GET_FILTER && o.level == unix.SOL_SOCKET {
 			size = 0 // only the number of instructions is asked for
 		}
-		_, _, e := syscall.RawSyscall6(syscall.SYS_GETSOCKOPT, uintptr(fd), uintptr(o.level), uintptr(o.option),
+		_, _, e := syscall.RawSyscall6(syscall.SYS_GETSOCKOPT, uintptr(fd), uintptr(o.level),
+			uintptr(o.option),
 			uintptr(unsafe.Pointer(&value)), uintptr(unsafe.Pointer(&size)), 0)
 		switch {
 		case e != 0: // unknown to the kernel, or a BPF filter, which it does not return
 			out[i] = e.Error()
-		case o.option == unix.TCP_CONGESTION && o.level == unix.IPPROTO_TCP, o.option == unix.TCP_ULP && o.level == unix.IPPROTO_TCP:
+		case o.option == unix.TCP_CONGESTION && o.level == unix.IPPROTO_TCP,
+			o.option == unix.TCP_ULP && o.level == unix.IPPROTO_TCP:
 			name, _, _ := strings.Cut(string(value[:size]), "\x00")
 			out[i] = strconv.Quote(name)
 		case o.option == unix.SO_GET_FILTER && o.level == unix.SOL_SOCKET:

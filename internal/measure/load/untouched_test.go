@@ -23,20 +23,27 @@ func TestTouchedSocketsAreNoticed(t *testing.T) {
 		touch            func(fd int) error
 	}{
 		{"nothing", "bulk", "", func(int) error { return nil }},
-		{"pacing", "bulk", "SO_MAX_PACING_RATE was unlimited and is 4000000", set(unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, 4000000)},
-		{"pacing-udp", "udp-rr", "SO_MAX_PACING_RATE was unlimited and is 4000000", set(unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, 4000000)},
-		{"send-buffer", "bulk", "SO_BUF_LOCK was 0 and is 1", set(unix.SOL_SOCKET, unix.SO_SNDBUF, 65536)},
-		{"low-water", "bulk", "SO_RCVLOWAT was 1 and is 4096", set(unix.SOL_SOCKET, unix.SO_RCVLOWAT, 4096)},
+		{"pacing", "bulk", "SO_MAX_PACING_RATE was unlimited and is 4000000",
+			set(unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, 4000000)},
+		{"pacing-udp", "udp-rr", "SO_MAX_PACING_RATE was unlimited and is 4000000",
+			set(unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, 4000000)},
+		{"send-buffer", "bulk", "SO_BUF_LOCK was 0 and is 1",
+			set(unix.SOL_SOCKET, unix.SO_SNDBUF, 65536)},
+		{"low-water", "bulk", "SO_RCVLOWAT was 1 and is 4096",
+			set(unix.SOL_SOCKET, unix.SO_RCVLOWAT, 4096)},
 		{"nagle", "rr", "TCP_NODELAY was 1 and is 0", set(unix.IPPROTO_TCP, unix.TCP_NODELAY, 0)},
 		{"congestion", "bulk", `and is "reno"`, func(fd int) error {
-			if now, err := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION); err != nil || strings.HasPrefix(now, "reno") {
+			now, err := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
+			if err != nil || strings.HasPrefix(now, "reno") {
 				t.Skip("it is reno already")
 			}
 			return unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, "reno")
 		}},
-		{"filter", "bulk", "SO_GET_FILTER was 0 instructions and is 1 instructions", func(fd int) error {
-			return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &ret[0]})
-		}},
+		{"filter", "bulk", "SO_GET_FILTER was 0 instructions and is 1 instructions",
+			func(fd int) error {
+				return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+					&unix.SockFprog{Len: 1, Filter: &ret[0]})
+			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			Prepare(2)
@@ -59,12 +66,15 @@ func TestTouchedSocketsAreNoticed(t *testing.T) {
 				t.Fatal(err)
 			}
 			begin := clock.Now() + int64(5*time.Millisecond)
-			when := Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+window)}
+			when := Schedule{Start: begin, From: begin + int64(warmup),
+				To: begin + int64(warmup+window)}
 			done := make(chan struct{})
 			go func() { _, _ = srv.Run(when); close(done) }()
 			_, err = cli.Run(when)
 			<-done
-			if said := err != nil && strings.Contains(err.Error(), "another program changed a socket of the load"); said != (c.says != "") {
+			said := err != nil &&
+				strings.Contains(err.Error(), "another program changed a socket of the load")
+			if said != (c.says != "") {
 				t.Fatalf("%v", err)
 			}
 			if c.says != "" && !strings.Contains(err.Error(), c.says) {

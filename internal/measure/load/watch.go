@@ -15,7 +15,8 @@ func (c *threadGroup) watch(when Schedule) {
 			if tid == 0 {
 				continue
 			}
-			t.mark(mark{at: clock.Now(), sent: t.shown.sent.Load(), recvd: t.shown.recvd.Load(), trips: t.shown.trips.Load(),
+			t.mark(mark{at: clock.Now(), sent: t.shown.sent.Load(), recvd: t.shown.recvd.Load(),
+				trips:     t.shown.trips.Load(),
 				threadCPU: clock.CPU(threadClock(tid))})
 		}
 	}
