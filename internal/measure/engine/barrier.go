@@ -14,7 +14,8 @@ type needs struct {
 
 // beginning determines the start of visits that are made at once, after silencing the channel. When
 // its window is over, or it has failed, a visit calls resume, which waits for the others' windows.
-type beginning func(ctx context.Context, far *distant, n needs) (start int64, resume func(), err error)
+type beginning func(ctx context.Context, far *distant, n needs) (
+	start int64, resume func(), err error)
 
 // barrier lets visits that are made at once wait for each other, so that all have the same window:
 // messages to one's machines would be noise in another's.
@@ -39,7 +40,8 @@ func newBarrier(c Clock, n int) *barrier {
 
 // begin waits until all have come or left, silences the channel, and then chooses the start,
 // because leaving after a failure takes time. All have the same channel.
-func (m *barrier) begin(ctx context.Context, far *distant, n needs) (start int64, resume func(), err error) {
+func (m *barrier) begin(ctx context.Context, far *distant, n needs) (start int64, resume func(),
+	err error) {
 	m.come(n)
 	<-m.all
 	m.once.Do(func() {
@@ -61,7 +63,8 @@ func (m *barrier) come(n needs) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.windows.Add(1)
-	m.needs = needs{lead: max(m.needs.lead, n.lead), ends: m.needs.ends + n.ends, took: max(m.needs.took, n.took)}
+	m.needs = needs{lead: max(m.needs.lead, n.lead), ends: m.needs.ends + n.ends,
+		took: max(m.needs.took, n.took)}
 	m.less()
 }
 

@@ -20,8 +20,10 @@ func (c cardBuilder) Build(ctx context.Context, s path.Spec) (*path.Path, error)
 		if s == hostSpec {
 			crossed = []string{"eth0"}
 		}
-		p.AddCards("node a", []sample.Card{{Name: "eth0", Driver: "ixgbe", Device: true, Speed: 1e9}}, crossed)
-		p.AddCards("node b", []sample.Card{{Name: "eth0", Driver: "igb", Device: true, Speed: 1e9}}, nil)
+		p.AddCards("node a", []sample.Card{{Name: "eth0", Driver: "ixgbe", Device: true,
+			Speed: 1e9}}, crossed)
+		p.AddCards("node b", []sample.Card{{Name: "eth0", Driver: "igb", Device: true, Speed: 1e9}},
+			nil)
 	}
 	return p, err
 }
@@ -31,7 +33,9 @@ func TestCardsAreNotedOnce(t *testing.T) {
 	q.Rounds = 1
 	const lineRate = 941.5e6 / 8 // payload bytes a second of a gigabit card
 	b := &fake.Builder{Rate: func(path.Spec, string, int) float64 { return lineRate }}
-	r := try(t, context.Background(), b, q, func(c *engine.Config) { c.Builders = []path.Builder{cardBuilder{b}} })
+	r := try(t, context.Background(), b, q, func(c *engine.Config) {
+		c.Builders = []path.Builder{cardBuilder{b}}
+	})
 	if r.err != nil {
 		t.Fatal(r.err)
 	}

@@ -10,7 +10,9 @@ import (
 
 // witness compares what the hops of each path counted with what moved on them.
 func (r *run) witness(all []*member) {
-	r.readPaths(all, func(g *member, c []sample.Counters) { g.after, g.readAgain = c, r.Clock.Now() })
+	r.readPaths(all, func(g *member, c []sample.Counters) {
+		g.after, g.readAgain = c, r.Clock.Now()
+	})
 	for _, g := range all {
 		if g.err == nil {
 			g.judgeHops(all)
@@ -44,4 +46,5 @@ func (g *member) judgeHops(all []*member) {
 	g.visit.Proof = proof(hops, g.before, g.after, path.Witness(hops, g.before, g.after, moved...))
 }
 
-var errPartner = errors.New("its traffic cannot be verified, because another cell on the same path failed")
+var errPartner = errors.New(
+	"its traffic cannot be verified, because another cell on the same path failed")

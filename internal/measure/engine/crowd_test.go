@@ -21,7 +21,8 @@ func crowdRequest(shapes ...sample.Shape) plan.Request {
 }
 
 func TestCrowd(t *testing.T) {
-	three, six := sample.Shape{Servers: 2, Clients: 3, Procs: 1}, sample.Shape{Servers: 2, Clients: 3, Procs: 2}
+	three, six := sample.Shape{Servers: 2, Clients: 3, Procs: 1},
+		sample.Shape{Servers: 2, Clients: 3, Procs: 2}
 	b := &fake.Builder{
 		Rate: func(path.Spec, string, int) float64 { return 6e6 },
 		Share: func(s path.Spec, client, proc int) float64 {
@@ -40,7 +41,8 @@ func TestCrowd(t *testing.T) {
 	}
 	for _, v := range r.file.Visits {
 		shape := r.file.Header.Plan.Cells[v.Cell].Shape
-		if len(v.Rates) != shape.Clients || v.Server.Connections != shape.Clients*shape.Procs || v.Client.Connections != shape.Clients*shape.Procs {
+		if len(v.Rates) != shape.Clients || v.Server.Connections != shape.Clients*shape.Procs ||
+			v.Client.Connections != shape.Clients*shape.Procs {
 			t.Fatalf("%s: %+v", shape, v)
 		}
 		for c, procs := range v.Rates {
@@ -62,14 +64,16 @@ func TestCrowd(t *testing.T) {
 
 func TestCrowdThatDies(t *testing.T) {
 	b := &fake.Builder{Die: func(s path.Spec, _ int) bool { return s.Mode == bridgeSpec.Mode }}
-	r := try(t, context.Background(), b, crowdRequest(sample.Shape{Servers: 1, Clients: 20, Procs: 5}), nil)
+	r := try(t, context.Background(), b, crowdRequest(
+		sample.Shape{Servers: 1, Clients: 20, Procs: 5}), nil)
 	failed := 0
 	for _, v := range r.file.Visits {
 		if v.Failure == "" {
 			continue
 		}
 		failed++
-		if !strings.Contains(v.Failure, "died") || !strings.Contains(v.Failure, "more") || strings.Contains(v.Failure, "\n") || len(v.Failure) > 500 {
+		if !strings.Contains(v.Failure, "died") || !strings.Contains(v.Failure, "more") ||
+			strings.Contains(v.Failure, "\n") || len(v.Failure) > 500 {
 			t.Errorf("failure %q", v.Failure)
 		}
 	}
@@ -80,7 +84,8 @@ func TestCrowdThatDies(t *testing.T) {
 
 func TestCrowdsTakeTurns(t *testing.T) {
 	var starts []engine.Progress
-	req := crowdRequest(sample.Shape{Servers: 1, Clients: 1, Procs: 1}, sample.Shape{Servers: 1, Clients: 10, Procs: 10})
+	req := crowdRequest(sample.Shape{Servers: 1, Clients: 1, Procs: 1},
+		sample.Shape{Servers: 1, Clients: 10, Procs: 10})
 	req.Turn = 0.01
 	r := try(t, context.Background(), &fake.Builder{}, req, func(c *engine.Config) {
 		c.Progress = func(p engine.Progress) { starts = append(starts, p) }
@@ -88,7 +93,8 @@ func TestCrowdsTakeTurns(t *testing.T) {
 	p := r.file.Header.Plan
 	for i, v := range r.file.Visits {
 		l := p.LoadFor(p.Cells[v.Cell])
-		if want := map[int]float64{1: 0.25, 10: 3}[p.Cells[v.Cell].Shape.Procs]; math.Abs(l.Window-want) > 1e-9 {
+		want := map[int]float64{1: 0.25, 10: 3}[p.Cells[v.Cell].Shape.Procs]
+		if math.Abs(l.Window-want) > 1e-9 {
 			t.Errorf("window %g, want %g", l.Window, want)
 		}
 		if math.Abs(v.Server.Window-l.Window) > 1e-6 {

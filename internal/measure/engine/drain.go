@@ -86,7 +86,8 @@ func exhausted(v *sample.Visit) (bool, error) {
 	if v.Client.Window >= leastCut {
 		return true, nil
 	}
-	return true, fmt.Errorf("%s after %d connections, before there was a window", exhaustion(v.Headroom), v.Client.Connections)
+	return true, fmt.Errorf("%s after %d connections, before there was a window",
+		exhaustion(v.Headroom), v.Client.Connections)
 }
 
 func exhaustion(r *sample.Headroom) string {

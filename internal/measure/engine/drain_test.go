@@ -16,7 +16,8 @@ import (
 
 func crr(rounds int) plan.Request {
 	r := request()
-	r.Loads = []sample.Load{{Kind: "crr", Options: sample.Messages{Request: 1, Reply: 1}, Warmup: 0.1, Window: 0.25}, {Kind: "rr", Warmup: 0.05, Window: 0.25}}
+	r.Loads = []sample.Load{{Kind: "crr", Options: sample.Messages{Request: 1, Reply: 1},
+		Warmup: 0.1, Window: 0.25}, {Kind: "rr", Warmup: 0.05, Window: 0.25}}
 	r.Rounds = rounds
 	return r
 }
@@ -56,7 +57,9 @@ func TestPathsAreDrained(t *testing.T) {
 // The first visit runs out; the next ones are cut.
 func TestBudgetsAreKept(t *testing.T) {
 	const ports, perSecond = 4000, 20_000
-	b := &fake.Builder{Rate: rate(perSecond), Headroom: func(path.Spec) sample.Headroom { return sample.NewHeadroom(ports, 0, 0, 0, 1) }}
+	b := &fake.Builder{Rate: rate(perSecond), Headroom: func(path.Spec) sample.Headroom {
+		return sample.NewHeadroom(ports, 0, 0, 0, 1)
+	}}
 	q := crr(3)
 	q.Loads = q.Loads[:1]
 	r := try(t, context.Background(), b, q, nil)
@@ -85,7 +88,8 @@ func TestBudgetsAreKept(t *testing.T) {
 		}
 		warned := false
 		for _, w := range c.Warnings {
-			warned = warned || w.Code == "ports-exhausted" && strings.Contains(w.Text, "3 of 3 visits") && strings.Contains(w.Text, "4000")
+			warned = warned || w.Code == "ports-exhausted" &&
+				strings.Contains(w.Text, "3 of 3 visits") && strings.Contains(w.Text, "4000")
 		}
 		if !warned {
 			t.Errorf("%s: warnings %+v", c.Mode, c.Warnings)
@@ -94,7 +98,9 @@ func TestBudgetsAreKept(t *testing.T) {
 }
 
 func TestNoHeadroom(t *testing.T) {
-	b := &fake.Builder{Rate: rate(20_000), Headroom: func(path.Spec) sample.Headroom { return sample.NewHeadroom(100, 28_132, 9_999, 10_000, 1) }}
+	b := &fake.Builder{Rate: rate(20_000), Headroom: func(path.Spec) sample.Headroom {
+		return sample.NewHeadroom(100, 28_132, 9_999, 10_000, 1)
+	}}
 	q := crr(1)
 	q.Loads = q.Loads[:1]
 	r := try(t, context.Background(), b, q, nil)
@@ -109,7 +115,8 @@ func TestNoHeadroom(t *testing.T) {
 func TestFailuresAreReported(t *testing.T) {
 	q := crr(1)
 	q.Loads = q.Loads[:1]
-	for _, kind := range []string{workload.FailedTimeout, workload.FailedRefused, workload.FailedNoPort, workload.FailedConnect, workload.FailedExchange} {
+	for _, kind := range []string{workload.FailedTimeout, workload.FailedRefused,
+		workload.FailedNoPort, workload.FailedConnect, workload.FailedExchange} {
 		r := try(t, context.Background(), &fake.Builder{Rate: rate(1000)}, q, nil)
 		for i := range r.file.Visits {
 			r.file.Visits[i].Client.Counts = map[string]int64{kind: 1, workload.Failed: 2}

@@ -70,7 +70,8 @@ type ends struct {
 
 func newEnds(p *path.Path, s sample.Shape) *ends {
 	procs := max(1, s.Procs)
-	return &ends{path: p, distant: &distant{path: p}, shape: s, servers: make([]*hand, len(p.Servers)), clients: make([]*hand, procs*len(p.Clients))}
+	return &ends{path: p, distant: &distant{path: p}, shape: s,
+		servers: make([]*hand, len(p.Servers)), clients: make([]*hand, procs*len(p.Clients))}
 }
 
 func (e *ends) count() int { return len(e.servers) + len(e.clients) }
@@ -140,10 +141,13 @@ func (e *ends) stop(now bool) error {
 
 func (e *ends) open(ctx context.Context, l sample.Load, cpus sample.CPUs) error {
 	limit := openTimeout + time.Duration(e.count())*eachTimeout
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errors.New("the ends were not connected in time"))
+	ctx, cancel := context.WithTimeoutCause(
+		ctx, limit, errors.New("the ends were not connected in time"))
 	defer cancel()
 	err := atOnce(len(e.servers), func(i int) error {
-		o := worker.Request{Role: worker.Server, Load: e.serverLoad(l, i), Addr: e.path.Servers[i].Listen, CPUs: pinned(cpus.Server, e.path.Servers[i].Machine), Crowd: e.shape.Crowd(), Shared: e.shared}
+		o := worker.Request{Role: worker.Server, Load: e.serverLoad(l, i),
+			Addr: e.path.Servers[i].Listen, CPUs: pinned(cpus.Server, e.path.Servers[i].Machine),
+			Crowd: e.shape.Crowd(), Shared: e.shared}
 		if err := e.servers[i].Open(ctx, o); err != nil {
 			return fmt.Errorf("server: %w", err)
 		}
@@ -155,7 +159,9 @@ func (e *ends) open(ctx context.Context, l sample.Load, cpus sample.CPUs) error 
 	return atOnce(len(e.clients), func(i int) error {
 		client, _ := e.of(i)
 		to := e.path.Clients[client]
-		o := worker.Request{Role: worker.Client, Load: l, Addr: to.Dial, CPUs: pinned(cpus.Client, to.Machine), Crowd: e.shape.Crowd(), Client: i, Budget: e.budget}
+		o := worker.Request{Role: worker.Client, Load: l, Addr: to.Dial,
+			CPUs: pinned(cpus.Client, to.Machine), Crowd: e.shape.Crowd(), Client: i,
+			Budget: e.budget}
 		if err := e.clients[i].Open(ctx, o); err != nil {
 			return fmt.Errorf("client: %w", err)
 		}
@@ -187,7 +193,9 @@ func (e *ends) serverLoad(l sample.Load, server int) sample.Load {
 
 func (e *ends) schedule(when load.Schedule) error {
 	all := e.all()
-	return atOnce(len(all), func(i int) error { return all[i].Go(e.distant.shifted(when, e.machine(i))) })
+	return atOnce(len(all), func(i int) error {
+		return all[i].Go(e.distant.shifted(when, e.machine(i)))
+	})
 }
 
 // machine returns the machine of a worker; nil is this one.
@@ -201,10 +209,12 @@ func (e *ends) machine(i int) path.Machine {
 
 // collect waits for all replies. If one end fails, the others get a moment to reply: a client sees
 // only a reset if its server dies.
-func (e *ends) collect(ctx context.Context, l sample.Load) (servers, clients []worker.Reply, err error) {
+func (e *ends) collect(ctx context.Context, l sample.Load) (servers, clients []worker.Reply,
+	err error) {
 	streams := len(e.clients) * max(1, l.Streams)
 	limit := doneTimeout + time.Duration(streams)*drainTimeout
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the load did not end within %s of its window", limit))
+	ctx, cancel := context.WithTimeoutCause(
+		ctx, limit, fmt.Errorf("the load did not end within %s of its window", limit))
 	defer cancel()
 	return e.replies(ctx)
 }

@@ -26,9 +26,11 @@ var (
 )
 
 func request() plan.Request {
-	return plan.Request{Modes: []mode.Name{mode.Host, mode.Bridge}, From: []mode.Placement{mode.FromHost},
-		Loads: []sample.Load{{Kind: "bulk", Warmup: 0.1, Window: 0.25}, {Kind: "rr", Warmup: 0.05, Window: 0.25}},
-		On:    []string{"fake"}, Budget: 60, Precision: 0.02, Baseline: mode.Host, Seed: 1}
+	return plan.Request{Modes: []mode.Name{mode.Host, mode.Bridge},
+		From: []mode.Placement{mode.FromHost},
+		Loads: []sample.Load{{Kind: "bulk", Warmup: 0.1, Window: 0.25},
+			{Kind: "rr", Warmup: 0.05, Window: 0.25}},
+		On: []string{"fake"}, Budget: 60, Precision: 0.02, Baseline: mode.Host, Seed: 1}
 }
 
 type result struct {
@@ -38,7 +40,8 @@ type result struct {
 	report *analysis.Report
 }
 
-func try(t *testing.T, ctx context.Context, b *fake.Builder, r plan.Request, change func(*engine.Config)) result {
+func try(t *testing.T, ctx context.Context, b *fake.Builder, r plan.Request,
+	change func(*engine.Config)) result {
 	t.Helper()
 	p, err := plan.Make(r)
 	if err != nil {
@@ -98,7 +101,8 @@ func TestRunMeasuresWritesAndJudges(t *testing.T) {
 	if x := r.report.Cells[0].Metrics[workload.Throughput].Median; x < 7.9e6 || x > 8.1e6 {
 		t.Errorf("throughput %g bit/s", x)
 	}
-	if x := r.report.Cells[0].CPU; x.Unit != "s/B" || math.Abs(x.Client-0.5e-6) > 1e-9 || x.Rest > 1e-9 {
+	if x := r.report.Cells[0].CPU; x.Unit != "s/B" || math.Abs(x.Client-0.5e-6) > 1e-9 ||
+		x.Rest > 1e-9 {
 		t.Errorf("CPU %+v", x)
 	}
 }
@@ -155,7 +159,8 @@ func TestOrderIsThePlans(t *testing.T) {
 	for round := range 3 {
 		for _, cell := range plan.Order(p, round) {
 			if v := r.file.Visits[i]; v.Cell != cell || v.Round != round {
-				t.Fatalf("visit %d: round %d cell %d, the plan says round %d cell %d", i, v.Round, v.Cell, round, cell)
+				t.Fatalf("visit %d: round %d cell %d, the plan says round %d cell %d", i, v.Round,
+					v.Cell, round, cell)
 			}
 			if b.Visits[i].Mode != p.Cells[cell].Mode {
 				t.Errorf("visit %d went to %s", i, b.Visits[i])
@@ -166,7 +171,9 @@ func TestOrderIsThePlans(t *testing.T) {
 }
 
 func TestWhatEndsARun(t *testing.T) {
-	noisy := func(_ path.Spec, _ string, n int) float64 { return 1e6 * (1 + 0.5*float64((n*7919)%13)) }
+	noisy := func(_ path.Spec, _ string, n int) float64 {
+		return 1e6 * (1 + 0.5*float64((n*7919)%13))
+	}
 	usual, err := plan.Make(request())
 	if err != nil {
 		t.Fatal(err)
@@ -181,8 +188,12 @@ func TestWhatEndsARun(t *testing.T) {
 		{"precision", func(*plan.Request) {}, nil, sample.EndedByPrecision},
 		{"budget", func(r *plan.Request) { r.Precision = 1e-6 }, noisy, sample.EndedByBudget},
 		{"rounds", func(r *plan.Request) { r.Rounds = 2 }, noisy, sample.EndedByRounds},
-		{"least-rounds", func(r *plan.Request) { r.Budget, r.Precision = 0.95*least, 1e-6 }, noisy, sample.EndedByBudget},
-		{"too-short", func(r *plan.Request) { r.Budget, r.Precision = least/2, 1e-6 }, noisy, sample.EndedByBudget},
+		{"least-rounds", func(r *plan.Request) {
+			r.Budget, r.Precision = 0.95*least, 1e-6
+		}, noisy, sample.EndedByBudget},
+		{"too-short", func(r *plan.Request) {
+			r.Budget, r.Precision = least/2, 1e-6
+		}, noisy, sample.EndedByBudget},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			req := request()
@@ -194,8 +205,10 @@ func TestWhatEndsARun(t *testing.T) {
 			if c.name == "least-rounds" && r.end.Rounds != plan.MinRounds {
 				t.Errorf("%d rounds", r.end.Rounds)
 			}
-			if c.name == "too-short" && (r.end.Rounds >= plan.MinRounds || r.end.Elapsed > 1.2*req.Budget) {
-				t.Errorf("%d rounds, a budget of %g s took %g s", r.end.Rounds, req.Budget, r.end.Elapsed)
+			if c.name == "too-short" && (r.end.Rounds >= plan.MinRounds ||
+				r.end.Elapsed > 1.2*req.Budget) {
+				t.Errorf("%d rounds, a budget of %g s took %g s", r.end.Rounds, req.Budget,
+					r.end.Elapsed)
 			}
 			if c.name == "budget" && (r.end.Elapsed > 60 || r.end.Elapsed < 50) {
 				t.Errorf("a budget of 60 s took %g s", r.end.Elapsed)
@@ -294,12 +307,15 @@ func TestLastVisitIsMadeAgain(t *testing.T) {
 		{"spoilt", func(n int) bool { return n == perRound*(rounds-1) }, 4},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := &fake.Builder{Die: func(s path.Spec, n int) bool { return s == bridgeSpec && tt.die(n) }}
+			b := &fake.Builder{Die: func(s path.Spec, n int) bool {
+				return s == bridgeSpec && tt.die(n)
+			}}
 			req := request()
 			req.Rounds = rounds
 			r := try(t, context.Background(), b, req, nil)
 			if len(r.report.Cells) != tt.want || r.end.Rounds != rounds {
-				t.Errorf("%d cells after %d rounds, failed %+v", len(r.report.Cells), r.end.Rounds, r.report.Failed)
+				t.Errorf("%d cells after %d rounds, failed %+v", len(r.report.Cells), r.end.Rounds,
+					r.report.Failed)
 			}
 			for _, f := range r.report.Failed {
 				if !strings.Contains(f.Reason, "broke in round 6") {
@@ -326,19 +342,24 @@ func TestRunThatStopsWorking(t *testing.T) {
 
 func TestUnsupportedAndBrokenPathsAreSkipped(t *testing.T) {
 	missing := &path.UnsupportedError{Missing: "CONFIG_BRIDGE", Remedy: "modprobe bridge"}
-	r := try(t, context.Background(), &fake.Builder{Unsupported: map[path.Spec]error{bridgeSpec: missing}}, request(), nil)
-	if s := r.report.Skipped; len(s) != 1 || s[0].Reason != "CONFIG_BRIDGE" || s[0].Remedy != "modprobe bridge" {
+	r := try(t, context.Background(), &fake.Builder{
+		Unsupported: map[path.Spec]error{bridgeSpec: missing}}, request(), nil)
+	if s := r.report.Skipped; len(s) != 1 || s[0].Reason != "CONFIG_BRIDGE" ||
+		s[0].Remedy != "modprobe bridge" {
 		t.Errorf("skipped %+v", s)
 	}
 	broken := errors.New("no more memory")
-	r = try(t, context.Background(), &fake.Builder{Broken: map[path.Spec]error{bridgeSpec: broken}}, request(), nil)
-	if s := r.report.Skipped; r.err != nil || len(s) != 1 || !strings.Contains(s[0].Reason, "no more memory") {
+	r = try(t, context.Background(), &fake.Builder{Broken: map[path.Spec]error{bridgeSpec: broken}},
+		request(), nil)
+	if s := r.report.Skipped; r.err != nil || len(s) != 1 ||
+		!strings.Contains(s[0].Reason, "no more memory") {
 		t.Errorf("%v, skipped %+v", r.err, s)
 	}
 	if r.end.Reason != sample.EndedByPrecision {
 		t.Errorf("end %+v", r.end)
 	}
-	r = try(t, context.Background(), &fake.Builder{Broken: map[path.Spec]error{bridgeSpec: broken, hostSpec: broken}}, request(), nil)
+	r = try(t, context.Background(), &fake.Builder{
+		Broken: map[path.Spec]error{bridgeSpec: broken, hostSpec: broken}}, request(), nil)
 	var nothing *engine.NothingBuiltError
 	if !errors.As(r.err, &nothing) || !errors.Is(r.err, broken) || r.file != nil {
 		t.Errorf("nothing could be built: %v", r.err)
@@ -351,7 +372,8 @@ func TestCheckThatCannotTellSkips(t *testing.T) {
 		t.Fatal(err)
 	}
 	odd := errors.New("netlink: odd")
-	p, err = engine.Check(context.Background(), p, []path.Builder{&fake.Builder{Unsupported: map[path.Spec]error{bridgeSpec: odd}}})
+	p, err = engine.Check(context.Background(), p,
+		[]path.Builder{&fake.Builder{Unsupported: map[path.Spec]error{bridgeSpec: odd}}})
 	if err != nil || len(p.Skipped) != 1 || p.Skipped[0].Reason != odd.Error() {
 		t.Errorf("Check = %v, skipped %+v", err, p.Skipped)
 	}
@@ -365,7 +387,9 @@ func TestInterruptedCheck(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	stop := errors.New("stop")
 	cancel(stop)
-	if _, err := engine.Check(ctx, p, []path.Builder{&fake.Builder{Unsupported: map[path.Spec]error{bridgeSpec: context.Canceled}}}); !errors.Is(err, stop) {
+	_, err = engine.Check(ctx, p, []path.Builder{
+		&fake.Builder{Unsupported: map[path.Spec]error{bridgeSpec: context.Canceled}}})
+	if !errors.Is(err, stop) {
 		t.Errorf("Check = %v", err)
 	}
 }
@@ -404,7 +428,9 @@ func (f *full) Write(b []byte) (int, error) {
 
 func TestFullDiskEndsTheRun(t *testing.T) {
 	disk := &full{room: 5}
-	r := try(t, context.Background(), &fake.Builder{}, request(), func(c *engine.Config) { c.Out = sample.NewWriter(disk) })
+	r := try(t, context.Background(), &fake.Builder{}, request(), func(c *engine.Config) {
+		c.Out = sample.NewWriter(disk)
+	})
 	if !errors.Is(r.err, errFull) || r.end.Reason != sample.EndedByFailure {
 		t.Errorf("end %+v, %v", r.end, r.err)
 	}

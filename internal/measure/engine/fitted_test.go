@@ -28,10 +28,12 @@ func TestFitted(t *testing.T) {
 			if c.same {
 				return
 			}
-			if got.Window < leastWindow || got.Window > l.Window || got.Warmup < 0 || got.Warmup > l.Warmup {
+			if got.Window < leastWindow || got.Window > l.Window || got.Warmup < 0 ||
+				got.Warmup > l.Warmup {
 				t.Errorf("fitted to %+v", got)
 			}
-			if n := c.rate * (got.Warmup + got.Window + tail.Seconds()); got.Window > leastWindow && n > float64(c.budget) {
+			if n := c.rate * (got.Warmup + got.Window + tail.Seconds()); got.Window > leastWindow &&
+				n > float64(c.budget) {
 				t.Errorf("%g connections in %+v", n, got)
 			}
 		})

@@ -29,7 +29,8 @@ func TestHeldSettings(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		set, restore error
-	}{{"works", nil, nil}, {"cannot-be-set", errors.New("no right"), nil}, {"stays", nil, errors.New("stuck")}} {
+	}{{"works", nil, nil}, {"cannot-be-set", errors.New("no right"), nil},
+		{"stays", nil, errors.New("stuck")}} {
 		t.Run(c.name, func(t *testing.T) {
 			set, now := 0, 0
 			b := &fake.Builder{Rate: rate(1000)}
@@ -52,7 +53,8 @@ func TestHeldSettings(t *testing.T) {
 				if bridge {
 					visits++
 				}
-				if failed := v.Failure != ""; failed != (bridge && (c.set != nil || c.restore != nil)) {
+				if failed := v.Failure != ""; failed != (bridge &&
+					(c.set != nil || c.restore != nil)) {
 					t.Errorf("%s: failure %q", r.file.Header.Plan.Cells[v.Cell].Mode, v.Failure)
 				}
 			}

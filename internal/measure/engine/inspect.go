@@ -81,7 +81,9 @@ func (r *run) inspect(ctx context.Context, round int) error {
 			}
 			for _, d := range found {
 				in.lost[k] = true
-				changed = append(changed, sample.Change{Difference: d, Cells: r.cellsOn(k), Round: first, Right: right, Seen: r.elapsed()})
+				changed = append(changed, sample.Change{
+					Difference: d, Cells: r.cellsOn(k), Round: first, Right: right,
+					Seen: r.elapsed()})
 			}
 			if in.lost[k] {
 				r.giveUp(k)
@@ -114,16 +116,20 @@ func (r *run) compare(k key) ([]sample.Difference, error) {
 	left, cut := (*path.LeftError)(nil), (*path.CutError)(nil)
 	switch {
 	case errors.As(err, &left):
-		return []sample.Difference{{Where: "node " + left.Node, What: sample.ChangeLeft, Was: "there", Is: path.OneLine(left.Err)}}, nil
+		return []sample.Difference{{Where: "node " + left.Node, What: sample.ChangeLeft,
+			Was: "there", Is: path.OneLine(left.Err)}}, nil
 	case errors.As(err, &cut):
 		return nil, cut
 	case err != nil && lostMachine(r.paths[k].Machines) != nil:
 		m := lostMachine(r.paths[k].Machines)
-		return []sample.Difference{{Where: m.Name(), What: sample.ChangeLeft, Was: "there", Is: path.OneLine(m.Err())}}, nil
+		return []sample.Difference{{Where: m.Name(), What: sample.ChangeLeft, Was: "there",
+			Is: path.OneLine(m.Err())}}, nil
 	case err != nil:
-		return []sample.Difference{{Where: k.on, What: "reading its settings", Was: "possible", Is: "not: " + path.OneLine(err)}}, nil
+		return []sample.Difference{{Where: k.on, What: "reading its settings", Was: "possible",
+			Is: "not: " + path.OneLine(err)}}, nil
 	case !ok:
-		return []sample.Difference{{Where: k.on, What: "reading its settings", Was: "impossible", Is: "possible"}}, nil
+		return []sample.Difference{{Where: k.on, What: "reading its settings", Was: "impossible",
+			Is: "possible"}}, nil
 	}
 	return path.Differences(built, now), nil
 }

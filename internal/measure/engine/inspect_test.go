@@ -47,7 +47,8 @@ func TestChangedPathFailsItsCells(t *testing.T) {
 			of = append(of, i)
 		}
 	}
-	want := sample.Difference{Where: "machine A", What: "MTU of veth-server", Was: "1500", Is: "600"}
+	want := sample.Difference{Where: "machine A", What: "MTU of veth-server", Was: "1500",
+		Is: "600"}
 	if c.Difference != want || !slices.Equal(c.Cells, of) || len(of) != 2 {
 		t.Errorf("change %+v of cells %v", c, of)
 	}
@@ -68,7 +69,8 @@ func TestChangedPathFailsItsCells(t *testing.T) {
 		t.Fatalf("%d cells, failed %+v", len(r.report.Cells), r.report.Failed)
 	}
 	for _, f := range r.report.Failed {
-		if f.Mode != "bridge" || !strings.Contains(f.Evidence, "MTU of veth-server on machine A was 1500 and is 600 since round ") {
+		if f.Mode != "bridge" || !strings.Contains(f.Evidence,
+			"MTU of veth-server on machine A was 1500 and is 600 since round ") {
 			t.Errorf("failed %+v", f)
 		}
 	}
@@ -79,7 +81,8 @@ func TestChangeIsFoundAtTheEnd(t *testing.T) {
 	req := request()
 	req.Rounds = 1
 	r := try(t, context.Background(), &fake.Builder{Settings: bridgeChanges(2)}, req, nil)
-	if r.err != nil || len(r.file.Changes) != 1 || len(r.report.Failed) != 2 || r.file.Changes[0].Round != 0 {
+	if r.err != nil || len(r.file.Changes) != 1 || len(r.report.Failed) != 2 ||
+		r.file.Changes[0].Round != 0 {
 		t.Errorf("%v, changes %+v, failed %+v", r.err, r.file.Changes, r.report.Failed)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -94,7 +97,8 @@ func TestChangeIsFoundAtTheEnd(t *testing.T) {
 		}
 		return 1e6
 	}}, request(), nil)
-	if r.end.Reason != sample.EndedByInterrupt || len(r.file.Changes) != 1 || r.file.End.Reason != sample.EndedByInterrupt {
+	if r.end.Reason != sample.EndedByInterrupt || len(r.file.Changes) != 1 ||
+		r.file.End.Reason != sample.EndedByInterrupt {
 		t.Errorf("end %+v, changes %+v", r.end, r.file.Changes)
 	}
 }
@@ -129,7 +133,8 @@ func TestUnreadablePathFails(t *testing.T) {
 			req := request()
 			req.Rounds = 6
 			r := try(t, context.Background(), b, req, nil)
-			if r.err != nil || len(r.report.Failed) != 2 || !strings.Contains(r.report.Failed[0].Evidence, "no such namespace") {
+			if r.err != nil || len(r.report.Failed) != 2 ||
+				!strings.Contains(r.report.Failed[0].Evidence, "no such namespace") {
 				t.Errorf("%v, failed %+v", r.err, r.report.Failed)
 			}
 		})
@@ -143,7 +148,8 @@ func TestChangedPathsEndTheRun(t *testing.T) {
 		}
 		return 1e6
 	}
-	r := try(t, context.Background(), &fake.Builder{Settings: bridgeChanges(2), Rate: noisy}, request(), nil)
+	r := try(t, context.Background(), &fake.Builder{Settings: bridgeChanges(2), Rate: noisy},
+		request(), nil)
 	if r.err != nil || r.end.Reason != sample.EndedByPrecision {
 		t.Errorf("end %+v, %v", r.end, r.err)
 	}
@@ -172,7 +178,8 @@ func TestInspectionIsRare(t *testing.T) {
 		c.Clock, c.Meter, c.Out = clock, fake.Meter{Clock: clock}, sample.NewWriter(&records)
 	})
 	// The first and the last reading are made in any case.
-	if share := (float64(took)/1e9 - 0.4) / r.end.Elapsed; r.err != nil || share > 0.011 || share <= 0 {
+	if share := (float64(took)/1e9 - 0.4) / r.end.Elapsed; r.err != nil || share > 0.011 ||
+		share <= 0 {
 		t.Errorf("%v: %.3f of %.0f s", r.err, share, r.end.Elapsed)
 	}
 	f, err := sample.Read(&records)

@@ -40,7 +40,8 @@ func skipApart(p sample.Plan) sample.Plan {
 		if why == "" || !sample.Distant(c.On) {
 			return nil
 		}
-		return &sample.Skip{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune, On: c.On, Reason: why,
+		return &sample.Skip{Mode: c.Mode, From: c.From, To: c.To, Load: c.Load, Tune: c.Tune,
+			On: c.On, Reason: why,
 			Remedy: "measure it with --on lab or docker, or rr, whose round trips have one clock"}
 	})
 }
@@ -83,14 +84,17 @@ func (d *distant) far() bool { return len(d.offsets) > 0 }
 
 // here reports whether an end is on this machine, so that its meters count.
 func (d *distant) here() bool {
-	return !d.far() || slices.ContainsFunc(d.path.Servers, func(s path.Server) bool { return s.Machine == nil }) ||
+	return !d.far() || slices.ContainsFunc(d.path.Servers, func(s path.Server) bool {
+		return s.Machine == nil
+	}) ||
 		slices.ContainsFunc(d.path.Clients, func(c path.Client) bool { return c.Machine == nil })
 }
 
 func compareClocks(ctx context.Context, p *path.Path) (*distant, error) {
 	all := machinesOf(p)
 	d := &distant{path: p, offsets: make(map[path.Machine]path.Offset, len(all))}
-	ctx, cancel := context.WithTimeoutCause(ctx, clockTimeout, errors.New("its clock was not reported in time"))
+	ctx, cancel := context.WithTimeoutCause(
+		ctx, clockTimeout, errors.New("its clock was not reported in time"))
 	defer cancel()
 	offsets := make([]path.Offset, len(all))
 	err := atOnce(len(all), func(i int) (err error) {
@@ -131,7 +135,8 @@ func (d *distant) tail() time.Duration {
 // sure returns an error for a window that is too short for the clocks' uncertainty.
 func (d *distant) sure(warmup, window float64) error {
 	if u := d.unsure().Seconds(); u > min(warmup, unsureShare*window) {
-		return fmt.Errorf("the machines' clocks are only known to ± %.3g s, too little for a warm-up of %.3g s and a window of %.3g s", u, warmup, window)
+		return fmt.Errorf(
+			"the machines' clocks are only known to ± %.3g s, too little for a warm-up of %.3g s and a window of %.3g s", u, warmup, window)
 	}
 	return nil
 }
@@ -140,7 +145,8 @@ func (d *distant) sure(warmup, window float64) error {
 // uncertainty.
 func (d *distant) sureOf(seconds float64) error {
 	if u := d.unsure().Seconds(); u > unsureTime*seconds {
-		return fmt.Errorf("the machines' clocks are only known to ± %.3g s, too little for a transfer that took %.3g s", u, seconds)
+		return fmt.Errorf(
+			"the machines' clocks are only known to ± %.3g s, too little for a transfer that took %.3g s", u, seconds)
 	}
 	return nil
 }
@@ -211,7 +217,8 @@ func (d *distant) meter(ctx context.Context, from, to int64) error {
 
 // note adds the machines' readings to this one's, and returns an error if the channel was used in the
 // window. If fits rejects a reading's length, all are removed.
-func (d *distant) note(ctx context.Context, v *sample.Visit, fits func(elapsed float64) bool) error {
+func (d *distant) note(ctx context.Context, v *sample.Visit,
+	fits func(elapsed float64) bool) error {
 	if !d.far() {
 		return nil
 	}
@@ -235,7 +242,8 @@ func (d *distant) note(ctx context.Context, v *sample.Visit, fits func(elapsed f
 		}
 		good = good && fits(u.Elapsed) && !math.IsNaN(u.Elapsed)
 		o := d.offsets[m]
-		v.Machines = append(v.Machines, sample.MachineUse{Name: m.Name(), CPUs: len(u.CPUs), Ahead: o.Ahead.Seconds(), Unsure: o.Unsure.Seconds(),
+		v.Machines = append(v.Machines, sample.MachineUse{
+			Name: m.Name(), CPUs: len(u.CPUs), Ahead: o.Ahead.Seconds(), Unsure: o.Unsure.Seconds(),
 			ControlPackets: u.Control.Packets})
 		v.Machine = append(v.Machine, u.CPUs...)
 		v.Elapsed += u.Elapsed

@@ -93,9 +93,13 @@ func (m *remote) Meter(_ context.Context, from, to int64, pids ...int) (path.Met
 func apart() *farBuilder {
 	cpu := sample.CPU{User: 0.1, Idle: 0.1}
 	return &farBuilder{Builder: &fake.Builder{Called: sample.Swarm},
-		a: &remote{name: "node a", offset: path.Offset{Ahead: time.Hour, Unsure: 100 * time.Microsecond}, use: path.Use{CPUs: []sample.CPU{cpu}}},
-		b: &remote{name: "node b", offset: path.Offset{Ahead: -time.Minute, Unsure: 300 * time.Microsecond},
-			use: path.Use{CPUs: []sample.CPU{cpu, cpu}, Procs: []float64{0.125}, Throttled: 2, Control: path.Traffic{Packets: 3}}}}
+		a: &remote{name: "node a", offset: path.Offset{
+			Ahead: time.Hour, Unsure: 100 * time.Microsecond},
+			use: path.Use{CPUs: []sample.CPU{cpu}}},
+		b: &remote{name: "node b", offset: path.Offset{
+			Ahead: -time.Minute, Unsure: 300 * time.Microsecond},
+			use: path.Use{CPUs: []sample.CPU{cpu, cpu}, Procs: []float64{0.125}, Throttled: 2,
+				Control: path.Traffic{Packets: 3}}}}
 }
 
 func tryApart(t *testing.T, f *farBuilder, q plan.Request) result {
@@ -123,17 +127,20 @@ func TestMachinesAreMeteredByTheirClocks(t *testing.T) {
 		t.Fatalf("%v, %d visits, %+v", r.err, len(r.file.Visits), r.report.Failed)
 	}
 	for _, v := range r.file.Visits {
-		if len(v.Machine) != 3 || math.Abs(v.Elapsed-0.25) > 1e-9 || v.Throttled != 2 || v.Proxy == nil || v.Proxy.CPU != 0.125 || len(v.Machines) != 2 {
+		if len(v.Machine) != 3 || math.Abs(v.Elapsed-0.25) > 1e-9 || v.Throttled != 2 ||
+			v.Proxy == nil || v.Proxy.CPU != 0.125 || len(v.Machines) != 2 {
 			t.Fatalf("visit %+v", v)
 		}
 		a, b := v.Machines[0], v.Machines[1]
 		if a != (sample.MachineUse{Name: "node a", CPUs: 1, Ahead: 3600, Unsure: 1e-4}) ||
-			b != (sample.MachineUse{Name: "node b", CPUs: 2, Ahead: -60, Unsure: 3e-4, ControlPackets: 3}) {
+			b != (sample.MachineUse{Name: "node b", CPUs: 2, Ahead: -60, Unsure: 3e-4,
+				ControlPackets: 3}) {
 			t.Errorf("machines %+v", v.Machines)
 		}
 	}
 	for i, o := range f.a.orders {
-		if o[1]-o[0] != int64(250*time.Millisecond) || o[0]-f.b.orders[i][0] != int64(time.Hour+time.Minute) {
+		if o[1]-o[0] != int64(250*time.Millisecond) ||
+			o[0]-f.b.orders[i][0] != int64(time.Hour+time.Minute) {
 			t.Errorf("order %v and %v", o, f.b.orders[i])
 		}
 	}
@@ -149,16 +156,28 @@ func TestWindowsOfOtherMachinesAreGuarded(t *testing.T) {
 		load *sample.Load
 		want string // in each visit's failure; "": good, without CPU figures
 	}{
-		{"word-here", func(f *farBuilder) { f.moved = func(n int) uint64 { return uint64(n) } }, nil, "carried 1 bytes in the window"},
-		{"word-there", func(f *farBuilder) { f.b.use.Control.Bytes = 40 }, nil, "the channel to node b carried 40 bytes"},
-		{"unsure", func(f *farBuilder) { f.a.offset.Unsure = 20 * time.Millisecond }, nil, "clocks are only known to ± 0.04 s"},
+		{"word-here", func(f *farBuilder) {
+			f.moved = func(n int) uint64 { return uint64(n) }
+		}, nil, "carried 1 bytes in the window"},
+		{"word-there", func(f *farBuilder) {
+			f.b.use.Control.Bytes = 40
+		}, nil, "the channel to node b carried 40 bytes"},
+		{"unsure", func(f *farBuilder) {
+			f.a.offset.Unsure = 20 * time.Millisecond
+		}, nil, "clocks are only known to ± 0.04 s"},
 		{"lost", func(f *farBuilder) {
 			f.b.lost = func() error { return errors.New("node b left: it closed the connection") }
 		}, nil, "node b left"},
 		{"late-meter", func(f *farBuilder) { f.a.use.Elapsed = 0.3 }, nil, ""},
-		{"transfer", func(f *farBuilder) { f.a.use.Elapsed, f.b.use.Elapsed = 1, 1 }, &sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1e6}, Window: 0.25}, "good"},
-		{"unsure-transfer", func(f *farBuilder) { f.a.offset.Unsure, f.a.use.Elapsed, f.b.use.Elapsed = 6*time.Millisecond, 1, 1 },
-			&sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1e6}, Window: 0.25}, "clocks are only known to ± 0.012 s"},
+		{"transfer", func(f *farBuilder) {
+			f.a.use.Elapsed, f.b.use.Elapsed = 1, 1
+		}, &sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1e6}, Window: 0.25},
+			"good"},
+		{"unsure-transfer", func(f *farBuilder) {
+			f.a.offset.Unsure, f.a.use.Elapsed, f.b.use.Elapsed = 6*time.Millisecond, 1, 1
+		},
+			&sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1e6}, Window: 0.25},
+			"clocks are only known to ± 0.012 s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := apart()
@@ -178,7 +197,8 @@ func TestWindowsOfOtherMachinesAreGuarded(t *testing.T) {
 						t.Errorf("visit %+v", v)
 					}
 				case tt.want == "":
-					if v.Failure != "" || len(v.Machine) > 0 || v.Elapsed != 0 || v.Machines[0].CPUs != 0 {
+					if v.Failure != "" || len(v.Machine) > 0 || v.Elapsed != 0 ||
+						v.Machines[0].CPUs != 0 {
 						t.Errorf("visit %+v", v)
 					}
 				case !strings.Contains(v.Failure, tt.want):
@@ -282,7 +302,8 @@ func TestChannelBreaks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f, _ := begin(inspected)
 			r := tryApart(t, f, rounds(9))
-			if !errors.Is(r.err, cut) || r.end.Reason != sample.EndedByFailure || r.end.Rounds != 2 || r.end.Detail != cut.Error() {
+			if !errors.Is(r.err, cut) || r.end.Reason != sample.EndedByFailure ||
+				r.end.Rounds != 2 || r.end.Detail != cut.Error() {
 				t.Errorf("%v, end %+v", r.err, r.end)
 			}
 			failed := 0
@@ -291,8 +312,10 @@ func TestChannelBreaks(t *testing.T) {
 					failed++
 				}
 			}
-			if failed != 1 || len(r.report.Failed) != 0 || len(r.report.Cells) != 4 || len(r.file.Changes) != 0 {
-				t.Errorf("%d visits failed; failed cells %+v, %d have a result; changes %+v", failed, r.report.Failed, len(r.report.Cells), r.file.Changes)
+			if failed != 1 || len(r.report.Failed) != 0 || len(r.report.Cells) != 4 ||
+				len(r.file.Changes) != 0 {
+				t.Errorf("%d visits failed; failed cells %+v, %d have a result; changes %+v",
+					failed, r.report.Failed, len(r.report.Cells), r.file.Changes)
 			}
 		})
 	}
@@ -325,8 +348,10 @@ func TestChannelBreaks(t *testing.T) {
 			return nil, &path.LeftError{Node: "b", Err: errors.New("its pod was deleted")}
 		}
 		r := tryApart(t, f, rounds(4))
-		if r.err != nil || r.end.Rounds != 4 || len(r.report.Failed) != 2 || len(r.file.Changes) != 1 {
-			t.Errorf("%v, end %+v, failed cells %+v, changes %+v", r.err, r.end, r.report.Failed, r.file.Changes)
+		if r.err != nil || r.end.Rounds != 4 || len(r.report.Failed) != 2 ||
+			len(r.file.Changes) != 1 {
+			t.Errorf("%v, end %+v, failed cells %+v, changes %+v", r.err, r.end, r.report.Failed,
+				r.file.Changes)
 		}
 		for _, c := range r.report.Failed {
 			if c.Mode != mode.Bridge || c.Reason != "an end of its path was lost" {
@@ -340,13 +365,15 @@ func TestLoadsOfOneClockAreSkippedAfar(t *testing.T) {
 	f := apart()
 	q := rounds(1)
 	q.Loads = append(q.Loads, sample.Load{Kind: "stream", Warmup: 0.1, Window: 0.25},
-		sample.Load{Kind: "exec", Options: sample.ExecOptions{Program: &sample.Program{Server: "s", Client: "c", Timeout: 1}}, Window: 1})
+		sample.Load{Kind: "exec", Options: sample.ExecOptions{
+			Program: &sample.Program{Server: "s", Client: "c", Timeout: 1}}, Window: 1})
 	r := tryApart(t, f, q)
 	why := map[string]string{}
 	for _, s := range r.file.Header.Plan.Skipped {
 		why[s.Load] = s.Reason
 	}
-	if r.err != nil || !strings.Contains(why["stream"], "clocks of both ends") || !strings.Contains(why["exec"], "programs") || len(r.file.Visits) != 6 {
+	if r.err != nil || !strings.Contains(why["stream"], "clocks of both ends") ||
+		!strings.Contains(why["exec"], "programs") || len(r.file.Visits) != 6 {
 		t.Errorf("%v, skipped %v, %d visits", r.err, why, len(r.file.Visits))
 	}
 	for _, v := range r.file.Visits {

@@ -58,7 +58,8 @@ type hush struct {
 const faulty = "n0"
 
 func newMeshBuilder(nodes int) *meshBuilder {
-	b := &meshBuilder{word: math.MaxInt64, Builder: &fake.Builder{}, clock: &fake.Clock{}, pairs: nodes / 2, unsure: 100 * time.Microsecond}
+	b := &meshBuilder{word: math.MaxInt64, Builder: &fake.Builder{}, clock: &fake.Clock{},
+		pairs: nodes / 2, unsure: 100 * time.Microsecond}
 	b.changed = sync.NewCond(&b.mu)
 	return b
 }
@@ -151,7 +152,8 @@ func (n *meshNode) Meter(_ context.Context, from, to int64, _ ...int) (path.Mete
 	}
 	n.of.note(func(r *meshRound) { r.orders = append(r.orders, [2]int64{from, to}) })
 	return func(context.Context) (path.Use, error) {
-		return path.Use{CPUs: []sample.CPU{{User: 0.1, Idle: 0.1}}, Elapsed: float64(to-from) / 1e9}, nil
+		return path.Use{CPUs: []sample.CPU{{User: 0.1, Idle: 0.1}},
+			Elapsed: float64(to-from) / 1e9}, nil
 	}, nil
 }
 
@@ -178,7 +180,8 @@ func (p meshPlace) Start(c path.Command) (*path.Process, error) {
 
 func tryMesh(t *testing.T, b *meshBuilder) *sample.File {
 	t.Helper()
-	q := plan.MeshRequest{On: b.Name(), Mode: mode.Host, Loads: []sample.Load{{Kind: "rr", Warmup: 0.1, Window: 0.25}},
+	q := plan.MeshRequest{On: b.Name(), Mode: mode.Host,
+		Loads:  []sample.Load{{Kind: "rr", Warmup: 0.1, Window: 0.25}},
 		Sweeps: 1, Budget: 60, Precision: 0.02, Seed: 1}
 	for i := range 2 * b.pairs {
 		q.Nodes = append(q.Nodes, sample.Node{Name: fmt.Sprintf("n%d", i)})
@@ -188,7 +191,8 @@ func tryMesh(t *testing.T, b *meshBuilder) *sample.File {
 		t.Fatal(err)
 	}
 	var records bytes.Buffer
-	_, err = engine.Run(t.Context(), engine.Config{Plan: p, Builders: []path.Builder{b}, Meter: fake.Meter{Clock: b.clock}, Clock: b.clock,
+	_, err = engine.Run(t.Context(), engine.Config{
+		Plan: p, Builders: []path.Builder{b}, Meter: fake.Meter{Clock: b.clock}, Clock: b.clock,
 		Out: sample.NewWriter(&records), Progress: func(engine.Progress) { b.round() }})
 	if err != nil {
 		t.Fatal(err)
@@ -226,15 +230,18 @@ func TestPairThatFailsLate(t *testing.T) {
 		}
 		h := r.hushes[0]
 		if h.at < r.failed {
-			t.Errorf("round %d: hushed %s before the late one failed", i, time.Duration(r.failed-h.at))
+			t.Errorf("round %d: hushed %s before the late one failed", i,
+				time.Duration(r.failed-h.at))
 		}
 		for _, o := range r.orders {
 			start := o[0] - int64(100*time.Millisecond)
 			if o != r.orders[0] || start < r.failed || o[1]-o[0] != int64(250*time.Millisecond) {
-				t.Errorf("round %d: a window from %d to %d, after a failure at %d; another from %d", i, o[0], o[1], r.failed, r.orders[0][0])
+				t.Errorf("round %d: a window from %d to %d, after a failure at %d; another from %d",
+					i, o[0], o[1], r.failed, r.orders[0][0])
 			}
 			if o[1] > h.at+int64(h.d) {
-				t.Errorf("round %d: the hush is over %s before the window", i, time.Duration(o[1]-h.at-int64(h.d)))
+				t.Errorf("round %d: the hush is over %s before the window", i,
+					time.Duration(o[1]-h.at-int64(h.d)))
 			}
 		}
 	}
@@ -289,7 +296,8 @@ func TestNodeThatLeft(t *testing.T) {
 				want = faulty
 			}
 			if v.Left != want {
-				t.Errorf("pair %v in round %d: %q left, not %q (%s)", v.Pair, v.Round, v.Left, want, v.Failure)
+				t.Errorf("pair %v in round %d: %q left, not %q (%s)", v.Pair, v.Round, v.Left, want,
+					v.Failure)
 			}
 		}
 	}

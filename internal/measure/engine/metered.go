@@ -25,7 +25,8 @@ func (r *run) readAt(ctx context.Context, t int64, pids []int) (out reading, err
 }
 
 func (a reading) until(b reading) (m sample.Metered, throttled int) {
-	return sample.Metered{Machine: meter.Since(a.Reading, b.Reading), Elapsed: b.At.Sub(a.At).Seconds()}, b.throttled - a.throttled
+	return sample.Metered{Machine: meter.Since(a.Reading, b.Reading),
+		Elapsed: b.At.Sub(a.At).Seconds()}, b.throttled - a.throttled
 }
 
 // metered records what this machine did between two readings, if an end is here and fits accepts

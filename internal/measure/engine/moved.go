@@ -69,7 +69,8 @@ func lossy(l sample.Load, server, client *sample.Party, out []path.Moved) []path
 
 func packetsOf(l sample.Load) path.Shape {
 	m := workload.MessagesOf(l)
-	s := path.Shape{Request: m.Request, Reply: m.Reply, Write: workload.WriteOf(l), Beside: workload.RROf(l).Beside, Datagrams: workload.Of(l).UDP}
+	s := path.Shape{Request: m.Request, Reply: m.Reply, Write: workload.WriteOf(l),
+		Beside: workload.RROf(l).Beside, Datagrams: workload.Of(l).UDP}
 	if n := workload.StreamOf(l).Tokens; n > 0 {
 		s.Request, s.Reply = load.StreamMessages(n)
 	}

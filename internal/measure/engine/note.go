@@ -55,21 +55,26 @@ func timings(clients []worker.Reply) (out sample.Timings, err error) {
 	if len(clients) == 1 {
 		return clients[0].Timings, nil
 	}
-	if out.Latency, err = merged(clients, func(r worker.Reply) *sample.EncodedHisto { return r.Latency }); err != nil {
+	if out.Latency, err = merged(clients, func(r worker.Reply) *sample.EncodedHisto {
+		return r.Latency
+	}); err != nil {
 		return out, err
 	}
 	for name := range clients[0].Times {
 		if out.Times == nil {
 			out.Times = map[string]*sample.EncodedHisto{}
 		}
-		if out.Times[name], err = merged(clients, func(r worker.Reply) *sample.EncodedHisto { return r.Times[name] }); err != nil {
+		if out.Times[name], err = merged(clients, func(r worker.Reply) *sample.EncodedHisto {
+			return r.Times[name]
+		}); err != nil {
 			return out, err
 		}
 	}
 	return out, nil
 }
 
-func merged(clients []worker.Reply, of func(worker.Reply) *sample.EncodedHisto) (*sample.EncodedHisto, error) {
+func merged(clients []worker.Reply,
+	of func(worker.Reply) *sample.EncodedHisto) (*sample.EncodedHisto, error) {
 	all := sample.NewHistogram()
 	timed := false
 	for _, c := range clients {
@@ -111,7 +116,8 @@ func (e *ends) rates(l sample.Load, servers []worker.Reply) [][]float64 {
 }
 
 // eachFlow calls f for each connection of a crowd whose number is one of the clients'.
-func (e *ends) eachFlow(servers []worker.Reply, f func(s worker.Reply, client, proc int, flow load.Flow)) {
+func (e *ends) eachFlow(servers []worker.Reply,
+	f func(s worker.Reply, client, proc int, flow load.Flow)) {
 	for _, s := range servers {
 		for _, flow := range s.Flows {
 			if client, proc := e.of(flow.Client); flow.Client >= 0 && flow.Client < len(e.clients) {

@@ -19,10 +19,16 @@ func TestOptionsOfBulk(t *testing.T) {
 		forward int64 // received by each end in the window
 		back    int64
 	}{
-		{"bytes", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: bytes}, Window: 0.25}, bytes / rate, bytes, 0},
-		{"bytes-of-two", sample.Load{Kind: "bulk", Streams: 2, Options: sample.BulkOptions{Bytes: bytes}, Window: 0.25}, 2 * bytes / rate, 2 * bytes, 0},
-		{"both-ways", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bidir: true}, Window: 0.01}, 0.01, rate / 100, rate / 100},
-		{"bytes-both-ways", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bidir: true, Bytes: bytes}, Window: 0.25}, bytes / rate, bytes, bytes},
+		{"bytes", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: bytes},
+			Window: 0.25}, bytes / rate, bytes, 0},
+		{"bytes-of-two", sample.Load{Kind: "bulk", Streams: 2,
+			Options: sample.BulkOptions{Bytes: bytes}, Window: 0.25}, 2 * bytes / rate, 2 * bytes,
+			0},
+		{"both-ways", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bidir: true},
+			Window: 0.01}, 0.01, rate / 100, rate / 100},
+		{"bytes-both-ways", sample.Load{Kind: "bulk",
+			Options: sample.BulkOptions{Bidir: true, Bytes: bytes}, Window: 0.25}, bytes / rate,
+			bytes, bytes},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			req := request()
@@ -33,7 +39,8 @@ func TestOptionsOfBulk(t *testing.T) {
 				t.Fatal(r.err, r.report.Failed)
 			}
 			for _, v := range r.file.Visits {
-				if v.Server.Received != tt.forward || v.Client.Received != tt.back || v.Server.Window != tt.window || !v.Witness.OK {
+				if v.Server.Received != tt.forward || v.Client.Received != tt.back ||
+					v.Server.Window != tt.window || !v.Witness.OK {
 					t.Errorf("visit %+v", v)
 				}
 			}
@@ -43,7 +50,8 @@ func TestOptionsOfBulk(t *testing.T) {
 
 func TestTransferThatDies(t *testing.T) {
 	req := request()
-	req.Loads, req.Rounds = []sample.Load{{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1e6}, Window: 0.25}}, 2
+	req.Loads, req.Rounds = []sample.Load{{
+		Kind: "bulk", Options: sample.BulkOptions{Bytes: 1e6}, Window: 0.25}}, 2
 	b := &fake.Builder{Die: func(s path.Spec, n int) bool { return s == bridgeSpec && n == 0 }}
 	r := try(t, context.Background(), b, req, nil)
 	failed := 0

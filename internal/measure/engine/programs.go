@@ -103,10 +103,12 @@ func (r *run) runPrograms(ctx context.Context, k key, l sample.Program, v *sampl
 	return errors.Join(err, stopErr)
 }
 
-func (r *run) serve(ctx context.Context, both *pair, p *path.Path, l sample.Program, v *sample.Visit) error {
+func (r *run) serve(ctx context.Context, both *pair, p *path.Path, l sample.Program,
+	v *sample.Visit) error {
 	limit := time.Duration(l.Timeout * float64(time.Second))
 	listen := program.Fill{Addr: p.Servers[0].Listen, Second: p.Second, Seconds: l.Seconds}
-	_, err := both.server.Do(ctx, program.Request{Op: program.Start, Command: listen.Into(l.Server), Ready: l.Ready,
+	_, err := both.server.Do(ctx, program.Request{
+		Op: program.Start, Command: listen.Into(l.Server), Ready: l.Ready,
 		Port: listen.Addr.Port(), NoRoot: l.NoRoot, Limit: limit})
 	if err != nil {
 		v.Output.Server = program.StateOf(err).Kept(keptOutput)
@@ -134,7 +136,8 @@ func (r *run) serve(ctx context.Context, both *pair, p *path.Path, l sample.Prog
 	if err != nil {
 		return err
 	}
-	v.Proof = proof(hops, before, after, path.WitnessForeign(hops, before, after, arrivedAfter-arrivedBefore))
+	v.Proof = proof(hops, before, after, path.WitnessForeign(
+		hops, before, after, arrivedAfter-arrivedBefore))
 	if v.Values, err = client.Values(l.Gauges); err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
@@ -150,7 +153,8 @@ func arrived(p *path.Path) (float64, error) {
 	return float64(n), err
 }
 
-func (r *run) client(ctx context.Context, both *pair, p *path.Path, l sample.Program, limit time.Duration, v *sample.Visit) (program.State, error) {
+func (r *run) client(ctx context.Context, both *pair, p *path.Path, l sample.Program,
+	limit time.Duration, v *sample.Visit) (program.State, error) {
 	pids := pidsOf(p, nil)
 	served, err := both.server.Do(ctx, program.Request{Op: program.Read})
 	if err != nil {
@@ -161,11 +165,13 @@ func (r *run) client(ctx context.Context, both *pair, p *path.Path, l sample.Pro
 		return program.State{}, err
 	}
 	dial := program.Fill{Addr: p.Clients[0].Dial, Second: p.Second, Seconds: l.Seconds}
-	if st, err := both.client.Do(ctx, program.Request{Op: program.Start, Command: dial.Into(l.Client), NoRoot: l.NoRoot, Limit: limit}); err != nil {
+	st, err := both.client.Do(ctx, program.Request{
+		Op: program.Start, Command: dial.Into(l.Client), NoRoot: l.NoRoot, Limit: limit})
+	if err != nil {
 		return st, fmt.Errorf("client: %w", err)
 	}
 	together := r.watchPairs(both.pids())
-	st, err := both.client.Do(ctx, program.Request{Op: program.Wait, Limit: limit})
+	st, err = both.client.Do(ctx, program.Request{Op: program.Wait, Limit: limit})
 	v.Together = together()
 	if err != nil {
 		return st, fmt.Errorf("client: %w", err)

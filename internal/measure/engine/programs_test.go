@@ -23,15 +23,21 @@ type script = func(path.Spec, program.Request, int) program.State
 func programs(rounds int) plan.Request {
 	r := request()
 	r.Loads = []sample.Load{{Kind: "exec", Options: sample.ExecOptions{Program: &sample.Program{
-		Server: "serve on {port}", Client: "ask {host} {port} for {seconds}", Ready: program.ReadyTCP, Seconds: 1, Timeout: 5,
-		Gauges: []sample.Gauge{{Name: "latency", Unit: "s", Scale: 1e-3, Lower: true, Pattern: `latency (\S+)`}}}}, Window: 1}}
+		Server:  "serve on {port}",
+		Client:  "ask {host} {port} for {seconds}",
+		Ready:   program.ReadyTCP,
+		Seconds: 1,
+		Timeout: 5,
+		Gauges: []sample.Gauge{{Name: "latency", Unit: "s", Scale: 1e-3, Lower: true,
+			Pattern: `latency (\S+)`}}}}, Window: 1}}
 	r.Rounds = rounds
 	return r
 }
 
 // latency returns the state of a client that took two seconds and prints ms.
 func latency(ms float64) program.State {
-	return program.State{Ended: true, Known: true, Elapsed: 2 * time.Second, CPU: time.Second, Stdout: fmt.Sprintf("latency %g\n", ms)}
+	return program.State{Ended: true, Known: true, Elapsed: 2 * time.Second, CPU: time.Second,
+		Stdout: fmt.Sprintf("latency %g\n", ms)}
 }
 
 func printing(ms func(s path.Spec) float64) script {
@@ -68,11 +74,14 @@ func failures(f *sample.File) (out []sample.Visit) {
 func TestProgramsValuesReachTheVisits(t *testing.T) {
 	var commands []string
 	served := time.Duration(0)
-	well := printing(func(s path.Spec) float64 { return map[bool]float64{true: 5, false: 8}[s == hostSpec] })
+	well := printing(func(s path.Spec) float64 {
+		return map[bool]float64{true: 5, false: 8}[s == hostSpec]
+	})
 	b := &fake.Builder{Program: func(s path.Spec, o program.Request, n int) program.State {
 		switch o.Op {
 		case program.Start:
-			commands = append(commands, fmt.Sprintf("%s|%s|%d|%s", o.Command, o.Ready, o.Port, o.Limit))
+			commands = append(commands, fmt.Sprintf(
+				"%s|%s|%d|%s", o.Command, o.Ready, o.Port, o.Limit))
 		case program.Read:
 			served += 250 * time.Millisecond
 			return program.State{CPU: served, Known: true}
@@ -90,13 +99,15 @@ func TestProgramsValuesReachTheVisits(t *testing.T) {
 		if r.file.Header.Plan.Cells[v.Cell].Mode == "bridge" {
 			want = 8e-3
 		}
-		if v.Failure != "" || !v.Witness.OK || math.Abs(v.Values["latency"]-want) > 1e-12 || v.Values[sample.Elapsed] != 2 {
+		if v.Failure != "" || !v.Witness.OK || math.Abs(v.Values["latency"]-want) > 1e-12 ||
+			v.Values[sample.Elapsed] != 2 {
 			t.Errorf("visit %+v", v)
 		}
 		if v.Client.CPU != 1 || v.Server.CPU != 0.25 || v.Client.Window != 2 {
 			t.Errorf("client %+v, server %+v", v.Client, v.Server)
 		}
-		if v.Output == nil || !strings.HasPrefix(v.Output.Client, "latency ") || v.Output.Server != "served\n\n\\x1b[1mwell\n" {
+		if v.Output == nil || !strings.HasPrefix(v.Output.Client, "latency ") ||
+			v.Output.Server != "served\n\n\\x1b[1mwell\n" {
 			t.Errorf("output %+v", v.Output)
 		}
 		if len(v.Hops) != 1 || v.Hops[0].After.Sub(v.Hops[0].Before).ForwardBytes == 0 {
@@ -112,7 +123,8 @@ func TestProgramsValuesReachTheVisits(t *testing.T) {
 		t.Fatalf("%d cells, failed %+v", len(r.report.Cells), r.report.Failed)
 	}
 	for _, c := range r.report.Cells {
-		if m := c.Metrics["latency"]; c.Mode == "bridge" && (m.Ratio == nil || math.Abs(m.Ratio.Median-1.6) > 1e-9 || m.Ratio.Verdict != "worse") {
+		if m := c.Metrics["latency"]; c.Mode == "bridge" &&
+			(m.Ratio == nil || math.Abs(m.Ratio.Median-1.6) > 1e-9 || m.Ratio.Verdict != "worse") {
 			t.Errorf("%s: %+v", c.Mode, m)
 		}
 	}
@@ -124,7 +136,8 @@ func TestKeepersAreStartedOncePerPath(t *testing.T) {
 	if r.err != nil || len(failures(r.file)) > 0 {
 		t.Fatal(r.err, failures(r.file))
 	}
-	if len(b.Keepers) != 2 || b.Keepers[hostSpec] != 2 || b.Keepers[bridgeSpec] != 2 || b.Kept != 0 {
+	if len(b.Keepers) != 2 || b.Keepers[hostSpec] != 2 || b.Keepers[bridgeSpec] != 2 ||
+		b.Kept != 0 {
 		t.Errorf("keepers started: %v; left: %d", b.Keepers, b.Kept)
 	}
 }
@@ -136,18 +149,29 @@ func TestFailingProgramFailsItsVisitOnly(t *testing.T) {
 		want   []string
 		output sample.Output
 	}{
-		{"server-never-ready", wrong(program.Start, true, program.State{Error: "it was not ready within 5s", Stderr: "cannot bind\n"}),
-			[]string{"server: it was not ready within 5s; it said: cannot bind"}, sample.Output{Server: "cannot bind\n"}},
-		{"client-cannot-be-started", wrong(program.Start, false, program.State{Error: "start /bin/sh: no such file"}),
+		{"server-never-ready", wrong(program.Start, true,
+			program.State{Error: "it was not ready within 5s", Stderr: "cannot bind\n"}),
+			[]string{"server: it was not ready within 5s; it said: cannot bind"},
+			sample.Output{Server: "cannot bind\n"}},
+		{"client-cannot-be-started", wrong(program.Start, false,
+			program.State{Error: "start /bin/sh: no such file"}),
 			[]string{"client: start /bin/sh: no such file"}, sample.Output{}},
-		{"client-fails", wrong(program.Wait, false, program.State{Ended: true, Exit: "exit status 1", Stdout: "a\n", Stderr: "refused\nby all\n"}),
-			[]string{"client: it failed (exit status 1); it said: refused; by all"}, sample.Output{Client: "a\n\nrefused\nby all\n"}},
-		{"client-hangs", wrong(program.Wait, false, program.State{Error: "it did not end within 5s", Stdout: "connecting\n"}),
-			[]string{"client: it did not end within 5s; it said: connecting"}, sample.Output{Client: "connecting\n"}},
+		{"client-fails", wrong(program.Wait, false,
+			program.State{Ended: true, Exit: "exit status 1", Stdout: "a\n",
+				Stderr: "refused\nby all\n"}),
+			[]string{"client: it failed (exit status 1); it said: refused; by all"},
+			sample.Output{Client: "a\n\nrefused\nby all\n"}},
+		{"client-hangs", wrong(program.Wait, false,
+			program.State{Error: "it did not end within 5s", Stdout: "connecting\n"}),
+			[]string{"client: it did not end within 5s; it said: connecting"},
+			sample.Output{Client: "connecting\n"}},
 		{"no-metric", wrong(program.Wait, false, program.State{Ended: true, Stdout: "done\n"}),
-			[]string{"client: no metric latency", "it said: done"}, sample.Output{Client: "done\n"}},
-		{"metric-is-no-number", wrong(program.Wait, false, program.State{Ended: true, Stdout: "latency ∞\n"}),
-			[]string{"client: metric latency: \"∞\" is not a number"}, sample.Output{Client: "latency ∞\n"}},
+			[]string{"client: no metric latency", "it said: done"},
+			sample.Output{Client: "done\n"}},
+		{"metric-is-no-number", wrong(program.Wait, false,
+			program.State{Ended: true, Stdout: "latency ∞\n"}),
+			[]string{"client: metric latency: \"∞\" is not a number"},
+			sample.Output{Client: "latency ∞\n"}},
 		{"server-cannot-be-read", wrong(program.Read, false, program.State{Error: "no such order"}),
 			[]string{"server: no such order"}, sample.Output{}},
 	} {
@@ -158,11 +182,13 @@ func TestFailingProgramFailsItsVisitOnly(t *testing.T) {
 				t.Fatalf("end %+v, %v, failed %+v", r.end, r.err, r.report.Failed)
 			}
 			bad := failures(r.file)
-			if len(bad) != 1 || bad[0].Round != 1 || r.file.Header.Plan.Cells[bad[0].Cell].Mode != "bridge" {
+			if len(bad) != 1 || bad[0].Round != 1 ||
+				r.file.Header.Plan.Cells[bad[0].Cell].Mode != "bridge" {
 				t.Fatalf("failed: %+v", bad)
 			}
 			for _, want := range c.want {
-				if !strings.Contains(bad[0].Failure, want) || strings.Contains(bad[0].Failure, "\n") {
+				if !strings.Contains(bad[0].Failure, want) ||
+					strings.Contains(bad[0].Failure, "\n") {
 					t.Errorf("failure %q, want %q", bad[0].Failure, want)
 				}
 			}
@@ -177,10 +203,13 @@ func TestFailingProgramFailsItsVisitOnly(t *testing.T) {
 }
 
 func TestDeadKeeperIsReplaced(t *testing.T) {
-	b := &fake.Builder{Program: printing(steady), Die: func(s path.Spec, n int) bool { return s == bridgeSpec && n == 1 }}
+	b := &fake.Builder{Program: printing(steady), Die: func(s path.Spec, n int) bool {
+		return s == bridgeSpec && n == 1
+	}}
 	r := try(t, context.Background(), b, programs(6), nil)
 	bad := failures(r.file)
-	if r.err != nil || len(bad) != 1 || bad[0].Failure != "client: the worker died; client: signal: killed" {
+	if r.err != nil || len(bad) != 1 ||
+		bad[0].Failure != "client: the worker died; client: signal: killed" {
 		t.Errorf("%v, failed %+v", r.err, bad)
 	}
 	if b.Keepers[hostSpec] != 2 || b.Keepers[bridgeSpec] != 4 || b.Kept != 0 {
@@ -205,18 +234,22 @@ func TestProgramsAreStoppedAfterTheirVisit(t *testing.T) {
 		}
 		return well(s, o, n)
 	}}
-	if r := try(t, context.Background(), b, programs(3), nil); r.err != nil || len(failures(r.file)) > 0 {
+	if r := try(t, context.Background(), b, programs(3), nil); r.err != nil ||
+		len(failures(r.file)) > 0 {
 		t.Error(r.err, failures(r.file))
 	}
 }
 
 func TestProgramsThatGoAnotherWayAreNotWitnessed(t *testing.T) {
-	b := &fake.Builder{Program: printing(steady), Bypass: func(s path.Spec, _ int) bool { return s == bridgeSpec }}
+	b := &fake.Builder{Program: printing(steady), Bypass: func(s path.Spec, _ int) bool {
+		return s == bridgeSpec
+	}}
 	r := try(t, context.Background(), b, programs(6), nil)
 	if r.err != nil || len(r.report.Failed) != 1 {
 		t.Fatalf("%v, failed %+v", r.err, r.report.Failed)
 	}
-	if f := r.report.Failed[0]; f.Mode != "bridge" || !strings.Contains(f.Evidence, "fake0") || !strings.Contains(f.Evidence, "saw 0 packets") {
+	if f := r.report.Failed[0]; f.Mode != "bridge" || !strings.Contains(f.Evidence, "fake0") ||
+		!strings.Contains(f.Evidence, "saw 0 packets") {
 		t.Errorf("failed %+v", f)
 	}
 	for _, c := range r.report.Cells {
@@ -256,7 +289,10 @@ func TestInterruptDoesNotWaitForPrograms(t *testing.T) {
 // The visit before left the server's ports in TIME_WAIT.
 func TestPathsAreDrainedForPrograms(t *testing.T) {
 	drained := 0
-	b := &fake.Builder{Program: printing(steady), Headroom: func(path.Spec) sample.Headroom { drained++; return sample.Headroom{} }}
+	b := &fake.Builder{Program: printing(steady), Headroom: func(path.Spec) sample.Headroom {
+		drained++
+		return sample.Headroom{}
+	}}
 	r := try(t, context.Background(), b, programs(2), nil)
 	if r.err != nil || len(failures(r.file)) > 0 || drained != len(r.file.Visits) {
 		t.Errorf("drained %d times in %d visits: %v", drained, len(r.file.Visits), r.err)
@@ -282,7 +318,8 @@ func TestOutputIsKeptInPart(t *testing.T) {
 	b := &fake.Builder{Program: func(_ path.Spec, o program.Request, _ int) program.State {
 		switch o.Op {
 		case program.Wait:
-			return program.State{Ended: true, Stdout: long + "latency 3\n", Stderr: "\x00\xff" + long}
+			return program.State{Ended: true, Stdout: long + "latency 3\n",
+				Stderr: "\x00\xff" + long}
 		case program.Stop:
 			return program.State{Ended: true, Stdout: long}
 		}
@@ -291,8 +328,10 @@ func TestOutputIsKeptInPart(t *testing.T) {
 	r := try(t, context.Background(), b, programs(1), nil)
 	for _, v := range r.file.Visits {
 		const most = 2*4<<10 + 10
-		if v.Failure != "" || len(v.Output.Client) > most || len(v.Output.Server) > most || !strings.Contains(v.Output.Client, "latency 3") {
-			t.Errorf("failure %q, %d and %d bytes kept", v.Failure, len(v.Output.Client), len(v.Output.Server))
+		if v.Failure != "" || len(v.Output.Client) > most || len(v.Output.Server) > most ||
+			!strings.Contains(v.Output.Client, "latency 3") {
+			t.Errorf("failure %q, %d and %d bytes kept", v.Failure, len(v.Output.Client),
+				len(v.Output.Server))
 		}
 	}
 }

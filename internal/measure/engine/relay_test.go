@@ -23,7 +23,8 @@ func TestRelaysAreMoved(t *testing.T) {
 	p := &path.Path{Proxies: []path.Proxy{{Name: "docker-proxy", PID: pid}}}
 	var r relays
 	one := own[len(own)-1:]
-	for _, step := range []struct{ to, want []int }{{nil, own}, {one, one}, {one, one}, {nil, own}, {one, one}} {
+	for _, step := range []struct{ to, want []int }{{nil, own}, {one, one}, {one, one}, {nil, own},
+		{one, one}} {
 		if err := r.move(p, step.to); err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// mostRepeats bounds how often a visit is repeated because toll's own channel channelUsed in its window.
+// mostRepeats bounds how often a visit is repeated because toll's own channel was used in its window.
 const mostRepeats = 2
 
 // channelError reports that toll's control channel carried traffic in a visit's window.

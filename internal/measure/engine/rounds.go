@@ -26,7 +26,9 @@ func (r *run) rounds(ctx context.Context) (reason string, err error) {
 			}
 			began := r.elapsed()
 			// An inspection between the turns may have excluded cells.
-			turn.Cells = slices.DeleteFunc(turn.Cells, func(cell int) bool { return r.skipped(round, cell) })
+			turn.Cells = slices.DeleteFunc(turn.Cells, func(cell int) bool {
+				return r.skipped(round, cell)
+			})
 			if len(turn.Cells) == 0 {
 				continue
 			}
@@ -57,7 +59,8 @@ func (r *run) rounds(ctx context.Context) (reason string, err error) {
 }
 
 func (r *run) skipped(round, cell int) bool {
-	return r.step.rests(cell) || r.inspection.lost[keyOf(r.Plan, r.Plan.Cells[cell])] || r.fails[cell] >= giveUpAfter && round%retryEvery != 0
+	return r.step.rests(cell) || r.inspection.lost[keyOf(r.Plan, r.Plan.Cells[cell])] ||
+		r.fails[cell] >= giveUpAfter && round%retryEvery != 0
 }
 
 // idle reports whether an epoch would only measure what is known. Occasionally it is made all the
@@ -123,7 +126,9 @@ func (r *run) confirm(ctx context.Context, round int, ended string) (reason stri
 		return ended, nil
 	}
 	for _, t := range r.busy(round + 1) {
-		if r.late(t) || !slices.ContainsFunc(t.Cells, func(cell int) bool { return r.fails[cell] == 1 }) {
+		if r.late(t) || !slices.ContainsFunc(t.Cells, func(cell int) bool {
+			return r.fails[cell] == 1
+		}) {
 			continue
 		}
 		again := round
@@ -185,7 +190,8 @@ func (r *run) tell(round, i, n int, t plan.Turn) {
 	if r.Plan.Rounds == 0 {
 		total = max(total, r.Plan.Budget)
 	}
-	r.Progress(Progress{Round: round, Cell: r.Plan.Cells[t.Cells[0]], Epoch: t.Epoch, Visit: i, Visits: n, Elapsed: r.elapsed(), Total: total})
+	r.Progress(Progress{Round: round, Cell: r.Plan.Cells[t.Cells[0]], Epoch: t.Epoch, Visit: i,
+		Visits: n, Elapsed: r.elapsed(), Total: total})
 }
 
 func (r *run) busy(round int) []plan.Turn {

@@ -86,7 +86,10 @@ func (g *member) spill(t plan.Timetable, spoilt []bool) {
 	for k, slot := range g.slots {
 		until := g.drained(k)
 		begin := g.when.Slices[k].Start - t.Slots[slot].Start // of the epoch
-		for i := slot + 1; i < len(t.Slots) && t.Slots[i].Cell != g.cell && until > begin+t.Slots[i].From && until > begin+t.Slots[i].Start; i++ {
+		for i := slot + 1; i < len(t.Slots) && t.Slots[i].Cell != g.cell; i++ {
+			if until <= begin+t.Slots[i].From || until <= begin+t.Slots[i].Start {
+				break
+			}
 			spoilt[i] = true
 		}
 	}
@@ -123,13 +126,15 @@ func (g *member) take(t plan.Timetable, spoilt []bool) error {
 			out.Lost++
 			continue
 		}
-		out.Slots, out.Rates, out.CPU = append(out.Slots, slot), append(out.Rates, rate), append(out.CPU, rounded(g.cpu(k)/rate))
+		out.Slots, out.Rates, out.CPU = append(out.Slots, slot), append(out.Rates, rate),
+			append(out.CPU, rounded(g.cpu(k)/rate))
 		if g.timesTrips() {
 			out.Medians = append(out.Medians, median)
 		}
 	}
 	if len(out.Slots) < leastSlices {
-		return fmt.Errorf("%w: of %d slices only %d were on time", errStarved, len(out.Slots)+out.Lost, len(out.Slots))
+		return fmt.Errorf("%w: of %d slices only %d were on time", errStarved,
+			len(out.Slots)+out.Lost, len(out.Slots))
 	}
 	g.visit.Slices = out
 	return nil
@@ -179,7 +184,9 @@ func rounded(x float64) float64 {
 func (d *distant) sureOfSlices(when load.Schedule) error {
 	for _, s := range when.Slices {
 		if width := s.To - s.From; width > 0 && d.unsure() > time.Duration(width) {
-			return fmt.Errorf("the machines' clocks are only known to ± %s, too little for slices of %s", d.unsure(), time.Duration(width))
+			return fmt.Errorf(
+				"the machines' clocks are only known to ± %s, too little for slices of %s",
+				d.unsure(), time.Duration(width))
 		}
 	}
 	return nil

@@ -41,7 +41,8 @@ func (r *run) next(ctx context.Context, round int, ended string) (more bool, err
 		return false, err
 	}
 	r.survey()
-	r.step = stage{first: round, until: r.elapsed() + seconds, active: make([]bool, len(r.Plan.Cells))}
+	r.step = stage{first: round, until: r.elapsed() + seconds,
+		active: make([]bool, len(r.Plan.Cells))}
 	for _, i := range s.Active {
 		r.step.active[i] = true
 	}
@@ -91,7 +92,9 @@ func (r *run) extend(ctx context.Context, s sample.Step, cells []sample.Cell) (s
 			keys = append(keys, k)
 		}
 	}
-	refused, err := each(keys, r.Builders, func(b path.Builder, k key) error { return b.Check(ctx, k.spec) })
+	refused, err := each(keys, r.Builders, func(b path.Builder, k key) error {
+		return b.Check(ctx, k.spec)
+	})
 	if err != nil {
 		return s, err
 	}

@@ -32,7 +32,8 @@ func (e *ends) pairs() []meter.Pair {
 		client, _ := e.of(i)
 		to := e.path.Clients[client]
 		p := meter.Pair{Client: c.proc.PID, Server: e.servers[to.Server].proc.PID}
-		if to.Machine != nil || e.path.Servers[to.Server].Machine != nil || p.Client <= 0 || p.Server <= 0 {
+		if to.Machine != nil || e.path.Servers[to.Server].Machine != nil || p.Client <= 0 ||
+			p.Server <= 0 {
 			return nil
 		}
 		out = append(out, p)

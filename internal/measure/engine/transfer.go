@@ -34,7 +34,8 @@ func transferLimit(l sample.Load, w *sample.Wire) time.Duration {
 
 // transfer runs a load that its bytes end: there is no warm-up, and the meters are read at the
 // common start and when both ends have ended.
-func (r *run) transfer(ctx context.Context, e *ends, l sample.Load, when load.Schedule, v *sample.Visit) (servers, clients []worker.Reply, err error) {
+func (r *run) transfer(ctx context.Context, e *ends, l sample.Load, when load.Schedule,
+	v *sample.Visit) (servers, clients []worker.Reply, err error) {
 	limit := transferLimit(l, r.Plan.Wire)
 	when.From, when.To, when.End = when.Start, when.Start+int64(limit), 0
 	far := e.distant
@@ -49,7 +50,9 @@ func (r *run) transfer(ctx context.Context, e *ends, l sample.Load, when load.Sc
 	if err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%d bytes a connection were not through within %s", workload.BulkOf(l).Bytes, limit.Round(time.Second)))
+	ctx, cancel := context.WithTimeoutCause(
+		ctx, limit, fmt.Errorf("%d bytes a connection were not through within %s",
+			workload.BulkOf(l).Bytes, limit.Round(time.Second)))
 	defer cancel()
 	together := r.watch(e, v.Cell)
 	servers, clients, err = e.replies(ctx)
@@ -66,7 +69,9 @@ func (r *run) transfer(ctx context.Context, e *ends, l sample.Load, when load.Sc
 	}
 	// Over a shorter one the meters see ticks, and the start and end of the workers.
 	planned := max(v.Client.Window, v.Server.Window)
-	fits := func(took float64) bool { return took >= leastMetered && took <= planned*(1+maxMeterError) }
+	fits := func(took float64) bool {
+		return took >= leastMetered && took <= planned*(1+maxMeterError)
+	}
 	e.metered(first, last, fits, v)
 	if err := far.note(ctx, v, fits); err != nil {
 		return nil, nil, err

@@ -17,7 +17,9 @@ func TestUDPHasPathsOfItsOwn(t *testing.T) {
 	b := &fake.Builder{Unsupported: map[path.Spec]error{udp: errors.New("no datagrams")}}
 	q := request()
 	q.Rounds = 1
-	q.Loads = []sample.Load{{Kind: "bulk", Window: 0.25}, {Kind: "udp", Options: sample.UDPOptions{Size: 100}, Window: 0.25}, {Kind: "udp-rr", Options: sample.Messages{Request: 1, Reply: 1}, Window: 0.25}}
+	q.Loads = []sample.Load{{Kind: "bulk", Window: 0.25},
+		{Kind: "udp", Options: sample.UDPOptions{Size: 100}, Window: 0.25},
+		{Kind: "udp-rr", Options: sample.Messages{Request: 1, Reply: 1}, Window: 0.25}}
 	r := try(t, context.Background(), b, q, nil)
 	if r.err != nil || len(r.report.Failed) > 0 {
 		t.Fatal(r.err, r.report.Failed)

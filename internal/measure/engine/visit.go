@@ -95,7 +95,8 @@ func (r *run) ask(ctx context.Context, c sample.Cell, l sample.Load, v *sample.V
 		return err
 	}
 	m, throttled := first.until(last)
-	if v.Throttled = throttled; v.Elapsed == 0 { // otherwise it has readings that are closer to what it measured
+	// otherwise it has readings that are closer to what it measured
+	if v.Throttled = throttled; v.Elapsed == 0 {
 		v.Metered = m
 	}
 	return nil
@@ -111,11 +112,13 @@ func loadOf(p sample.Plan, c sample.Cell) sample.Load {
 }
 
 // measure makes one visit: workers, counters, warm-up, window, counters.
-func (r *run) measure(ctx context.Context, p *path.Path, l sample.Load, shape sample.Shape, v *sample.Visit) error {
+func (r *run) measure(ctx context.Context, p *path.Path, l sample.Load, shape sample.Shape,
+	v *sample.Visit) error {
 	return r.measureBeside(ctx, p, l, shape, v, newBarrier(r.Clock, 1).begin)
 }
 
-func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, shape sample.Shape, v *sample.Visit, begin beginning) (err error) {
+func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, shape sample.Shape,
+	v *sample.Visit, begin beginning) (err error) {
 	if err := left(p); err != nil {
 		return err
 	}
@@ -168,20 +171,23 @@ func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, sh
 		return err
 	}
 	seconds := time.Duration(r.Clock.Now() - read).Seconds()
-	v.Proof = proof(hops, before, after, path.Witness(hops, before, after, e.moved(l, servers, clients, seconds)...))
+	v.Proof = proof(hops, before, after, path.Witness(
+		hops, before, after, e.moved(l, servers, clients, seconds)...))
 	return nil
 }
 
 func proof(hops []path.Hop, before, after []sample.Counters, w sample.Witness) sample.Proof {
 	out := sample.Proof{Hops: make([]sample.HopReading, len(hops)), Witness: w}
 	for i, h := range hops {
-		out.Hops[i] = sample.HopReading{Kind: string(h.Kind), Name: h.Name, Where: h.Where, Before: before[i], After: after[i]}
+		out.Hops[i] = sample.HopReading{Kind: string(h.Kind), Name: h.Name, Where: h.Where,
+			Before: before[i], After: after[i]}
 	}
 	return out
 }
 
 // window runs the load, reads the meters at the window's bounds and records the ends' replies.
-func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visit, begin beginning) (servers, clients []worker.Reply, err error) {
+func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visit,
+	begin beginning) (servers, clients []worker.Reply, err error) {
 	far := e.distant
 	took := time.Duration(ns(l.Warmup + l.Window))
 	if workload.BulkOf(l).Bytes > 0 {
@@ -189,12 +195,14 @@ func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visi
 	} else if err := far.sure(l.Warmup, l.Window); err != nil {
 		return nil, nil, err
 	}
-	start, resume, err := begin(ctx, far, needs{lead: lead + far.lead(), ends: e.count(), took: took + tail + far.tail()})
+	start, resume, err := begin(ctx, far, needs{
+		lead: lead + far.lead(), ends: e.count(), took: took + tail + far.tail()})
 	if err != nil {
 		return nil, nil, err
 	}
 	defer resume()
-	when := load.Schedule{Start: start, From: start + ns(l.Warmup), To: start + ns(l.Warmup+l.Window)}
+	when := load.Schedule{Start: start, From: start + ns(l.Warmup),
+		To: start + ns(l.Warmup+l.Window)}
 	when.End = when.To + int64(tail+far.tail())
 	if workload.BulkOf(l).Bytes > 0 {
 		return r.transfer(ctx, e, l, when, v)
@@ -252,7 +260,8 @@ var errStarved = errors.New("the machine was too busy")
 func punctual(planned float64, ends ...sample.Party) error {
 	for _, e := range ends {
 		if e.Window < planned/stretch-slip || e.Window > planned*stretch+slip {
-			return fmt.Errorf("%w: a window of %.3g s was planned, and %.3g s were measured", errStarved, planned, e.Window)
+			return fmt.Errorf("%w: a window of %.3g s was planned, and %.3g s were measured",
+				errStarved, planned, e.Window)
 		}
 	}
 	return nil
