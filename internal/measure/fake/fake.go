@@ -101,7 +101,8 @@ func (b *Builder) Build(_ context.Context, s path.Spec) (*path.Path, error) {
 		p.Servers = append(p.Servers, path.Server{Place: place{l, i}, Listen: addr})
 	}
 	for i := range clients {
-		p.Clients = append(p.Clients, path.Client{Place: place{l, i}, Dial: addr, Server: i % servers})
+		p.Clients = append(p.Clients, path.Client{
+			Place: place{l, i}, Dial: addr, Server: i % servers})
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -173,7 +174,9 @@ func (p place) Start(c path.Command) (*path.Process, error) {
 	}()
 	return &path.Process{PID: 1, In: inW, Out: outR,
 		Wait: func() error { return <-done },
-		Kill: func() error { return errors.Join(inR.CloseWithError(errors.New("killed")), outW.Close()) }}, nil
+		Kill: func() error {
+			return errors.Join(inR.CloseWithError(errors.New("killed")), outW.Close())
+		}}, nil
 }
 
 func (b *Builder) count(s path.Spec, keepers int) {
@@ -216,7 +219,9 @@ func (p place) follow(o program.Request) (program.State, error) {
 	}
 	n := p.served - 1
 	if o.Op == program.Wait && (b.Bypass == nil || !b.Bypass(p.spec, n)) {
-		p.counted = p.counted.Add(sample.Counters{ForwardBytes: programBytes, ForwardPackets: 4, BackwardBytes: programBytes, BackwardPackets: 4})
+		p.counted = p.counted.Add(sample.Counters{
+			ForwardBytes: programBytes, ForwardPackets: 4, BackwardBytes: programBytes,
+			BackwardPackets: 4})
 	}
 	p.mu.Unlock()
 	if o.Op == program.Wait && b.Die != nil && b.Die(p.spec, n) {
@@ -351,5 +356,6 @@ func (m Meter) Together(...meter.Pair) (stop func() *float64) {
 func (m Meter) Read(pids ...int) (meter.Reading, error) {
 	s := float64(m.Clock.Now()) / 1e9
 	cpu := sample.CPU{User: s / 4, System: s / 4, Idle: s / 2}
-	return meter.Reading{At: time.Unix(0, m.Clock.Now()), CPUs: []sample.CPU{cpu, cpu}, Procs: make([]float64, len(pids))}, nil
+	return meter.Reading{At: time.Unix(0, m.Clock.Now()), CPUs: []sample.CPU{cpu, cpu},
+		Procs: make([]float64, len(pids))}, nil
 }

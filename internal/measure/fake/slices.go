@@ -6,7 +6,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-func (p place) moveSlices(o worker.Request, when load.Schedule, rate float64, n int, reply *worker.Reply) {
+func (p place) moveSlices(o worker.Request, when load.Schedule, rate float64, n int,
+	reply *worker.Reply) {
 	for k, s := range when.Slices {
 		var x load.SliceStats
 		if s.To > s.From {

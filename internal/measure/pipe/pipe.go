@@ -60,7 +60,8 @@ var sendTimeout = 3 * time.Second
 // sendTimeout if it is stopped.
 func (l *Line[R]) Send(v any) error {
 	if in, ok := l.in.(interface{ SetWriteDeadline(time.Time) error }); ok {
-		_ = in.SetWriteDeadline(time.Now().Add(sendTimeout)) // fails for a file without deadlines, which blocks
+		// fails for a file without deadlines, which blocks
+		_ = in.SetWriteDeadline(time.Now().Add(sendTimeout))
 	}
 	err := l.enc.Encode(v)
 	switch {

@@ -51,33 +51,46 @@ var streams = []struct {
 	{"one", "data: a\n\n", outcome{Events: []string{"message||a"}}},
 	{"no-space", "data:a\n\n", outcome{Events: []string{"message||a"}}},
 	{"two-spaces", "data:  a \n\n", outcome{Events: []string{"message|| a "}}},
-	{"crlf", "data: a\r\n\r\ndata: b\r\n\r\n", outcome{Events: []string{"message||a", "message||b"}}},
+	{"crlf", "data: a\r\n\r\ndata: b\r\n\r\n",
+		outcome{Events: []string{"message||a", "message||b"}}},
 	{"cr", "data: a\r\rdata: b\r\r", outcome{Events: []string{"message||a", "message||b"}}},
-	{"line-ends-mixed", "data: a\r\ndata: b\rdata: c\n\r\n", outcome{Events: []string{"message||a\nb\nc"}}},
-	{"cr-then-crlf", "data: a\r\r\ndata: b\n\n", outcome{Events: []string{"message||a", "message||b"}}},
+	{"line-ends-mixed", "data: a\r\ndata: b\rdata: c\n\r\n",
+		outcome{Events: []string{"message||a\nb\nc"}}},
+	{"cr-then-crlf", "data: a\r\r\ndata: b\n\n",
+		outcome{Events: []string{"message||a", "message||b"}}},
 	{"several-lines", "data: a\ndata:\ndata: b\n\n", outcome{Events: []string{"message||a\n\nb"}}},
 	{"empty-data", "data:\n\ndata\n\n", outcome{Events: []string{"message||", "message||"}}},
 	{"two-empty-lines-of-data", "data\ndata\n\n", outcome{Events: []string{"message||\n"}}},
 	{"blank-lines", "\n\n\ndata: a\n\n\n\n", outcome{Events: []string{"message||a"}}},
-	{"comments", ": keep-alive\n\n:\n\n:data: no\ndata: a\n: b\n\n", outcome{Events: []string{"message||a"}}},
-	{"type", "event: add\ndata: 1\n\ndata: 2\n\n", outcome{Events: []string{"add||1", "message||2"}}},
+	{"comments", ": keep-alive\n\n:\n\n:data: no\ndata: a\n: b\n\n",
+		outcome{Events: []string{"message||a"}}},
+	{"type", "event: add\ndata: 1\n\ndata: 2\n\n",
+		outcome{Events: []string{"add||1", "message||2"}}},
 	{"type-without-data", "event: add\n\ndata: 2\n\n", outcome{Events: []string{"message||2"}}},
-	{"id-stays", "id: 7\ndata: a\n\ndata: b\n\nid\ndata: c\n\n", outcome{Events: []string{"message|7|a", "message|7|b", "message||c"}}},
+	{"id-stays", "id: 7\ndata: a\n\ndata: b\n\nid\ndata: c\n\n",
+		outcome{Events: []string{"message|7|a", "message|7|b", "message||c"}}},
 	{"id-without-data", "id: 7\n\ndata: b\n\n", outcome{Events: []string{"message|7|b"}}},
 	{"id-with-null", "id: 7\nid: 8\x00\ndata: b\n\n", outcome{Events: []string{"message|7|b"}}},
-	{"retry", "retry: 1500\nretry: 2x\nretry: -1\nretry\nretry: 99999999999999999999\nretry: 9223372036854775807\n\n", outcome{Retry: 1500 * time.Millisecond}},
+	{"retry",
+		"retry: 1500\nretry: 2x\nretry: -1\nretry\nretry: 99999999999999999999\nretry: 9223372036854775807\n\n", outcome{Retry: 1500 * time.Millisecond}},
 	{"bom", "\xef\xbb\xbfdata: a\n\n", outcome{Events: []string{"message||a"}}},
-	{"bom-twice", "\xef\xbb\xbf\xef\xbb\xbfdata: a\n\n", outcome{Unknown: []string{"\xef\xbb\xbfdata=a"}}},
-	{"bom-later", "data: a\n\n\xef\xbb\xbfdata: b\n\n", outcome{Events: []string{"message||a"}, Unknown: []string{"\xef\xbb\xbfdata=b"}}},
-	{"unknown-fields", "error: {\"a\":1}\nfoo\ndata: a\nDATA: b\n data: c\n\n", outcome{Events: []string{"message||a"}, Unknown: []string{`error={"a":1}`, "foo=", "DATA=b", " data=c"}}},
+	{"bom-twice", "\xef\xbb\xbf\xef\xbb\xbfdata: a\n\n",
+		outcome{Unknown: []string{"\xef\xbb\xbfdata=a"}}},
+	{"bom-later", "data: a\n\n\xef\xbb\xbfdata: b\n\n",
+		outcome{Events: []string{"message||a"}, Unknown: []string{"\xef\xbb\xbfdata=b"}}},
+	{"unknown-fields", "error: {\"a\":1}\nfoo\ndata: a\nDATA: b\n data: c\n\n",
+		outcome{Events: []string{"message||a"},
+			Unknown: []string{`error={"a":1}`, "foo=", "DATA=b", " data=c"}}},
 	{"utf-8", "data: é世🙂\n\n", outcome{Events: []string{"message||é世🙂"}}},
 	{"not-utf-8", "data: \xff\xc3\n\n", outcome{Events: []string{"message||\xff\xc3"}}},
 	{"colons", "data: a: b:c\n\n", outcome{Events: []string{"message||a: b:c"}}},
 	{"pending-line", "data: a\n\ndata: b", outcome{Events: []string{"message||a"}, Pending: true}},
-	{"pending-event", "data: a\n\ndata: b\n", outcome{Events: []string{"message||a"}, Pending: true}},
+	{"pending-event", "data: a\n\ndata: b\n",
+		outcome{Events: []string{"message||a"}, Pending: true}},
 	{"pending-type", "event: a\n", outcome{Pending: true}},
 	{"nothing-pending-after-comment", ": a\n", outcome{}},
-	{"longest-line", "data: " + strings.Repeat("x", 58) + "\n\n", outcome{Events: []string{"message||" + strings.Repeat("x", 58)}}},
+	{"longest-line", "data: " + strings.Repeat("x", 58) + "\n\n",
+		outcome{Events: []string{"message||" + strings.Repeat("x", 58)}}},
 	{"line-too-long", "data: " + strings.Repeat("x", 59) + "\n\n", outcome{Err: ErrLongLine}},
 	{"line-without-end", strings.Repeat("x", 1000), outcome{Err: ErrLongLine}},
 	{"comment-without-end", ":" + strings.Repeat("x", 1000), outcome{Err: ErrLongLine}},
@@ -107,11 +120,13 @@ func TestEverySplit(t *testing.T) {
 			b := []byte(tt.text)
 			want := decode(testLimit, b).withoutRest()
 			for i := range b {
-				if got := decode(testLimit, b[:i], b[i:]).withoutRest(); !reflect.DeepEqual(got, want) {
+				if got := decode(testLimit, b[:i], b[i:]).withoutRest(); !reflect.DeepEqual(got,
+					want) {
 					t.Fatalf("cut at %d: %+v, want %+v", i, got, want)
 				}
 			}
-			if got := decode(testLimit, bytewise(b)...).withoutRest(); !reflect.DeepEqual(got, want) {
+			if got := decode(testLimit, bytewise(b)...).withoutRest(); !reflect.DeepEqual(got,
+				want) {
 				t.Fatalf("byte by byte: %+v, want %+v", got, want)
 			}
 		})

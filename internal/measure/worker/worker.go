@@ -46,7 +46,8 @@ type Request struct {
 	Crowd  bool `json:"crowd,omitempty"`
 	Client int  `json:"client,omitempty"`
 	Shared bool `json:"shared,omitempty"`
-	Budget int  `json:"budget,omitempty"` // connections that a client's end may open (crr); 0: any number
+	// connections that a client's end may open (crr); 0: any number
+	Budget int `json:"budget,omitempty"`
 }
 
 // Reply is a worker's answer.
@@ -56,8 +57,9 @@ type Reply struct {
 	sample.Timings
 	Flows  []load.Flow       `json:"flows,omitempty"` // for a crowd
 	Slices []load.SliceStats `json:"slices,omitempty"`
-	Shared int64             `json:"shared,omitempty"` // of Done.RSS: the program's file, which all its processes share, in bytes
-	Error  string            `json:"error,omitempty"`
+	// of Done.RSS: the program's file, which all its processes share, in bytes
+	Shared int64  `json:"shared,omitempty"`
+	Error  string `json:"error,omitempty"`
 }
 
 type end interface {

@@ -63,11 +63,13 @@ func TestWorkersMoveALoad(t *testing.T) {
 	defer cancel()
 	addr := testnet.TCP(t)
 	server, client := start(t), start(t)
-	l := sample.Load{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 10, Reply: 20}}}
+	l := sample.Load{Kind: "rr", Options: sample.RROptions{
+		Messages: sample.Messages{Request: 10, Reply: 20}}}
 	if err := server.Open(ctx, Request{Role: Server, Load: l, Addr: addr}); err != nil {
 		t.Fatal(err)
 	}
-	if err := client.Open(ctx, Request{Role: Client, Load: l, Addr: addr, CPUs: []int{0}}); err != nil {
+	err := client.Open(ctx, Request{Role: Client, Load: l, Addr: addr, CPUs: []int{0}})
+	if err != nil {
 		t.Fatal(err)
 	}
 	begin := clock.Now()
@@ -84,12 +86,14 @@ func TestWorkersMoveALoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, s, latency := fromClient.Done, fromServer.Done, fromClient.Latency
-	if c.Trips == 0 || c.TotalSent != s.TotalRecv || c.TotalRecv != s.TotalSent || c.RSS == 0 || len(c.CPUs) != 1 {
+	if c.Trips == 0 || c.TotalSent != s.TotalRecv || c.TotalRecv != s.TotalSent || c.RSS == 0 ||
+		len(c.CPUs) != 1 {
 		t.Errorf("client %+v\nserver %+v", c, s)
 	}
 	for _, tcp := range []sample.TCPInfo{c.TCP, s.TCP} {
 		const headers, largest = 20 + 20 + 12, 65535
-		if tcp.Device != "lo" || tcp.DeviceMTU <= largest || tcp.PMTU != largest || tcp.Headers != headers && tcp.Headers != headers-12 || tcp.Packet <= tcp.Headers {
+		if tcp.Device != "lo" || tcp.DeviceMTU <= largest || tcp.PMTU != largest ||
+			tcp.Headers != headers && tcp.Headers != headers-12 || tcp.Packet <= tcp.Headers {
 			t.Errorf("the kernel's view of the path is %+v", tcp)
 		}
 	}
@@ -120,12 +124,16 @@ func TestWorkerSaysWhatIsWrong(t *testing.T) {
 		request Request
 		want    string
 	}{
-		{"port-taken", Request{Role: Server, Load: sample.Load{Kind: "bulk"}, Addr: addr}, "address already in use"},
-		{"unknown-load", Request{Role: Server, Load: sample.Load{Kind: "ftp"}, Addr: addr}, `unknown load "ftp"`},
-		{"unknown-role", Request{Role: "referee", Load: sample.Load{Kind: "rr"}}, `unknown role "referee"`},
+		{"port-taken", Request{Role: Server, Load: sample.Load{Kind: "bulk"}, Addr: addr},
+			"address already in use"},
+		{"unknown-load", Request{Role: Server, Load: sample.Load{Kind: "ftp"}, Addr: addr},
+			`unknown load "ftp"`},
+		{"unknown-role", Request{Role: "referee", Load: sample.Load{Kind: "rr"}},
+			`unknown role "referee"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if err := start(t).Open(ctx, c.request); err == nil || !strings.Contains(err.Error(), c.want) {
+			if err := start(t).Open(ctx, c.request); err == nil ||
+				!strings.Contains(err.Error(), c.want) {
 				t.Errorf("Open = %v, want %q", err, c.want)
 			}
 		})
@@ -141,7 +149,9 @@ func TestWorkerDiesWithItsInputInMidLoad(t *testing.T) {
 	}
 	defer silent.Close()
 	p := start(t)
-	if err := p.Open(ctx, Request{Role: Client, Load: sample.Load{Kind: "bulk"}, Addr: silent.Addr().(*net.TCPAddr).AddrPort()}); err != nil {
+	err = p.Open(ctx, Request{Role: Client, Load: sample.Load{Kind: "bulk"},
+		Addr: silent.Addr().(*net.TCPAddr).AddrPort()})
+	if err != nil {
 		t.Fatal(err)
 	}
 	now := clock.Now()

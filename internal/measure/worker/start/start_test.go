@@ -23,7 +23,8 @@ func TestWorkerIsSmall(t *testing.T) {
 	if !strings.Contains(initialized, "init github.com/prometheus/procfs ") {
 		t.Fatalf("the trace has no package that a worker needs:\n%s", initialized)
 	}
-	for _, p := range []string{"github.com/microsoft/go-mssqldb ", "github.com/moby/moby/client ", "k8s.io/api/",
+	for _, p := range []string{"github.com/microsoft/go-mssqldb ", "github.com/moby/moby/client ",
+		"k8s.io/api/",
 		"k8s.io/client-go/", "net/http ", "main "} {
 		if !strings.Contains(initializedBy(t, "version"), "init "+p) {
 			t.Errorf("toll version initializes no %s: the test checks nothing", p)
