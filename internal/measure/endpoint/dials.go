@@ -33,7 +33,8 @@ func (f *dials) add(err error) {
 	case errors.As(err, &name):
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		f.noPort.Add(1)
-	case errors.As(err, &dialled) && dialled.Timeout(), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET),
+	case errors.As(err, &dialled) && dialled.Timeout(), errors.Is(err, syscall.ECONNREFUSED),
+		errors.Is(err, syscall.ECONNRESET),
 		errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		f.refused.Add(1)
 	}

@@ -22,10 +22,11 @@ func TestFailedDialsByCause(t *testing.T) {
 		cancelled       bool
 		refused, noPort int64
 	}{
-		"connected":   {},
-		"refused":     {err: fmt.Errorf("dial: %w", syscall.ECONNREFUSED), refused: 1},
-		"no answer":   {err: &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, refused: 1},
-		"no port":     {err: &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EADDRNOTAVAIL)}, noPort: 1},
+		"connected": {},
+		"refused":   {err: fmt.Errorf("dial: %w", syscall.ECONNREFUSED), refused: 1},
+		"no answer": {err: &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, refused: 1},
+		"no port": {err: &net.OpError{Op: "dial",
+			Err: os.NewSyscallError("connect", syscall.EADDRNOTAVAIL)}, noPort: 1},
 		"no name":     {err: &net.OpError{Op: "dial", Err: &net.DNSError{IsTimeout: true}}},
 		"given up":    {err: syscall.ECONNREFUSED, cancelled: true},
 		"not allowed": {err: syscall.EPERM},
@@ -42,7 +43,8 @@ func TestFailedDialsByCause(t *testing.T) {
 		cancel()
 		var v sample.Visit
 		f.note(&v)
-		if n := v.Client.Counts; n[workload.CountRefused] != tt.refused || n[workload.CountNoPort] != tt.noPort || !errors.Is(err, tt.err) {
+		if n := v.Client.Counts; n[workload.CountRefused] != tt.refused ||
+			n[workload.CountNoPort] != tt.noPort || !errors.Is(err, tt.err) {
 			t.Errorf("%s: %v, %v", name, n, err)
 		}
 		if f.begin(); f.refused.Load()+f.noPort.Load() != 0 {
@@ -52,7 +54,8 @@ func TestFailedDialsByCause(t *testing.T) {
 }
 
 func TestChatCountsFailedDials(t *testing.T) {
-	c, err := NewChat([]Address{{Name: "a", URL: "http://" + testnet.TCP(t).String()}}, openai.Options{Model: "m", Timeout: patience})
+	c, err := NewChat([]Address{{Name: "a", URL: "http://" + testnet.TCP(t).String()}},
+		openai.Options{Model: "m", Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,12 +87,14 @@ type Locate func(ctx context.Context, remote string, from *vantage.Vantage) Serv
 type servers map[string]Server
 
 // find records the server of a route, and names its container in the route's facts.
-func (s servers) find(ctx context.Context, locate Locate, name, remote string, from *vantage.Vantage, facts map[string]string) {
+func (s servers) find(ctx context.Context, locate Locate, name, remote string,
+	from *vantage.Vantage, facts map[string]string) {
 	if locate == nil {
 		return
 	}
 	s[name] = locate(ctx, remote, from)
-	for fact, value := range map[string]string{"container": s[name].Container, "behind_docker_proxy": s[name].Behind} {
+	for fact, value := range map[string]string{"container": s[name].Container,
+		"behind_docker_proxy": s[name].Behind} {
 		if value != "" {
 			facts[fact] = value
 		}
@@ -128,11 +130,15 @@ func ParseAddresses(words []string) ([]Address, error) {
 		case a.URL == "":
 			return nil, fmt.Errorf("endpoint %d has no address", i+1)
 		case atBehindHost(a.URL):
-			return nil, fmt.Errorf("endpoint %d has an @ after its host: write %%40 there, and no password at all", i+1)
+			return nil,
+				fmt.Errorf(
+					"endpoint %d has an @ after its host: write %%40 there, and no password at all",
+					i+1)
 		case a.Name == "":
 			return nil, fmt.Errorf("endpoint %d is neither NAME=URL nor a URL with a host", i+1)
 		case seen[a.Name]:
-			return nil, fmt.Errorf("two endpoints are called %s: name them, as in published=%s", a.Name, "URL")
+			return nil, fmt.Errorf("two endpoints are called %s: name them, as in published=%s",
+				a.Name, "URL")
 		}
 		seen[a.Name] = true
 		out = append(out, a)
@@ -203,7 +209,8 @@ func (s strains) note(v *sample.Visit) {
 		v.Client.Counts = map[string]int64{}
 	}
 	now := machine.Since(s.clientBefore, s.client())
-	for _, name := range []string{workload.CountStops, workload.CountPeriods, workload.CountMemoryHits, workload.CountDelayedACKs} {
+	for _, name := range []string{workload.CountStops, workload.CountPeriods,
+		workload.CountMemoryHits, workload.CountDelayedACKs} {
 		if n, ok := now[name]; ok {
 			v.Client.Counts[name] = n
 		}
@@ -221,7 +228,8 @@ func (s suspects) note(v *sample.Visit) {
 	if v.Client.Counts == nil {
 		v.Client.Counts = map[string]int64{}
 	}
-	v.Client.Counts[workload.CountResent], v.Client.Counts[workload.CountOutOfOrder] = s.resent, s.outOfOrder
+	v.Client.Counts[workload.CountResent], v.Client.Counts[workload.CountOutOfOrder] = s.resent,
+		s.outOfOrder
 	v.Client.TCP.Retransmits = s.resent
 }
 

@@ -27,14 +27,22 @@ func TestParseAddresses(t *testing.T) {
 	}{
 		{"none", nil, []Address{}, ""},
 		{"host", []string{"http://h:80/v1"}, []Address{{Name: "h:80", URL: "http://h:80/v1"}}, ""},
-		{"no-port", []string{"postgres://app@db/shop"}, []Address{{Name: "db", URL: "postgres://app@db/shop"}}, ""},
-		{"ipv6", []string{"http://[::1]:80"}, []Address{{Name: "[::1]:80", URL: "http://[::1]:80"}}, ""},
-		{"named", []string{"lan=http://h", "v.p-n_2=http://h"}, []Address{{Name: "lan", URL: "http://h"}, {Name: "v.p-n_2", URL: "http://h"}}, ""},
-		{"equals-in-query", []string{"http://h/?a=b"}, []Address{{Name: "h", URL: "http://h/?a=b"}}, ""},
-		{"named-equals", []string{"a=http://h/?a=b"}, []Address{{Name: "a", URL: "http://h/?a=b"}}, ""},
-		{"longest-name", []string{strings.Repeat("n", 40) + "=x"}, []Address{{Name: strings.Repeat("n", 40), URL: "x"}}, ""},
-		{"not-a-url", []string{"a=whatever"}, []Address{{Name: "a", URL: "whatever"}}, ""}, // whose it is says so
-		{"socket-named", []string{"s=postgres:///shop?host=/run"}, []Address{{Name: "s", URL: "postgres:///shop?host=/run"}}, ""},
+		{"no-port", []string{"postgres://app@db/shop"},
+			[]Address{{Name: "db", URL: "postgres://app@db/shop"}}, ""},
+		{"ipv6", []string{"http://[::1]:80"}, []Address{{Name: "[::1]:80", URL: "http://[::1]:80"}},
+			""},
+		{"named", []string{"lan=http://h", "v.p-n_2=http://h"},
+			[]Address{{Name: "lan", URL: "http://h"}, {Name: "v.p-n_2", URL: "http://h"}}, ""},
+		{"equals-in-query", []string{"http://h/?a=b"}, []Address{{Name: "h", URL: "http://h/?a=b"}},
+			""},
+		{"named-equals", []string{"a=http://h/?a=b"}, []Address{{Name: "a", URL: "http://h/?a=b"}},
+			""},
+		{"longest-name", []string{strings.Repeat("n", 40) + "=x"},
+			[]Address{{Name: strings.Repeat("n", 40), URL: "x"}}, ""},
+		// whose it is says so
+		{"not-a-url", []string{"a=whatever"}, []Address{{Name: "a", URL: "whatever"}}, ""},
+		{"socket-named", []string{"s=postgres:///shop?host=/run"},
+			[]Address{{Name: "s", URL: "postgres:///shop?host=/run"}}, ""},
 		{"most", many, nil, ""},
 
 		{"too-many", append(slices.Clone(many), "http://h"), nil, "33 endpoints, at most 32"},
@@ -46,16 +54,23 @@ func TestParseAddresses(t *testing.T) {
 		{"no-scheme", []string{"h:80"}, nil, "endpoint 1 is neither"},
 		{"no-host", []string{"postgres:///shop"}, nil, "endpoint 1 is neither"},
 		{"newline", []string{"http://h\n"}, nil, "endpoint 1 is neither"},
-		{"twice", []string{"http://h/v1", "http://h/v2"}, nil, "two endpoints are called h: name them"},
-		{"twice-named", []string{"h:1", "a=http://h", "a=http://g"}[1:], nil, "two endpoints are called a"},
+		{"twice", []string{"http://h/v1", "http://h/v2"}, nil,
+			"two endpoints are called h: name them"},
+		{"twice-named", []string{"h:1", "a=http://h", "a=http://g"}[1:], nil,
+			"two endpoints are called a"},
 		{"name-of-a-host", []string{"http://h", "h=http://g"}, nil, "two endpoints are called h"},
 
 		// A password with a slash begins where a host's port is.
-		{"password-slash", []string{"postgres://app:12/hunter22@db/shop"}, nil, "endpoint 1 has an @ after its host"},
-		{"password-hash", []string{"mysql://app:12#hunter22@db/shop"}, nil, "endpoint 1 has an @ after its host"},
-		{"password-question", []string{"a=http://app:12?hunter22@db/v1"}, nil, "endpoint 1 has an @ after its host"},
-		{"password-slashes", []string{"//app:12/hunter22@db"}, nil, "endpoint 1 has an @ after its host"},
-		{"password-no-port", []string{"http://app:hunter/22@db"}, nil, "endpoint 1 has an @ after its host"},
+		{"password-slash", []string{"postgres://app:12/hunter22@db/shop"}, nil,
+			"endpoint 1 has an @ after its host"},
+		{"password-hash", []string{"mysql://app:12#hunter22@db/shop"}, nil,
+			"endpoint 1 has an @ after its host"},
+		{"password-question", []string{"a=http://app:12?hunter22@db/v1"}, nil,
+			"endpoint 1 has an @ after its host"},
+		{"password-slashes", []string{"//app:12/hunter22@db"}, nil,
+			"endpoint 1 has an @ after its host"},
+		{"password-no-port", []string{"http://app:hunter/22@db"}, nil,
+			"endpoint 1 has an @ after its host"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := ParseAddresses(tt.words)
@@ -64,7 +79,8 @@ func TestParseAddresses(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), tt.err) || got != nil {
 					t.Errorf("%+v, %v; want %q", got, err, tt.err)
 				}
-				if err != nil && (strings.Contains(err.Error(), "hunter") || strings.Contains(err.Error(), "12")) {
+				if err != nil && (strings.Contains(err.Error(), "hunter") ||
+					strings.Contains(err.Error(), "12")) {
 					t.Errorf("the error has the password: %v", err)
 				}
 			case err != nil:
@@ -80,8 +96,10 @@ func TestParseAddresses(t *testing.T) {
 // it is in no error and no name.
 func FuzzParseAddresses(f *testing.F) {
 	for _, w := range []string{
-		"http://h:80/v1", "a=http://*@h", "postgres://app:*@db/shop", "a=mysql://app:*@db", "postgres://app@db/?password=*", "http://app:1/*@h",
-		"http://app:1?*@h", "//app:1#*@h", "http://[::1]:1/?k=*", "app:*@tcp(db)/x", "=*", "a=*", "http://h/*", "a==*", "http:// /*",
+		"http://h:80/v1", "a=http://*@h", "postgres://app:*@db/shop", "a=mysql://app:*@db",
+		"postgres://app@db/?password=*", "http://app:1/*@h",
+		"http://app:1?*@h", "//app:1#*@h", "http://[::1]:1/?k=*", "app:*@tcp(db)/x", "=*", "a=*",
+		"http://h/*", "a==*", "http:// /*",
 	} {
 		f.Add(w, "http://h")
 	}
@@ -91,12 +109,14 @@ func FuzzParseAddresses(f *testing.F) {
 			t.Skip()
 		}
 		// Only where an address has its password: before the @, behind the host.
-		for _, at := range []string{":*@", "1/*@", "1?*@", "1#*@", "/*", "?k=*", "?password=*", "=*"} {
+		for _, at := range []string{":*@", "1/*@", "1?*@", "1#*@", "/*", "?k=*", "?password=*",
+			"=*"} {
 			a = strings.ReplaceAll(a, at, strings.ReplaceAll(at, "*", secret))
 		}
 		got, err := ParseAddresses([]string{a, b})
 		if err != nil {
-			if strings.Contains(err.Error(), "xyzzy") || strings.ContainsAny(err.Error(), "\n\r\x00\x1b") || got != nil {
+			if strings.Contains(err.Error(), "xyzzy") ||
+				strings.ContainsAny(err.Error(), "\n\r\x00\x1b") || got != nil {
 				t.Errorf("%q, %q: %+v, error %q", a, b, got, err)
 			}
 			return
@@ -139,7 +159,9 @@ func TestAtOnce(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := atOnce(ctx, 2, func(ctx context.Context, _ int) error { return ctx.Err() }); !errors.Is(err, context.Canceled) {
+	if err := atOnce(ctx, 2, func(ctx context.Context, _ int) error {
+		return ctx.Err()
+	}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	if err := atOnce(t.Context(), 2, func(context.Context, int) error { return nil }); err != nil {

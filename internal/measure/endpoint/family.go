@@ -37,7 +37,8 @@ func (f Families) of(all []netip.Addr) (out []netip.Addr) {
 }
 
 // lookUp returns those of a host as named at a place, at least one.
-func (f Families) lookUp(ctx context.Context, from *vantage.Vantage, host string) ([]netip.Addr, vantage.Took, error) {
+func (f Families) lookUp(ctx context.Context, from *vantage.Vantage,
+	host string) ([]netip.Addr, vantage.Took, error) {
 	all, took, err := from.LookUp(ctx, host)
 	if err != nil {
 		return nil, vantage.Took{LookUp: took}, err

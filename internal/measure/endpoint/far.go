@@ -341,7 +341,8 @@ func (w *worker) visit(ctx context.Context, o visitRequest, v *sample.Visit) err
 		return err
 	}
 	if v.Elapsed == 0 { // otherwise it has readings that are closer to what it measured
-		v.Metered = sample.Metered{Machine: meter.Since(first, last), Elapsed: last.At.Sub(first.At).Seconds()}
+		v.Metered = sample.Metered{Machine: meter.Since(first, last),
+			Elapsed: last.At.Sub(first.At).Seconds()}
 	}
 	return nil
 }

@@ -35,7 +35,8 @@ const (
 
 // NewProbe has the port answer, and finds out what it speaks if the word is auto. inside is the
 // number of the port in its container.
-func NewProbe(ctx context.Context, word, at string, inside uint16, names ...string) (*Probe, error) {
+func NewProbe(ctx context.Context, word, at string, inside uint16,
+	names ...string) (*Probe, error) {
 	var err error
 	p := &Probe{at: at, names: names}
 	if word == auto {
@@ -51,7 +52,8 @@ func NewProbe(ctx context.Context, word, at string, inside uint16, names ...stri
 		return nil, err
 	}
 	for _, g := range []sample.Gauge{{Name: asking, Unit: "s", Scale: 1, Lower: true},
-		{Name: moving, Unit: "bit/s", Scale: 1}, {Name: connecting, Unit: "s", Scale: 1, Lower: true}} {
+		{Name: moving, Unit: "bit/s", Scale: 1},
+		{Name: connecting, Unit: "s", Scale: 1, Lower: true}} {
 		if _, ok := values[g.Name]; ok {
 			p.gauges = append(p.gauges, g)
 		}

@@ -20,9 +20,11 @@ func TestParseRoutes(t *testing.T) {
 		routes string // name=URL and the families, or what is wrong
 	}{
 		{"127.0.0.1:6379", Families{}, "127.0.0.1:6379=127.0.0.1:6379 {false false}"},
-		{"near=db:5432 [::1]:5432", Families{}, "near=db:5432 {false false}, [::1]:5432=[::1]:5432 {false false}"},
+		{"near=db:5432 [::1]:5432", Families{},
+			"near=db:5432 {false false}, [::1]:5432=[::1]:5432 {false false}"},
 		{"near=db:5432", Families{Six: true}, "near=db:5432 {false true}"},
-		{"near=db:5432 a=127.0.0.1:1", Families{true, true}, "near-ipv4=db:5432 {true false}, near-ipv6=db:5432 {false true}, a=127.0.0.1:1 {false false}"},
+		{"near=db:5432 a=127.0.0.1:1", Families{true, true},
+			"near-ipv4=db:5432 {true false}, near-ipv6=db:5432 {false true}, a=127.0.0.1:1 {false false}"},
 		{"::ffff:127.0.0.1:1", Families{}, "must be HOST:PORT"},
 		{"127.0.0.1:1", Families{Six: true}, "127.0.0.1 is an address of the other family"},
 		{"[::1]:1", Families{Four: true}, "::1 is an address of the other family"},
@@ -52,7 +54,8 @@ func TestParseRoutes(t *testing.T) {
 		if err != nil {
 			text = err.Error()
 		}
-		if err != nil && !strings.Contains(text, tt.routes) || err == nil && tt.routes != "" && text != tt.routes {
+		if err != nil && !strings.Contains(text, tt.routes) ||
+			err == nil && tt.routes != "" && text != tt.routes {
 			t.Errorf("%q %v: %s", tt.words, tt.f, text)
 		}
 	}
@@ -66,7 +69,8 @@ func TestParseRoutes(t *testing.T) {
 }
 
 func TestFamilies(t *testing.T) {
-	all := []netip.Addr{netip.MustParseAddr("fd00::1"), netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")}
+	all := []netip.Addr{netip.MustParseAddr("fd00::1"), netip.MustParseAddr("10.0.0.2"),
+		netip.MustParseAddr("10.0.0.1")}
 	for f, want := range map[Families]string{
 		{}:            "[10.0.0.2 10.0.0.1 fd00::1]",
 		{true, false}: "[10.0.0.2 10.0.0.1]",
@@ -79,7 +83,8 @@ func TestFamilies(t *testing.T) {
 	r := &route{host: "127.0.0.1", only: Families{Six: true}, from: vantage.Local()}
 	_, _, err := r.lookUp(context.Background())
 	var hinted interface{ Hint() string }
-	if err == nil || err.Error() != "127.0.0.1 has no IPv6 address" || !errors.As(err, &hinted) || hinted.Hint() == "" {
+	if err == nil || err.Error() != "127.0.0.1 has no IPv6 address" || !errors.As(err, &hinted) ||
+		hinted.Hint() == "" {
 		t.Errorf("%v", err)
 	}
 }
@@ -94,7 +99,8 @@ func FuzzParseRoute(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if r.port == 0 || strings.ContainsAny(r.host, " \t\n\"'`$&|;<>(){}[]*?!#~%\\=") || strings.HasPrefix(r.host, "-") {
+		if r.port == 0 || strings.ContainsAny(r.host, " \t\n\"'`$&|;<>(){}[]*?!#~%\\=") ||
+			strings.HasPrefix(r.host, "-") {
 			t.Errorf("%q is the host %q", s, r.host)
 		}
 		if _, err := netip.ParseAddr(r.host); err != nil && net.ParseIP(r.host) != nil {
@@ -126,7 +132,8 @@ func TestRefused(t *testing.T) {
 		at := netip.MustParseAddrPort(tt.at)
 		r := &route{addr: at.Addr(), port: at.Port(), from: vantage.Local()}
 		err := r.refused(t.Context())
-		if refused := new(refusedError); errors.As(err, &refused) != tt.refused || (err != nil) != tt.refused {
+		if refused := new(refusedError); errors.As(err, &refused) != tt.refused ||
+			(err != nil) != tt.refused {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
