@@ -11,18 +11,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Client describes what is sent to endpoints: to a language model's server, to a database or by a
-// foreign client.
+// Client describes what is sent to endpoints.
 type Client struct {
 	Chat    *openai.Options   `json:"chat,omitempty"`
 	Whole   bool              `json:"whole,omitempty"` // see Chat
 	SQL     *database.Options `json:"sql,omitempty"`
 	Program *sample.Program   `json:"program,omitempty"`
-	// Locate finds the server's end on this machine; nil: unknown.
+	// Locate may be nil.
 	Locate Locate `json:"-"`
-	// Reach connects to the machine of addresses whose place is distant. Nil if there is none.
+	// Reach connects to the machine of distant addresses; nil: there are none.
 	Reach func(context.Context) (Peer, error) `json:"-"`
-	// Progress is called with each route before a foreign client first runs over it. May be nil.
+	// Progress, unless nil, is called with each route before a foreign client first runs over it.
 	Progress func(name string) `json:"-"`
 }
 
@@ -30,7 +29,7 @@ type Client struct {
 type Peer struct {
 	path.Place
 	About string       // describes the machine for reports
-	Err   func() error // why it is gone; nil: it is not
+	Err   func() error // why it is gone, or nil
 }
 
 // Asker sends requests to endpoints.
@@ -38,7 +37,7 @@ type Asker interface {
 	Names() []string
 	// Check has each endpoint answer once.
 	Check(ctx context.Context) error
-	// Paths describes them, once they answered.
+	// Paths describes them after Check.
 	Paths() []sample.Path
 	// Visit makes a visit to one.
 	Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error
@@ -73,7 +72,6 @@ func New(c Client, at []Address) (Asker, error) {
 	return a, nil
 }
 
-// here returns the addresses without their places.
 func here(at []Address) []Address {
 	var out []Address
 	for _, a := range at {
@@ -83,7 +81,6 @@ func here(at []Address) []Address {
 	return out
 }
 
-// near returns an Asker that uses this machine's places.
 func (c Client) near(at []Address) (Asker, error) {
 	switch {
 	case c.Chat != nil:
@@ -111,11 +108,10 @@ func (c Client) near(at []Address) (Asker, error) {
 	return nil, errors.New("no client of endpoints")
 }
 
-// askers combines several.
 type askers struct {
 	names []string
 	all   []Asker
-	of    map[string]Asker // by the endpoints' names
+	of    map[string]Asker
 }
 
 func (a *askers) add(x Asker) {

@@ -18,8 +18,8 @@ import (
 
 // Chat is the endpoints of a language model's server.
 type Chat struct {
-	Locate Locate // nil: the server's end is unknown
-	Whole  bool   // Check has each endpoint send a response in one piece, too, for the load batch
+	Locate Locate // nil: unknown
+	Whole  bool   // Check requests a response in one piece, too, for the load batch
 
 	names     []string
 	endpoints map[string]*openai.Endpoint
@@ -27,11 +27,9 @@ type Chat struct {
 	from      map[string]*vantage.Vantage
 	dials     map[string]*dials
 	servers   servers
-	limit     time.Duration // of a response
+	limit     time.Duration
 }
 
-// responseTimeouts is the time limit of a whole response as a multiple of the longest wait for a
-// token.
 const responseTimeouts = openai.WholeTimeouts
 
 // NewChat parses the URLs; it does not connect.
@@ -79,17 +77,16 @@ func (c *Chat) Check(ctx context.Context) error {
 	return nil
 }
 
-// Close does nothing: visits close what they open.
+// Close does nothing.
 func (c *Chat) Close() error { return nil }
 
-// Paths describes the endpoints as Check found them.
+// Paths describes the endpoints after Check.
 func (c *Chat) Paths() []sample.Path { return paths(c.names, c.facts) }
 
-// talk is what the sessions of a visit measured.
 type talk struct {
-	mu         sync.Mutex // guards the fields that follow
+	mu         sync.Mutex
 	first, gap *hdrhistogram.Histogram
-	responses  []float64 // seconds
+	responses  []float64
 	rates      []float64 // tokens per second from the first token on
 	connects   []float64
 	rtts       []float64
@@ -97,7 +94,7 @@ type talk struct {
 	suspects   suspects
 }
 
-// Visit has each of the load's sessions send its requests, one after another.
+// Visit has each session send its requests one after another.
 func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
 	t := &talk{first: sample.NewHistogram(), gap: sample.NewHistogram(), counts: map[string]int64{"tokens": 0}}
 	if l.Kind != workload.Batch {
@@ -145,8 +142,7 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 	return err
 }
 
-// probe sends one request, within the time limit of a whole response: a server may ignore the small
-// number of tokens.
+// A server may ignore the small number of tokens.
 func (c *Chat) probe(ctx context.Context, e *openai.Endpoint) (openai.Facts, error) {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
@@ -159,12 +155,10 @@ func (c *Chat) probeWhole(ctx context.Context, e *openai.Endpoint) error {
 	return e.ProbeWhole(ctx)
 }
 
-// bounded returns ctx with the time limit of a whole response.
 func (c *Chat) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("the response was not over within %s", c.limit))
 }
 
-// ask requests a streamed response, within the time limit.
 func (c *Chat) ask(ctx context.Context, s *openai.Session) (*openai.Response, error) {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
@@ -175,14 +169,12 @@ func (c *Chat) ask(ctx context.Context, s *openai.Session) (*openai.Response, er
 	return r, err
 }
 
-// askWhole requests a response in one piece, within the same limit.
 func (c *Chat) askWhole(ctx context.Context, s *openai.Session) (*openai.Response, error) {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
 	return s.AskWhole(ctx)
 }
 
-// noteWhole adds a response that came in one piece.
 func (t *talk) noteWhole(r *openai.Response) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -193,8 +185,6 @@ func (t *talk) noteWhole(r *openai.Response) {
 	t.common(r)
 }
 
-// note adds a response; stall is the length of a gap, in seconds, beyond which it counts as a
-// stall.
 func (t *talk) note(r *openai.Response, stall float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -215,7 +205,6 @@ func (t *talk) note(r *openai.Response, stall float64) {
 	t.common(r)
 }
 
-// common adds what all responses have.
 func (t *talk) common(r *openai.Response) {
 	t.responses = append(t.responses, r.End.Seconds())
 	t.suspects.resent += int64(r.Lost.Resent)

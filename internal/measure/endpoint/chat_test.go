@@ -24,14 +24,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// model is a scripted server of a language model.
 type model struct {
 	*httptest.Server
-	requests atomic.Int64 // for completions
+	requests atomic.Int64
 	conns    atomic.Int64
 }
 
-// serves starts one: answer writes the n-th response, from 0.
+// answer writes the n-th response, from 0.
 func serves(t testing.TB, answer func(w stream, n int64)) *model {
 	t.Helper()
 	m := &model{}
@@ -51,7 +50,7 @@ func serves(t testing.TB, answer func(w stream, n int64)) *model {
 	}
 	m.Start()
 	t.Cleanup(func() {
-		m.CloseClientConnections() // of handlers that wait
+		m.CloseClientConnections()
 		m.Close()
 	})
 	return m
@@ -62,7 +61,6 @@ type stream struct {
 	r *http.Request
 }
 
-// says sends tokens, all in one piece; false: the client has gone.
 func (s stream) says(tokens ...string) bool {
 	var b strings.Builder
 	for _, t := range tokens {
@@ -72,7 +70,6 @@ func (s stream) says(tokens ...string) bool {
 	return http.NewResponseController(s.ResponseWriter).Flush() == nil
 }
 
-// waits returns false if the client has gone.
 func (s stream) waits(d time.Duration) bool {
 	select {
 	case <-s.r.Context().Done():
@@ -84,14 +81,12 @@ func (s stream) waits(d time.Duration) bool {
 
 func (s stream) ends() { io.WriteString(s, "data: [DONE]\n\n") }
 
-// short sends a response of two tokens.
 func short(s stream, _ int64) {
 	s.says("a")
 	s.says("b")
 	s.ends()
 }
 
-// Whole responses are asked for as such; what a server does not count is no figure.
 func TestVisitBatch(t *testing.T) {
 	l := sample.Load{Kind: workload.Batch, Streams: 2, Options: sample.ChatOptions{Requests: 2, Tokens: 8}}
 	for usage, tokens := range map[string]float64{`,"usage":{"completion_tokens":6}`: 6, "": 0} {
@@ -109,7 +104,6 @@ func TestVisitBatch(t *testing.T) {
 			t.Errorf("%v", f)
 		}
 	}
-	// A server that streams only is refused before anything is measured.
 	m := serves(t, short)
 	c := chat(t, openai.Options{Model: "m"}, m.URL)
 	if err := c.Check(context.Background()); err != nil {
@@ -119,7 +113,6 @@ func TestVisitBatch(t *testing.T) {
 	wants(t, c.Check(context.Background()), "a, a response in one piece: ", "streams its response")
 }
 
-// What slows down the server is read around each visit, if that end is known.
 func TestVisitServerStrain(t *testing.T) {
 	m := serves(t, short)
 	c := chat(t, openai.Options{Model: "m"}, m.URL)
@@ -147,7 +140,7 @@ func TestVisitServerStrain(t *testing.T) {
 	}
 }
 
-// chat makes endpoints, called a, b, ….
+// The endpoints are called a, b, ….
 func chat(t testing.TB, o openai.Options, urls ...string) *Chat {
 	t.Helper()
 	if o.Timeout == 0 {
@@ -164,7 +157,6 @@ func chat(t testing.TB, o openai.Options, urls ...string) *Chat {
 	return c
 }
 
-// visited makes a visit to endpoint a, in bounded time.
 func visited(t testing.TB, ctx context.Context, c *Chat, l sample.Load) (sample.Visit, error) {
 	t.Helper()
 	var v sample.Visit
@@ -176,7 +168,6 @@ func visited(t testing.TB, ctx context.Context, c *Chat, l sample.Load) (sample.
 	return v, err
 }
 
-// wants checks that the error contains all the words.
 func wants(t *testing.T, err error, words ...string) {
 	t.Helper()
 	if err == nil {
@@ -237,14 +228,12 @@ func TestChatCheckNamesTheRoute(t *testing.T) {
 	}
 }
 
-// httptestServer answers everything with a page.
 func httptestServer(t *testing.T, page string) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, page) }))
 	t.Cleanup(s.Close)
 	return s
 }
 
-// The times are at least those of the script; how much longer is the machine's.
 func TestChatVisit(t *testing.T) {
 	testwait.Unhindered(t, patience, func(u testing.TB) {
 		const first, pause = 50 * time.Millisecond, 300 * time.Millisecond
@@ -276,7 +265,7 @@ func TestChatVisit(t *testing.T) {
 			}
 			h[name] = d.Max()
 		}
-		// A gap may be seen shorter, if the reader of its first token was kept waiting.
+		// The reader of a gap's first token may have been kept waiting.
 		if got := time.Duration(h["first_token"]); got < first*99/100 {
 			u.Errorf("first token after %s", got)
 		}
@@ -297,7 +286,6 @@ func TestChatVisit(t *testing.T) {
 	})
 }
 
-// A response of one token has no gap and no rate.
 func TestChatOneToken(t *testing.T) {
 	m := serves(t, func(s stream, _ int64) {
 		s.says("yes")
@@ -339,7 +327,6 @@ func TestChatSessionsAndRequests(t *testing.T) {
 	}
 }
 
-// One session's failure stops the others, and is the error.
 func TestChatFailureStopsTheOthers(t *testing.T) {
 	m := serves(t, func(s stream, n int64) {
 		if n == 3 {
@@ -387,7 +374,6 @@ func TestChatBrokenOff(t *testing.T) {
 	wants(t, err, "after 1 token")
 }
 
-// A server whose tokens never end, none of which is late, does not keep the run.
 func TestChatEndless(t *testing.T) {
 	m := serves(t, func(s stream, _ int64) {
 		for s.says("a") && s.waits(5*time.Millisecond) {
@@ -407,7 +393,6 @@ func TestChatEndless(t *testing.T) {
 	}
 }
 
-// What is written down has no secret, wherever the server puts it.
 func TestChatPathsWithoutKey(t *testing.T) {
 	const key, param = "sk-hunter22", "param-hunter22"
 	var got atomic.Value

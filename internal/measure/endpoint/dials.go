@@ -15,7 +15,6 @@ import (
 // dials counts a visit's connections that failed, by cause, as sock.Tally does.
 type dials struct{ refused, noPort atomic.Int64 }
 
-// counted returns d, whose failures it counts.
 func (f *dials) counted(d dialFunc) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error) {
 		c, took, err := d(ctx, network, addr)
@@ -40,13 +39,12 @@ func (f *dials) add(err error) {
 	}
 }
 
-// begin forgets what was counted before a visit.
 func (f *dials) begin() {
 	f.refused.Store(0)
 	f.noPort.Store(0)
 }
 
-// note puts the counts into the visit, which may have failed.
+// The visit may have failed.
 func (f *dials) note(v *sample.Visit) {
 	if v.Client.Counts == nil {
 		v.Client.Counts = map[string]int64{}

@@ -1,13 +1,9 @@
 // Package endpoint visits external endpoints: a language model's server (chat), a database (sql) or
 // any server that a foreign client knows (exec), each reached by one or several routes. A route is
-// a name and an address; the same server's published port, container address and host address are
-// three. Each visit opens connections of its own, so that no visit inherits another's.
+// a name and an address: a server's published port, container address and host address are three.
+// Each visit opens connections of its own.
 //
-// Visits have no hops and are not witnessed (sample.Plan.Counts): toll controls nothing on the
-// routes.
-//
-// All kinds fit engine.Endpoints: Check finds out once whether each route answers, Paths describes
-// them, Visit measures.
+// Visits are not witnessed (sample.Plan.Counts): toll controls nothing on the routes.
 package endpoint
 
 import (
@@ -26,7 +22,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// maxAddresses bounds the number of endpoints.
 const maxAddresses = 32
 
 var named = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_.-]{0,39})=(.*)$`)
@@ -53,7 +48,6 @@ func From(at []Address, places []*vantage.Vantage) []Address {
 	return out
 }
 
-// place returns where the address's connections are made.
 func (a Address) place() *vantage.Vantage {
 	if a.From == nil {
 		return vantage.Local()
@@ -61,7 +55,6 @@ func (a Address) place() *vantage.Vantage {
 	return a.From
 }
 
-// elsewhere returns the name of a place that is not this machine, or "" for this one.
 func elsewhere(v *vantage.Vantage) string {
 	if v.Name() == vantage.Here {
 		return ""
@@ -71,22 +64,19 @@ func elsewhere(v *vantage.Vantage) string {
 
 // Server is the server's end of a route, on this machine.
 type Server struct {
-	Container string // its name; "": none, or it is not known
-	PID       int    // of its first process; 0: not known
-	// Behind is the container's address, if the route leads to it through a docker-proxy; "": it
-	// leads through none, or that is not known.
+	Container string // its name; "": none, or unknown
+	PID       int    // of its first process; 0: unknown
+	// Behind is the container's address behind a docker-proxy; "": none, or unknown.
 	Behind string
-	// Strain reads what slows it down, by the names of visits' counts; nil: not known.
+	// Strain reads what slows the server down, by the names of visits' counts; nil: unknown.
 	Strain func() map[string]int64
 }
 
 // Locate finds what serves at an address.
 type Locate func(ctx context.Context, remote string, from *vantage.Vantage) Server
 
-// servers are those at the ends of routes, by the routes' names.
 type servers map[string]Server
 
-// find records the server of a route, and names its container in the route's facts.
 func (s servers) find(ctx context.Context, locate Locate, name, remote string,
 	from *vantage.Vantage, facts map[string]string) {
 	if locate == nil {
@@ -101,8 +91,8 @@ func (s servers) find(ctx context.Context, locate Locate, name, remote string,
 	}
 }
 
-// watch samples whether a client's process and a route's server run on one CPU, until the returned
-// function is called, which returns nil if that is unknown.
+// watch samples whether a client and a route's server run on one CPU until stop, which returns nil
+// if that is unknown.
 func (s servers) watch(client int, name string) (stop func() *float64) {
 	m, err := meter.New()
 	if server := s[name].PID; err == nil && server != 0 && client != 0 {
@@ -112,7 +102,7 @@ func (s servers) watch(client int, name string) (stop func() *float64) {
 }
 
 // ParseAddresses parses NAME=URL or URL, whose name is then its host and port. Names must differ.
-// Errors say which word is wrong and do not quote it: an address may hold a secret.
+// Errors do not quote the word: it may hold a secret.
 func ParseAddresses(words []string) ([]Address, error) {
 	if len(words) > maxAddresses {
 		return nil, fmt.Errorf("%d endpoints, at most %d can be compared", len(words), maxAddresses)
@@ -146,16 +136,16 @@ func ParseAddresses(words []string) ([]Address, error) {
 	return out, nil
 }
 
-// atBehindHost reports whether an address has an @ in a URL's path or query. Most likely it ends a
-// password with a / ? or # in it; the part before that would be taken for a port, and printed.
+// An @ in a URL's path or query most likely ends a password with a / ? or # in it, whose beginning
+// would be taken for a port, and printed.
 func atBehindHost(address string) bool {
 	_, rest, _ := strings.Cut(address, "//")
 	end := strings.IndexAny(rest, "/?#")
 	return end >= 0 && strings.Contains(rest[end:], "@")
 }
 
-// atOnce calls f for each of n sessions at once; if one fails the others are stopped, and the first
-// failure is returned.
+// atOnce calls f for each of n sessions at once. A failure stops the others; the first one is
+// returned.
 func atOnce(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -177,22 +167,19 @@ func atOnce(ctx context.Context, n int, f func(ctx context.Context, i int) error
 	return nil
 }
 
-// errOther is why a session stops after another one failed.
 var errOther = errors.New("another session failed")
 
-// suspects are other reasons for an endpoint's slowness, as a visit saw them.
 type suspects struct {
 	lookUps            []float64 // seconds, for names
 	resent, outOfOrder int64     // segments
 }
 
-// strains are what slows down both ends of a route, as it was when a visit began.
+// strains are from the beginning of a visit.
 type strains struct {
-	client, server             func() map[string]int64 // nil: not known
+	client, server             func() map[string]int64 // nil: unknown
 	clientBefore, serverBefore map[string]int64
 }
 
-// strainsOf reads what slows down a client in that place, and the server.
 func strainsOf(from *vantage.Vantage, server Server) strains {
 	s := strains{client: machine.Machine{}.StrainOf(from.PID()).Read, server: server.Strain}
 	s.clientBefore = s.client()
@@ -202,8 +189,7 @@ func strainsOf(from *vantage.Vantage, server Server) strains {
 	return s
 }
 
-// note puts what came since into the visit. What the client's own connections counted is in it
-// already, and closer than what its whole network namespace did.
+// The client's own connections have counted already, more precisely than its network namespace.
 func (s strains) note(v *sample.Visit) {
 	if v.Client.Counts == nil {
 		v.Client.Counts = map[string]int64{}
@@ -220,7 +206,6 @@ func (s strains) note(v *sample.Visit) {
 	}
 }
 
-// note puts what the connections counted into the visit.
 func (s suspects) note(v *sample.Visit) {
 	if len(s.lookUps) > 0 {
 		v.Values[workload.ValueLookUp] = median(s.lookUps)
@@ -233,7 +218,6 @@ func (s suspects) note(v *sample.Visit) {
 	v.Client.TCP.Retransmits = s.resent
 }
 
-// paths describes endpoints by what was found at each.
 func paths(names []string, facts map[string]sample.Path) []sample.Path {
 	out := make([]sample.Path, len(names))
 	for i, w := range names {

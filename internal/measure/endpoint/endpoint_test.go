@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// patience is far beyond any bound that is tested, on the slowest machine.
 const patience = 20 * time.Second
 
 func TestParseAddresses(t *testing.T) {
@@ -22,7 +21,7 @@ func TestParseAddresses(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		words []string
-		want  []Address // nil: an error
+		want  []Address
 		err   string
 	}{
 		{"none", nil, []Address{}, ""},
@@ -39,7 +38,6 @@ func TestParseAddresses(t *testing.T) {
 			""},
 		{"longest-name", []string{strings.Repeat("n", 40) + "=x"},
 			[]Address{{Name: strings.Repeat("n", 40), URL: "x"}}, ""},
-		// whose it is says so
 		{"not-a-url", []string{"a=whatever"}, []Address{{Name: "a", URL: "whatever"}}, ""},
 		{"socket-named", []string{"s=postgres:///shop?host=/run"},
 			[]Address{{Name: "s", URL: "postgres:///shop?host=/run"}}, ""},
@@ -60,7 +58,6 @@ func TestParseAddresses(t *testing.T) {
 			"two endpoints are called a"},
 		{"name-of-a-host", []string{"http://h", "h=http://g"}, nil, "two endpoints are called h"},
 
-		// A password with a slash begins where a host's port is.
 		{"password-slash", []string{"postgres://app:12/hunter22@db/shop"}, nil,
 			"endpoint 1 has an @ after its host"},
 		{"password-hash", []string{"mysql://app:12#hunter22@db/shop"}, nil,
@@ -92,8 +89,8 @@ func TestParseAddresses(t *testing.T) {
 	}
 }
 
-// FuzzParseAddresses puts a password where an address may have one, and demands that
-// it is in no error and no name.
+// FuzzParseAddresses puts a password where an address may have one, and requires that no error and
+// no name has it.
 func FuzzParseAddresses(f *testing.F) {
 	for _, w := range []string{
 		"http://h:80/v1", "a=http://*@h", "postgres://app:*@db/shop", "a=mysql://app:*@db",
@@ -108,7 +105,6 @@ func FuzzParseAddresses(f *testing.F) {
 		if strings.Contains(a+b, "xyzzy") {
 			t.Skip()
 		}
-		// Only where an address has its password: before the @, behind the host.
 		for _, at := range []string{":*@", "1/*@", "1?*@", "1#*@", "/*", "?k=*", "?password=*",
 			"=*"} {
 			a = strings.ReplaceAll(a, at, strings.ReplaceAll(at, "*", secret))
@@ -135,7 +131,6 @@ func FuzzParseAddresses(f *testing.F) {
 	})
 }
 
-// The first failure is the error, not those of the sessions that it stopped.
 func TestAtOnce(t *testing.T) {
 	broken := errors.New("broken")
 	var running, most atomic.Int64

@@ -11,19 +11,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 )
 
-// Families are the address families by which endpoints are dialled. The zero value is whichever a
-// name has; a foreign client then uses IPv4 first.
+// Families are the address families of connections. The zero value is whichever a name has; a
+// foreign client then uses IPv4 first.
 type Families struct{ Four, Six bool }
 
-// familyError reports that a name has no address of the requested family.
 type familyError struct{ host, family string }
 
 func (e *familyError) Error() string { return e.host + " has no " + e.family + " address" }
 
-// Hint returns a remedy.
 func (e *familyError) Hint() string { return "leave -4 and -6 out, or give an address" }
 
-// of returns the addresses of the families, those of IPv4 first.
+// IPv4 comes first.
 func (f Families) of(all []netip.Addr) (out []netip.Addr) {
 	for _, four := range []bool{true, false} {
 		for _, a := range all {
@@ -36,7 +34,7 @@ func (f Families) of(all []netip.Addr) (out []netip.Addr) {
 	return out
 }
 
-// lookUp returns those of a host as named at a place, at least one.
+// lookUp returns at least one of a host's addresses, as named at a place.
 func (f Families) lookUp(ctx context.Context, from *vantage.Vantage,
 	host string) ([]netip.Addr, vantage.Took, error) {
 	all, took, err := from.LookUp(ctx, host)
@@ -53,8 +51,7 @@ func (f Families) lookUp(ctx context.Context, from *vantage.Vantage,
 	return nil, vantage.Took{LookUp: took}, &familyError{host, family}
 }
 
-// split returns an address once for each requested family: a name is dialled by only one. host is
-// the address's host.
+// split returns an address once for each requested family: a name is dialled by only one.
 func (f Families) split(a Address, host string) ([]Address, error) {
 	addr, err := netip.ParseAddr(host)
 	switch literal := err == nil; {
@@ -71,8 +68,7 @@ func (f Families) split(a Address, host string) ([]Address, error) {
 	return []Address{a}, nil
 }
 
-// ByFamily returns addresses with a URL for the families: those with a name as their host once for
-// each.
+// ByFamily returns addresses with a URL, those with a name as their host once for each family.
 func ByFamily(at []Address, f Families) ([]Address, error) {
 	if f == (Families{}) {
 		return at, nil
@@ -102,7 +98,6 @@ func ByFamily(at []Address, f Families) ([]Address, error) {
 	return out, nil
 }
 
-// dialFunc connects from the address's place, by its families.
 type dialFunc func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error)
 
 func (a Address) dialler() dialFunc {
@@ -131,10 +126,9 @@ func (a Address) dialler() dialFunc {
 	}
 }
 
-// familyFact is the name of the family in reports.
+// familyFact is a name in reports.
 const familyFact = "address family"
 
-// family returns the family of what was dialled, or "" for a socket's path.
 func family(dial string) string {
 	at, err := netip.ParseAddrPort(dial)
 	switch {

@@ -21,15 +21,14 @@ import (
 // Arg is the argument that makes toll the client for a toll on another machine (see Main).
 const Arg = "__endpoints"
 
-// request is what the process on the other machine receives: one of the fields.
+// request is one of its fields.
 type request struct {
 	Open  *opening      `json:"open,omitempty"`
 	Check string        `json:"check,omitempty"` // an endpoint's name
 	Visit *visitRequest `json:"visit,omitempty"`
 }
 
-// opening describes the client and the endpoints. It may hold secrets: it is sent over the agent's
-// channel.
+// opening may hold secrets: it is sent over the agent's channel.
 type opening struct {
 	Client Client    `json:"client"`
 	At     []Address `json:"at"`
@@ -40,14 +39,12 @@ type visitRequest struct {
 	Load sample.Load `json:"load"`
 }
 
-// reply is the result of a request.
 type reply struct {
 	Path  *sample.Path  `json:"path,omitempty"`
 	Visit *sample.Visit `json:"visit,omitempty"`
 	Error *farError     `json:"error,omitempty"`
 }
 
-// farError is an error on the other machine.
 type farError struct {
 	Text   string `json:"text"`
 	Remedy string `json:"hint,omitempty"`
@@ -56,10 +53,8 @@ type farError struct {
 
 func (e *farError) Error() string { return e.Text }
 
-// Hint returns a remedy, or "".
 func (e *farError) Hint() string { return e.Remedy }
 
-// Unwrap returns the server's answer, if that was the error.
 func (e *farError) Unwrap() error {
 	if e.Status == 0 {
 		return nil
@@ -67,7 +62,6 @@ func (e *farError) Unwrap() error {
 	return &openai.StatusError{Code: e.Status}
 }
 
-// told converts an error for another machine.
 func told(err error) *farError {
 	if err == nil {
 		return nil
@@ -84,8 +78,7 @@ func told(err error) *farError {
 	return out
 }
 
-// far uses a process on another machine, which works as on this one: it looks names up there, and
-// its counts are from there.
+// far uses a process on another machine, which also looks names up there.
 type far struct {
 	client Client
 	at     []Address
@@ -122,7 +115,7 @@ func (f *far) Check(ctx context.Context) (err error) {
 		}
 		p, err := f.check(ctx, name)
 		if err != nil {
-			return err // it has the endpoint's name
+			return err
 		}
 		if p.Facts == nil {
 			p.Facts = map[string]string{}
@@ -133,9 +126,9 @@ func (f *far) Check(ctx context.Context) (err error) {
 	return nil
 }
 
-// Visit has a visit made there. A process that ended is replaced.
+// Visit replaces a process that ended.
 func (f *far) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
-	if err := f.gone(); err != nil { // at once: nothing there will answer any more
+	if err := f.gone(); err != nil { // nothing there will answer any more
 		return err
 	}
 	if _, err := f.check(ctx, cell.Route); err != nil {
@@ -150,7 +143,7 @@ func (f *far) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sam
 	return err
 }
 
-// check has an endpoint answer once; each process does so once.
+// Each process checks an endpoint once.
 func (f *far) check(ctx context.Context, name string) (sample.Path, error) {
 	if f.line == nil {
 		if err := f.open(ctx); err != nil {
@@ -171,7 +164,6 @@ func (f *far) check(ctx context.Context, name string) (sample.Path, error) {
 	return *r.Path, nil
 }
 
-// open starts the process.
 func (f *far) open(ctx context.Context) (err error) {
 	if f.process, err = f.peer.Start(path.Command{Args: []string{Arg}}); err != nil {
 		return err
@@ -181,8 +173,7 @@ func (f *far) open(ctx context.Context) (err error) {
 	return err
 }
 
-// do sends a request and waits for the reply, which may hold a failed visit. Each kind has its limit
-// there; an interrupt ends the process.
+// The reply may hold a failed visit. An interrupt ends the process.
 func (f *far) do(ctx context.Context, o request) (reply, error) {
 	err := f.line.Send(o)
 	var r reply
@@ -205,7 +196,6 @@ func (f *far) do(ctx context.Context, o request) (reply, error) {
 	return r, nil
 }
 
-// gone returns an error if the machine is gone, with how that was noticed.
 func (f *far) gone() error {
 	if f.peer.Err == nil {
 		return nil
@@ -216,12 +206,11 @@ func (f *far) gone() error {
 	return nil
 }
 
-// end ends the process and returns how it had ended.
 func (f *far) end() error {
 	if f.line == nil {
 		return nil
 	}
-	_ = f.process.Kill() // it may have ended
+	_ = f.process.Kill()
 	_ = f.line.Close()
 	err := f.process.Wait()
 	f.line, f.process = nil, nil
@@ -247,11 +236,10 @@ func (f *far) Close() error {
 	return nil
 }
 
-// closeLimit bounds the end of the process.
 const closeLimit = 3 * time.Second
 
 // Main runs the client side on a remote machine: it reads endpoints and requests from in and writes
-// results to out. It returns when the input ends. locate is as in Client.
+// results to out until the input ends. locate is as in Client.
 func Main(in io.Reader, out io.Writer, locate Locate) (err error) {
 	m, err := meter.New()
 	if err != nil {
@@ -284,7 +272,7 @@ func Main(in io.Reader, out io.Writer, locate Locate) (err error) {
 	return nil
 }
 
-// worker is that process. An asker has one endpoint, so that each can be checked separately.
+// Each asker has one endpoint, so that it can be checked separately.
 type worker struct {
 	askers map[string]Asker
 	locate Locate
@@ -327,7 +315,7 @@ func (w *worker) obey(ctx context.Context, o request) (r reply, err error) {
 	return r, errors.New("an order that is not known")
 }
 
-// visit makes a visit between two readings of this machine's meters.
+// visit reads this machine's meters before and after.
 func (w *worker) visit(ctx context.Context, o visitRequest, v *sample.Visit) error {
 	first, err := w.meter.Read()
 	if err != nil {
@@ -340,7 +328,7 @@ func (w *worker) visit(ctx context.Context, o visitRequest, v *sample.Visit) err
 	if err != nil {
 		return err
 	}
-	if v.Elapsed == 0 { // otherwise it has readings that are closer to what it measured
+	if v.Elapsed == 0 { // otherwise it has closer readings
 		v.Metered = sample.Metered{Machine: meter.Since(first, last),
 			Elapsed: last.At.Sub(first.At).Seconds()}
 	}

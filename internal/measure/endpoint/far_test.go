@@ -16,7 +16,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// box is another machine, on which Main runs as a goroutine.
 type box struct {
 	t       *testing.T
 	started int
@@ -74,7 +73,7 @@ func TestFar(t *testing.T) {
 	if err := ask(); err != nil || b.started != 1 {
 		t.Errorf("%v, %d processes", err, b.started)
 	}
-	_ = b.last.Kill() // one that ends is replaced
+	_ = b.last.Kill()
 	if err := ask(); err == nil || !strings.Contains(err.Error(), "peer box") {
 		t.Errorf("of one that was killed: %v", err)
 	}
@@ -107,7 +106,7 @@ func TestByFamily(t *testing.T) {
 	for _, tt := range []struct {
 		url  string
 		f    Families
-		want string // names, or what is wrong
+		want string
 	}{
 		{"http://llm:80", Families{}, "x"},
 		{"http://llm:80", Families{Six: true}, "x"},

@@ -9,12 +9,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// record adds a time; one beyond the histogram's range counts as its longest.
+// record counts a time beyond the histogram's range as its longest.
 func record(h *hdrhistogram.Histogram, d time.Duration) {
-	_ = h.RecordValue(min(max(0, int64(d)), h.HighestTrackableValue())) // in range
+	_ = h.RecordValue(min(max(0, int64(d)), h.HighestTrackableValue()))
 }
 
-// encoded packs histograms for a record, except empty ones.
 func encoded(hs map[string]*hdrhistogram.Histogram) (map[string]*sample.EncodedHisto, error) {
 	out := map[string]*sample.EncodedHisto{}
 	for name, h := range hs {

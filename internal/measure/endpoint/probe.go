@@ -9,8 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Probe sends small requests to a port of this machine, in a protocol that the port speaks. It
-// visits the port by several names.
+// Probe sends small requests to a port of this machine, by several names.
 type Probe struct {
 	protocol
 	at     string
@@ -18,23 +17,22 @@ type Probe struct {
 	gauges []sample.Gauge
 }
 
-// The metrics of a probe.
 const (
-	connecting = "connecting" // time of a new connection with its first answer
-	asking     = "request"    // time of a request over a kept connection
-	moving     = "throughput" // rate of large requests or answers
+	connecting = "connecting" // time, with the first answer
+	asking     = "request"    // time, over a kept connection
+	moving     = "throughput" // of large requests or answers
 )
 
 const (
 	greetings = 3 // new connections in a visit, before requests
-	// bulkReply is the size in bytes from which an answer's rate counts rather than its time.
+	// bulkReply is the size (bytes) from which an answer's rate counts instead of its time.
 	bulkReply = 64 << 10
-	// probeWindow is the duration of a visit, in seconds, unless its connections take longer.
+	// probeWindow is in seconds. Connections may take longer.
 	probeWindow = 0.1
 )
 
 // NewProbe has the port answer, and finds out what it speaks if the word is auto. inside is the
-// number of the port in its container.
+// port's number in its container.
 func NewProbe(ctx context.Context, word, at string, inside uint16,
 	names ...string) (*Probe, error) {
 	var err error
@@ -61,7 +59,7 @@ func NewProbe(ctx context.Context, word, at string, inside uint16,
 	return p, nil
 }
 
-// Load returns the load of the probe: its first metric decides.
+// Load returns a load that its first metric decides.
 func (p *Probe) Load() sample.Load {
 	return sample.Load{Kind: workload.Exec, Window: probeWindow,
 		Options: sample.ExecOptions{Program: &sample.Program{Client: p.name, Gauges: p.gauges}}}
@@ -70,7 +68,7 @@ func (p *Probe) Load() sample.Load {
 // Names returns the names of the port.
 func (p *Probe) Names() []string { return p.names }
 
-// Check does nothing: the port has answered NewProbe.
+// Check does nothing: NewProbe has had an answer.
 func (p *Probe) Check(context.Context) error { return nil }
 
 // Paths describes the port.
@@ -83,7 +81,7 @@ func (p *Probe) Paths() (out []sample.Path) {
 	return out
 }
 
-// Close does nothing: visits close what they open.
+// Close does nothing.
 func (p *Probe) Close() error { return nil }
 
 // Visit sends requests for the load's window.
@@ -100,14 +98,12 @@ func (p *Probe) Visit(ctx context.Context, _ sample.Cell, l sample.Load, v *samp
 	return nil
 }
 
-// talked is what a probe's connections of a visit measured.
 type talked struct {
 	connects, asks  []float64 // seconds
-	first, moved    int64     // bytes, of first requests and of those over kept connections
+	first, moved    int64
 	firstTook, took time.Duration
 }
 
-// visit sends requests for the time long. It returns the figures and the number of connections.
 func (p *Probe) visit(ctx context.Context, long time.Duration) (map[string]float64, int, error) {
 	var t talked
 	for end := time.Now().Add(long); len(t.connects) < greetings || time.Now().Before(end); {
@@ -121,7 +117,7 @@ func (p *Probe) visit(ctx context.Context, long time.Duration) (map[string]float
 	return t.figures(p.bulk), len(t.connects), nil
 }
 
-// talk makes a connection. After a few connections it keeps one, and sends requests until end.
+// After a few connections talk keeps one, and sends requests until end.
 func (p *Probe) talk(ctx context.Context, end time.Time, t *talked) error {
 	began := time.Now()
 	c, rw, err := dialTo(ctx, p.at, answering)
@@ -148,8 +144,7 @@ func (p *Probe) talk(ctx context.Context, end time.Time, t *talked) error {
 	return err
 }
 
-// figures returns the median times of a new connection and of a request over a kept one, in s, or
-// the rate of requests, in bit/s.
+// figures returns median times (s), or the rate of requests (bit/s).
 func (t *talked) figures(bulk bool) map[string]float64 {
 	out := map[string]float64{connecting: median(t.connects)}
 	switch {

@@ -16,7 +16,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// serving answers connections on a new port until the test ends.
 func serving(t *testing.T, answer func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -39,7 +38,7 @@ func serving(t *testing.T, answer func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// likeRedis answers PING with a payload as Redis does, and PING without one with says.
+// likeRedis answers PING with a payload, and PING without one with says.
 func likeRedis(says string) func(net.Conn) {
 	return func(c net.Conn) {
 		r := bufio.NewReader(c)
@@ -52,7 +51,7 @@ func likeRedis(says string) func(net.Conn) {
 			case strings.HasPrefix(line, "PING"):
 				fmt.Fprint(c, says)
 			case line == "*2\r\n":
-				for range 3 { // $4, PING, $n
+				for range 3 {
 					if line, err = r.ReadString('\n'); err != nil {
 						return
 					}
@@ -106,10 +105,11 @@ func TestProbe(t *testing.T) {
 		"http":           {web, 80, "http /"},
 		"http-elsewhere": {web, 6379, "http /"},
 		"redis":          {serving(t, likeRedis("+PONG\r\n")), 6379, "redis"},
-		"redis-password": {serving(t, likeRedis("-NOAUTH Authentication required.\r\n")), 80, "redis"},
-		"postgres":       {serving(t, likePostgres), 5432, "postgres"},
-		"greeting":       {serving(t, hasty), 25, "greeting"},
-		"closes":         {serving(t, func(net.Conn) {}), 7, ""},
+		"redis-password": {serving(t, likeRedis("-NOAUTH Authentication required.\r\n")), 80,
+			"redis"},
+		"postgres": {serving(t, likePostgres), 5432, "postgres"},
+		"greeting": {serving(t, hasty), 25, "greeting"},
+		"closes":   {serving(t, func(net.Conn) {}), 7, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -122,8 +122,10 @@ func TestProbe(t *testing.T) {
 	redis := serving(t, likeRedis("+PONG\r\n"))
 	odd := serving(t, func(c net.Conn) { fmt.Fprint(c, "X"); mute(c) })
 	for _, c := range []struct{ word, at, metrics, fault string }{
-		{"http:/a?b=c", web, "request connecting", ""}, {"post:/in", web, "throughput connecting", ""},
-		{"http:/large", web, "throughput connecting", ""}, {"redis", redis, "request connecting", ""},
+		{"http:/a?b=c", web, "request connecting", ""},
+		{"post:/in", web, "throughput connecting", ""},
+		{"http:/large", web, "throughput connecting", ""},
+		{"redis", redis, "request connecting", ""},
 		{"redis-bulk", redis, "throughput connecting", ""}, {"http:/close", web, "connecting", ""},
 		{"http:/broken", web, "", "502"}, {"redis", web, "", "not Redis"},
 		{"postgres", odd, "", "not PostgreSQL"},

@@ -22,7 +22,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Program is a set of routes to a running server, over which a foreign client runs.
+// Program has routes to a server, over which a foreign client runs.
 type Program struct {
 	client  sample.Program
 	names   []string
@@ -31,17 +31,16 @@ type Program struct {
 	facts   map[string]sample.Path
 	servers servers
 	meter   *meter.Meter
-	// Locate finds the server's end; nil: unknown.
+	// Locate may be nil.
 	Locate Locate
-	// Progress is called with each route before its client first runs. May be nil.
+	// Progress, unless nil, is called with each route before its client first runs.
 	Progress func(name string)
 }
 
-// route leads to a host's port.
 type route struct {
 	host string // a name or an address
 	port uint16
-	only Families // of both families, if a name is used in each
+	only Families // both, if a name is used in each
 	from *vantage.Vantage
 	addr netip.Addr // the first one found
 }
@@ -49,8 +48,8 @@ type route struct {
 // hostName matches names without characters that are special to a shell.
 var hostName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}$`)
 
-// ParseRoutes parses [NAME=]HOST:PORT; the default name is HOST:PORT. With both families a name is
-// two routes. URL is then HOST:PORT.
+// ParseRoutes parses [NAME=]HOST:PORT; URL is then HOST:PORT. With both families a name is two
+// routes.
 func ParseRoutes(words []string, f Families) ([]Address, error) {
 	var out []Address
 	seen := map[string]bool{}
@@ -101,8 +100,6 @@ func parseRoute(s string) (*route, error) {
 	return &route{host: host, port: uint16(port)}, nil
 }
 
-// newProgram returns a Program for routes of ParseRoutes; it starts nothing yet. The caller calls
-// Close.
 func newProgram(at []Address, client sample.Program) (*Program, error) {
 	m, err := meter.New()
 	if err != nil {
@@ -123,8 +120,7 @@ func newProgram(at []Address, client sample.Program) (*Program, error) {
 // Names returns the routes' names in order.
 func (p *Program) Names() []string { return p.names }
 
-// Check runs the client once over each route: that warms up the server, and shows at once what does
-// not work.
+// Check runs the client once over each route, which also warms up the server.
 func (p *Program) Check(ctx context.Context) error {
 	for _, name := range p.names {
 		if p.Progress != nil {
@@ -155,7 +151,7 @@ func (p *Program) Check(ctx context.Context) error {
 	return nil
 }
 
-// Paths describes the routes as Check found them.
+// Paths describes the routes after Check.
 func (p *Program) Paths() []sample.Path { return paths(p.names, p.facts) }
 
 // Visit runs the client over a route to its end.
@@ -187,13 +183,12 @@ func (p *Program) run(ctx context.Context, r *route, v *sample.Visit) error {
 	v.Output = &sample.Output{}
 	err = p.runIn(ctx, k, r, took, v)
 	var told *program.Error
-	if err != nil && !errors.As(err, &told) { // it did not answer, or is gone
+	if err != nil && !errors.As(err, &told) {
 		p.dismiss(r.from)
 	}
 	return err
 }
 
-// runIn runs the client between two readings of the meters, and counts its connections.
 func (p *Program) runIn(ctx context.Context, k *keeper, r *route, lookUp time.Duration, v *sample.Visit) error {
 	limit := seconds(p.client.Timeout)
 	fill := program.Fill{Addr: r.dial(), Name: r.host, Seconds: p.client.Seconds}
@@ -235,7 +230,7 @@ func (p *Program) runIn(ctx context.Context, k *keeper, r *route, lookUp time.Du
 	return nil
 }
 
-// noteConnections records what the client's connections counted, if the kernel reports it.
+// A nil tally means that the kernel does not count.
 func noteConnections(t *sock.Tally, v *sample.Visit) {
 	v.Client.Counts = map[string]int64{}
 	if t == nil {
@@ -251,7 +246,7 @@ func noteConnections(t *sock.Tally, v *sample.Visit) {
 	}
 }
 
-// Close ends the keepers, and with them whatever the client left running.
+// Close ends the keepers and all their programs.
 func (p *Program) Close() error {
 	for v := range p.keepers {
 		p.dismiss(v)
@@ -259,16 +254,13 @@ func (p *Program) Close() error {
 	return nil
 }
 
-// keptOutput is the number of bytes that a visit keeps of each of a client's output streams.
 const keptOutput = 4 << 10
 
-// keeper is the keeper of the programs in a place.
 type keeper struct {
 	*program.Control
 	process *path.Process
 }
 
-// keeperAt returns the keeper in a place, which it starts if necessary.
 func (p *Program) keeperAt(v *vantage.Vantage) (*keeper, error) {
 	if k := p.keepers[v]; k != nil {
 		return k, nil
@@ -281,14 +273,13 @@ func (p *Program) keeperAt(v *vantage.Vantage) (*keeper, error) {
 	return p.keepers[v], nil
 }
 
-// dismiss kills the keeper in a place, which is the first process of a PID namespace: everything
-// left there ends with it.
+// dismiss kills the keeper in a place, and with its PID namespace everything left there.
 func (p *Program) dismiss(v *vantage.Vantage) {
 	k := p.keepers[v]
 	delete(p.keepers, v) // the next visit has a new one
-	_ = k.process.Kill() // it may have ended
+	_ = k.process.Kill()
 	_ = k.Close()
-	_ = k.process.Wait() // it was killed: its exit status does not matter
+	_ = k.process.Wait() // it was killed
 }
 
 func (r *route) dial() netip.AddrPort { return netip.AddrPortFrom(r.addr, r.port) }
@@ -306,14 +297,11 @@ func (e *refusedError) Error() string {
 	return fmt.Sprintf("nothing listens at %s: connection refused", e.at)
 }
 
-// Hint returns a remedy.
 func (e *refusedError) Hint() string {
 	return "start the server first; toll ports PORT says who has a port"
 }
 
-// refused returns a *refusedError if both TCP and UDP are refused at the route's address: clients
-// that retry for long would only hide that. An address without any answer may still serve the
-// client.
+// Some clients would retry for long. An address without any answer may still serve them.
 func (r *route) refused(ctx context.Context) error {
 	const patience = time.Second
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -341,7 +329,7 @@ func (r *route) refused(ctx context.Context) error {
 	return nil
 }
 
-// lookUp returns the host's addresses of the requested families, at least one.
+// lookUp returns at least one address of the requested families.
 func (r *route) lookUp(ctx context.Context) ([]netip.Addr, time.Duration, error) {
 	addrs, took, err := r.only.lookUp(ctx, r.from, r.host)
 	return addrs, took.LookUp, err

@@ -17,7 +17,7 @@ func TestParseRoutes(t *testing.T) {
 	for _, tt := range []struct {
 		words  string
 		f      Families
-		routes string // name=URL and the families, or what is wrong
+		routes string
 	}{
 		{"127.0.0.1:6379", Families{}, "127.0.0.1:6379=127.0.0.1:6379 {false false}"},
 		{"near=db:5432 [::1]:5432", Families{},
@@ -109,7 +109,6 @@ func FuzzParseRoute(f *testing.F) {
 	})
 }
 
-// Only what refuses TCP and UDP is refused before the client runs.
 func TestRefused(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

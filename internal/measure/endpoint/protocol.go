@@ -17,23 +17,22 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// protocol defines a request to a port and the expected answer. No request changes the server's
-// data, except what the user named.
+// protocol's requests change no data of the server, except what the user named.
 type protocol struct {
 	name string
-	// open starts a connection; nil: there is nothing to send.
+	// open starts a connection; nil: nothing to send.
 	open func(*bufio.ReadWriter) error
-	// ask sends one request and reads its answer; nil: open is the whole exchange.
+	// ask sends one request and reads its answer; nil: open is all.
 	ask func(*bufio.ReadWriter) (bytes int64, err error)
-	// bulk reports that ask transfers so much that only its rate counts.
+	// bulk reports that only ask's rate counts.
 	bulk bool
 }
 
 const (
 	bulkBytes = 1 << 20                // a large request
 	answering = 10 * time.Second       // the longest time for an answer
-	hearing   = 2 * time.Second        // the same for a server that may not understand
-	speaking  = 300 * time.Millisecond // the same for a server that speaks first
+	hearing   = 2 * time.Second        // of a server that may not understand
+	speaking  = 300 * time.Millisecond // of a server that speaks first
 	mostReply = 64 << 20
 )
 
@@ -81,12 +80,13 @@ func protocolOf(word, host string) (protocol, error) {
 	return protocol{}, fmt.Errorf("%.80q is not a request that toll knows", word)
 }
 
-// httpProtocol requests a page over a kept connection. Any answer but a server error is valid.
+// httpProtocol accepts any answer but a server error.
 func httpProtocol(method, target, host string, body int) protocol {
 	head := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: toll\r\nAccept: */*\r\n",
 		method, target, host)
 	if body > 0 {
-		head += fmt.Sprintf("Content-Type: application/octet-stream\r\nContent-Length: %d\r\n", body)
+		head += fmt.Sprintf("Content-Type: application/octet-stream\r\nContent-Length: %d\r\n",
+			body)
 	}
 	request := append([]byte(head+"\r\n"), make([]byte, body)...)
 	name := "http " + target
@@ -114,17 +114,16 @@ func httpProtocol(method, target, host string, body int) protocol {
 	}}
 }
 
-// errLast reports that a connection takes no more requests.
 var errLast = errors.New("the server ends the connection")
 
-// redisProtocol sends PING with a payload that the server returns. An error of a server that
-// requires a password counts as an answer.
+// The error of a server that requires a password counts as an answer.
 func redisProtocol(payload int) protocol {
 	request := []byte("PING\r\n")
 	name := "redis"
 	if payload > 0 {
 		name = "redis-bulk"
-		request = fmt.Appendf(nil, "*2\r\n$4\r\nPING\r\n$%d\r\n%s\r\n", payload, strings.Repeat("x", payload))
+		request = fmt.Appendf(nil, "*2\r\n$4\r\nPING\r\n$%d\r\n%s\r\n", payload,
+			strings.Repeat("x", payload))
 	}
 	return protocol{name: name, bulk: payload > 0, ask: func(c *bufio.ReadWriter) (int64, error) {
 		if err := send(c, request); err != nil {
@@ -145,10 +144,9 @@ func redisProtocol(payload int) protocol {
 	}}
 }
 
-// postgresProtocol asks whether the server supports encryption, which it answers before
-// authentication.
+// A server tells whether it supports encryption before authentication.
 var postgresProtocol = protocol{name: "postgres", open: func(c *bufio.ReadWriter) error {
-	const sslRequest = 80877103                                     // of PostgreSQL's protocol, "SSLRequest"
+	const sslRequest = 80877103
 	request := binary.BigEndian.AppendUint64(nil, 8<<32|sslRequest) // its length and its code
 	if err := send(c, request); err != nil {
 		return err
@@ -160,7 +158,7 @@ var postgresProtocol = protocol{name: "postgres", open: func(c *bufio.ReadWriter
 	return err
 }}
 
-// greetingProtocol waits for a server that speaks first: MySQL, SSH, SMTP, FTP.
+// MySQL, SSH, SMTP and FTP servers speak first.
 var greetingProtocol = protocol{name: "greeting", open: func(c *bufio.ReadWriter) error {
 	_, err := c.ReadByte()
 	return err
@@ -171,7 +169,6 @@ func send(c *bufio.ReadWriter, b []byte) error {
 	return errors.Join(err, c.Flush())
 }
 
-// dialTo connects to a port. The connection times out after patience.
 func dialTo(ctx context.Context, at string, patience time.Duration) (
 	net.Conn, *bufio.ReadWriter, error) {
 	d := net.Dialer{Timeout: answering}
@@ -180,11 +177,12 @@ func dialTo(ctx context.Context, at string, patience time.Duration) (
 		return nil, nil, err
 	}
 	_ = c.SetDeadline(time.Now().Add(patience))
-	return c, bufio.NewReadWriter(bufio.NewReaderSize(c, 64<<10), bufio.NewWriterSize(c, 64<<10)), nil
+	return c, bufio.NewReadWriter(bufio.NewReaderSize(c, 64<<10), bufio.NewWriterSize(c, 64<<10)),
+		nil
 }
 
-// recognize finds out which protocol a port speaks. It first tries the usual one of the container's
-// port, because a server may log requests that it does not understand.
+// recognize tries the usual protocol of the container's port first, because a server may log
+// requests that it does not understand.
 func recognize(ctx context.Context, at string, containerPort uint16) (protocol, error) {
 	order := []string{"http", "redis", "postgres"}
 	if usual := map[uint16]string{6379: "redis", 5432: "postgres"}[containerPort]; usual != "" {
@@ -211,7 +209,6 @@ func recognize(ctx context.Context, at string, containerPort uint16) (protocol, 
 		Remedy:  "name what it speaks: http:/PATH, or one of " + strings.Join(Probes()[3:], ", ")}
 }
 
-// try has a port answer once, on a new connection.
 func try(ctx context.Context, at string, s protocol, patience time.Duration) error {
 	c, rw, err := dialTo(ctx, at, patience)
 	if err != nil {
@@ -222,7 +219,6 @@ func try(ctx context.Context, at string, s protocol, patience time.Duration) err
 	return err
 }
 
-// greet starts a connection and sends the first request. It returns the number of bytes moved.
 func (s protocol) greet(rw *bufio.ReadWriter) (n int64, err error) {
 	if s.open != nil {
 		err = s.open(rw)

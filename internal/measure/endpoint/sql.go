@@ -16,7 +16,7 @@ import (
 
 // SQL is the endpoints of a database.
 type SQL struct {
-	Locate    Locate // nil: the server's end is unknown
+	Locate    Locate // nil: unknown
 	names     []string
 	endpoints map[string]*database.Database
 	facts     map[string]sample.Path
@@ -65,23 +65,22 @@ func (s *SQL) Check(ctx context.Context) error {
 	return nil
 }
 
-// Close does nothing: visits close what they open.
+// Close does nothing.
 func (s *SQL) Close() error { return nil }
 
-// Paths describes the endpoints as Check found them.
+// Paths describes the endpoints after Check.
 func (s *SQL) Paths() []sample.Path { return paths(s.names, s.facts) }
 
-// browse is what the sessions of a visit measured.
 type browse struct {
-	mu           sync.Mutex // guards the fields that follow
+	mu           sync.Mutex
 	page, query  *hdrhistogram.Histogram
 	party        sample.Party
 	connect, rtt []float64
 	suspects     suspects
 }
 
-// Visit has each of the load's sessions ask for pages, for the warm-up and then until the window is
-// over. Pages count that began in the window; the last one is completed.
+// Visit has each session ask for pages, for the warm-up and then until the window is over. Pages
+// count that began in the window; the last one is completed.
 func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
 	b := &browse{page: sample.NewHistogram(), query: sample.NewHistogram()}
 	n, before := max(1, l.Streams), strainsOf(s.from[cell.Route], s.servers[cell.Route])
@@ -95,7 +94,7 @@ func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sam
 	defer func() {
 		for _, session := range sessions {
 			if session != nil {
-				_ = session.Close() // never fails
+				_ = session.Close()
 			}
 		}
 	}()
@@ -125,7 +124,6 @@ func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sam
 	return err
 }
 
-// read asks for pages on one session.
 func (b *browse) read(ctx context.Context, s *database.Session, from, until time.Time) error {
 	for time.Now().Before(from) {
 		if _, err := s.Page(ctx, nil); err != nil {

@@ -19,17 +19,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
-// elephant speaks as much of PostgreSQL's protocol as a page needs.
-type elephant struct {
+// fakePostgres speaks as much of PostgreSQL's protocol as a page needs.
+type fakePostgres struct {
 	addr    string
-	conns   atomic.Int64 // that logged in
-	open    atomic.Int64 // of these
+	conns   atomic.Int64
+	open    atomic.Int64
 	queries atomic.Int64
 	answer  func(c net.Conn, n int64) bool // the n-th query, from 1; false: it hangs up
 }
 
-// herd starts one. Its password, if it wants one, is sent in the clear.
-func herd(t *testing.T, password string, answer func(c net.Conn, n int64) bool) *elephant {
+// A password is sent in the clear.
+func startPostgres(t *testing.T, password string, answer func(c net.Conn, n int64) bool) *fakePostgres {
 	t.Helper()
 	for _, e := range os.Environ() { // what would change a DSN
 		if name, _, _ := strings.Cut(e, "="); strings.HasPrefix(name, "PG") {
@@ -42,7 +42,7 @@ func herd(t *testing.T, password string, answer func(c net.Conn, n int64) bool) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	e := &elephant{addr: l.Addr().String(), answer: answer}
+	e := &fakePostgres{addr: l.Addr().String(), answer: answer}
 	if answer == nil {
 		e.answer = page
 	}
@@ -70,13 +70,12 @@ var (
 	result = message('2', "") + message('D', "\x00\x01\x00\x00\x00\x14PostgreSQL 99 (test)") + message('C', "SELECT 1\x00") + ready
 )
 
-// page answers a query.
 func page(c net.Conn, _ int64) bool {
 	_, err := io.WriteString(c, result)
 	return err == nil
 }
 
-func (e *elephant) serve(c net.Conn, password string) {
+func (e *fakePostgres) serve(c net.Conn, password string) {
 	defer c.Close()
 	b := make([]byte, 4096)
 	if n, err := c.Read(b); err != nil || n == 8 { // it asks for TLS, and comes again without
@@ -107,9 +106,8 @@ func (e *elephant) serve(c net.Conn, password string) {
 	}
 }
 
-func (e *elephant) dsn() string { return "postgres://app@" + e.addr + "/shop?sslmode=disable" }
+func (e *fakePostgres) dsn() string { return "postgres://app@" + e.addr + "/shop?sslmode=disable" }
 
-// sqlEndpoints makes endpoints, called a, b, ….
 func sqlEndpoints(t *testing.T, o database.Options, dsns ...string) *SQL {
 	t.Helper()
 	if o.Queries == 0 {
@@ -129,7 +127,6 @@ func sqlEndpoints(t *testing.T, o database.Options, dsns ...string) *SQL {
 	return s
 }
 
-// browsed makes a visit to endpoint a, in bounded time.
 func browsed(t *testing.T, ctx context.Context, s *SQL, l sample.Load) (sample.Visit, error) {
 	t.Helper()
 	var v sample.Visit
@@ -149,13 +146,13 @@ func TestNewSQLNamesTheRoute(t *testing.T) {
 }
 
 func TestSQLCheck(t *testing.T) {
-	one, two := herd(t, "hunter22", nil), herd(t, "hunter22", nil)
+	one, two := startPostgres(t, "hunter22", nil), startPostgres(t, "hunter22", nil)
 	s := sqlEndpoints(t, database.Options{Password: "hunter22"}, one.dsn(), two.dsn())
 	if err := s.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for i, p := range s.Paths() {
-		e := []*elephant{one, two}[i]
+		e := []*fakePostgres{one, two}[i]
 		if p.Route != s.Names()[i] || p.From != sample.FromHere || p.On != sample.OnEndpoint || p.Dial != e.addr || p.Hops == nil || p.Built <= 0 ||
 			p.Facts["url"] != e.dsn() || p.Facts["server"] != "PostgreSQL 99 (test)" || p.Facts["address family"] != "IPv4" || len(p.Facts) != 3 {
 			t.Errorf("%+v", p)
@@ -176,7 +173,7 @@ func TestSQLCheck(t *testing.T) {
 
 func TestSQLVisit(t *testing.T) {
 	const pause = 2 * time.Millisecond // of each query
-	e := herd(t, "", func(c net.Conn, n int64) bool {
+	e := startPostgres(t, "", func(c net.Conn, n int64) bool {
 		time.Sleep(pause)
 		return page(c, n)
 	})
@@ -200,7 +197,6 @@ func TestSQLVisit(t *testing.T) {
 	if time.Duration(pages.Min()) < queries*pause*99/100 || time.Duration(asked.Min()) < pause*9/10 {
 		t.Errorf("a page took %s, a query %s", time.Duration(pages.Min()), time.Duration(asked.Min()))
 	}
-	// A session's window begins with its first page after the warm-up, whenever a busy machine lets it.
 	if v.Client.Window < window/10 || v.Client.Connections != sessions || e.conns.Load() != sessions || v.Values["connect"] <= 0 || v.Client.TCP.RTT <= 0 {
 		t.Errorf("%+v, connect %v; the server saw %d connections", v.Client, v.Values, e.conns.Load())
 	}
@@ -217,9 +213,8 @@ func TestSQLVisit(t *testing.T) {
 	}
 }
 
-// A page that is longer than the window is waited for, and counts.
 func TestSQLLongPage(t *testing.T) {
-	e := herd(t, "", func(c net.Conn, n int64) bool {
+	e := startPostgres(t, "", func(c net.Conn, n int64) bool {
 		time.Sleep(30 * time.Millisecond)
 		return page(c, n)
 	})
@@ -246,7 +241,7 @@ func TestSQLFailures(t *testing.T) {
 		{"silent", func(c net.Conn, n int64) bool { return n >= 20 || page(c, n) }, "no complete answer within"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			e := herd(t, "", tt.answer)
+			e := startPostgres(t, "", tt.answer)
 			timeout := patience
 			if tt.name == "silent" {
 				timeout = 3 * time.Second
@@ -260,7 +255,7 @@ func TestSQLFailures(t *testing.T) {
 	}
 	t.Run("cancelled", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		e := herd(t, "", func(c net.Conn, n int64) bool {
+		e := startPostgres(t, "", func(c net.Conn, n int64) bool {
 			if n == 20 {
 				cancel()
 			}
