@@ -13,16 +13,16 @@ type needs struct {
 }
 
 // beginning determines the start of visits that are made at once, after silencing the channel. When
-// its window is over, or it has failed, a visit calls resume, which waits for the others' windows.
+// its window is over or it has failed, a visit calls resume, which waits for the others.
 type beginning func(ctx context.Context, far *distant, n needs) (
 	start int64, resume func(), err error)
 
-// barrier lets visits that are made at once wait for each other, so that all have the same window:
-// messages to one's machines would be noise in another's.
+// barrier gives visits that are made at once the same window: messages to one's machines would be
+// noise in another's.
 type barrier struct {
 	clock   Clock
-	all     chan struct{}  // closed when no more ends are expected
-	windows sync.WaitGroup // of those that have come
+	all     chan struct{}
+	windows sync.WaitGroup
 
 	once  sync.Once // guards the fields that follow
 	start int64
@@ -39,7 +39,7 @@ func newBarrier(c Clock, n int) *barrier {
 }
 
 // begin waits until all have come or left, silences the channel, and then chooses the start,
-// because leaving after a failure takes time. All have the same channel.
+// because leaving after a failure takes time.
 func (m *barrier) begin(ctx context.Context, far *distant, n needs) (start int64, resume func(),
 	err error) {
 	m.come(n)

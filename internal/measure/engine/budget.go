@@ -8,14 +8,11 @@ import (
 )
 
 const (
-	// leastShare is the share of an epoch's length below which it is not worth its start.
 	leastShare = 0.2
-	// mostShare is the largest share that epochs are lengthened to, to fill the budget.
-	mostShare = 1.5
+	mostShare  = 1.5
 	// budgetShare is the planned share of the remaining time: epochs end with a whole cycle.
 	budgetShare = 0.98
-	// latest is the share of the budget that a run may take if turns are slow.
-	latest = 1.1
+	latest      = 1.1
 )
 
 type budget struct {
@@ -70,8 +67,8 @@ func (b *budget) plan(p sample.Plan, turns []plan.Turn, round int, left float64)
 	}
 }
 
-// late reports whether a turn would end too far beyond the budget. The rounds of endpoints, whose
-// answers take any time, and of a search's steps are never late.
+// late reports whether a turn would end too far beyond the budget. The rounds of endpoints and of a
+// search's steps are never late.
 func (r *run) late(t plan.Turn) bool {
 	p := r.Plan
 	if p.Rounds > 0 || r.Endpoints != nil || r.Next != nil {

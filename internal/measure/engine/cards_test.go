@@ -10,7 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// cardBuilder has paths over two network cards, of which the host's cross one.
 type cardBuilder struct{ *fake.Builder }
 
 func (c cardBuilder) Build(ctx context.Context, s path.Spec) (*path.Path, error) {

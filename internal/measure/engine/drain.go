@@ -13,8 +13,8 @@ import (
 // ports are slow to find.
 const headroomShare = 0.9
 
-// prepare restores a path for a visit of a load whose connections end, and shortens the visit so
-// that its connections do not run out.
+// prepare restores a path for a load whose connections end, and shortens the visit so that they do
+// not run out.
 func (r *run) prepare(p *path.Path, l sample.Load, v *sample.Visit) (sample.Load, error) {
 	if !workload.Of(l).Brief || p.Drain == nil {
 		return l, nil
@@ -69,14 +69,13 @@ func fitted(l sample.Load, budget int, rate float64) sample.Load {
 	return l
 }
 
-// leastWindow is the shortest window that a visit is cut to (s).
 const leastWindow = 0.005
 
-// leastCut is the shortest window that a visit may have been cut to (s).
+// leastWindow and leastCut are the shortest windows (s) that a visit is and was cut to.
 const leastCut = 0.01
 
 // exhausted reports whether the client used up v.Headroom. Such a visit counts, without the
-// machine's clocks, which ran on; if its window was too short, exhausted returns an error.
+// machine's clocks, which ran on, unless its window was too short.
 func exhausted(v *sample.Visit) (bool, error) {
 	if v.Client.Counts[workload.EndedEarly] == 0 {
 		return false, nil

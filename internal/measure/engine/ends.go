@@ -33,8 +33,7 @@ func start(place path.Place, role worker.Role) (*hand, error) {
 	return &hand{s, process{s, p, role}}, nil
 }
 
-// stop ends the process, which may take limit to exit, and returns an error if it failed or had to
-// be killed.
+// stop returns an error if the process failed or took longer than limit to exit.
 func (h process) stop(now bool, limit time.Duration) error {
 	var errs []error
 	if now {
@@ -56,8 +55,7 @@ func (h process) stop(now bool, limit time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// ends are the workers of a visit: one for each server, and the shape's number for each client,
-// client by client.
+// ends are the workers of a visit: one for each server, and those of the clients, client by client.
 type ends struct {
 	path    *path.Path
 	distant *distant
@@ -198,7 +196,6 @@ func (e *ends) schedule(when load.Schedule) error {
 	})
 }
 
-// machine returns the machine of a worker; nil is this one.
 func (e *ends) machine(i int) path.Machine {
 	if i < len(e.servers) {
 		return e.path.Servers[i].Machine

@@ -63,12 +63,11 @@ type Config struct {
 	// Before is the contention of this machine's CPUs before the run; nil: unknown.
 	Before *sample.Contention
 	// Contention returns what others took of this machine's CPUs since the run's start. own are
-	// processes of the run that are not children of this one or that still run. Nil: unknown.
+	// processes of the run that are not ended children of this one. Nil: unknown.
 	Contention func(own []int) sample.Contention
 	// EndIfBusy ends the run after a round if others left too little CPU time.
 	EndIfBusy bool
-	// Throttled returns how often the cgroup's CPU limit has stopped this process; nil without a
-	// limit.
+	// Throttled returns how often the cgroup's CPU limit has stopped this process; nil: no limit.
 	Throttled func() int
 	// Progress is called before each visit. May be nil.
 	Progress func(Progress)
@@ -93,19 +92,17 @@ type Endpoints interface {
 type Progress struct {
 	Round   int // from 0
 	Cell    sample.Cell
-	Epoch   bool // all cells of Cell's load come next
-	Visit   int  // in this round, from 0
-	Visits  int  // in a round, including epochs
+	Epoch   bool
+	Visit   int // in this round, from 0
+	Visits  int // in a round, including epochs
 	Elapsed float64
 	Total   float64 // estimate of the whole run, seconds
 
-	// Sweep, Rounds and Pairs are for a mesh: Round is one of Rounds of the Sweep (from 0), with
-	// Pairs visits at once.
+	// Sweep, Rounds and Pairs are for a mesh: Pairs visits at once in Round of Rounds of the Sweep.
 	Sweep, Rounds, Pairs int
 }
 
-// Check moves to Skipped the cells whose paths cannot be built here, or whose builder could not
-// tell.
+// Check moves to Skipped the cells whose paths cannot be built here, or are not known to be.
 func Check(ctx context.Context, p sample.Plan, builders []path.Builder) (sample.Plan, error) {
 	p = skipApart(p)
 	keys := paths(p)
@@ -205,8 +202,8 @@ type run struct {
 	relays      relays
 	inspection  inspection
 	budget      budget
-	cut         error       // because of which a visit has failed
-	channelUsed atomic.Bool // a visit has failed because of a *channelError
+	cut         error
+	channelUsed atomic.Bool
 }
 
 // Run makes the run and returns how it ended. An error means that it could not continue, not that a
@@ -256,7 +253,6 @@ func (r *run) end(ctx context.Context, reason string, err error) sample.End {
 	return e
 }
 
-// contention returns nil if it is not watched.
 func (r *run) contention() *sample.Contention {
 	if r.Contention == nil {
 		return nil
@@ -277,7 +273,7 @@ type NothingBuiltError struct{ Err error }
 func (e *NothingBuiltError) Error() string { return "no path could be built: " + e.Err.Error() }
 func (e *NothingBuiltError) Unwrap() error { return e.Err }
 
-// build builds every path once. If one fails, its cells are taken out of the plan.
+// If a path cannot be built, its cells are taken out of the plan.
 func (r *run) build(ctx context.Context) ([]sample.Path, error) {
 	if r.Endpoints != nil {
 		return r.Endpoints.Paths(), nil
@@ -296,8 +292,8 @@ func (r *run) build(ctx context.Context) ([]sample.Path, error) {
 	return out, nil
 }
 
-// buildPaths builds paths at once; failed has the reasons of those that were not built.
-func (r *run) buildPaths(ctx context.Context, keys []key) (built []sample.Path, failed map[key]error, err error) {
+func (r *run) buildPaths(ctx context.Context, keys []key) (built []sample.Path,
+	failed map[key]error, err error) {
 	var mu sync.Mutex
 	took := map[key]float64{}
 	failed, err = each(keys, r.Builders, func(b path.Builder, k key) error {

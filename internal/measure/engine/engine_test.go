@@ -73,7 +73,7 @@ func try(t *testing.T, ctx context.Context, b *fake.Builder, r plan.Request,
 	return out
 }
 
-// drift returns the throughput of a machine that changes with each round; bridge has 0.8 of it.
+// drift changes with each round; bridge has 0.8 of it.
 func drift(s path.Spec, _ string, n int) float64 {
 	rate := []float64{1e6, 3e5, 2e6, 5e5, 1e6, 8e5, 4e5}[n/2%7] // host is visited twice a round
 	if s == bridgeSpec {
@@ -295,9 +295,8 @@ func TestCellThatAlwaysFailsIsGivenUp(t *testing.T) {
 	}
 }
 
-// A path that breaks in the last round must have no row.
 func TestLastVisitIsMadeAgain(t *testing.T) {
-	const perRound, rounds = 2, 6 // to bridge's path, one of each load
+	const perRound, rounds = 2, 6
 	for _, tt := range []struct {
 		name string
 		die  func(n int) bool

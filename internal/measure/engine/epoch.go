@@ -33,7 +33,7 @@ type member struct {
 	progress         progress
 }
 
-// progress is how far a member came, which decides whether what it moved is known.
+// progress decides whether what a member moved is known.
 type progress int
 
 const (
@@ -45,7 +45,7 @@ const (
 func (g *member) hops() []path.Hop { return append(slices.Clone(g.path.Hops), g.path.Guards...) }
 
 // epoch measures the sliced cells of one load: after all workers are connected, a timetable gives
-// each its slices and its window, and then counters are read.
+// each its slices and its window.
 func (r *run) epoch(ctx context.Context, round int, cells []int) []sample.Visit {
 	all := make([]*member, len(cells))
 	for i, cell := range cells {
@@ -64,7 +64,6 @@ func (r *run) epoch(ctx context.Context, round int, cells []int) []sample.Visit 
 	return out
 }
 
-// host runs the epoch, and leaves no worker behind.
 func (r *run) host(ctx context.Context, round int, all []*member) {
 	each := func(f func(g *member) error) { eachMember(all, f) }
 	defer func() { // after a failure an end may be blocked for good
@@ -164,7 +163,6 @@ func eachMember(all []*member, f func(g *member) error) {
 	})
 }
 
-// readPaths reads the counters of each path once, for all members on it.
 func (r *run) readPaths(all []*member, take func(g *member, c []sample.Counters)) {
 	var first []*member
 	for _, g := range all {
@@ -222,8 +220,7 @@ func (g *member) schedule(t plan.Timetable, start int64) {
 	}
 }
 
-// follow sends all ends their parts, and reads the meters at the windows' bounds. An error applies
-// to the whole epoch.
+// follow reads the meters at the windows' bounds. An error applies to the whole epoch.
 func (r *run) follow(ctx context.Context, t plan.Timetable, all []*member) error {
 	if len(t.Windows) == 0 {
 		return nil
@@ -310,8 +307,7 @@ func (r *run) meterWindow(ctx context.Context, g *member) error {
 	return nil
 }
 
-// fits reports whether a reading of the given length matches the load's window. A late one also saw
-// other things.
+// A late reading does not fit the load's window: it also saw other things.
 func fits(l sample.Load, took float64) bool {
 	return math.Abs(took-l.Window) <= maxMeterError*l.Window
 }

@@ -67,7 +67,6 @@ func TestEpochs(t *testing.T) {
 	}
 }
 
-// pace returns what the engine knows of the fake backend: nothing drains, except bulk's first.
 func pace(p sample.Plan, turn plan.Turn, round int) plan.Pace {
 	out := plan.Pace{Length: p.Epoch, Drain: make([]float64, len(p.Cells))}
 	if round == 0 {
@@ -195,8 +194,7 @@ func TestEpochWitness(t *testing.T) {
 	}
 }
 
-// A starved window is left out and its slices are kept. A cell starved of its slices is left out,
-// but the path is not blamed.
+// A cell starved of its slices is left out, but the path is not blamed.
 func TestStarvedEpoch(t *testing.T) {
 	q := sliced(6)
 	q.Loads = q.Loads[:1]
@@ -279,7 +277,6 @@ func TestBudgetOfEpochs(t *testing.T) {
 	}
 }
 
-// A writer that is none of the paths sharing a hop is found.
 func TestSharedHops(t *testing.T) {
 	for _, foreign := range []bool{false, true} {
 		q := sliced(3)
@@ -331,7 +328,6 @@ func TestFailureBesideSharedHops(t *testing.T) {
 	}
 }
 
-// A clock jumps when the machine slept.
 func TestClockThatJumps(t *testing.T) {
 	q := sliced(0)
 	q.Budget, q.Precision = 60, 1e-6
@@ -341,7 +337,7 @@ func TestClockThatJumps(t *testing.T) {
 		clock := c.Clock.(*fake.Clock)
 		sleeps := 0
 		clock.OnSleep = func(now int64) {
-			if sleeps++; sleeps == 3 { // until the first window's end
+			if sleeps++; sleeps == 3 {
 				_ = clock.Sleep(context.Background(), now+jump)
 			}
 		}

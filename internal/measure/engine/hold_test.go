@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// holder builds paths of which those of bridge need a setting of the whole machine.
+// holder's bridge paths need a setting of the whole machine.
 type holder struct {
 	*fake.Builder
 	hold func() (func() error, error)

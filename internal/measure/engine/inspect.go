@@ -11,7 +11,7 @@ import (
 
 const (
 	// inspectEvery is the least time between two readings of the paths' settings, and inspectShare
-	// the largest share of the run's time for them.
+	// their largest share of the run's time.
 	inspectEvery = 5 * time.Second
 	inspectShare = 0.01
 	// settle is how long a difference must last: other programs rewrite rules in several steps.
@@ -19,9 +19,9 @@ const (
 )
 
 type inspection struct {
-	built map[key][]path.Setting // after all paths were built
-	lost  map[key]bool           // paths that have changed
-	at    int64                  // when they were last read, by the run's clock
+	built map[key][]path.Setting
+	lost  map[key]bool
+	at    int64 // when they were last read, by the run's clock
 	took  time.Duration
 	right float64 // the same since the run's start
 	round int     // whose visits followed
@@ -98,13 +98,11 @@ func (r *run) inspect(ctx context.Context, round int) error {
 	return cut
 }
 
-// differences returns the differences of a path that last.
 func (r *run) differences(ctx context.Context, k key) ([]sample.Difference, error) {
 	found, cut := r.compare(k)
 	if len(found) == 0 || cut != nil {
 		return nil, cut
 	}
-	// An interrupted run compares at once.
 	_ = r.Clock.Sleep(ctx, r.Clock.Now()+int64(settle))
 	return r.compare(k)
 }
@@ -154,7 +152,6 @@ func (r *run) cellsOn(k key) []int {
 	return out
 }
 
-// giveUp excludes a path's cells from the required precision.
 func (r *run) giveUp(k key) {
 	for _, i := range r.cellsOn(k) {
 		r.fails[i] = giveUpAfter

@@ -19,7 +19,6 @@ func mtu(value string) []path.Setting {
 	return []path.Setting{{Where: "machine A", Of: "veth-server", What: "MTU", Value: value}}
 }
 
-// bridgeChanges returns settings of which the bridge's change after some visits.
 func bridgeChanges(after int) func(path.Spec, int) ([]path.Setting, error) {
 	return func(s path.Spec, visits int) ([]path.Setting, error) {
 		if s == bridgeSpec && visits >= after {
@@ -76,7 +75,6 @@ func TestChangedPathFailsItsCells(t *testing.T) {
 	}
 }
 
-// An interrupted run also compares at its end.
 func TestChangeIsFoundAtTheEnd(t *testing.T) {
 	req := request()
 	req.Rounds = 1
@@ -177,7 +175,6 @@ func TestInspectionIsRare(t *testing.T) {
 	r := try(t, context.Background(), b, req, func(c *engine.Config) {
 		c.Clock, c.Meter, c.Out = clock, fake.Meter{Clock: clock}, sample.NewWriter(&records)
 	})
-	// The first and the last reading are made in any case.
 	if share := (float64(took)/1e9 - 0.4) / r.end.Elapsed; r.err != nil || share > 0.011 ||
 		share <= 0 {
 		t.Errorf("%v: %.3f of %.0f s", r.err, share, r.end.Elapsed)

@@ -16,16 +16,14 @@ import (
 )
 
 const (
-	// farLead is added to lead if ends are on other machines, besides round trips to them: the
-	// request to start is relayed.
+	// farLead is added to lead between machines, besides round trips: the request to start is
+	// relayed.
 	farLead = 50 * time.Millisecond
 	// leadTrips is the multiple of a clock's error bound, half a round trip, that is added to lead.
 	leadTrips = 4
 	// farTail is added to tail, so that no end replies before a late meter was read.
-	farTail = 100 * time.Millisecond
-	// farExit is added to the time that an end may take to exit.
-	farExit = 2 * time.Second
-	// clockTimeout bounds the comparison of clocks.
+	farTail      = 100 * time.Millisecond
+	farExit      = 2 * time.Second
 	clockTimeout = 10 * time.Second
 	// unsureShare is the share of a window by which clocks may be off if only the window depends on
 	// them, unsureTime the time if an end's times do.
@@ -33,7 +31,6 @@ const (
 	unsureTime  = 0.01
 )
 
-// skipApart removes the cells whose loads cannot be measured between machines.
 func skipApart(p sample.Plan) sample.Plan {
 	return plan.Drop(p, func(c sample.Cell) *sample.Skip {
 		why := workload.Of(p.LoadOf(c.Load)).Apart
@@ -56,7 +53,7 @@ func left(p *path.Path) error {
 	return nil
 }
 
-// machinesOf returns all other machines of a path, including those of its ends.
+// machinesOf includes those of the ends.
 func machinesOf(p *path.Path) []path.Machine {
 	out := slices.Clone(p.Machines)
 	add := func(m path.Machine) {
@@ -107,7 +104,6 @@ func compareClocks(ctx context.Context, p *path.Path) (*distant, error) {
 	return d, err
 }
 
-// unsure bounds the difference of two corrected clocks.
 func (d *distant) unsure() time.Duration {
 	const ends = 2
 	most := time.Duration(0)
@@ -132,7 +128,6 @@ func (d *distant) tail() time.Duration {
 	return farTail + d.unsure()
 }
 
-// sure returns an error for a window that is too short for the clocks' uncertainty.
 func (d *distant) sure(warmup, window float64) error {
 	if u := d.unsure().Seconds(); u > min(warmup, unsureShare*window) {
 		return fmt.Errorf(
@@ -141,8 +136,7 @@ func (d *distant) sure(warmup, window float64) error {
 	return nil
 }
 
-// sureOf returns an error if seconds between instants of two ends are too few for the clocks'
-// uncertainty.
+// seconds is a time between instants of two ends.
 func (d *distant) sureOf(seconds float64) error {
 	if u := d.unsure().Seconds(); u > unsureTime*seconds {
 		return fmt.Errorf(
@@ -151,7 +145,7 @@ func (d *distant) sureOf(seconds float64) error {
 	return nil
 }
 
-// shifted returns a schedule by a machine's own clock; nil is this machine.
+// A nil machine is this one.
 func (d *distant) shifted(when load.Schedule, m path.Machine) load.Schedule {
 	by := int64(d.offsets[m].Ahead)
 	own := make([]load.Slice, len(when.Slices))
@@ -176,7 +170,6 @@ func (d *distant) shifted(when load.Schedule, m path.Machine) load.Schedule {
 	return when
 }
 
-// hush silences the channel for the given time.
 func (d *distant) hush(ctx context.Context, took time.Duration) (resume func(), err error) {
 	if d.path.Channel == nil || !d.far() {
 		return func() {}, nil
@@ -200,8 +193,7 @@ func (d *distant) quiet() error {
 	return nil
 }
 
-// meter has the machines read their meters between two instants of this machine's clock; 0: open
-// end.
+// meter's instants are of this machine's clock; 0: open end.
 func (d *distant) meter(ctx context.Context, from, to int64) error {
 	d.meterings = make([]path.Metering, len(d.path.Machines))
 	return atOnce(len(d.path.Machines), func(i int) (err error) {
@@ -215,8 +207,8 @@ func (d *distant) meter(ctx context.Context, from, to int64) error {
 	})
 }
 
-// note adds the machines' readings to this one's, and returns an error if the channel was used in the
-// window. If fits rejects a reading's length, all are removed.
+// note adds the machines' readings to this one's, unless fits rejects a length, and returns an
+// error if the channel was used in the window.
 func (d *distant) note(ctx context.Context, v *sample.Visit,
 	fits func(elapsed float64) bool) error {
 	if !d.far() {

@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// mesh visits every pair of nodes, sweep after sweep, the pairs of a phase at once. Paths are built
-// for each visit: there would be a million of them.
+// mesh visits the pairs of a phase at once. Paths are built for each visit: there would be a
+// million of them.
 func (r *run) mesh(ctx context.Context) (reason string, err error) {
 	b, err := builder(r.Builders, r.Plan.Mesh.On)
 	if err != nil {
@@ -90,9 +90,10 @@ func (r *run) phase(ctx context.Context, b path.Builder, round int, phase plan.P
 	return out
 }
 
-// visitPair builds the pair's path and makes the visit. If it fails before the barrier, it leaves
-// the barrier after its clean-up, which also uses the channel.
-func (r *run) visitPair(ctx context.Context, b path.Builder, l sample.Load, v *sample.Visit, all *barrier) (err error) {
+// If visitPair fails before the barrier, it leaves it after its clean-up, which also uses the
+// channel.
+func (r *run) visitPair(ctx context.Context, b path.Builder, l sample.Load, v *sample.Visit,
+	all *barrier) (err error) {
 	came := false
 	defer func() {
 		if !came {
@@ -123,7 +124,7 @@ func (r *run) meshMode(beside bool) string {
 	return r.Plan.Mesh.Mode
 }
 
-// blame adds to err the end's node that is lost, if one is.
+// blame names the end's lost node, if one is.
 func blame(err error, p *path.Path, spec path.Spec) error {
 	gone := func(m path.Machine) bool { return m != nil && m.Err() != nil }
 	switch {

@@ -20,22 +20,23 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// meshBuilder is the fake backend with paths between nodes, the first of which is faulty.
+// The first node is faulty.
 type meshBuilder struct {
 	*fake.Builder
 	clock *fake.Clock
 	pairs int
-	// late is how long the faulty node takes to fail when its path is built, once the other pairs'
-	// ends were started; 0: it does not fail then.
+	// late is how long the faulty node takes to fail once the other pairs' ends were started; 0: it
+	// does not.
 	late time.Duration
-	// noMetering means that it refuses to meter; unsure is its clock's uncertainty.
+	// unsure is the uncertainty of the faulty node's clock.
 	noMetering bool
 	unsure     time.Duration
-	// left means that it is gone: it does not meter, and its next paths cannot be built.
+	// left means that the faulty node is gone: it does not meter, and its next paths cannot be
+	// built.
 	left error
 
 	mu      sync.Mutex
-	changed *sync.Cond // started
+	changed *sync.Cond
 	moved   atomic.Int64
 	word    int64 // after this many calls of Moved the channel has spoken, once
 	started int
@@ -46,8 +47,8 @@ type meshBuilder struct {
 type meshRound struct {
 	hushes []hush
 	orders [][2]int64 // from and to of all meterings
-	kills  []int      // for each, the hushes in progress
-	failed int64      // when the faulty node's path failed
+	kills  []int      // the hushes in progress
+	failed int64
 }
 
 type hush struct {
@@ -83,7 +84,6 @@ func (b *meshBuilder) Build(ctx context.Context, s path.Spec) (*path.Path, error
 	return p, nil
 }
 
-// fail fails once the other pairs have got as far as they can, and the clock further.
 func (b *meshBuilder) fail(ctx context.Context) error {
 	b.mu.Lock()
 	for b.started < 2*(b.pairs-1) {
@@ -157,7 +157,6 @@ func (n *meshNode) Meter(_ context.Context, from, to int64, _ ...int) (path.Mete
 	}, nil
 }
 
-// meshPlace counts the ends that are started, and notes when they are killed.
 type meshPlace struct {
 	path.Place
 	of *meshBuilder

@@ -10,7 +10,7 @@ import (
 
 type reading struct {
 	meter.Reading
-	throttled int // how often the cgroup's CPU limit has stopped this process and its workers
+	throttled int // stops of this process and its workers by the cgroup's CPU limit
 }
 
 func (r *run) readAt(ctx context.Context, t int64, pids []int) (out reading, err error) {
@@ -29,8 +29,8 @@ func (a reading) until(b reading) (m sample.Metered, throttled int) {
 		Elapsed: b.At.Sub(a.At).Seconds()}, b.throttled - a.throttled
 }
 
-// metered records what this machine did between two readings, if an end is here and fits accepts
-// their length, and the CPU time of its proxies.
+// metered records what happened between two readings, if an end is here and fits accepts their
+// length.
 func (e *ends) metered(first, last reading, fits func(elapsed float64) bool, v *sample.Visit) {
 	if e.distant.here() {
 		m, throttled := first.until(last)

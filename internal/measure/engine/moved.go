@@ -8,8 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// moved returns what each of the path's clients moved in the whole visit, as the ends report.
-// seconds is the time between the readings of the counters.
+// moved returns what each of the path's clients moved in the whole visit. seconds is the time
+// between the readings of the counters.
 func (e *ends) moved(l sample.Load, servers, clients []worker.Reply, seconds float64) []path.Moved {
 	out := make([]path.Moved, len(e.path.Clients))
 	shape, segment := packetsOf(l), e.segment(l, servers, clients)
@@ -45,8 +45,7 @@ func (e *ends) moved(l sample.Load, servers, clients []worker.Reply, seconds flo
 	return out
 }
 
-// roundTrips returns a client's number of trips in the whole visit. Beside a stream only rr's
-// replies come back.
+// roundTrips is over the whole visit. Beside a stream only rr's replies come back.
 func roundTrips(l sample.Load, m path.Moved) int64 {
 	sizes := workload.MessagesOf(l)
 	if workload.RROf(l).Beside {
@@ -56,7 +55,7 @@ func roundTrips(l sample.Load, m path.Moved) int64 {
 }
 
 // lossy completes what a load over UDP moved: what arrived crossed every hop; what did not was
-// counted up to where it was lost. A trip counts only if both of its datagrams arrived.
+// counted up to where it was lost. A trip needs both of its datagrams.
 func lossy(l sample.Load, server, client *sample.Party, out []path.Moved) []path.Moved {
 	m := &out[0]
 	m.SentForward, m.SentBackward = 0, 0 // Resent contains it
@@ -83,8 +82,7 @@ func packetsOf(l sample.Load) path.Shape {
 // IPv6's and UDP's.
 const datagramHeaders = 40 + 8
 
-// segment returns the least payload of a full packet, by the ends' kernels and the path's devices,
-// or 0 if unknown.
+// segment returns the least payload of a full packet, or 0 if unknown.
 func (e *ends) segment(l sample.Load, servers, clients []worker.Reply) int {
 	least := 0
 	take := func(n int) {

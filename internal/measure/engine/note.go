@@ -95,8 +95,7 @@ func merged(clients []worker.Reply,
 	return sample.Encode(all)
 }
 
-// rates returns the bytes that arrived per second for each client's processes, as the servers
-// counted them.
+// rates returns bytes per second for each client process, as the servers counted them.
 func (e *ends) rates(l sample.Load, servers []worker.Reply) [][]float64 {
 	out := make([][]float64, len(e.path.Clients))
 	for i := range out {

@@ -14,8 +14,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// pair has the keepers of the programs on a path. They, and the memory in which a server may keep
-// its files, stay for the whole run.
+// pair has the keepers of a path's programs. They, and the memory in which a server may keep its
+// files, stay for the whole run.
 type pair struct{ server, client *keeper }
 
 type keeper struct {
@@ -23,10 +23,8 @@ type keeper struct {
 	process
 }
 
-// keptOutput is the number of bytes kept of each of an end's output streams.
 const keptOutput = 4 << 10
 
-// keeperExit is how long a keeper may take to exit, its programs included.
 const keeperExit = 3 * time.Second
 
 // keepersOf starts the keepers on a path if necessary.
@@ -56,8 +54,8 @@ func startKeeper(place path.Place, role worker.Role) (*keeper, error) {
 	return &keeper{s, process{s, p, role}}, nil
 }
 
-// dismiss ends the keepers on a path and all programs there: now, or by closing their input, which
-// shows how a dead one ended.
+// dismiss ends the keepers and all programs of a path: now, or by closing their input, which shows
+// how a dead one ended.
 func (r *run) dismiss(k key, now bool) error {
 	p := r.keepers[k]
 	if p == nil {
@@ -67,9 +65,8 @@ func (r *run) dismiss(k key, now bool) error {
 	return errors.Join(p.client.stop(now, keeperExit), p.server.stop(now, keeperExit))
 }
 
-// runPrograms makes a visit of foreign programs: the server is started until it is ready, the
-// client runs to its end, the server is stopped. Meters and hops are read before and after the
-// client.
+// runPrograms starts the server until it is ready, runs the client to its end, and stops the
+// server. Meters and hops are read before and after the client.
 func (r *run) runPrograms(ctx context.Context, k key, l sample.Program, v *sample.Visit) error {
 	p := r.paths[k]
 	if len(machinesOf(p)) > 0 {
@@ -144,7 +141,7 @@ func (r *run) serve(ctx context.Context, both *pair, p *path.Path, l sample.Prog
 	return nil
 }
 
-// arrived returns the bytes that have reached the server of a path; NaN: unknown.
+// arrived returns the bytes that have reached a path's server; NaN: unknown.
 func arrived(p *path.Path) (float64, error) {
 	if p.Arrived == nil {
 		return math.NaN(), nil

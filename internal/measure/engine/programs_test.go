@@ -34,7 +34,6 @@ func programs(rounds int) plan.Request {
 	return r
 }
 
-// latency returns the state of a client that took two seconds and prints ms.
 func latency(ms float64) program.State {
 	return program.State{Ended: true, Known: true, Elapsed: 2 * time.Second, CPU: time.Second,
 		Stdout: fmt.Sprintf("latency %g\n", ms)}
@@ -51,7 +50,7 @@ func printing(ms func(s path.Spec) float64) script {
 
 func steady(path.Spec) float64 { return 5 }
 
-// wrong returns a script in which one request of the second visit to the bridge gets another reply.
+// wrong gives another reply to one request of the second visit to the bridge.
 func wrong(op program.Op, ready bool, st program.State) script {
 	well := printing(steady)
 	return func(s path.Spec, o program.Request, n int) program.State {

@@ -9,14 +9,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// relays moves docker-proxy's processes to the CPUs of a cell's placement before it is measured.
+// relays moves docker-proxy's processes to the CPUs of a cell's placement.
 type relays struct {
 	mu sync.Mutex
 	// own has the original CPUs by PID.
 	own map[int][]int
 }
 
-// move moves the proxies of a path on this machine; no cpus restores the original ones.
+// No cpus restores the original ones.
 func (r *relays) move(p *path.Path, cpus []int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// mostRepeats bounds how often a visit is repeated because toll's own channel was used in its window.
+// mostRepeats is for visits in whose window toll's own channel was used.
 const mostRepeats = 2
 
 // channelError reports that toll's control channel carried traffic in a visit's window.
@@ -21,8 +21,6 @@ func (e *channelError) Error() string {
 	return fmt.Sprintf("the channel to %s carried %d bytes in the window", e.to, e.bytes)
 }
 
-// repeated makes visits, and repeats them while a channel was used in the window of one. It returns
-// the last ones.
 func (r *run) repeated(ctx context.Context, visits func() []sample.Visit) []sample.Visit {
 	for n := 0; ; n++ {
 		r.channelUsed.Store(false)

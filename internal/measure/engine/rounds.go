@@ -8,8 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// A cell that failed giveUpAfter times in a row is only tried in every retryEvery-th round: one
-// that hangs would use up the budget, and one that a busy machine starved may recover.
+// After giveUpAfter failures in a row a cell is only tried in every retryEvery-th round: one that
+// hangs would use up the budget, and one that a busy machine starved may recover.
 const (
 	giveUpAfter = 3
 	retryEvery  = 4
@@ -71,7 +71,7 @@ func (r *run) idle(round int, cells []int) bool {
 		!slices.ContainsFunc(cells, func(cell int) bool { return r.known == nil || !r.known[cell] })
 }
 
-// take makes a turn and writes its visits. A reason ends the run.
+// take makes a turn. A non-empty reason ends the run.
 func (r *run) take(ctx context.Context, round int, t plan.Turn) (reason string, err error) {
 	made := r.repeated(ctx, func() []sample.Visit {
 		if t.Epoch {
@@ -101,8 +101,8 @@ func (r *run) take(ctx context.Context, round int, t plan.Turn) (reason string, 
 	return "", nil
 }
 
-// lostTouch ends the run if the channel to its machines broke, but not if the machines have gone:
-// that only excludes a path's cells.
+// lostTouch ends the run if the channel to its machines broke. Machines that have gone only exclude
+// their cells.
 func (r *run) lostTouch(ctx context.Context, round int) error {
 	cut := r.cut
 	if r.cut = nil; cut == nil {
@@ -119,8 +119,8 @@ func (r *run) lostTouch(ctx context.Context, round int) error {
 }
 
 // confirm repeats cells whose last visit failed and the one before did not: a path that broke in
-// the last round must not look like a visit that a busy machine disturbed. It skips endpoints,
-// because asking them may cost money.
+// the last round must not look like a visit that a busy machine disturbed. Asking endpoints may
+// cost money.
 func (r *run) confirm(ctx context.Context, round int, ended string) (reason string, err error) {
 	if r.Endpoints != nil || ended == sample.EndedByBusy {
 		return ended, nil
@@ -142,7 +142,7 @@ func (r *run) confirm(ctx context.Context, round int, ended string) (reason stri
 	return ended, nil
 }
 
-// enough returns what ends the run after the given number of rounds, or "".
+// enough returns what ends the run, or "".
 func (r *run) enough(rounds int) string {
 	alive := false
 	for i, n := range r.fails {

@@ -14,14 +14,12 @@ import (
 )
 
 const (
-	// mostDrain bounds the rest (s) that a cell gets after its slices. A cell that queues more
-	// disturbs other slices, which are left out.
-	mostDrain = 0.025
-	// firstDrain is that rest while nothing is known of the cell.
+	// mostDrain bounds the rest (s) after a cell's slices. A cell that queues more disturbs other
+	// slices, which are left out.
+	mostDrain  = 0.025
 	firstDrain = 0.002
-	// drainShare is the share of a cell's slices that have drained by then.
-	drainShare = 0.95
-	// leastSlices is the least number of slices for a cell's epoch to be of use.
+	// drainShare is the share of a cell's slices that have drained in that rest.
+	drainShare  = 0.95
 	leastSlices = 2
 	// figures is the number of digits of a slice's rate: a file has thousands.
 	figures = 6
@@ -38,8 +36,8 @@ func firstDrains(p sample.Plan) []float64 {
 	return out
 }
 
-// takeSlices records in each visit what its cell did in its slices. A slice is lost if its end
-// measured too short or too long a time, or if an earlier one still drained into it.
+// A slice is lost if its end measured too short or too long a time, or if an earlier one still
+// drained into it.
 func (r *run) takeSlices(t plan.Timetable, all []*member) {
 	spoilt := make([]bool, len(t.Slots))
 	for _, g := range all {
@@ -66,7 +64,7 @@ func (g *member) counts() []worker.Reply {
 	return g.servers
 }
 
-// drained returns when the last byte of slot k came, by this machine's clock, or 0 if unknown.
+// drained is by this machine's clock; 0: unknown.
 func (g *member) drained(k int) int64 {
 	last := int64(0)
 	for i, side := range [][]worker.Reply{g.servers, g.clients} {
@@ -81,7 +79,6 @@ func (g *member) drained(k int) int64 {
 	return last
 }
 
-// spill marks the slots of others into which one of the member's own still drained.
 func (g *member) spill(t plan.Timetable, spoilt []bool) {
 	for k, slot := range g.slots {
 		until := g.drained(k)
@@ -180,7 +177,6 @@ func rounded(x float64) float64 {
 	return math.Round(x*scale) / scale
 }
 
-// sureOfSlices returns an error for slices too short for the clocks' uncertainty.
 func (d *distant) sureOfSlices(when load.Schedule) error {
 	for _, s := range when.Slices {
 		if width := s.To - s.From; width > 0 && d.unsure() > time.Duration(width) {

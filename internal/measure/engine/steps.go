@@ -9,10 +9,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// stage is the present part of a run: what was planned, or a step after it.
+// stage is what was planned, or a step after it.
 type stage struct {
-	first  int     // its first round
-	until  float64 // its end, in s since the run's start
+	first  int
+	until  float64 // s since the run's start
 	active []bool  // by index; nil: all
 }
 
@@ -70,8 +70,7 @@ func (r *run) resting() sample.Plan {
 	return p
 }
 
-// extend adds the cells to the plan, builds what they need, and records both in the step. What
-// cannot be built is skipped.
+// extend skips what cannot be built.
 func (r *run) extend(ctx context.Context, s sample.Step, cells []sample.Cell) (sample.Step, error) {
 	known := map[sample.Cell]int{}
 	for i, c := range r.Plan.Cells {

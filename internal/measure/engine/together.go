@@ -2,11 +2,11 @@ package engine
 
 import "github.com/bridgetoll/bridgetoll/internal/machine/meter"
 
-// mostPairs bounds the pairs of processes that are watched: larger crowds share all CPUs.
+// Larger crowds share all CPUs.
 const mostPairs = 8
 
-// watch samples whether the unpinned ends of a cell run on one CPU until stop, which returns nil if
-// that is unknown.
+// watch samples whether unpinned ends run on one CPU until stop, which returns nil if that is
+// unknown.
 func (r *run) watch(e *ends, cell int) (stop func() *float64) {
 	var pairs []meter.Pair
 	if cpus := r.cpus(cell); len(cpus.Client)+len(cpus.Server) == 0 {

@@ -11,8 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// slowest is the rate (bytes per second) below which a transfer is given up, unless the wire is
-// that slow.
+// slowest is the least rate (bytes per second) of a transfer, unless the wire is that slow.
 const slowest = 10e6
 
 // leastMetered is the shortest transfer (s) whose CPU time is recorded: /proc/stat counts ticks of
@@ -32,8 +31,8 @@ func transferLimit(l sample.Load, w *sample.Wire) time.Duration {
 	return openTimeout + time.Duration(seconds*float64(time.Second))
 }
 
-// transfer runs a load that its bytes end: there is no warm-up, and the meters are read at the
-// common start and when both ends have ended.
+// transfer runs a load that its bytes end: without warm-up, with meters read at the common start
+// and when both ends have ended.
 func (r *run) transfer(ctx context.Context, e *ends, l sample.Load, when load.Schedule,
 	v *sample.Visit) (servers, clients []worker.Reply, err error) {
 	limit := transferLimit(l, r.Plan.Wire)

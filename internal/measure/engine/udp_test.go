@@ -10,7 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// UDP may be refused where TCP is not.
 func TestUDPHasPathsOfItsOwn(t *testing.T) {
 	udp := bridgeSpec
 	udp.UDP = true

@@ -18,14 +18,13 @@ import (
 const (
 	// lead is the time from the schedule's sending to the common start.
 	lead = 3 * time.Millisecond
-	// leadEach is added for each worker in all visits that are made at once: this process sends all
-	// schedules, and requests to the machines' meters.
+	// leadEach is added for each worker in all visits made at once: this process sends all
+	// schedules and requests to meters.
 	leadEach = 300 * time.Microsecond
 	// tail is how long the load goes on after the window, for the meters.
-	tail = 10 * time.Millisecond
-	// openTimeout bounds the connecting of the ends.
+	tail        = 10 * time.Millisecond
 	openTimeout = 8 * time.Second
-	// doneTimeout bounds how long they may take to finish after the window.
+	// doneTimeout counts from the window's end.
 	doneTimeout = 3 * time.Second
 	// drainTimeout is added for each stream: what is queued must arrive.
 	drainTimeout = 50 * time.Millisecond
@@ -36,7 +35,6 @@ const (
 	eachTimeout = 30 * time.Millisecond
 )
 
-// visit visits a cell. An error is in the visit's Failure.
 func (r *run) visit(ctx context.Context, round, cell int) sample.Visit {
 	c := r.Plan.Cells[cell]
 	v := sample.Visit{Turn: r.turn(round, cell)}
@@ -58,7 +56,7 @@ func (r *run) visit(ctx context.Context, round, cell int) sample.Visit {
 	return v
 }
 
-// hold sets what a path, which may be nil, needs of the whole machine. release is never nil.
+// A nil path needs nothing; release is never nil.
 func hold(p *path.Path) (release func() error, err error) {
 	none := func() error { return nil }
 	if p == nil || p.Hold == nil {
@@ -111,7 +109,6 @@ func loadOf(p sample.Plan, c sample.Cell) sample.Load {
 	return l
 }
 
-// measure makes one visit: workers, counters, warm-up, window, counters.
 func (r *run) measure(ctx context.Context, p *path.Path, l sample.Load, shape sample.Shape,
 	v *sample.Visit) error {
 	return r.measureBeside(ctx, p, l, shape, v, newBarrier(r.Clock, 1).begin)
@@ -185,7 +182,6 @@ func proof(hops []path.Hop, before, after []sample.Counters, w sample.Witness) s
 	return out
 }
 
-// window runs the load, reads the meters at the window's bounds and records the ends' replies.
 func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visit,
 	begin beginning) (servers, clients []worker.Reply, err error) {
 	far := e.distant
@@ -255,8 +251,7 @@ const (
 // errStarved is the failure of a visit that may succeed if it is repeated.
 var errStarved = errors.New("the machine was too busy")
 
-// punctual returns an error if the ends were kept off their CPUs for so long that their window was
-// not the plan's.
+// punctual returns an error if the ends were kept off their CPUs for too long.
 func punctual(planned float64, ends ...sample.Party) error {
 	for _, e := range ends {
 		if e.Window < planned/stretch-slip || e.Window > planned*stretch+slip {
