@@ -18,7 +18,9 @@ type PinError struct {
 func (e *PinError) Error() string { return fmt.Sprintf("--pin %s: %s", e.Pin, e.Why) }
 
 // Hint returns the placements that are possible instead.
-func (e *PinError) Hint() string { return "--pin " + sample.PinNear + ", or --pin " + sample.PinNone }
+func (e *PinError) Hint() string {
+	return "--pin " + sample.PinNear + ", or --pin " + sample.PinNone
+}
 
 // Place chooses the CPUs of a placement, sample.PinFar or PinNear, from those that the process may
 // use, for at most threads threads of each end. The error is a *PinError if the machine or the CPU
@@ -31,13 +33,15 @@ func (m Machine) Place(pin string, threads int) (sample.CPUs, error) {
 	}
 	if pin == sample.PinNear {
 		one := far.Client[:1]
-		return sample.CPUs{Client: one, Server: one, Relay: one, SameCore: true, Distance: sample.SharedCPU}, nil
+		return sample.CPUs{Client: one, Server: one, Relay: one, SameCore: true,
+			Distance: sample.SharedCPU}, nil
 	}
 	if slices.Equal(far.Client, far.Server) {
 		return sample.CPUs{}, &PinError{pin, "this process may use one CPU only"}
 	}
 	if limit := m.cgroupCPUs(); limit > 0 && limit < 2 {
-		return sample.CPUs{}, &PinError{pin, fmt.Sprintf("the cgroup's CPU limit is %g CPUs, less than one for each end", limit)}
+		return sample.CPUs{}, &PinError{pin, fmt.Sprintf(
+			"the cgroup's CPU limit is %g CPUs, less than one for each end", limit)}
 	}
 	far.Distance = t.distance(far.Client, far.Server)
 	return far, nil
@@ -52,7 +56,8 @@ func (m Machine) Pinned(client, server int) sample.CPUs {
 // distance returns what the closest CPUs of a and b share, in the words of sample.CPUs, or "" if
 // unknown.
 func (t Topology) distance(a, b []int) string {
-	far := []string{sample.SharedCPU, sample.SharedCore, sample.SharedCache, sample.SharedSocket, sample.SharedMachine}
+	far := []string{sample.SharedCPU, sample.SharedCore, sample.SharedCache, sample.SharedSocket,
+		sample.SharedMachine}
 	least := len(far)
 	for _, x := range a {
 		for _, y := range b {

@@ -47,7 +47,8 @@ func TestPin(t *testing.T) {
 	// Package 0 has a cache for each core, package 1 one for both.
 	shared := Topology{{0, 0, 0, 0}, {1, 1, 0, 1}, {2, 2, 1, 2}, {3, 3, 1, 2}}
 	// Two packages of two caches of two cores, the caches numbered in turn.
-	both := Topology{{1, 1, 0, 1}, {2, 2, 0, 1}, {3, 3, 1, 3}, {4, 4, 1, 3}, {5, 5, 0, 5}, {6, 6, 0, 5}, {7, 7, 1, 7}, {8, 8, 1, 7}}
+	both := Topology{{1, 1, 0, 1}, {2, 2, 0, 1}, {3, 3, 1, 3}, {4, 4, 1, 3}, {5, 5, 0, 5},
+		{6, 6, 0, 5}, {7, 7, 1, 7}, {8, 8, 1, 7}}
 	for _, tt := range []struct {
 		name           string
 		topology       Topology
@@ -80,7 +81,8 @@ func TestPin(t *testing.T) {
 		{"mask-offline", flat(4), []int{2, 3, 64}, 2, []int{2}, []int{3}, false},
 		{"four-keep-zero", flat(4), upTo(4), 1, []int{0}, []int{1}, false},
 		{"five-leave-zero", flat(5), upTo(5), 1, []int{1}, []int{2}, false},
-		{"zero-is-the-other-core", Topology{{0, 0, 0, 0}, {8, 8, 0, 0}, {9, 8, 0, 0}, {10, 8, 0, 0}, {11, 8, 0, 0}},
+		{"zero-is-the-other-core", Topology{{0, 0, 0, 0}, {8, 8, 0, 0}, {9, 8, 0, 0}, {10, 8, 0, 0},
+			{11, 8, 0, 0}},
 			[]int{0, 8, 9, 10, 11}, 1, []int{0}, []int{8}, false},
 		{"cache-without-zero", caches, upTo(5), 1, []int{2}, []int{3}, false},
 		{"cache-in-another-package", shared, upTo(4), 1, []int{2}, []int{3}, false},
@@ -93,7 +95,8 @@ func TestPin(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Equal(got.Client, tt.client) || !slices.Equal(got.Server, tt.server) || got.SameCore != tt.same {
+			if !slices.Equal(got.Client, tt.client) || !slices.Equal(got.Server, tt.server) ||
+				got.SameCore != tt.same {
 				t.Errorf("got %+v, want %v %v %v", got, tt.client, tt.server, tt.same)
 			}
 			if same := tt.topology.SameCore(got.Client, got.Server); same != got.SameCore {
@@ -112,7 +115,8 @@ func TestPinNothing(t *testing.T) {
 }
 
 func TestPinAlways(t *testing.T) {
-	for name, topology := range map[string]Topology{"flat": flat(7), "smt": smt(4), "split": split(8, 2)} {
+	for name, topology := range map[string]Topology{"flat": flat(7), "smt": smt(4),
+		"split": split(8, 2)} {
 		for mask := 1; mask < 1<<len(topology); mask++ {
 			var allowed []int
 			for i := range topology {
@@ -123,15 +127,20 @@ func TestPinAlways(t *testing.T) {
 			for threads := 1; threads <= 4; threads++ {
 				got, err := topology.Pin(allowed, threads)
 				client, server, same := got.Client, got.Server, got.SameCore
-				if err != nil || len(client) == 0 || len(client) > threads || len(client) != len(server) {
+				if err != nil || len(client) == 0 || len(client) > threads ||
+					len(client) != len(server) {
 					t.Fatalf("%s %v x%d: %v %v %v", name, allowed, threads, client, server, err)
 				}
 				both := slices.Concat(client, server)
-				if slices.ContainsFunc(both, func(id int) bool { return !slices.Contains(allowed, id) }) {
+				if slices.ContainsFunc(both, func(id int) bool {
+					return !slices.Contains(allowed, id)
+				}) {
 					t.Fatalf("%s %v x%d: %v not allowed", name, allowed, threads, both)
 				}
-				if one := len(topology.cores(allowed)) == 1; same != one || topology.SameCore(client, server) != one {
-					t.Fatalf("%s %v x%d: %v %v same core %v", name, allowed, threads, client, server, same)
+				if one := len(topology.cores(allowed)) == 1; same != one ||
+					topology.SameCore(client, server) != one {
+					t.Fatalf("%s %v x%d: %v %v same core %v", name, allowed, threads, client,
+						server, same)
 				}
 			}
 		}
@@ -145,12 +154,15 @@ func TestPlace(t *testing.T) {
 	})
 	m := tree(t, files)
 	far, err := m.Place(sample.PinFar, 1)
-	if want := (sample.CPUs{Client: []int{0}, Server: []int{1}, Distance: sample.SharedCache}); err != nil || !reflect.DeepEqual(far, want) {
+	want := sample.CPUs{Client: []int{0}, Server: []int{1}, Distance: sample.SharedCache}
+	if err != nil || !reflect.DeepEqual(far, want) {
 		t.Errorf("far: %+v %v, want %+v", far, err, want)
 	}
 	near, err := m.Place(sample.PinNear, 4)
 	one := []int{0}
-	if want := (sample.CPUs{Client: one, Server: one, Relay: one, SameCore: true, Distance: sample.SharedCPU}); err != nil || !reflect.DeepEqual(near, want) {
+	want = sample.CPUs{Client: one, Server: one, Relay: one, SameCore: true,
+		Distance: sample.SharedCPU}
+	if err != nil || !reflect.DeepEqual(near, want) {
 		t.Errorf("near: %+v %v, want %+v", near, err, want)
 	}
 	if pair := m.Pinned(1, 3); !pair.SameCore || pair.Distance != sample.SharedCore {
@@ -162,14 +174,16 @@ func TestPlaceRefused(t *testing.T) {
 	var cannot *PinError
 	one := tree(t, cloud())
 	one.Affinity = func() ([]int, error) { return []int{1}, nil }
-	if _, err := one.Place(sample.PinFar, 1); !errors.As(err, &cannot) || !strings.Contains(cannot.Hint(), "--pin near") {
+	if _, err := one.Place(sample.PinFar, 1); !errors.As(err, &cannot) ||
+		!strings.Contains(cannot.Hint(), "--pin near") {
 		t.Errorf("one CPU: %v", err)
 	}
 	if p, err := one.Place(sample.PinNear, 1); err != nil || !slices.Equal(p.Client, []int{1}) {
 		t.Errorf("one CPU, near: %+v %v", p, err)
 	}
 	limited := tree(t, cloud())
-	if _, err := limited.Place(sample.PinFar, 1); !errors.As(err, &cannot) || !strings.Contains(err.Error(), "1.5 CPUs") {
+	if _, err := limited.Place(sample.PinFar, 1); !errors.As(err, &cannot) ||
+		!strings.Contains(err.Error(), "1.5 CPUs") {
 		t.Errorf("limited: %v", err)
 	}
 }
@@ -180,8 +194,10 @@ func TestDistance(t *testing.T) {
 		a, b []int
 		want string
 	}{
-		{[]int{0}, []int{0}, sample.SharedCPU}, {[]int{0}, []int{4}, sample.SharedCore}, {[]int{0}, []int{1}, sample.SharedCache},
-		{[]int{0}, []int{2}, sample.SharedSocket}, {[]int{0}, []int{3}, sample.SharedMachine}, {[]int{3, 0}, []int{1}, sample.SharedCache},
+		{[]int{0}, []int{0}, sample.SharedCPU}, {[]int{0}, []int{4}, sample.SharedCore},
+		{[]int{0}, []int{1}, sample.SharedCache},
+		{[]int{0}, []int{2}, sample.SharedSocket}, {[]int{0}, []int{3}, sample.SharedMachine},
+		{[]int{3, 0}, []int{1}, sample.SharedCache},
 		{[]int{0}, []int{9}, ""},
 	} {
 		if got := both.distance(tt.a, tt.b); got != tt.want {
