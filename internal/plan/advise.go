@@ -11,8 +11,10 @@ import (
 // Advice plans the first part of a search for what makes a mode faster: the unchanged mode as the
 // baseline, its control, and each lever alone.
 func Advice(r Request, levers []sample.Lever) (sample.Plan, error) {
-	p := sample.Plan{Study: sample.StudyAdvise, Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget, Precision: r.Precision,
-		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Pins: r.Pins, CPUs: r.CPUs, Loads: r.Loads, Levers: levers}
+	p := sample.Plan{Study: sample.StudyAdvise, Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget,
+		Precision: r.Precision,
+		Same:      r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Pins: r.Pins,
+		CPUs: r.CPUs, Loads: r.Loads, Levers: levers}
 	if r.Wire != (sample.Wire{}) {
 		p.Wire = &r.Wire
 	}
@@ -29,10 +31,12 @@ func Advice(r Request, levers []sample.Lever) (sample.Plan, error) {
 			}
 			if len(routes) == 0 {
 				why, around := plain.WhyNot(from)
-				p.Skipped = append(p.Skipped, sample.Skip{Mode: mode.Name(p.Baseline), From: from, Reason: why, Remedy: around})
+				p.Skipped = append(p.Skipped, sample.Skip{
+					Mode: mode.Name(p.Baseline), From: from, Reason: why, Remedy: around})
 				continue
 			}
-			base := sample.Cell{Mode: stands.Name, From: from, To: routes[0].To, On: on, Pin: r.pins()[0]}
+			base := sample.Cell{Mode: stands.Name, From: from, To: routes[0].To, On: on,
+				Pin: r.pins()[0]}
 			for n, load := range screened(p) {
 				base.Load = load
 				p.Cells = append(p.Cells, base, controlOf(base))
@@ -43,7 +47,9 @@ func Advice(r Request, levers []sample.Lever) (sample.Plan, error) {
 					} else if n == 0 && stands.Name == plain.Name {
 						m, _ := mode.Find(l.Mode)
 						why, around := m.WhyNot(from)
-						p.Skipped = append(p.Skipped, sample.Skip{Mode: l.Mode, From: from, Tune: l.Tune, On: on, Reason: why, Remedy: around})
+						p.Skipped = append(p.Skipped, sample.Skip{
+							Mode: l.Mode, From: from, Tune: l.Tune, On: on, Reason: why,
+							Remedy: around})
 					}
 				}
 			}

@@ -47,7 +47,8 @@ func TestAdvice(t *testing.T) {
 		t.Errorf("plan %+v", p)
 	}
 	for _, c := range p.Cells {
-		if base := !strings.Contains(string(c.Tune), "gro") && c.Mode != "netkit"; p.IsBaseline(c) != base {
+		base := !strings.Contains(string(c.Tune), "gro") && c.Mode != "netkit"
+		if p.IsBaseline(c) != base {
 			t.Errorf("%+v: baseline %t", c, !base)
 		}
 	}

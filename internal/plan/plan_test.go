@@ -13,13 +13,15 @@ import (
 
 var (
 	bulk = sample.Load{Kind: "bulk", Streams: 1, Warmup: 0.1, Window: 0.25}
-	rr   = sample.Load{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.05, Window: 0.25}
+	rr   = sample.Load{Kind: "rr", Options: sample.RROptions{
+		Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.05, Window: 0.25}
 )
 
 // request returns what `toll compare` asks for without flags, with one load.
 func request(change func(*Request)) Request {
 	r := Request{From: []mode.Placement{mode.FromHost},
-		Loads: []sample.Load{bulk}, On: []string{"lab"}, Budget: 60, Precision: 0.02, Baseline: mode.Host, Pin: "far", Seed: 1}
+		Loads: []sample.Load{bulk}, On: []string{"lab"}, Budget: 60, Precision: 0.02,
+		Baseline: mode.Host, Pin: "far", Seed: 1}
 	if change != nil {
 		change(&r)
 	}
@@ -53,11 +55,14 @@ func TestMake(t *testing.T) {
 	}{
 		{"defaults", nil, []string{
 			"native host>loopback bulk", "host host>loopback bulk", "host host>loopback bulk!",
-			"bridge host>container bulk", "publish-nat host>loopback bulk", "publish-nat host>address bulk",
+			"bridge host>container bulk", "publish-nat host>loopback bulk",
+			"publish-nat host>address bulk",
 			"publish-proxy host>loopback bulk", "publish-proxy host>loopback6 bulk",
 		}, nil},
 
-		{"what-is-named-is-missed", func(r *Request) { r.Modes = []mode.Name{mode.Shared, mode.Bridge, mode.MacvlanPassthru} }, []string{
+		{"what-is-named-is-missed", func(r *Request) {
+			r.Modes = []mode.Name{mode.Shared, mode.Bridge, mode.MacvlanPassthru}
+		}, []string{
 			"host host>loopback bulk", "host host>loopback bulk!", "bridge host>container bulk",
 		}, []string{
 			"shared host: there is no such path: it is reached from container → --from container",
@@ -68,11 +73,15 @@ func TestMake(t *testing.T) {
 		{"variants", func(r *Request) {
 			r.Modes, r.Tunes = []mode.Name{mode.Bridge}, []mode.Tunes{"mtu=9000", "gro=on+rps=on"}
 		}, []string{
-			"host host>loopback bulk", "host host>loopback bulk!", "host+mtu=9000 host>loopback bulk", "host+gro=on+rps=on host>loopback bulk",
-			"bridge host>container bulk", "bridge+mtu=9000 host>container bulk", "bridge+gro=on+rps=on host>container bulk",
+			"host host>loopback bulk", "host host>loopback bulk!",
+			"host+mtu=9000 host>loopback bulk", "host+gro=on+rps=on host>loopback bulk",
+			"bridge host>container bulk", "bridge+mtu=9000 host>container bulk",
+			"bridge+gro=on+rps=on host>container bulk",
 		}, nil},
 
-		{"in-the-order-of-the-catalogue", func(r *Request) { r.Modes = []mode.Name{mode.PublishNAT, mode.Host, mode.Native} }, []string{
+		{"in-the-order-of-the-catalogue", func(r *Request) {
+			r.Modes = []mode.Name{mode.PublishNAT, mode.Host, mode.Native}
+		}, []string{
 			"native host>loopback bulk", "host host>loopback bulk", "host host>loopback bulk!",
 			"publish-nat host>loopback bulk", "publish-nat host>address bulk",
 		}, nil},
@@ -81,7 +90,9 @@ func TestMake(t *testing.T) {
 			"host host>loopback bulk", "host host>loopback bulk!", "bridge host>container bulk",
 		}, nil},
 
-		{"another-baseline", func(r *Request) { r.Modes, r.Baseline = []mode.Name{mode.Host}, mode.Native }, []string{
+		{"another-baseline", func(r *Request) {
+			r.Modes, r.Baseline = []mode.Name{mode.Host}, mode.Native
+		}, []string{
 			"native host>loopback bulk", "native host>loopback bulk!", "host host>loopback bulk",
 		}, nil},
 
@@ -89,8 +100,11 @@ func TestMake(t *testing.T) {
 			"host host>loopback bulk", "host host>loopback bulk!",
 		}, nil},
 
-		{"one-control-for-a-baseline-of-two-targets", func(r *Request) { r.Modes, r.Baseline = []mode.Name{mode.PublishNAT}, mode.PublishNAT }, []string{
-			"publish-nat host>loopback bulk", "publish-nat host>loopback bulk!", "publish-nat host>address bulk",
+		{"one-control-for-a-baseline-of-two-targets", func(r *Request) {
+			r.Modes, r.Baseline = []mode.Name{mode.PublishNAT}, mode.PublishNAT
+		}, []string{
+			"publish-nat host>loopback bulk", "publish-nat host>loopback bulk!",
+			"publish-nat host>address bulk",
 		}, nil},
 
 		{"two-loads-are-two-groups", func(r *Request) {
@@ -101,51 +115,69 @@ func TestMake(t *testing.T) {
 		}, nil},
 
 		{"placements-in-the-order-asked-for", func(r *Request) {
-			r.Modes, r.From = []mode.Name{mode.Bridge}, []mode.Placement{mode.FromRemote, mode.FromContainer}
+			r.Modes, r.From = []mode.Name{mode.Bridge},
+				[]mode.Placement{mode.FromRemote, mode.FromContainer}
 		}, []string{
 			"host remote>address bulk", "host remote>address bulk!",
-			"host container>loopback bulk", "host container>loopback bulk!", "bridge container>container bulk",
-		}, []string{"bridge remote: other machines have no route to a container's address, and Docker's rules would drop what came" +
-			" → publish-nat, publish-proxy or routed"}},
+			"host container>loopback bulk", "host container>loopback bulk!",
+			"bridge container>container bulk",
+		},
+			[]string{
+				"bridge remote: other machines have no route to a container's address, and Docker's rules would drop what came" +
+					" → publish-nat, publish-proxy or routed"}},
 
 		{"baseline-without-a-route", func(r *Request) {
-			r.Modes, r.From, r.Baseline = []mode.Name{mode.Bridge}, []mode.Placement{mode.FromContainer}, mode.Native
+			r.Modes, r.From, r.Baseline = []mode.Name{mode.Bridge},
+				[]mode.Placement{mode.FromContainer}, mode.Native
 		}, []string{"bridge container>container bulk"}, nil},
 
 		{"baseline-without-a-route-asked-for", func(r *Request) {
-			r.Modes, r.From, r.Baseline = []mode.Name{mode.Native, mode.Bridge}, []mode.Placement{mode.FromContainer}, mode.Native
+			r.Modes, r.From, r.Baseline = []mode.Name{mode.Native, mode.Bridge},
+				[]mode.Placement{mode.FromContainer}, mode.Native
 		}, []string{"bridge container>container bulk"},
-			[]string{"native container: there is no such path: it is reached from host, remote → --from host"}},
+			[]string{
+				"native container: there is no such path: it is reached from host, remote → --from host"}},
 
 		{"to-picks-among-several", func(r *Request) {
-			r.Modes, r.To = []mode.Name{mode.Bridge, mode.PublishNAT, mode.PublishProxy}, []mode.Target{mode.ToAddress}
+			r.Modes, r.To = []mode.Name{mode.Bridge, mode.PublishNAT, mode.PublishProxy},
+				[]mode.Target{mode.ToAddress}
 		}, []string{
-			"host host>loopback bulk", "host host>loopback bulk!", "bridge host>container bulk", "publish-nat host>address bulk",
+			"host host>loopback bulk", "host host>loopback bulk!", "bridge host>container bulk",
+			"publish-nat host>address bulk",
 		}, []string{"publish-proxy host: no target of --to answers there → --to loopback"}},
 
 		{"to-leaves-single-targets-alone", func(r *Request) {
-			r.Modes, r.To, r.From = []mode.Name{mode.PublishProxy}, []mode.Target{mode.ToLoopback}, []mode.Placement{mode.FromRemote}
+			r.Modes, r.To, r.From = []mode.Name{mode.PublishProxy}, []mode.Target{mode.ToLoopback},
+				[]mode.Placement{mode.FromRemote}
 		}, []string{
-			"host remote>address bulk", "host remote>address bulk!", "publish-proxy remote>address bulk",
+			"host remote>address bulk", "host remote>address bulk!",
+			"publish-proxy remote>address bulk",
 		}, nil},
 
 		{"both-families", func(r *Request) {
-			r.Modes, r.To = []mode.Name{mode.Bridge}, []mode.Target{mode.ToContainer, mode.ToContainer6}
+			r.Modes, r.To = []mode.Name{mode.Bridge},
+				[]mode.Target{mode.ToContainer, mode.ToContainer6}
 		}, []string{
-			"host host>loopback bulk", "host host>loopback bulk!", "bridge host>container bulk", "bridge host>container6 bulk",
+			"host host>loopback bulk", "host host>loopback bulk!", "bridge host>container bulk",
+			"bridge host>container6 bulk",
 		}, nil},
 
 		{"both-families-of-the-baseline", func(r *Request) {
 			r.Modes, r.To = []mode.Name{mode.Host, mode.Bridge}, mode.Targets()
 		}, []string{
-			"host host>loopback bulk", "host host>loopback bulk!", "host host>loopback6 bulk", "bridge host>container bulk", "bridge host>container6 bulk",
+			"host host>loopback bulk", "host host>loopback bulk!", "host host>loopback6 bulk",
+			"bridge host>container bulk", "bridge host>container6 bulk",
 		}, nil},
 
 		{"ipv6-only", func(r *Request) {
-			r.Modes, r.To, r.From = []mode.Name{mode.Bridge, mode.Link}, []mode.Target{mode.ToContainer6}, []mode.Placement{mode.FromContainer}
+			r.Modes, r.To, r.From = []mode.Name{mode.Bridge, mode.Link},
+				[]mode.Target{mode.ToContainer6}, []mode.Placement{mode.FromContainer}
 		}, []string{
-			"host container>loopback6 bulk", "host container>loopback6 bulk!", "bridge container>container6 bulk",
-		}, []string{"link container: Docker writes the rules of a link for IPv4 only → --to container"}},
+			"host container>loopback6 bulk", "host container>loopback6 bulk!",
+			"bridge container>container6 bulk",
+		},
+			[]string{
+				"link container: Docker writes the rules of a link for IPv4 only → --to container"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := Make(request(tt.change))
@@ -153,14 +185,17 @@ func TestMake(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := showAll(p.Cells); !slices.Equal(got, tt.cells) {
-				t.Errorf("cells:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(tt.cells, "\n"))
+				t.Errorf("cells:\n%s\nwant:\n%s", strings.Join(got, "\n"),
+					strings.Join(tt.cells, "\n"))
 			}
 			var skipped []string
 			for _, s := range p.Skipped {
-				skipped = append(skipped, fmt.Sprintf("%s %s: %s → %s", s.Mode, s.From, s.Reason, s.Remedy))
+				skipped = append(skipped, fmt.Sprintf(
+					"%s %s: %s → %s", s.Mode, s.From, s.Reason, s.Remedy))
 			}
 			if !slices.Equal(skipped, tt.skipped) {
-				t.Errorf("skipped:\n%s\nwant:\n%s", strings.Join(skipped, "\n"), strings.Join(tt.skipped, "\n"))
+				t.Errorf("skipped:\n%s\nwant:\n%s", strings.Join(skipped, "\n"),
+					strings.Join(tt.skipped, "\n"))
 			}
 		})
 	}
@@ -204,9 +239,12 @@ func TestMakeKeepsTheRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := sample.Plan{Seed: 42, Rounds: 7, Budget: 60, Precision: 0.02, Baseline: "host", Pin: "0,1"}
-	if p.Seed != want.Seed || p.Rounds != want.Rounds || p.Budget != want.Budget || p.Precision != want.Precision ||
-		p.Baseline != want.Baseline || p.Pin != want.Pin || len(p.Loads) != 1 || p.Loads[0] != bulk {
+	want := sample.Plan{Seed: 42, Rounds: 7, Budget: 60, Precision: 0.02, Baseline: "host",
+		Pin: "0,1"}
+	if p.Seed != want.Seed || p.Rounds != want.Rounds || p.Budget != want.Budget ||
+		p.Precision != want.Precision ||
+		p.Baseline != want.Baseline || p.Pin != want.Pin || len(p.Loads) != 1 ||
+		p.Loads[0] != bulk {
 		t.Errorf("plan %+v", p)
 	}
 	for _, c := range p.Cells {
@@ -232,13 +270,22 @@ func TestMakeRefuses(t *testing.T) {
 		{"no-precision", func(r *Request) { r.Precision = 0 }, "precision 0"},
 		{"precision-of-all", func(r *Request) { r.Precision = 1 }, "precision 1"},
 		{"precision-not-a-number", func(r *Request) { r.Precision = math.NaN() }, "precision NaN"},
-		{"no-window", func(r *Request) { r.Loads = []sample.Load{{Kind: "rr"}} }, "load rr: window 0s"},
-		{"negative-warm-up", func(r *Request) { r.Loads = []sample.Load{{Kind: "rr", Window: 1, Warmup: -1}} }, "warm-up -1s"},
-		{"second-load-bad", func(r *Request) { r.Loads = []sample.Load{bulk, {Kind: "rr"}} }, "load rr"},
+		{"no-window", func(r *Request) {
+			r.Loads = []sample.Load{{Kind: "rr"}}
+		}, "load rr: window 0s"},
+		{"negative-warm-up", func(r *Request) {
+			r.Loads = []sample.Load{{Kind: "rr", Window: 1, Warmup: -1}}
+		}, "warm-up -1s"},
+		{"second-load-bad", func(r *Request) {
+			r.Loads = []sample.Load{bulk, {Kind: "rr"}}
+		}, "load rr"},
 		{"no-cell", func(r *Request) {
-			r.Modes, r.From, r.Baseline = []mode.Name{mode.Shared}, []mode.Placement{mode.FromRemote}, mode.Shared
+			r.Modes, r.From, r.Baseline = []mode.Name{mode.Shared},
+				[]mode.Placement{mode.FromRemote}, mode.Shared
 		}, "nothing to measure: shared from another machine: there is no such path"},
-		{"no-cell-and-nothing-skipped", func(r *Request) { r.Modes, r.Baseline = []mode.Name{"no-such-mode"}, "none" }, "no cell fits the request"},
+		{"no-cell-and-nothing-skipped", func(r *Request) {
+			r.Modes, r.Baseline = []mode.Name{"no-such-mode"}, "none"
+		}, "no cell fits the request"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := Make(request(tt.change))
@@ -301,7 +348,8 @@ func TestOrderIsPinned(t *testing.T) {
 
 func TestDrop(t *testing.T) {
 	p, err := Make(request(func(r *Request) {
-		r.Modes, r.Loads = []mode.Name{mode.Bridge, mode.PublishNAT, mode.Shared}, []sample.Load{bulk, rr}
+		r.Modes, r.Loads = []mode.Name{mode.Bridge, mode.PublishNAT, mode.Shared},
+			[]sample.Load{bulk, rr}
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -311,7 +359,8 @@ func TestDrop(t *testing.T) {
 		if c.Mode != mode.PublishNAT {
 			return nil
 		}
-		return &sample.Skip{Mode: c.Mode, From: c.From, To: c.To, On: c.On, Reason: "no nf_nat", Remedy: "modprobe nf_nat"}
+		return &sample.Skip{Mode: c.Mode, From: c.From, To: c.To, On: c.On, Reason: "no nf_nat",
+			Remedy: "modprobe nf_nat"}
 	})
 	want := []string{
 		"host host>loopback bulk", "host host>loopback bulk!", "bridge host>container bulk",
@@ -329,7 +378,9 @@ func TestDrop(t *testing.T) {
 	if len(p.Cells) != before || len(p.Skipped) != skips || p.Cells[3].Mode != mode.PublishNAT {
 		t.Error("Drop changed the plan that it was given")
 	}
-	none := Drop(p, func(c sample.Cell) *sample.Skip { return &sample.Skip{Mode: c.Mode, Reason: "no"} })
+	none := Drop(p, func(c sample.Cell) *sample.Skip {
+		return &sample.Skip{Mode: c.Mode, Reason: "no"}
+	})
 	if len(none.Cells) != 0 || len(none.Skipped) != skips+3 {
 		t.Errorf("dropping all leaves %v, %v", showAll(none.Cells), none.Skipped)
 	}
@@ -348,7 +399,8 @@ func TestRoundTime(t *testing.T) {
 	}{
 		{"none", nil, 0},
 		{"bulk", []sample.Cell{cell("bulk")}, 0.1 + 0.25 + visitOverhead},
-		{"both-and-a-control", []sample.Cell{cell("bulk"), cell("bulk"), cell("rr")}, 2*(0.1+0.25) + 0.05 + 0.25 + 3*visitOverhead},
+		{"both-and-a-control", []sample.Cell{cell("bulk"), cell("bulk"), cell("rr")},
+			2*(0.1+0.25) + 0.05 + 0.25 + 3*visitOverhead},
 		{"unknown-load", []sample.Cell{cell("udp")}, visitOverhead},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -362,7 +414,8 @@ func TestRoundTime(t *testing.T) {
 
 func TestUnpaced(t *testing.T) {
 	r := request(func(r *Request) {
-		r.Modes, r.Loads, r.Unpaced = []mode.Name{mode.Bridge, mode.PublishNAT}, []sample.Load{bulk, rr}, "congestion=reno"
+		r.Modes, r.Loads, r.Unpaced = []mode.Name{mode.Bridge, mode.PublishNAT},
+			[]sample.Load{bulk, rr}, "congestion=reno"
 	})
 	p, err := Make(r)
 	if err != nil {
@@ -374,13 +427,16 @@ func TestUnpaced(t *testing.T) {
 			tuned = append(tuned, c.Name()+" "+c.Load)
 		}
 	}
-	if !slices.Equal(tuned, []string{"host bulk", "bridge bulk"}) || p.Unpaced != "congestion=reno" {
+	if !slices.Equal(tuned, []string{"host bulk", "bridge bulk"}) ||
+		p.Unpaced != "congestion=reno" {
 		t.Errorf("tuned %v, %q", tuned, p.Unpaced)
 	}
 }
 
 func TestPins(t *testing.T) {
-	r := request(func(r *Request) { r.Modes, r.Loads, r.Epoch = []mode.Name{mode.Bridge}, []sample.Load{bulk, rr}, 1 })
+	r := request(func(r *Request) {
+		r.Modes, r.Loads, r.Epoch = []mode.Name{mode.Bridge}, []sample.Load{bulk, rr}, 1
+	})
 	for i := range r.Loads {
 		r.Loads[i].Slice = 0.004
 	}
@@ -413,7 +469,9 @@ func TestPlacebo(t *testing.T) {
 	placebos := func(slice float64, modes ...mode.Name) (n int) {
 		l := bulk
 		l.Slice = slice
-		p, err := Make(request(func(r *Request) { r.Modes, r.Loads, r.Epoch = modes, []sample.Load{l}, 1 }))
+		p, err := Make(request(func(r *Request) {
+			r.Modes, r.Loads, r.Epoch = modes, []sample.Load{l}, 1
+		}))
 		if err != nil {
 			t.Fatal(err)
 		}

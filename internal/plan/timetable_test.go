@@ -15,13 +15,20 @@ func timetables(t *testing.T) map[string]sample.Plan {
 	long := slicedBulk
 	long.Slice = 1
 	two := func(r *Request) {
-		r.From, r.On = []mode.Placement{mode.FromHost, mode.FromContainer}, []string{"lab", "docker"}
+		r.From, r.On = []mode.Placement{mode.FromHost, mode.FromContainer},
+			[]string{"lab", "docker"}
 	}
 	return map[string]sample.Plan{
-		"default":       sliced(t, nil, slicedBulk),
-		"baseline-only": sliced(t, func(r *Request) { r.Modes = []mode.Name{mode.Host} }, slicedBulk),
-		"groups":        sliced(t, two, slicedRR),
-		"all": sliced(t, func(r *Request) { two(r); r.Modes = mode.Names(); r.Tunes = []mode.Tunes{"mtu=9000", "gro=on"} },
+		"default": sliced(t, nil, slicedBulk),
+		"baseline-only": sliced(t, func(r *Request) {
+			r.Modes = []mode.Name{mode.Host}
+		}, slicedBulk),
+		"groups": sliced(t, two, slicedRR),
+		"all": sliced(t, func(r *Request) {
+			two(r)
+			r.Modes = mode.Names()
+			r.Tunes = []mode.Tunes{"mtu=9000", "gro=on"}
+		},
 			slicedBulk),
 		"long-slices": sliced(t, nil, long),
 		"no-baseline": {Epoch: 0.1, Baseline: "host", Loads: []sample.Load{slicedRR},
@@ -44,12 +51,14 @@ func TestEpochIsInOrder(t *testing.T) {
 					t.Fatalf("slot %d from %d to %d: free from %d", i, s.Start, s.End, free)
 				}
 				if s.Measured() && (s.From <= s.Start || s.To >= s.End) {
-					t.Errorf("slot %d measures from %d to %d of %d to %d", i, s.From, s.To, s.Start, s.End)
+					t.Errorf("slot %d measures from %d to %d of %d to %d", i, s.From, s.To, s.Start,
+						s.End)
 				}
 				if want := ns(l.Slice); i < len(tt.Slots) && s.Measured() && s.To-s.From != want {
 					t.Errorf("slice %d measures %d ns, want %d", i, s.To-s.From, want)
 				}
-				if want := ns(l.Window); i >= len(tt.Slots) && (s.To-s.From != want || s.From-s.Start != ns(l.Warmup)) {
+				if want := ns(l.Window); i >= len(tt.Slots) &&
+					(s.To-s.From != want || s.From-s.Start != ns(l.Warmup)) {
 					t.Errorf("window %+v, want %d ns", s, want)
 				}
 				free = s.End + ns(rest)
@@ -100,7 +109,9 @@ func TestEpochKeepsTheBaselineNear(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			isBase := func(c sample.Cell) bool { return c.Name() == p.Baseline && c.Tune == "" && !c.Placebo }
+			isBase := func(c sample.Cell) bool {
+				return c.Name() == p.Baseline && c.Tune == "" && !c.Placebo
+			}
 			group := func(c sample.Cell) string { return string(c.From) + c.On }
 			last := map[string]int{} // slot of a group's baseline
 			control := map[string]bool{}
@@ -148,7 +159,8 @@ func TestEpochKeepsGroupsTogether(t *testing.T) {
 	}
 	cycles := slicesOf(tt, 0) // a mode has one slice in each
 	if len(groups) != 4 || len(leads) != 4 || changes > 4*cycles || cells < 10*changes/2 {
-		t.Errorf("%d groups change %d times in %d cycles of %d slices in all", len(groups), changes, cycles, cells)
+		t.Errorf("%d groups change %d times in %d cycles of %d slices in all", len(groups), changes,
+			cycles, cells)
 	}
 }
 
@@ -167,7 +179,9 @@ func TestEpochOfKnownCells(t *testing.T) {
 	p := timetables(t)["default"]
 	p.Epoch = 3
 	index := func(m mode.Name) int {
-		return slices.IndexFunc(p.Cells, func(c sample.Cell) bool { return c.Mode == m && !c.Control })
+		return slices.IndexFunc(p.Cells, func(c sample.Cell) bool {
+			return c.Mode == m && !c.Control
+		})
 	}
 	known := make([]bool, len(p.Cells))
 	bridge, native, host := index("bridge"), index("native"), index("host")
@@ -212,7 +226,8 @@ func TestEpochLength(t *testing.T) {
 	}{
 		{1, 0.004, 0.95, 1.05},
 		{5, 0.004, 4.95, 5.05},
-		{5.0, 0.1, 4.4, 5.6}, {5.3, 0.1, 4.7, 5.9}, {5.6, 0.1, 5, 6.2}, {5.9, 0.1, 5.3, 6.5}, // a cycle is 1.1 s or 1.2
+		// a cycle is 1.1 s or 1.2
+		{5.0, 0.1, 4.4, 5.6}, {5.3, 0.1, 4.7, 5.9}, {5.6, 0.1, 5, 6.2}, {5.9, 0.1, 5.3, 6.5},
 		{0.001, 0.004, 0.15, 0.35}, // 4 cycles of 7 to 10 slots of 6.5 ms
 		{1, 0.5, 4 * 8 * 0.5, 4 * 11 * 0.52},
 	} {
@@ -235,12 +250,14 @@ func TestEpochIsDrawnBySeedAndRound(t *testing.T) {
 	if !reflect.DeepEqual(first, epochOf(p, nil, 0)) {
 		t.Error("the same seed and round give two timetables")
 	}
-	if reflect.DeepEqual(first.Slots, epochOf(p, nil, 1).Slots) || reflect.DeepEqual(first.Slots, epochOf(other, nil, 0).Slots) {
+	if reflect.DeepEqual(first.Slots, epochOf(p, nil, 1).Slots) ||
+		reflect.DeepEqual(first.Slots, epochOf(other, nil, 0).Slots) {
 		t.Error("another round or seed gives the same timetable")
 	}
 	// Any version makes a file's timetables again from its seed.
 	p = sample.Plan{Seed: 2445519278, Epoch: 0.05, Baseline: "host", Loads: []sample.Load{slicedRR}}
-	for _, c := range []sample.Cell{{Mode: "host"}, {Mode: "host", Control: true}, {Mode: "native"}, {Mode: "bridge"},
+	for _, c := range []sample.Cell{{Mode: "host"}, {Mode: "host", Control: true}, {Mode: "native"},
+		{Mode: "bridge"},
 		{Mode: "publish-nat"}, {Mode: "publish-proxy"}} {
 		c.Load = "rr"
 		p.Cells = append(p.Cells, c)
@@ -255,7 +272,8 @@ func TestEpochIsDrawnBySeedAndRound(t *testing.T) {
 		fmt.Fprint(&got, s.Cell, " ")
 	}
 	fmt.Fprintf(&got, "| %d", tt.Length)
-	if want := "3 2 1 5 0 4 0 3 4 2 1 5 0 3 5 4 1 2 0 4 3 2 1 5 0 3 4 2 1 5 | 3 4 0 1 2 5 | 1065000000"; got.String() != want {
+	want := "3 2 1 5 0 4 0 3 4 2 1 5 0 3 5 4 1 2 0 4 3 2 1 5 0 3 4 2 1 5 | 3 4 0 1 2 5 | 1065000000"
+	if got.String() != want {
 		t.Errorf("got %s, want %s", &got, want)
 	}
 }
