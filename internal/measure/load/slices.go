@@ -27,9 +27,11 @@ type SliceStats struct {
 	Sent     int64 `json:"sent,omitempty"`
 	Received int64 `json:"received,omitempty"`
 	Trips    int64 `json:"trips,omitempty"`
-	CPU      int64 `json:"cpu,omitempty"`    // ns, of the whole process
-	Median   int64 `json:"median,omitempty"` // ns, of the trips or a query's pages; 0: none was timed
-	Late     int64 `json:"late,omitempty"`   // ns from Start to the first byte, for the end that sends first
+	CPU      int64 `json:"cpu,omitempty"` // ns, of the whole process
+	// ns, of the trips or a query's pages; 0: none was timed
+	Median int64 `json:"median,omitempty"`
+	// ns from Start to the first byte, for the end that sends first
+	Late int64 `json:"late,omitempty"`
 	// Drained is when the last byte came before this end's next slice; 0: none came.
 	Drained int64 `json:"drained,omitempty"`
 }
@@ -60,7 +62,8 @@ const (
 )
 
 func (t *thread) slice(list []Slice) {
-	t.slices = &slicing{list: list, stats: make([]SliceStats, 0, len(list)), active: t.active, took: make([]int64, 0, mostTrips)}
+	t.slices = &slicing{list: list, stats: make([]SliceStats, 0, len(list)), active: t.active,
+		took: make([]int64, 0, mostTrips)}
 	t.next = t.slices.bound()
 	if t.active {
 		t.crossSlices(clock.Now())
@@ -77,7 +80,8 @@ func (s *slicing) saw(t *thread, now int64) {
 
 func (s *slicing) bound() int64 {
 	sl := s.list[s.at]
-	return [...]int64{untilStart: sl.Start, untilFrom: sl.From, untilTo: sl.To, untilEnd: sl.End}[s.phase]
+	return [...]int64{untilStart: sl.Start, untilFrom: sl.From, untilTo: sl.To,
+		untilEnd: sl.End}[s.phase]
 }
 
 func (s *slicing) over() bool { return s.at == len(s.list) }
@@ -120,7 +124,8 @@ func (t *thread) crossSlice(now int64) {
 			s.phase = untilFrom
 		}
 	case untilFrom:
-		s.began = mark{at: now, sent: t.sent, recvd: t.recvd, trips: t.trips, processCPU: t.processCPU()}
+		s.began = mark{at: now, sent: t.sent, recvd: t.recvd, trips: t.trips,
+			processCPU: t.processCPU()}
 		s.took = s.took[:0]
 		s.phase = untilTo
 	case untilTo:

@@ -69,8 +69,10 @@ func udpServer(t *thread) {
 		t.err = fmt.Errorf("all %d datagrams of the window were lost", r.to-r.from)
 	}
 	lost := max(0, int64(r.to-r.from)-r.in.got)
-	t.counts = map[string]int64{workload.CountDatagrams: r.in.got, workload.CountLost: lost, workload.CountReordered: r.in.reordered,
-		workload.CountDuplicates: r.in.duplicates, workload.CountDropped: min(r.dropped, lost), workload.CountBuffer: int64(r.f.buffer)}
+	t.counts = map[string]int64{workload.CountDatagrams: r.in.got, workload.CountLost: lost,
+		workload.CountReordered:  r.in.reordered,
+		workload.CountDuplicates: r.in.duplicates, workload.CountDropped: min(r.dropped, lost),
+		workload.CountBuffer: int64(r.f.buffer)}
 }
 
 func (r *receiver) cross(now int64) {
