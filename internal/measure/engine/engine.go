@@ -58,7 +58,8 @@ type Config struct {
 	// step, the cells measured from then on, including the baseline's, and for how many seconds;
 	// left are the seconds that remain of the budget. No cells end the run. First is how many
 	// seconds what is planned may take; 0: the budget.
-	Next  func(p sample.Plan, visits []sample.Visit, left float64) (s sample.Step, cells []sample.Cell, seconds float64)
+	Next func(p sample.Plan, visits []sample.Visit, left float64) (
+		s sample.Step, cells []sample.Cell, seconds float64)
 	First float64
 	// Before is the contention of this machine's CPUs before the run; nil: unknown.
 	Before *sample.Contention
@@ -106,14 +107,18 @@ type Progress struct {
 func Check(ctx context.Context, p sample.Plan, builders []path.Builder) (sample.Plan, error) {
 	p = skipApart(p)
 	keys := paths(p)
-	answers, err := each(keys, builders, func(b path.Builder, k key) error { return b.Check(ctx, k.spec) })
+	answers, err := each(keys, builders, func(b path.Builder, k key) error {
+		return b.Check(ctx, k.spec)
+	})
 	if err != nil {
 		return p, err
 	}
 	if ctx.Err() != nil { // an interrupted builder's result is not valid
 		return p, context.Cause(ctx)
 	}
-	return plan.Drop(p, func(c sample.Cell) *sample.Skip { return skipFor(c, answers[keyOf(p, c)]) }), nil
+	return plan.Drop(p, func(c sample.Cell) *sample.Skip {
+		return skipFor(c, answers[keyOf(p, c)])
+	}), nil
 }
 
 func paths(p sample.Plan) []key {
@@ -126,7 +131,8 @@ func paths(p sample.Plan) []key {
 	return out
 }
 
-func each(keys []key, builders []path.Builder, f func(path.Builder, key) error) (map[key]error, error) {
+func each(keys []key, builders []path.Builder,
+	f func(path.Builder, key) error) (map[key]error, error) {
 	var (
 		wg  sync.WaitGroup
 		mu  sync.Mutex
@@ -153,7 +159,8 @@ func skipFor(c sample.Cell, err error) *sample.Skip {
 	if err == nil {
 		return nil
 	}
-	s := &sample.Skip{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, On: c.On, Reason: err.Error()}
+	s := &sample.Skip{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, On: c.On,
+		Reason: err.Error()}
 	if sample.UDP(c.Load) { // over TCP it may exist
 		s.Load = c.Load
 	}
@@ -209,7 +216,8 @@ type run struct {
 // Run makes the run and returns how it ended. An error means that it could not continue, not that a
 // cell failed. All paths are closed when it returns.
 func Run(ctx context.Context, c Config) (end sample.End, err error) {
-	r := &run{Config: c, paths: map[key]*path.Path{}, keepers: map[key]*pair{}, began: c.Clock.Now()}
+	r := &run{Config: c, paths: map[key]*path.Path{}, keepers: map[key]*pair{},
+		began: c.Clock.Now()}
 	defer func() { err = errors.Join(err, r.close()) }()
 	described, err := r.build(ctx)
 	if err != nil {
@@ -224,8 +232,9 @@ func Run(ctx context.Context, c Config) (end sample.End, err error) {
 	if c.First > 0 {
 		r.step.until = c.First
 	}
-	if err := c.Out.Header(sample.Header{Started: time.Now().UTC(), Command: c.Command, Environment: c.Environment,
-		Plan: r.Plan, Paths: described, Contention: c.Before}); err != nil {
+	if err := c.Out.Header(sample.Header{Started: time.Now().UTC(), Command: c.Command,
+		Environment: c.Environment,
+		Plan:        r.Plan, Paths: described, Contention: c.Before}); err != nil {
 		return r.end(ctx, sample.EndedByFailure, err), err
 	}
 	r.survey()
@@ -244,7 +253,8 @@ func Run(ctx context.Context, c Config) (end sample.End, err error) {
 }
 
 func (r *run) end(ctx context.Context, reason string, err error) sample.End {
-	e := sample.End{Reason: reason, Rounds: r.roundsIn, Sweeps: r.sweepsIn, Elapsed: r.elapsed(), Contention: r.contention()}
+	e := sample.End{Reason: reason, Rounds: r.roundsIn, Sweeps: r.sweepsIn, Elapsed: r.elapsed(),
+		Contention: r.contention()}
 	if ctx.Err() != nil {
 		e.Reason = sample.EndedByInterrupt
 	} else if err != nil {
@@ -288,7 +298,9 @@ func (r *run) build(ctx context.Context) ([]sample.Path, error) {
 	case len(r.paths) == 0:
 		return nil, &NothingBuiltError{errors.Join(slices.Collect(maps.Values(failed))...)}
 	}
-	r.Plan = plan.Drop(r.Plan, func(c sample.Cell) *sample.Skip { return skipFor(c, failed[keyOf(r.Plan, c)]) })
+	r.Plan = plan.Drop(r.Plan, func(c sample.Cell) *sample.Skip {
+		return skipFor(c, failed[keyOf(r.Plan, c)])
+	})
 	return out, nil
 }
 
@@ -323,9 +335,17 @@ func (r *run) buildPaths(ctx context.Context, keys []key) (built []sample.Path,
 
 func describe(k key, p *path.Path, built float64) sample.Path {
 	return sample.Path{Mode: k.spec.Mode, From: k.spec.From, To: k.spec.To,
-		Tune: k.spec.Tune, Servers: k.spec.Servers, Clients: k.spec.Clients, UDP: k.spec.UDP, On: k.on,
-		Dial: p.Clients[0].Dial.String(), Listen: p.Servers[0].Listen.String(), Hops: p.Kinds(), Built: built,
-		ProxyMemory: proxyMemory(p), Links: p.Links, Sysctls: p.Sysctls, Facts: p.Facts, Cards: p.Crosses}
+		Tune:        k.spec.Tune,
+		Servers:     k.spec.Servers,
+		Clients:     k.spec.Clients,
+		UDP:         k.spec.UDP,
+		On:          k.on,
+		Dial:        p.Clients[0].Dial.String(),
+		Listen:      p.Servers[0].Listen.String(),
+		Hops:        p.Kinds(),
+		Built:       built,
+		ProxyMemory: proxyMemory(p), Links: p.Links, Sysctls: p.Sysctls, Facts: p.Facts,
+		Cards: p.Crosses}
 }
 
 func (r *run) cards() (out []sample.Card) {

@@ -50,7 +50,8 @@ func (r *run) epoch(ctx context.Context, round int, cells []int) []sample.Visit 
 	all := make([]*member, len(cells))
 	for i, cell := range cells {
 		c := r.Plan.Cells[cell]
-		all[i] = &member{cell: cell, load: loadOf(r.Plan, c), path: r.paths[keyOf(r.Plan, c)], visit: sample.Visit{Turn: r.turn(round, cell)}}
+		all[i] = &member{cell: cell, load: loadOf(r.Plan, c), path: r.paths[keyOf(r.Plan, c)],
+			visit: sample.Visit{Turn: r.turn(round, cell)}}
 	}
 	r.host(ctx, round, all)
 	out := make([]sample.Visit, len(all))
@@ -136,7 +137,8 @@ func (r *run) open(ctx context.Context, all []*member) {
 			for _, g := range sharing {
 				if g.err == nil {
 					g.ends.shared = len(sharing) > 1
-					if g.err = g.ends.open(ctx, g.load, r.cpus(g.cell)); g.err != nil { // the next one needs its port
+					// the next one needs its port
+					if g.err = g.ends.open(ctx, g.load, r.cpus(g.cell)); g.err != nil {
 						_ = g.ends.stop(true)
 						g.ends = nil
 					}
@@ -166,7 +168,9 @@ func eachMember(all []*member, f func(g *member) error) {
 func (r *run) readPaths(all []*member, take func(g *member, c []sample.Counters)) {
 	var first []*member
 	for _, g := range all {
-		if g.err == nil && !slices.ContainsFunc(first, func(o *member) bool { return o.path == g.path }) {
+		if g.err == nil && !slices.ContainsFunc(first, func(o *member) bool {
+			return o.path == g.path
+		}) {
 			first = append(first, g)
 		}
 	}

@@ -49,7 +49,8 @@ func TestEpochs(t *testing.T) {
 					}
 				}
 				if !slices.Equal(v.Slices.Slots, want) || v.Slices.Lost != 0 {
-					t.Errorf("slots %v, %d lost; the timetable has %v", v.Slices.Slots, v.Slices.Lost, want)
+					t.Errorf("slots %v, %d lost; the timetable has %v", v.Slices.Slots,
+						v.Slices.Lost, want)
 				}
 				if bulk := p.Cells[cell].Load == "bulk"; bulk == (len(v.Slices.Medians) > 0) {
 					t.Errorf("%s has %d medians", p.Cells[cell].Load, len(v.Slices.Medians))
@@ -102,17 +103,20 @@ func TestLostSlices(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			q := sliced(1)
 			q.Loads = q.Loads[:1]
-			r := try(t, context.Background(), &fake.Builder{Slice: func(s path.Spec, role worker.Role, n, k int, x *load.SliceStats) {
-				if s == bridgeSpec && role == worker.Server && k%4 == 1 {
-					c.lose(x)
-				}
-			}}, q, nil)
+			r := try(t, context.Background(), &fake.Builder{
+				Slice: func(s path.Spec, role worker.Role, n, k int, x *load.SliceStats) {
+					if s == bridgeSpec && role == worker.Server && k%4 == 1 {
+						c.lose(x)
+					}
+				}}, q, nil)
 			if r.err != nil || len(r.report.Failed) > 0 {
 				t.Fatal(r.err, r.report.Failed)
 			}
 			for _, v := range r.file.Visits {
 				lost, n := v.Slices.Lost, len(v.Slices.Slots)
-				if mode := r.file.Header.Plan.Cells[v.Cell].Mode; (mode == "bridge") != (lost > 0) || mode == "bridge" && (lost < n/4 || lost > n/2) {
+				mode := r.file.Header.Plan.Cells[v.Cell].Mode
+				if (mode == "bridge") != (lost > 0) ||
+					mode == "bridge" && (lost < n/4 || lost > n/2) {
 					t.Errorf("%s lost %d slices and has %d", mode, lost, n)
 				}
 			}
@@ -124,11 +128,12 @@ func TestDrainingSlices(t *testing.T) {
 	q := sliced(2)
 	q.Loads = q.Loads[:1]
 	const late = int64(6 * time.Millisecond)
-	r := try(t, context.Background(), &fake.Builder{Slice: func(s path.Spec, role worker.Role, n, k int, x *load.SliceStats) {
-		if s == bridgeSpec && role == worker.Server && k%3 == 0 {
-			x.Drained += late
-		}
-	}}, q, nil)
+	r := try(t, context.Background(), &fake.Builder{
+		Slice: func(s path.Spec, role worker.Role, n, k int, x *load.SliceStats) {
+			if s == bridgeSpec && role == worker.Server && k%3 == 0 {
+				x.Drained += late
+			}
+		}}, q, nil)
 	if r.err != nil || len(r.report.Failed) > 0 {
 		t.Fatal(r.err, r.report.Failed)
 	}
@@ -182,13 +187,16 @@ func TestDeathInAnEpoch(t *testing.T) {
 func TestEpochWitness(t *testing.T) {
 	q := sliced(3)
 	q.Loads = q.Loads[:1]
-	r := try(t, context.Background(), &fake.Builder{Bypass: func(s path.Spec, n int) bool { return s == bridgeSpec && n == 1 }}, q, nil)
+	r := try(t, context.Background(), &fake.Builder{Bypass: func(s path.Spec, n int) bool {
+		return s == bridgeSpec && n == 1
+	}}, q, nil)
 	if r.err != nil {
 		t.Fatal(r.err)
 	}
 	for _, v := range r.file.Visits {
 		bypassed := r.file.Header.Plan.Cells[v.Cell].Mode == "bridge" && v.Round == 1
-		if v.Witness.OK == bypassed || bypassed && !strings.Contains(v.Witness.Evidence, "the load moved") {
+		if v.Witness.OK == bypassed || bypassed &&
+			!strings.Contains(v.Witness.Evidence, "the load moved") {
 			t.Errorf("round %d, cell %d: %+v", v.Round, v.Cell, v.Witness)
 		}
 	}
@@ -214,7 +222,8 @@ func TestStarvedEpoch(t *testing.T) {
 			continue
 		}
 		noWindow, noSlices := v.Client.Window == 0, v.Slices == nil
-		if v.Starved != (n == 4) || noSlices != (n == 4) || n == 2 != noWindow && n != 4 || noWindow && v.Elapsed != 0 {
+		if v.Starved != (n == 4) || noSlices != (n == 4) || n == 2 != noWindow && n != 4 ||
+			noWindow && v.Elapsed != 0 {
 			t.Errorf("visit %d: %+v", n, v)
 		}
 		n++
@@ -240,7 +249,9 @@ func TestKnownCells(t *testing.T) {
 	q := sliced(0)
 	q.Budget = 40
 	known := func(p sample.Plan) engine.Judge { return fixed(p) }
-	r := try(t, context.Background(), &fake.Builder{}, q, func(c *engine.Config) { c.Judge = known })
+	r := try(t, context.Background(), &fake.Builder{}, q, func(c *engine.Config) {
+		c.Judge = known
+	})
 	if r.err != nil || r.end.Reason != sample.EndedByBudget {
 		t.Fatalf("%+v, %v", r.end, r.err)
 	}
@@ -290,7 +301,8 @@ func TestSharedHops(t *testing.T) {
 			t.Fatal(r.err)
 		}
 		for _, v := range r.file.Visits {
-			if v.Witness.OK == foreign || foreign && !strings.Contains(v.Witness.Evidence, "other traffic") {
+			if v.Witness.OK == foreign || foreign &&
+				!strings.Contains(v.Witness.Evidence, "other traffic") {
 				t.Errorf("foreign %v: %+v", foreign, v.Witness)
 			}
 		}
@@ -307,8 +319,14 @@ func TestFailureBesideSharedHops(t *testing.T) {
 		name, fails string
 		b           *fake.Builder
 	}{
-		{"last-never-began", "bridge", &fake.Builder{Common: true, Unreachable: func(s path.Spec) bool { return s == bridgeSpec }}},
-		{"first-never-began", "host", &fake.Builder{Common: true, Unreachable: func(s path.Spec) bool { return s == hostSpec }}},
+		{"last-never-began", "bridge", &fake.Builder{
+			Common: true, Unreachable: func(s path.Spec) bool {
+				return s == bridgeSpec
+			}}},
+		{"first-never-began", "host", &fake.Builder{
+			Common: true, Unreachable: func(s path.Spec) bool {
+				return s == hostSpec
+			}}},
 		{"starved", "bridge", &fake.Builder{Common: true, Slice: starve}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -320,7 +338,8 @@ func TestFailureBesideSharedHops(t *testing.T) {
 			}
 			for _, v := range r.file.Visits {
 				fails := r.file.Header.Plan.Cells[v.Cell].Name() == c.fails
-				if fails != (v.Failure != "") || v.Witness.OK == fails || strings.Contains(v.Failure, "in use") {
+				if fails != (v.Failure != "") || v.Witness.OK == fails ||
+					strings.Contains(v.Failure, "in use") {
 					t.Errorf("cell %d: %q, %+v", v.Cell, v.Failure, v.Witness)
 				}
 			}

@@ -25,7 +25,9 @@ func (r *run) mesh(ctx context.Context) (reason string, err error) {
 		for round := range plan.MeshRounds(r.Plan) {
 			for i, phase := range plan.MeshRound(r.Plan, r.sweepsIn, round) {
 				r.tellMesh(round, i, phase)
-				visits := r.repeated(ctx, func() []sample.Visit { return r.phase(ctx, b, round, phase) })
+				visits := r.repeated(ctx, func() []sample.Visit {
+					return r.phase(ctx, b, round, phase)
+				})
 				if ctx.Err() != nil {
 					return sample.EndedByInterrupt, nil
 				}
@@ -69,13 +71,15 @@ func (r *run) enoughSweeps(pairs []sample.PairVisit, took float64) string {
 	return ""
 }
 
-func (r *run) phase(ctx context.Context, b path.Builder, round int, phase plan.Phase) []sample.Visit {
+func (r *run) phase(ctx context.Context, b path.Builder, round int,
+	phase plan.Phase) []sample.Visit {
 	out := make([]sample.Visit, len(phase.Pairs))
 	all := newBarrier(r.Clock, len(phase.Pairs))
 	var wg sync.WaitGroup
 	for i, pair := range phase.Pairs {
 		out[i] = sample.Visit{Turn: r.turn(round, 0)}
-		out[i].PairTurn = sample.PairTurn{Sweep: r.sweepsIn, Pair: pair, Load: phase.Load.Kind, Beside: phase.Beside}
+		out[i].PairTurn = sample.PairTurn{Sweep: r.sweepsIn, Pair: pair, Load: phase.Load.Kind,
+			Beside: phase.Beside}
 		wg.Go(func() {
 			if err := r.visitPair(ctx, b, phase.Load, &out[i], all); err != nil {
 				r.notice(err)
@@ -111,10 +115,11 @@ func (r *run) visitPair(ctx context.Context, b path.Builder, l sample.Load, v *s
 		return err
 	}
 	defer func() { err = errors.Join(blame(err, p, spec), p.Close()) }()
-	return r.measureBeside(ctx, p, l, sample.Shape{}, v, func(ctx context.Context, far *distant, n needs) (int64, func(), error) {
-		came = true
-		return all.begin(ctx, far, n)
-	})
+	return r.measureBeside(ctx, p, l, sample.Shape{}, v,
+		func(ctx context.Context, far *distant, n needs) (int64, func(), error) {
+			came = true
+			return all.begin(ctx, far, n)
+		})
 }
 
 func (r *run) meshMode(beside bool) string {
@@ -151,7 +156,9 @@ func MeshSpec(name mode.Name) (path.Spec, error) {
 			return path.Spec{Mode: name, From: from, To: routes[0].To}, nil
 		}
 	}
-	return path.Spec{}, &path.UnsupportedError{Missing: string(name) + " has no path between machines", Remedy: "--mode " + string(mode.Host) + " or " + string(mode.Overlay)}
+	return path.Spec{}, &path.UnsupportedError{
+		Missing: string(name) + " has no path between machines",
+		Remedy:  "--mode " + string(mode.Host) + " or " + string(mode.Overlay)}
 }
 
 func (r *run) tellMesh(round, i int, phase plan.Phase) {
@@ -162,7 +169,10 @@ func (r *run) tellMesh(round, i int, phase plan.Phase) {
 	if r.Plan.Mesh.Sweeps == 0 {
 		total = max(total, r.Plan.Budget)
 	}
-	r.Progress(Progress{Sweep: r.sweepsIn, Round: round, Rounds: plan.MeshRounds(r.Plan), Visit: i, Visits: r.Plan.VisitsOfPair(),
-		Cell: sample.Cell{Mode: mode.Name(r.meshMode(phase.Beside)), Load: phase.Load.Kind, On: r.Plan.Mesh.On}, Pairs: len(phase.Pairs),
+	r.Progress(Progress{Sweep: r.sweepsIn, Round: round, Rounds: plan.MeshRounds(r.Plan), Visit: i,
+		Visits: r.Plan.VisitsOfPair(),
+		Cell: sample.Cell{Mode: mode.Name(r.meshMode(phase.Beside)), Load: phase.Load.Kind,
+			On: r.Plan.Mesh.On},
+		Pairs:   len(phase.Pairs),
 		Elapsed: r.elapsed(), Total: total})
 }

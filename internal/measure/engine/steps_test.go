@@ -19,13 +19,15 @@ func TestStepsFollow(t *testing.T) {
 	refused, broken := bridgeSpec, bridgeSpec
 	refused.Tune, broken.Tune = "rps=on", "tso=off"
 	b := &fake.Builder{
-		Unsupported: map[path.Spec]error{refused: &path.UnsupportedError{Missing: "only root may", Remedy: "sudo"}},
-		Broken:      map[path.Spec]error{broken: errors.New("no such offload")},
+		Unsupported: map[path.Spec]error{refused: &path.UnsupportedError{
+			Missing: "only root may", Remedy: "sudo"}},
+		Broken: map[path.Spec]error{broken: errors.New("no such offload")},
 	}
 	calls := 0
 	got := try(t, context.Background(), b, request(), func(c *engine.Config) {
 		c.Plan.Rounds = 2
-		c.Next = func(p sample.Plan, visits []sample.Visit, left float64) (s sample.Step, cells []sample.Cell, seconds float64) {
+		c.Next = func(p sample.Plan, visits []sample.Visit, left float64) (
+			s sample.Step, cells []sample.Cell, seconds float64) {
 			calls++
 			if want := []int{12, 16, 22}[calls-1]; len(visits) != want {
 				t.Errorf("%d visits before step %d, want %d", len(visits), calls, want)
@@ -33,7 +35,9 @@ func TestStepsFollow(t *testing.T) {
 			if left <= 0 || left >= p.Budget {
 				t.Errorf("%g s are left", left)
 			}
-			plain := p.Cells[slices.IndexFunc(p.Cells, func(c sample.Cell) bool { return c.Mode == "bridge" && c.Load == "bulk" && c.Tune == "" })]
+			plain := p.Cells[slices.IndexFunc(p.Cells, func(c sample.Cell) bool {
+				return c.Mode == "bridge" && c.Load == "bulk" && c.Tune == ""
+			})]
 			at := func(tune mode.Tunes) sample.Cell {
 				c := plain
 				c.Tune = tune
@@ -41,9 +45,11 @@ func TestStepsFollow(t *testing.T) {
 			}
 			switch calls {
 			case 1:
-				return sample.Step{Lever: "gro"}, []sample.Cell{plain, at("gro=on"), at("rps=on"), at("tso=off")}, left
+				return sample.Step{Lever: "gro"}, []sample.Cell{
+					plain, at("gro=on"), at("rps=on"), at("tso=off")}, left
 			case 2:
-				return sample.Step{Lever: "again"}, []sample.Cell{plain, at("gro=on"), at("rmem=16M")}, left
+				return sample.Step{Lever: "again"},
+					[]sample.Cell{plain, at("gro=on"), at("rmem=16M")}, left
 			}
 			return s, nil, 0
 		}
@@ -52,13 +58,15 @@ func TestStepsFollow(t *testing.T) {
 		t.Fatalf("ended %+v, %v", got.end, got.err)
 	}
 	p := got.file.Header.Plan
-	if len(p.Steps) != 2 || p.Steps[0].Round != 2 || p.Steps[1].Round != 4 || p.Steps[0].Lever != "gro" {
+	if len(p.Steps) != 2 || p.Steps[0].Round != 2 || p.Steps[1].Round != 4 ||
+		p.Steps[0].Lever != "gro" {
 		t.Fatalf("steps %+v", p.Steps)
 	}
 	if n := len(p.Cells); n != 8 || p.Cells[6].Tune != "gro=on" || p.Cells[7].Tune != "rmem=16M" {
 		t.Errorf("cells %+v", p.Cells)
 	}
-	if len(p.Skipped) != 2 || p.Skipped[0].Reason != "only root may" || p.Skipped[1].Reason != "no such offload" {
+	if len(p.Skipped) != 2 || p.Skipped[0].Reason != "only root may" ||
+		p.Skipped[1].Reason != "no such offload" {
 		t.Errorf("skipped %+v", p.Skipped)
 	}
 	for _, v := range got.file.Visits {
@@ -75,7 +83,8 @@ func TestStepsEndInTime(t *testing.T) {
 	steps := 0
 	got := try(t, context.Background(), &fake.Builder{}, request(), func(c *engine.Config) {
 		c.Judge, c.First = nil, 0.4*c.Plan.Budget
-		c.Next = func(p sample.Plan, _ []sample.Visit, left float64) (sample.Step, []sample.Cell, float64) {
+		c.Next = func(p sample.Plan, _ []sample.Visit, left float64) (
+			sample.Step, []sample.Cell, float64) {
 			if steps++; steps > 2 {
 				return sample.Step{}, nil, 0
 			}
@@ -94,14 +103,16 @@ func TestStepInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	got := try(t, ctx, &fake.Builder{}, request(), func(c *engine.Config) {
 		c.Plan.Rounds = 2
-		c.Next = func(p sample.Plan, _ []sample.Visit, left float64) (sample.Step, []sample.Cell, float64) {
+		c.Next = func(p sample.Plan, _ []sample.Visit, left float64) (
+			sample.Step, []sample.Cell, float64) {
 			stop()
 			c := p.Cells[0]
 			c.Tune = "gro=on"
 			return sample.Step{}, []sample.Cell{c}, left
 		}
 	})
-	if got.end.Reason != sample.EndedByInterrupt || len(got.file.Visits) != 12 || len(got.file.Header.Plan.Steps) != 0 {
+	if got.end.Reason != sample.EndedByInterrupt || len(got.file.Visits) != 12 ||
+		len(got.file.Header.Plan.Steps) != 0 {
 		t.Errorf("ended %+v with %d visits, %v", got.end, len(got.file.Visits), got.err)
 	}
 }
