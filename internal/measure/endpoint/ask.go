@@ -64,7 +64,8 @@ func New(c Client, at []Address) (Asker, error) {
 		a.add(asker)
 	}
 	if len(far) > 0 {
-		if _, err := c.near(here(far)); err != nil { // an address that is wrong here is wrong there, too
+		// an address that is wrong here is wrong there, too
+		if _, err := c.near(here(far)); err != nil {
 			return nil, err
 		}
 		a.add(newFar(c, far))
@@ -142,7 +143,8 @@ func (a *askers) Paths() []sample.Path {
 	return paths(a.names, found)
 }
 
-func (a *askers) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
+func (a *askers) Visit(ctx context.Context, cell sample.Cell, l sample.Load,
+	v *sample.Visit) error {
 	return a.of[cell.Route].Visit(ctx, cell, l, v)
 }
 

@@ -34,7 +34,9 @@ const responseTimeouts = openai.WholeTimeouts
 
 // NewChat parses the URLs; it does not connect.
 func NewChat(at []Address, o openai.Options) (*Chat, error) {
-	c := &Chat{endpoints: map[string]*openai.Endpoint{}, facts: map[string]sample.Path{}, from: map[string]*vantage.Vantage{}, dials: map[string]*dials{}, servers: servers{}, limit: responseTimeouts * o.Timeout}
+	c := &Chat{endpoints: map[string]*openai.Endpoint{}, facts: map[string]sample.Path{},
+		from: map[string]*vantage.Vantage{}, dials: map[string]*dials{}, servers: servers{},
+		limit: responseTimeouts * o.Timeout}
 	for _, w := range at {
 		c.from[w.Name], c.dials[w.Name] = w.place(), &dials{}
 		o.Dial = c.dials[w.Name].counted(w.dialler())
@@ -65,13 +67,15 @@ func (c *Chat) Check(ctx context.Context) error {
 			}
 		}
 		facts := map[string]string{"url": e.String(), "model": f.Model, "http": f.HTTP}
-		for fact, value := range map[string]string{"server": f.Server, "tls": f.TLS, "from": elsewhere(c.from[name]), familyFact: family(f.Remote.String())} {
+		for fact, value := range map[string]string{"server": f.Server, "tls": f.TLS,
+			"from": elsewhere(c.from[name]), familyFact: family(f.Remote.String())} {
 			if value != "" {
 				facts[fact] = value
 			}
 		}
 		c.servers.find(ctx, c.Locate, name, f.Remote.String(), c.from[name], facts)
-		c.facts[name] = sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint, Dial: f.Remote.String(), Hops: []string{},
+		c.facts[name] = sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint,
+			Dial: f.Remote.String(), Hops: []string{},
 			Built: time.Since(began).Seconds(), Facts: facts}
 	}
 	return nil
@@ -96,7 +100,8 @@ type talk struct {
 
 // Visit has each session send its requests one after another.
 func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
-	t := &talk{first: sample.NewHistogram(), gap: sample.NewHistogram(), counts: map[string]int64{"tokens": 0}}
+	t := &talk{first: sample.NewHistogram(), gap: sample.NewHistogram(),
+		counts: map[string]int64{"tokens": 0}}
 	if l.Kind != workload.Batch {
 		t.counts["glued"], t.counts["stalls"] = 0, 0
 	}
@@ -127,8 +132,9 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 	if err != nil {
 		return err
 	}
-	v.Client = sample.Party{Window: time.Since(began).Seconds(), Trips: int64(len(t.responses)), Connections: len(t.connects),
-		Counts: t.counts, TCP: sample.TCPInfo{RTT: median(t.rtts)}}
+	v.Client = sample.Party{Window: time.Since(began).Seconds(), Trips: int64(len(t.responses)),
+		Connections: len(t.connects),
+		Counts:      t.counts, TCP: sample.TCPInfo{RTT: median(t.rtts)}}
 	v.Values = map[string]float64{"response": median(t.responses)}
 	t.suspects.note(v)
 	before.note(v)
@@ -156,7 +162,8 @@ func (c *Chat) probeWhole(ctx context.Context, e *openai.Endpoint) error {
 }
 
 func (c *Chat) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("the response was not over within %s", c.limit))
+	return context.WithTimeoutCause(ctx, c.limit,
+		fmt.Errorf("the response was not over within %s", c.limit))
 }
 
 func (c *Chat) ask(ctx context.Context, s *openai.Session) (*openai.Response, error) {

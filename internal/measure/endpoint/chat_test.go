@@ -35,7 +35,9 @@ func serves(t testing.TB, answer func(w stream, n int64)) *model {
 	t.Helper()
 	m := &model{}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"data":[{"id":"m-1"}]}`) })
+	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `{"data":[{"id":"m-1"}]}`)
+	})
 	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -88,11 +90,13 @@ func short(s stream, _ int64) {
 }
 
 func TestVisitBatch(t *testing.T) {
-	l := sample.Load{Kind: workload.Batch, Streams: 2, Options: sample.ChatOptions{Requests: 2, Tokens: 8}}
+	l := sample.Load{Kind: workload.Batch, Streams: 2,
+		Options: sample.ChatOptions{Requests: 2, Tokens: 8}}
 	for usage, tokens := range map[string]float64{`,"usage":{"completion_tokens":6}`: 6, "": 0} {
 		m := serves(t, func(s stream, _ int64) {
 			s.Header().Set("Content-Type", "application/json")
-			io.WriteString(s, `{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]`+usage+`}`)
+			io.WriteString(
+				s, `{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]`+usage+`}`)
 		})
 		c := chat(t, openai.Options{Model: "m"}, m.URL)
 		v, err := visited(t, context.Background(), c, l)
@@ -100,7 +104,8 @@ func TestVisitBatch(t *testing.T) {
 			t.Fatalf("%+v, %v", v, err)
 		}
 		f := workload.FiguresOf(v, l, sample.Shape{}).Values
-		if f[workload.Words] != tokens || f[workload.ResponseTime] <= 0 || (f[workload.WordRate] > 0) != (tokens > 0) || f[workload.ConnectTime] <= 0 {
+		if f[workload.Words] != tokens || f[workload.ResponseTime] <= 0 ||
+			(f[workload.WordRate] > 0) != (tokens > 0) || f[workload.ConnectTime] <= 0 {
 			t.Errorf("%v", f)
 		}
 	}
@@ -123,16 +128,19 @@ func TestVisitServerStrain(t *testing.T) {
 		}
 		return Server{Container: "shop", Strain: func() map[string]int64 {
 			stopped += 7
-			return map[string]int64{workload.CountStops: stopped, workload.CountOverflows: stopped / 100}
+			return map[string]int64{workload.CountStops: stopped,
+				workload.CountOverflows: stopped / 100}
 		}}
 	}
-	if err := c.Check(context.Background()); err != nil || c.Paths()[0].Facts["container"] != "shop" {
+	if err := c.Check(context.Background()); err != nil ||
+		c.Paths()[0].Facts["container"] != "shop" {
 		t.Errorf("%v, %+v", err, c.Paths())
 	}
 	l := sample.Load{Kind: workload.Chat, Options: sample.ChatOptions{Requests: 1, Tokens: 8}}
 	v, err := visited(t, context.Background(), c, l)
 	values := workload.FiguresOf(v, l, sample.Shape{}).Values
-	if overflows, ok := values[workload.ServerOverflows]; err != nil || values[workload.ServerStops] != 7 || !ok || overflows != 0 {
+	if overflows, ok := values[workload.ServerOverflows]; err != nil ||
+		values[workload.ServerStops] != 7 || !ok || overflows != 0 {
 		t.Errorf("%+v, %+v, %v", v.Server, values, err)
 	}
 	if _, ok := values[workload.DelayedACKs]; !ok {
@@ -181,7 +189,8 @@ func wants(t *testing.T, err error, words ...string) {
 }
 
 func TestNewChatNamesTheRoute(t *testing.T) {
-	_, err := NewChat([]Address{{Name: "good", URL: "http://h"}, {Name: "bad", URL: "ftp://h"}}, openai.Options{})
+	_, err := NewChat([]Address{{Name: "good", URL: "http://h"}, {Name: "bad", URL: "ftp://h"}},
+		openai.Options{})
 	wants(t, err, "bad: the URL must begin with http")
 	_, err = NewChat([]Address{{Name: "bad", URL: "http://app:hunter22@h"}}, openai.Options{})
 	if wants(t, err, "bad: ", "password"); strings.Contains(err.Error(), "hunter22") {
@@ -200,9 +209,12 @@ func TestChatCheck(t *testing.T) {
 	}
 	for i, p := range c.Paths() {
 		m := []*model{one, two}[i]
-		facts := map[string]string{"address family": "IPv4", "url": m.URL + "/v1/chat/completions", "model": "m-1", "http": "HTTP/1.1", "server": "scripted/1"}
-		if p.Route != c.Names()[i] || p.From != sample.FromHere || p.On != sample.OnEndpoint || p.Dial != m.Listener.Addr().String() ||
-			p.Hops == nil || len(p.Hops) != 0 || p.Built <= 0 || fmt.Sprint(p.Facts) != fmt.Sprint(facts) {
+		facts := map[string]string{"address family": "IPv4", "url": m.URL + "/v1/chat/completions",
+			"model": "m-1", "http": "HTTP/1.1", "server": "scripted/1"}
+		if p.Route != c.Names()[i] || p.From != sample.FromHere || p.On != sample.OnEndpoint ||
+			p.Dial != m.Listener.Addr().String() ||
+			p.Hops == nil || len(p.Hops) != 0 || p.Built <= 0 ||
+			fmt.Sprint(p.Facts) != fmt.Sprint(facts) {
 			t.Errorf("%+v, want facts %v", p, facts)
 		}
 	}
@@ -215,13 +227,18 @@ func TestChatCheckNamesTheRoute(t *testing.T) {
 		words     []string
 	}{
 		{"refused", "http://" + testnet.TCP(t).String(), []string{"connection refused"}},
-		{"unauthorized", serves(t, func(s stream, _ int64) { http.Error(s, "who are you", http.StatusUnauthorized) }).URL, []string{"401", "who are you"}},
-		{"no-token", serves(t, func(s stream, _ int64) { s.ends() }).URL, []string{"without a token"}},
+		{"unauthorized", serves(t, func(s stream, _ int64) {
+			http.Error(s, "who are you", http.StatusUnauthorized)
+		}).URL, []string{"401", "who are you"}},
+		{"no-token", serves(t, func(s stream, _ int64) {
+			s.ends()
+		}).URL, []string{"without a token"}},
 		{"not-a-model", httptestServer(t, "<html>").URL, []string{"text/html"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := chat(t, openai.Options{}, good.URL, tt.url).Check(t.Context())
-			if wants(t, err, tt.words...); !strings.HasPrefix(err.Error(), "b: ") || strings.Contains(err.Error(), "\n") {
+			if wants(t, err, tt.words...); !strings.HasPrefix(err.Error(), "b: ") ||
+				strings.Contains(err.Error(), "\n") {
 				t.Errorf("%q does not begin with the endpoint's name, or is several lines", err)
 			}
 		})
@@ -229,7 +246,9 @@ func TestChatCheckNamesTheRoute(t *testing.T) {
 }
 
 func httptestServer(t *testing.T, page string) *httptest.Server {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, page) }))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, page)
+	}))
 	t.Cleanup(s.Close)
 	return s
 }
@@ -245,12 +264,14 @@ func TestChatVisit(t *testing.T) {
 			s.ends()
 		})
 		c := chat(t, openai.Options{}, m.URL)
-		v, err := visited(u, t.Context(), c, sample.Load{Options: sample.ChatOptions{Stall: pause.Seconds() / 2}})
+		v, err := visited(u, t.Context(), c, sample.Load{
+			Options: sample.ChatOptions{Stall: pause.Seconds() / 2}})
 		if err != nil {
 			u.Fatal(err)
 		}
 		counts := v.Client.Counts
-		if v.Client.Trips != 1 || v.Client.Connections != 1 || counts["tokens"] != 3 || counts["glued"] < 2 || counts["stalls"] < 1 {
+		if v.Client.Trips != 1 || v.Client.Connections != 1 || counts["tokens"] != 3 ||
+			counts["glued"] < 2 || counts["stalls"] < 1 {
 			u.Errorf("%+v", v.Client)
 		}
 		h := map[string]int64{"first_token": 1, "gap": 2}
@@ -273,14 +294,17 @@ func TestChatVisit(t *testing.T) {
 			u.Errorf("longest gap %s", got)
 		}
 		least := (first + pause).Seconds()
-		if v.Values["response"] < least || v.Client.Window < least || v.Values["connect"] <= 0 || v.Values["token_rate"] <= 0 || v.Values["token_rate"] > 2/pause.Seconds()*2 {
+		if v.Values["response"] < least || v.Client.Window < least || v.Values["connect"] <= 0 ||
+			v.Values["token_rate"] <= 0 || v.Values["token_rate"] > 2/pause.Seconds()*2 {
 			u.Errorf("window %v, values %v", v.Client.Window, v.Values)
 		}
 		if v.Client.TCP.RTT <= 0 || v.Latency != nil || v.Witness.OK {
 			u.Errorf("RTT %v, latency %v, witness %+v", v.Client.TCP.RTT, v.Latency, v.Witness)
 		}
 
-		if v, err = visited(u, t.Context(), c, sample.Load{Options: sample.ChatOptions{Stall: patience.Seconds()}}); err != nil || v.Client.Counts["stalls"] != 0 {
+		v, err = visited(u, t.Context(), c, sample.Load{
+			Options: sample.ChatOptions{Stall: patience.Seconds()}})
+		if err != nil || v.Client.Counts["stalls"] != 0 {
 			u.Errorf("stalls of a shorter gap: %v (%v)", v.Client.Counts, err)
 		}
 	})
@@ -295,7 +319,8 @@ func TestChatOneToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, rate := v.Values["token_rate"]; rate || v.Times["gap"] != nil || v.Times["first_token"] == nil || v.Client.Counts["tokens"] != 1 {
+	if _, rate := v.Values["token_rate"]; rate || v.Times["gap"] != nil ||
+		v.Times["first_token"] == nil || v.Client.Counts["tokens"] != 1 {
 		t.Errorf("%+v", v)
 	}
 }
@@ -313,15 +338,18 @@ func TestChatSessionsAndRequests(t *testing.T) {
 				}
 				short(s, n)
 			})
-			v, err := visited(t, t.Context(), chat(t, openai.Options{}, m.URL), sample.Load{Streams: 3, Options: sample.ChatOptions{Requests: 4}})
+			v, err := visited(t, t.Context(), chat(t, openai.Options{}, m.URL),
+				sample.Load{Streams: 3, Options: sample.ChatOptions{Requests: 4}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if v.Client.Trips != 12 || m.requests.Load() != 12 || v.Client.Counts["tokens"] != 24 {
-				t.Errorf("%d responses, %d requests, %v", v.Client.Trips, m.requests.Load(), v.Client.Counts)
+				t.Errorf("%d responses, %d requests, %v", v.Client.Trips, m.requests.Load(),
+					v.Client.Counts)
 			}
 			if v.Client.Connections != tt.conns || m.conns.Load() != int64(tt.conns) {
-				t.Errorf("%d connections, the server saw %d, want %d", v.Client.Connections, m.conns.Load(), tt.conns)
+				t.Errorf("%d connections, the server saw %d, want %d", v.Client.Connections,
+					m.conns.Load(), tt.conns)
 			}
 		})
 	}
@@ -351,7 +379,8 @@ func TestChatCancelled(t *testing.T) {
 		cancel(why)
 		s.waits(patience)
 	})
-	if _, err := visited(t, ctx, chat(t, openai.Options{}, m.URL), sample.Load{Streams: 2}); !errors.Is(err, why) {
+	_, err := visited(t, ctx, chat(t, openai.Options{}, m.URL), sample.Load{Streams: 2})
+	if !errors.Is(err, why) {
 		t.Errorf("error %v", err)
 	}
 	if err := chat(t, openai.Options{}, m.URL).Check(ctx); !errors.Is(err, why) {
@@ -415,7 +444,8 @@ func TestChatPathsWithoutKey(t *testing.T) {
 		t.Errorf("the server got %q, want %q", got.Load(), want)
 	}
 	text, err := json.Marshal(c.Paths())
-	if err != nil || strings.Contains(string(text), "hunter22") || !strings.Contains(string(text), "token=***") {
+	if err != nil || strings.Contains(string(text), "hunter22") ||
+		!strings.Contains(string(text), "token=***") {
 		t.Errorf("%s (%v)", text, err)
 	}
 	if _, err := netip.ParseAddrPort(c.Paths()[0].Dial); err != nil {

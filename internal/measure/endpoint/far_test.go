@@ -34,7 +34,9 @@ func (b *box) Start(c path.Command) (*path.Process, error) {
 	ended := make(chan error, 1)
 	go func() { ended <- Main(in, out, nil); out.Close() }()
 	kill := func() error { return errors.Join(in.Close(), out.Close()) }
-	b.last = &path.Process{In: orders, Out: answers, Wait: func() error { return <-ended }, Kill: kill}
+	b.last = &path.Process{In: orders, Out: answers, Wait: func() error {
+		return <-ended
+	}, Kill: kill}
 	return b.last, nil
 }
 
@@ -43,10 +45,12 @@ func TestFar(t *testing.T) {
 	remote := vantage.New(mode.FromRemote)
 	b := &box{t: t}
 	var left error
-	c := Client{Chat: &openai.Options{Key: "hunter22", Timeout: 5 * time.Second}, Reach: func(context.Context) (Peer, error) {
-		return Peer{Place: b, About: "box", Err: func() error { return left }}, nil
-	}}
-	a, err := New(c, From([]Address{{Name: "a", URL: m.URL}}, []*vantage.Vantage{remote, vantage.Local()}))
+	c := Client{Chat: &openai.Options{Key: "hunter22", Timeout: 5 * time.Second},
+		Reach: func(context.Context) (Peer, error) {
+			return Peer{Place: b, About: "box", Err: func() error { return left }}, nil
+		}}
+	a, err := New(c, From([]Address{{Name: "a", URL: m.URL}},
+		[]*vantage.Vantage{remote, vantage.Local()}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,14 +62,17 @@ func TestFar(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := a.Paths()
-	if p[0].Route != "a@remote" || p[0].Facts["from"] != "remote" || p[0].Facts["peer"] != "box" || p[0].Facts[familyFact] != "IPv4" ||
+	if p[0].Route != "a@remote" || p[0].Facts["from"] != "remote" || p[0].Facts["peer"] != "box" ||
+		p[0].Facts[familyFact] != "IPv4" ||
 		p[1].Route != "a" || p[1].Facts["from"] != "" || p[0].Dial != p[1].Dial {
 		t.Errorf("%+v", p)
 	}
 	ask := func() error {
 		v := sample.Visit{Turn: sample.Turn{Round: 7}}
-		err := a.Visit(t.Context(), sample.Cell{Route: "a@remote"}, sample.Load{Kind: workload.Chat, Options: sample.ChatOptions{Requests: 2}}, &v)
-		if err == nil && (v.Round != 7 || v.Client.Trips != 2 || v.Elapsed <= 0 || v.Times["first_token"] == nil) {
+		err := a.Visit(t.Context(), sample.Cell{Route: "a@remote"},
+			sample.Load{Kind: workload.Chat, Options: sample.ChatOptions{Requests: 2}}, &v)
+		if err == nil && (v.Round != 7 || v.Client.Trips != 2 || v.Elapsed <= 0 ||
+			v.Times["first_token"] == nil) {
 			t.Errorf("%+v", v)
 		}
 		return err
@@ -94,7 +101,8 @@ func TestFarError(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	var status *openai.StatusError
-	if err := error(told(&openai.StatusError{Code: 401, Text: "no"})); !errors.As(err, &status) || status.Code != 401 || !strings.Contains(err.Error(), "401") {
+	if err := error(told(&openai.StatusError{Code: 401, Text: "no"})); !errors.As(err, &status) ||
+		status.Code != 401 || !strings.Contains(err.Error(), "401") {
 		t.Errorf("%v", err)
 	}
 	if told(nil) != nil {
@@ -132,12 +140,14 @@ func TestByFamily(t *testing.T) {
 		}
 	}
 	dial := Address{Families: Families{Six: true}}.dialler()
-	for addr, want := range map[string]string{"127.0.0.1:1": "has no IPv6 address", "/run/db.sock": "has no address family"} {
+	for addr, want := range map[string]string{"127.0.0.1:1": "has no IPv6 address",
+		"/run/db.sock": "has no address family"} {
 		network := "tcp"
 		if strings.HasPrefix(addr, "/") {
 			network = "unix"
 		}
-		if _, _, err := dial(t.Context(), network, addr); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := dial(t.Context(), network, addr); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", addr, err)
 		}
 	}

@@ -68,7 +68,8 @@ func ParseRoutes(words []string, f Families) ([]Address, error) {
 		}
 		for _, a := range all {
 			if seen[a.Name] {
-				return nil, fmt.Errorf("two routes are called %s: name them, as in direct=%s", a.Name, a.URL)
+				return nil, fmt.Errorf("two routes are called %s: name them, as in direct=%s",
+					a.Name, a.URL)
 			}
 			seen[a.Name] = true
 			out = append(out, a)
@@ -105,7 +106,9 @@ func newProgram(at []Address, client sample.Program) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{client: client, routes: map[string]*route{}, keepers: map[*vantage.Vantage]*keeper{}, facts: map[string]sample.Path{}, servers: servers{}, meter: m}
+	p := &Program{client: client, routes: map[string]*route{},
+		keepers: map[*vantage.Vantage]*keeper{}, facts: map[string]sample.Path{},
+		servers: servers{}, meter: m}
 	for _, a := range at {
 		r, err := parseRoute(a.URL)
 		if err != nil {
@@ -145,7 +148,8 @@ func (p *Program) Check(ctx context.Context) error {
 		}
 		facts[familyFact] = family(r.dial().String())
 		p.servers.find(ctx, p.Locate, name, r.dial().String(), r.from, facts)
-		p.facts[name] = sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint, Dial: r.dial().String(), Hops: []string{},
+		p.facts[name] = sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint,
+			Dial: r.dial().String(), Hops: []string{},
 			Built: time.Since(began).Seconds(), Facts: facts}
 	}
 	return nil
@@ -155,13 +159,15 @@ func (p *Program) Check(ctx context.Context) error {
 func (p *Program) Paths() []sample.Path { return paths(p.names, p.facts) }
 
 // Visit runs the client over a route to its end.
-func (p *Program) Visit(ctx context.Context, cell sample.Cell, _ sample.Load, v *sample.Visit) error {
+func (p *Program) Visit(ctx context.Context, cell sample.Cell, _ sample.Load,
+	v *sample.Visit) error {
 	r := p.routes[cell.Route]
 	k, err := p.keeperAt(r.from)
 	if err != nil {
 		return err
 	}
-	together, before := p.servers.watch(k.process.PID, cell.Route), strainsOf(r.from, p.servers[cell.Route])
+	together, before := p.servers.watch(k.process.PID, cell.Route),
+		strainsOf(r.from, p.servers[cell.Route])
 	err = p.run(ctx, r, v)
 	v.Together = together()
 	before.note(v)
@@ -174,7 +180,8 @@ func (p *Program) run(ctx context.Context, r *route, v *sample.Visit) error {
 		return err
 	}
 	if !slices.Contains(addrs, r.addr) {
-		return fmt.Errorf("%s has another address now: %s, and had %s at first", r.host, addrs[0], r.addr)
+		return fmt.Errorf("%s has another address now: %s, and had %s at first", r.host, addrs[0],
+			r.addr)
 	}
 	k, err := p.keeperAt(r.from)
 	if err != nil {
@@ -189,14 +196,17 @@ func (p *Program) run(ctx context.Context, r *route, v *sample.Visit) error {
 	return err
 }
 
-func (p *Program) runIn(ctx context.Context, k *keeper, r *route, lookUp time.Duration, v *sample.Visit) error {
+func (p *Program) runIn(ctx context.Context, k *keeper, r *route, lookUp time.Duration,
+	v *sample.Visit) error {
 	limit := seconds(p.client.Timeout)
 	fill := program.Fill{Addr: r.dial(), Name: r.host, Seconds: p.client.Seconds}
 	first, err := p.meter.Read()
 	if err != nil {
 		return err
 	}
-	ended, err := k.Do(ctx, program.Request{Op: program.Start, Command: fill.Into(p.client.Client), NoRoot: p.client.NoRoot, Limit: limit, Follow: r.dial()})
+	ended, err := k.Do(ctx, program.Request{
+		Op: program.Start, Command: fill.Into(p.client.Client), NoRoot: p.client.NoRoot,
+		Limit: limit, Follow: r.dial()})
 	if err == nil {
 		ended, err = k.Do(ctx, program.Request{Op: program.Wait, Limit: limit})
 	}
@@ -223,7 +233,8 @@ func (p *Program) runIn(ctx context.Context, k *keeper, r *route, lookUp time.Du
 		v.Client.CPU = ended.CPU.Seconds()
 	}
 	v.Server = sample.Party{Window: v.Client.Window}
-	v.Metered = sample.Metered{Machine: meter.Since(first, last), Elapsed: last.At.Sub(first.At).Seconds()}
+	v.Metered = sample.Metered{Machine: meter.Since(first, last),
+		Elapsed: last.At.Sub(first.At).Seconds()}
 	if lookUp > 0 {
 		v.Client.Counts[workload.CountLookUp] = lookUp.Nanoseconds()
 	}
@@ -237,12 +248,16 @@ func noteConnections(t *sock.Tally, v *sample.Visit) {
 		return
 	}
 	v.Client.Connections, v.Client.Sent, v.Client.Received = t.Connections, t.Sent, t.Received
-	v.Client.TCP = sample.TCPInfo{RTT: (time.Duration(t.RTT) * time.Microsecond).Seconds(), Retransmits: t.Resent}
+	v.Client.TCP = sample.TCPInfo{RTT: (time.Duration(t.RTT) * time.Microsecond).Seconds(),
+		Retransmits: t.Resent}
 	v.Client.Counts[workload.CountConnections] = int64(t.Connections)
-	v.Client.Counts[workload.CountResent], v.Client.Counts[workload.CountOutOfOrder] = t.Resent, t.OutOfOrder
-	v.Client.Counts[workload.CountRefused], v.Client.Counts[workload.CountNoPort] = int64(t.Refused), int64(t.NoPort)
+	v.Client.Counts[workload.CountResent], v.Client.Counts[workload.CountOutOfOrder] = t.Resent,
+		t.OutOfOrder
+	v.Client.Counts[workload.CountRefused] = int64(t.Refused)
+	v.Client.Counts[workload.CountNoPort] = int64(t.NoPort)
 	if t.Range > 0 {
-		v.Client.Counts[workload.CountPortsUsed], v.Client.Counts[workload.CountPortRange] = int64(t.Ports), int64(t.Range)
+		v.Client.Counts[workload.CountPortsUsed] = int64(t.Ports)
+		v.Client.Counts[workload.CountPortRange] = int64(t.Range)
 	}
 }
 
@@ -292,7 +307,8 @@ type refusedError struct {
 
 func (e *refusedError) Error() string {
 	if e.from != "" {
-		return fmt.Sprintf("nothing listens at %s, dialled from %s: connection refused", e.at, e.from)
+		return fmt.Sprintf("nothing listens at %s, dialled from %s: connection refused", e.at,
+			e.from)
 	}
 	return fmt.Sprintf("nothing listens at %s: connection refused", e.at)
 }

@@ -27,7 +27,8 @@ type SQL struct {
 
 // NewSQL parses the DSNs; it does not connect.
 func NewSQL(at []Address, o database.Options) (*SQL, error) {
-	s := &SQL{endpoints: map[string]*database.Database{}, facts: map[string]sample.Path{}, from: map[string]*vantage.Vantage{}, dials: map[string]*dials{}, servers: servers{}}
+	s := &SQL{endpoints: map[string]*database.Database{}, facts: map[string]sample.Path{},
+		from: map[string]*vantage.Vantage{}, dials: map[string]*dials{}, servers: servers{}}
 	for _, w := range at {
 		s.from[w.Name], s.dials[w.Name] = w.place(), &dials{}
 		o.Dial = s.dials[w.Name].counted(w.dialler())
@@ -53,13 +54,15 @@ func (s *SQL) Check(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		facts := map[string]string{"url": d.String(), "server": f.Server}
-		for fact, value := range map[string]string{"tls": f.TLS, "from": elsewhere(s.from[name]), familyFact: family(f.Remote)} {
+		for fact, value := range map[string]string{"tls": f.TLS, "from": elsewhere(s.from[name]),
+			familyFact: family(f.Remote)} {
 			if value != "" {
 				facts[fact] = value
 			}
 		}
 		s.servers.find(ctx, s.Locate, name, f.Remote, s.from[name], facts)
-		s.facts[name] = sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint, Dial: f.Remote, Hops: []string{},
+		s.facts[name] = sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint,
+			Dial: f.Remote, Hops: []string{},
 			Built: time.Since(began).Seconds(), Facts: facts}
 	}
 	return nil
@@ -107,7 +110,9 @@ func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sam
 	}
 	start := time.Now().Add(seconds(l.Warmup))
 	until := start.Add(seconds(l.Window))
-	err = atOnce(ctx, n, func(ctx context.Context, i int) error { return b.read(ctx, sessions[i], start, until) })
+	err = atOnce(ctx, n, func(ctx context.Context, i int) error {
+		return b.read(ctx, sessions[i], start, until)
+	})
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,8 @@ type fakePostgres struct {
 }
 
 // A password is sent in the clear.
-func startPostgres(t *testing.T, password string, answer func(c net.Conn, n int64) bool) *fakePostgres {
+func startPostgres(t *testing.T, password string,
+	answer func(c net.Conn, n int64) bool) *fakePostgres {
 	t.Helper()
 	for _, e := range os.Environ() { // what would change a DSN
 		if name, _, _ := strings.Cut(e, "="); strings.HasPrefix(name, "PG") {
@@ -66,8 +67,11 @@ const ready = "Z\x00\x00\x00\x05I"
 
 var (
 	described = message('1', "") + message('t', "\x00\x00") +
-		message('T', "\x00\x01v\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x19\xff\xff\xff\xff\xff\xff\x00\x00") + ready
-	result = message('2', "") + message('D', "\x00\x01\x00\x00\x00\x14PostgreSQL 99 (test)") + message('C', "SELECT 1\x00") + ready
+		message(
+			'T',
+			"\x00\x01v\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x19\xff\xff\xff\xff\xff\xff\x00\x00") + ready
+	result = message('2', "") + message('D', "\x00\x01\x00\x00\x00\x14PostgreSQL 99 (test)") +
+		message('C', "SELECT 1\x00") + ready
 )
 
 func page(c net.Conn, _ int64) bool {
@@ -139,8 +143,10 @@ func browsed(t *testing.T, ctx context.Context, s *SQL, l sample.Load) (sample.V
 }
 
 func TestNewSQLNamesTheRoute(t *testing.T) {
-	_, err := NewSQL([]Address{{Name: "good", URL: "mysql://app@db"}, {Name: "bad", URL: "mysql://app:hunter22@db"}}, database.Options{Queries: 1})
-	if wants(t, err, "bad: the DSN contains a password"); strings.Contains(err.Error(), "hunter22") {
+	_, err := NewSQL([]Address{{Name: "good", URL: "mysql://app@db"},
+		{Name: "bad", URL: "mysql://app:hunter22@db"}}, database.Options{Queries: 1})
+	if wants(t, err, "bad: the DSN contains a password"); strings.Contains(err.Error(),
+		"hunter22") {
 		t.Error(err)
 	}
 }
@@ -153,15 +159,19 @@ func TestSQLCheck(t *testing.T) {
 	}
 	for i, p := range s.Paths() {
 		e := []*fakePostgres{one, two}[i]
-		if p.Route != s.Names()[i] || p.From != sample.FromHere || p.On != sample.OnEndpoint || p.Dial != e.addr || p.Hops == nil || p.Built <= 0 ||
-			p.Facts["url"] != e.dsn() || p.Facts["server"] != "PostgreSQL 99 (test)" || p.Facts["address family"] != "IPv4" || len(p.Facts) != 3 {
+		if p.Route != s.Names()[i] || p.From != sample.FromHere || p.On != sample.OnEndpoint ||
+			p.Dial != e.addr || p.Hops == nil || p.Built <= 0 ||
+			p.Facts["url"] != e.dsn() || p.Facts["server"] != "PostgreSQL 99 (test)" ||
+			p.Facts["address family"] != "IPv4" || len(p.Facts) != 3 {
 			t.Errorf("%+v", p)
 		}
 	}
-	if text, err := json.Marshal(s.Paths()); err != nil || strings.Contains(string(text), "hunter22") {
+	if text, err := json.Marshal(s.Paths()); err != nil ||
+		strings.Contains(string(text), "hunter22") {
 		t.Errorf("%s (%v)", text, err)
 	}
-	err := sqlEndpoints(t, database.Options{Password: "hunter23"}, one.dsn(), two.dsn()).Check(t.Context())
+	both := sqlEndpoints(t, database.Options{Password: "hunter23"}, one.dsn(), two.dsn())
+	err := both.Check(t.Context())
 	if wants(t, err, "a: ", "wrong password", "28P01"); strings.Contains(err.Error(), "hunter") {
 		t.Error(err)
 	}
@@ -178,7 +188,9 @@ func TestSQLVisit(t *testing.T) {
 		return page(c, n)
 	})
 	const sessions, queries, window = 3, 5, 0.1
-	v, err := browsed(t, t.Context(), sqlEndpoints(t, database.Options{Queries: queries}, e.dsn()), sample.Load{Streams: sessions, Options: sample.SQLOptions{Queries: queries}, Warmup: 0.02, Window: window})
+	v, err := browsed(t, t.Context(), sqlEndpoints(t, database.Options{Queries: queries}, e.dsn()),
+		sample.Load{Streams: sessions, Options: sample.SQLOptions{Queries: queries}, Warmup: 0.02,
+			Window: window})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,14 +203,21 @@ func TestSQLVisit(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := pages.TotalCount()
-	if n < sessions || v.Client.Trips != n*queries || asked.TotalCount() != v.Client.Trips || v.Client.Trips >= e.queries.Load() { // some were warm-up
-		t.Errorf("%d pages, %d and %d queries of %d", n, v.Client.Trips, asked.TotalCount(), e.queries.Load())
+	// some were warm-up
+	if n < sessions || v.Client.Trips != n*queries || asked.TotalCount() != v.Client.Trips ||
+		v.Client.Trips >= e.queries.Load() {
+		t.Errorf("%d pages, %d and %d queries of %d", n, v.Client.Trips, asked.TotalCount(),
+			e.queries.Load())
 	}
-	if time.Duration(pages.Min()) < queries*pause*99/100 || time.Duration(asked.Min()) < pause*9/10 {
-		t.Errorf("a page took %s, a query %s", time.Duration(pages.Min()), time.Duration(asked.Min()))
+	if time.Duration(pages.Min()) < queries*pause*99/100 ||
+		time.Duration(asked.Min()) < pause*9/10 {
+		t.Errorf("a page took %s, a query %s", time.Duration(pages.Min()),
+			time.Duration(asked.Min()))
 	}
-	if v.Client.Window < window/10 || v.Client.Connections != sessions || e.conns.Load() != sessions || v.Values["connect"] <= 0 || v.Client.TCP.RTT <= 0 {
-		t.Errorf("%+v, connect %v; the server saw %d connections", v.Client, v.Values, e.conns.Load())
+	if v.Client.Window < window/10 || v.Client.Connections != sessions ||
+		e.conns.Load() != sessions || v.Values["connect"] <= 0 || v.Client.TCP.RTT <= 0 {
+		t.Errorf("%+v, connect %v; the server saw %d connections", v.Client, v.Values,
+			e.conns.Load())
 	}
 	if n, ok := v.Client.Counts[workload.CountRefused]; !ok || n != 0 {
 		t.Errorf("counts %v", v.Client.Counts)
@@ -218,7 +237,8 @@ func TestSQLLongPage(t *testing.T) {
 		time.Sleep(30 * time.Millisecond)
 		return page(c, n)
 	})
-	v, err := browsed(t, t.Context(), sqlEndpoints(t, database.Options{}, e.dsn()), sample.Load{Options: sample.SQLOptions{Queries: 3}, Window: 0.001})
+	v, err := browsed(t, t.Context(), sqlEndpoints(t, database.Options{}, e.dsn()),
+		sample.Load{Options: sample.SQLOptions{Queries: 3}, Window: 0.001})
 	if err != nil || v.Client.Trips != 3 || v.Client.Window < 0.09 {
 		t.Errorf("%+v, %v", v.Client, err)
 	}
@@ -230,15 +250,20 @@ func TestSQLFailures(t *testing.T) {
 		answer func(c net.Conn, n int64) bool
 		words  string
 	}{
-		{"hangs-up", func(c net.Conn, n int64) bool { return n < 20 && page(c, n) }, "closed the connection"},
+		{"hangs-up", func(c net.Conn, n int64) bool {
+			return n < 20 && page(c, n)
+		}, "closed the connection"},
 		{"error", func(c net.Conn, n int64) bool {
 			if n < 20 {
 				return page(c, n)
 			}
-			io.WriteString(c, message('E', "SERROR\x00VERROR\x00C53100\x00Mdisk full\x00\x00")+ready)
+			io.WriteString(
+				c, message('E', "SERROR\x00VERROR\x00C53100\x00Mdisk full\x00\x00")+ready)
 			return true
 		}, "disk full"},
-		{"silent", func(c net.Conn, n int64) bool { return n >= 20 || page(c, n) }, "no complete answer within"},
+		{"silent", func(c net.Conn, n int64) bool {
+			return n >= 20 || page(c, n)
+		}, "no complete answer within"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := startPostgres(t, "", tt.answer)
@@ -247,7 +272,9 @@ func TestSQLFailures(t *testing.T) {
 				timeout = 3 * time.Second
 			}
 			s := sqlEndpoints(t, database.Options{Timeout: timeout}, e.dsn())
-			v, err := browsed(t, t.Context(), s, sample.Load{Streams: 2, Options: sample.SQLOptions{Queries: 3}, Window: patience.Seconds()})
+			v, err := browsed(t, t.Context(), s,
+				sample.Load{Streams: 2, Options: sample.SQLOptions{Queries: 3},
+					Window: patience.Seconds()})
 			if wants(t, err, tt.words); v.Latency != nil {
 				t.Errorf("a failed visit has %+v", v)
 			}
@@ -261,12 +288,17 @@ func TestSQLFailures(t *testing.T) {
 			}
 			return page(c, n)
 		})
-		if _, err := browsed(t, ctx, sqlEndpoints(t, database.Options{}, e.dsn()), sample.Load{Streams: 2, Options: sample.SQLOptions{Queries: 3}, Window: 2 * patience.Seconds()}); !errors.Is(err, context.Canceled) {
+		_, err := browsed(t, ctx, sqlEndpoints(t, database.Options{}, e.dsn()),
+			sample.Load{Streams: 2, Options: sample.SQLOptions{Queries: 3},
+				Window: 2 * patience.Seconds()})
+		if !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v", err)
 		}
 	})
 	t.Run("gone", func(t *testing.T) {
-		v, err := browsed(t, t.Context(), sqlEndpoints(t, database.Options{}, "postgres://app@"+testnet.TCP(t).String()+"/shop?sslmode=disable"), sample.Load{Options: sample.SQLOptions{Queries: 3}})
+		dsn := "postgres://app@" + testnet.TCP(t).String() + "/shop?sslmode=disable"
+		v, err := browsed(t, t.Context(), sqlEndpoints(t, database.Options{}, dsn),
+			sample.Load{Options: sample.SQLOptions{Queries: 3}})
 		if wants(t, err, "connection refused"); v.Client.Counts[workload.CountRefused] != 1 {
 			t.Errorf("counts %v", v.Client.Counts)
 		}
