@@ -38,7 +38,8 @@ func (p place) move(o worker.Request, when load.Schedule) (worker.Reply, error) 
 		amount = n * int64(max(1, o.Load.Streams))
 		seconds = float64(amount) / rate
 	}
-	party := sample.Party{Window: seconds, Connections: 1, CPU: seconds / 2, BusiestCPU: 0.5, CPUs: o.CPUs}
+	party := sample.Party{Window: seconds, Connections: 1, CPU: seconds / 2, BusiestCPU: 0.5,
+		CPUs: o.CPUs}
 	reply := worker.Reply{Done: &party}
 	if workload.Of(o.Load).Trips {
 		if err := moveTrips(o, rate, amount, &reply); err != nil {
@@ -106,7 +107,8 @@ func moveBytes(o worker.Request, amount int64, party *sample.Party) {
 func (p place) moveCrowd(o worker.Request, rate, seconds float64, n int) worker.Reply {
 	b := p.builder
 	servers, clients := p.spec.Count()
-	party := sample.Party{Window: seconds, Connections: 1, CPU: seconds / 2, BusiestCPU: 0.5, RSS: 6 << 20}
+	party := sample.Party{Window: seconds, Connections: 1, CPU: seconds / 2, BusiestCPU: 0.5,
+		RSS: 6 << 20}
 	reply := worker.Reply{Done: &party}
 	if o.Role == worker.Client {
 		return reply
