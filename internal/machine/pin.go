@@ -11,7 +11,7 @@ import (
 
 // PinError reports why a placement on CPUs is impossible here.
 type PinError struct {
-	Pin string // sample.PinFar
+	Pin string
 	Why string
 }
 
@@ -22,9 +22,8 @@ func (e *PinError) Hint() string {
 	return "--pin " + sample.PinNear + ", or --pin " + sample.PinNone
 }
 
-// Place chooses the CPUs of a placement, sample.PinFar or PinNear, from those that the process may
-// use, for at most threads threads of each end. The error is a *PinError if the machine or the CPU
-// limit of this process's cgroup does not allow the placement.
+// Place chooses the CPUs of a placement, sample.PinFar or PinNear, for at most threads threads of
+// each end. The error is a *PinError if the machine or the cgroup's CPU limit does not allow it.
 func (m Machine) Place(pin string, threads int) (sample.CPUs, error) {
 	t := m.Topology()
 	far, err := t.Pin(m.allowed(), threads)
@@ -47,14 +46,13 @@ func (m Machine) Place(pin string, threads int) (sample.CPUs, error) {
 	return far, nil
 }
 
-// Pinned returns the placement of client and server on one CPU each, chosen by the caller.
+// Pinned returns the placement of client and server on one CPU each.
 func (m Machine) Pinned(client, server int) sample.CPUs {
 	t, a, b := m.Topology(), []int{client}, []int{server}
 	return sample.CPUs{Client: a, Server: b, SameCore: t.SameCore(a, b), Distance: t.distance(a, b)}
 }
 
-// distance returns what the closest CPUs of a and b share, in the words of sample.CPUs, or "" if
-// unknown.
+// distance returns what the closest CPUs of a and b share, in the words of sample.CPUs, or "".
 func (t Topology) distance(a, b []int) string {
 	far := []string{sample.SharedCPU, sample.SharedCore, sample.SharedCache, sample.SharedSocket,
 		sample.SharedMachine}
@@ -84,14 +82,11 @@ func (t Topology) distance(a, b []int) string {
 	return far[least]
 }
 
-// Pin chooses CPUs for client and server from allowed: the same number for each, as many as
-// possible, at most threads. The ends never share a physical core unless only one is allowed, which
-// SameCore reports; with a single CPU both get it. They share a package and a last-level cache
-// where possible, and CPU 0, where most interrupts arrive, is left alone when more than four CPUs
-// are allowed.
-//
-// An end gets a second CPU of a core only when the cores do not suffice. Client and server cores
-// alternate, so the i-th CPUs of both are close to each other.
+// Pin chooses CPUs for client and server from allowed: the same number for each, at most threads.
+// The ends share a physical core only if one alone is allowed, which SameCore reports; with a
+// single CPU both get it. They share a package and a last-level cache where possible. CPU 0, where
+// most interrupts arrive, is left alone when more than four CPUs are allowed. An end gets a second
+// CPU of a core only when the cores do not suffice.
 func (t Topology) Pin(allowed []int, threads int) (sample.CPUs, error) {
 	threads = max(threads, 1)
 	cores := leaveZero(t.cores(allowed))
@@ -116,14 +111,13 @@ func (t Topology) Pin(allowed []int, threads int) (sample.CPUs, error) {
 	return sample.CPUs{Client: client[:n], Server: server[:n]}, nil
 }
 
-// core is a physical core with its usable CPUs.
 type core struct {
 	CPU
 	cpus []int
 }
 
-// cores groups the allowed CPUs that are online, ordered by their lowest CPU. Without a topology
-// every CPU counts as a core.
+// cores groups the allowed online CPUs, ordered by their lowest CPU. Without a topology every CPU
+// counts as a core.
 func (t Topology) cores(allowed []int) []core {
 	var cores []core
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(allowed))) {
@@ -144,8 +138,7 @@ func (t Topology) cores(allowed []int) []core {
 	return cores
 }
 
-// leaveZero takes CPU 0 out if there are more than four CPUs and still two cores without it; the
-// rest of its core comes last.
+// leaveZero takes CPU 0 out if there are more than four CPUs and still two cores without it.
 func leaveZero(cores []core) []core {
 	total := 0
 	for _, c := range cores {
@@ -163,8 +156,8 @@ func leaveZero(cores []core) []core {
 	return cores
 }
 
-// rank sorts cores so that the first need of them are close together: first by the package that has
-// most of them, within it by the last-level cache that has, otherwise in the given order.
+// rank puts first the cores of the package that has most of the needed ones, and within it those of
+// such a cache.
 func rank(cores []core, need int) {
 	type cache struct{ pkg, cache int }
 	inPackage, inCache := make(map[int]int), make(map[cache]int)
@@ -191,7 +184,7 @@ func rank(cores []core, need int) {
 	})
 }
 
-// spread lists the CPUs of cores: every core's first before any core's second.
+// spread lists every core's first CPU before any core's second.
 func spread(cores []core) []int {
 	var cpus []int
 	for i, more := 0, true; more; i++ {
