@@ -15,21 +15,16 @@ import (
 // firstAlias is the number of the first alias on the wire's network.
 const firstAlias = 100
 
-// Tags of an alias's rules.
 const (
 	tagAlias     = "alias"      // its address becomes the container's
 	tagAliasSNAT = "alias-snat" // the container's becomes its
 )
 
-// alias is an address of the outer network for a container.
 type alias struct{ addr, container netip.Addr }
 
 // natAlias gives each container an address of the outer network: a macvlan alias of the machine's
-// card, and NAT of all ports between the two. It follows "Giving Docker/LXC containers a routable
-// IP address" (blog.codeaholics.org, 2013): `ip link add virtual0 link eth0 type macvlan mode
-// bridge`, a chain BRIDGE-VIRTUAL0 for each alias that PREROUTING and OUTPUT jump to, and SNAT at
-// the top of POSTROUTING; on a machine with Docker's default network (Docker Engine 28.5.2's
-// rules).
+// card, and NAT of all ports between the two, as in "Giving Docker/LXC containers a routable IP
+// address" (blog.codeaholics.org, 2013), on a machine with the rules of Docker Engine 28.5.2.
 func (s *site) natAlias() error {
 	s.home = docker0
 	var d daemon
@@ -74,7 +69,7 @@ func (s *site) natAlias() error {
 
 func aliasChain(i int) string { return "BRIDGE-VIRTUAL" + strconv.Itoa(i) }
 
-// addAliases makes the devices in the namespace of the calling thread, tid.
+// addAliases makes the devices in the namespace of thread tid, which is the calling one.
 func addAliases(tid int, all []alias) error {
 	for i, a := range all {
 		name := "virtual" + strconv.Itoa(i)

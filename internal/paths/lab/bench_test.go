@@ -10,7 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// specs returns all paths of all modes that can be built here.
 func specs(b *testing.B, l *Lab) []path.Spec {
 	b.Helper()
 	var out []path.Spec
@@ -28,8 +27,7 @@ func specs(b *testing.B, l *Lab) []path.Spec {
 	return out
 }
 
-// BenchmarkAllPaths builds all paths of all modes at once, as a run does, and
-// takes them down; each should take less than 2 s.
+// Building all paths of all modes should take less than 2 s for each.
 func BenchmarkAllPaths(b *testing.B) {
 	l := &Lab{}
 	defer l.Close()
@@ -76,7 +74,6 @@ func BenchmarkAllPaths(b *testing.B) {
 	})
 }
 
-// BenchmarkInspect reads the settings of a path, as a run does between its turns.
 func BenchmarkInspect(b *testing.B) {
 	l := &Lab{}
 	defer l.Close()

@@ -12,10 +12,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
-// runMark is in the environment of every process that the lab starts, with the owner's mark.
+// runMark precedes the owner's mark in the environment of every process that the lab starts.
 const runMark = "BRIDGETOLL_RUN="
 
-// mark returns this process's own mark.
 func mark() string { return runMark + owner.Mark() }
 
 // Leftover is a process that outlived the toll that started it.
@@ -54,7 +53,7 @@ func Clean() ([]Leftover, error) {
 	return out, errors.Join(errs...)
 }
 
-// ownerOf reads the mark from an environment; ok is false if it has none or is unreadable.
+// ok is false if the environment has no mark or is unreadable.
 func ownerOf(environ string) (mark string, ok bool) {
 	b, err := os.ReadFile(environ)
 	if err != nil {

@@ -12,18 +12,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// rulesRead names the source of the rules in this file: `iptables-save` and `nft list ruleset`
-// (iptables-nft 1.8.9) of a running Docker Engine with the networks and ports of each mode, and the
-// kernel settings that it changed. A test of internal/paths/docker compares them with real
-// engines'.
+// rulesRead names the source of the rules and settings in this file: `iptables-save` and `nft list
+// ruleset` (iptables-nft 1.8.9). A test of internal/paths/docker compares them with real engines'.
 const rulesRead = "Docker Engine 28.5.2"
 
-// Tags of the rules that the witness reads.
 const (
 	tagPublish   = "publish"    // DNAT of the published port
 	tagLocalMasq = "local-masq" // the machine's own address becomes the bridge's
-	tagMasq      = "masq"       // containers' traffic to the outside
-	tagLink      = "link"       // the linked pair and port
+	tagMasq      = "masq"       // traffic to the outside
+	tagLink      = "link"
 )
 
 // daemon is the configuration of dockerd on one machine, and what it runs there.
@@ -41,19 +38,17 @@ type daemon struct {
 	aliases    []alias        // of containers on the default network
 	encrypted  bool           // it has an encrypted overlay network
 	ingress    []published    // ports of Swarm's routing mesh, in the order of their services
-	// foreign are other programs' devices whose traffic the administrator accepts in DOCKER-USER,
-	// the chain that Docker leaves for others. Its FORWARD policy would drop what br_netfilter or
-	// routing takes there.
+	// foreign lists other programs' devices whose traffic the administrator accepts in DOCKER-USER.
+	// Docker's FORWARD policy would drop what br_netfilter or routing takes there.
 	foreign []string
 }
 
-// dockerNet is a user-defined network.
 type dockerNet struct {
 	network
 	ipv6       bool           // in addition to IPv4
-	routed     bool           // gateway_mode_ipv4=routed, and for IPv6 the same
-	published  []published    // in the order in which their containers were started
-	containers []netip.Prefix // with Docker's protection against direct access
+	routed     bool           // gateway_mode_ipv4=routed, and the same for IPv6
+	published  []published    // in the order of their containers' starts
+	containers []netip.Prefix // protected against direct access
 }
 
 // published is a container's port and the machine's port for it.
@@ -62,13 +57,11 @@ type published struct {
 	to   netip.AddrPort
 }
 
-// pair is a linked client and server on the default network.
 type pair struct {
 	client netip.Addr
 	server netip.AddrPort
 }
 
-// install sets up on a machine what the daemon does: forwarding, bridges, the rules.
 func (s *site) install(m *machine, d daemon) error {
 	d.udp = s.path.Spec.UDP
 	d.ipv6 = s.dual() && (s.path.Spec.Mode == mode.BridgeDefault || s.path.Spec.Mode == mode.PublishDefault)
@@ -83,7 +76,7 @@ func (s *site) install(m *machine, d daemon) error {
 	if err := m.ns.Do(func() error { return sysctl.Set(ipForward, "1") }); err != nil {
 		return err
 	}
-	if d.noICC { // as Docker does: otherwise the rules would not see bridged frames
+	if d.noICC { // as Docker does: otherwise the rules do not see bridged frames
 		if err := m.ns.Do(func() error { return sysctl.Set(bridgeNF, "1") }); err != nil {
 			return err
 		}
@@ -121,7 +114,6 @@ func (s *site) install(m *machine, d daemon) error {
 	return m.ns.Do(func() error { return nft.Apply(rules) })
 }
 
-// all returns the networks in the order of their creation: the default one first.
 func (d daemon) all() []dockerNet {
 	if d.family == nft.IPv6 && !d.ipv6 {
 		return d.networks
@@ -203,7 +195,6 @@ func (d daemon) nat() []nft.Chain {
 	return chains
 }
 
-// numbered returns the tag of the i-th rule of its kind.
 func numbered(tag string, i int) string {
 	if i == 0 {
 		return tag
@@ -211,8 +202,7 @@ func numbered(tag string, i int) string {
 	return tag + strconv.Itoa(i+1)
 }
 
-// tagOf returns a suffix that distinguishes the tags of the default network's rules from those of
-// the measured network.
+// tagOf returns a suffix that keeps the tags of the default network's rules apart.
 func tagOf(n dockerNet) string {
 	if n.bridge == docker0.bridge {
 		return "-default"
@@ -284,8 +274,7 @@ func (d daemon) filter() []nft.Chain {
 	}
 }
 
-// raw returns the chains that block containers' addresses for other devices, or none if nothing
-// needs them.
+// raw returns the chains that block containers' addresses for other devices, or nil.
 func (d daemon) raw() []nft.Chain {
 	var rules []nft.Rule
 	for _, n := range d.all() {

@@ -6,8 +6,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// drain sweeps every namespace of the path. The switches of overlays have no connections of their
-// own, but a table that may have entries.
+// drain sweeps every namespace of the path, including those of overlays.
 func (s *site) drain() (sample.Headroom, error) {
 	var all []local.Swept
 	for _, at := range s.spots() {
@@ -16,7 +15,6 @@ func (s *site) drain() (sample.Headroom, error) {
 	return local.Drain(all, len(s.path.Proxies) > 0)
 }
 
-// arrived counts what reached the first server's namespace.
 func (s *site) arrived() (n uint64, err error) {
 	ns := s.a.ns
 	if len(s.Servers) > 0 {
@@ -26,7 +24,6 @@ func (s *site) arrived() (n uint64, err error) {
 	return n, err
 }
 
-// spots returns all namespaces of the site.
 func (s *site) spots() []spot {
 	out := []spot{{s.a.ns, s.a.name}, {s.b.ns, s.b.name}}
 	for _, c := range s.boxes {
@@ -35,7 +32,6 @@ func (s *site) spots() []spot {
 	return append(out, s.more...)
 }
 
-// inspected returns all of them, with everything in them.
 func (s *site) inspected() []local.Inspected {
 	var all []local.Inspected
 	for _, at := range s.spots() {

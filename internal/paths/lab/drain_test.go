@@ -13,11 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// patience is for what takes no time on an idle machine.
 const patience = 30 * time.Second
 
-// What connections leave in the namespaces of clients, proxy and server is there
-// before a path is drained and gone after it.
 func TestDrain(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -33,7 +30,6 @@ func TestDrain(t *testing.T) {
 			p := build(t, started(t, &Lab{test: hooks{built: func(x *site) { s = x }}}), c.spec)
 			pathtest.Exchange(t, p).Stop()
 			var sockets, entries int
-			// The ends of connections are the kernel's and the proxy's business.
 			for deadline := time.Now().Add(patience); time.Now().Before(deadline) && sockets == 0; time.Sleep(5 * time.Millisecond) {
 				sockets, entries = left(t, s)
 			}
@@ -64,7 +60,6 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// The budget follows the ports that the namespace with the fewest has.
 func TestBudgetIsOfThePorts(t *testing.T) {
 	var s *site
 	p := build(t, started(t, &Lab{test: hooks{built: func(x *site) { s = x }}}), path.Spec{Mode: mode.Bridge, From: mode.FromContainer, To: mode.ToContainer})
@@ -77,7 +72,6 @@ func TestBudgetIsOfThePorts(t *testing.T) {
 	}
 }
 
-// left returns the numbers of sockets and entries in all namespaces of a site.
 func left(t *testing.T, s *site) (sockets, entries int) {
 	t.Helper()
 	for _, at := range s.spots() {

@@ -14,17 +14,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Encryption of an overlay network as in Docker Engine 28.5.2
-// (libnetwork/drivers/overlay/encryption.go): the machine marks the network's VXLAN packets, sends
-// marked ones through ESP in transport mode and drops those that arrive in clear text. Swarm
-// rotates three keys; the lab has one, made for the run.
+// Encryption as in Docker Engine 28.5.2 (libnetwork/drivers/overlay/encryption.go): the machine
+// marks the network's VXLAN packets, sends them through ESP in transport mode and drops those that
+// arrive in clear text. Swarm rotates three keys; the lab makes one for each run.
 const (
 	espMark = 0xd0c4e3 // and the transforms' request id
 	espKey  = 16       // bytes: AES-128
 )
 
-// encrypt sets up both directions on both machines and returns the hops from
-// the client's VXLAN device to the server's.
+// encrypt sets up both directions on both machines. Its hops lead from the client's VXLAN device to
+// the server's.
 func (s *site) encrypt() ([]path.Hop, error) {
 	key := make([]byte, espKey)
 	if _, err := rand.Read(key); err != nil {
@@ -60,7 +59,6 @@ func (s *site) encrypt() ([]path.Hop, error) {
 	return []path.Hop{hop(s.b), s.wireHop(), hop(s.a)}, nil
 }
 
-// transform returns one direction between two machines.
 func transform(key []byte, tag [4]byte, src, dst netip.Addr) xfrm.Transform {
 	h := fnv.New32a()
 	from, to := src.As16(), dst.As16()
@@ -72,7 +70,6 @@ func transform(key []byte, tag [4]byte, src, dst netip.Addr) xfrm.Transform {
 		Key: binary.BigEndian.AppendUint32(append([]byte{}, key...), spi)}
 }
 
-// espHop returns the hop of one machine's transforms.
 func espHop(m *machine, toServer, toClient xfrm.Transform) path.Hop {
 	return path.Hop{Kind: mode.HopESP, Name: fmt.Sprintf("spi 0x%08x⇄0x%08x", toServer.SPI, toClient.SPI), Where: m.name,
 		Read: func() (out sample.Counters, err error) {
@@ -89,7 +86,6 @@ func espHop(m *machine, toServer, toClient xfrm.Transform) path.Hop {
 		}}
 }
 
-// encryption returns the rules of an encrypted network.
 func (d daemon) encryption() []nft.Chain {
 	if !d.encrypted {
 		return nil
@@ -101,7 +97,6 @@ func (d daemon) encryption() []nft.Chain {
 	}
 }
 
-// tryESP adds an unused transform.
 func tryESP() error {
 	a, b := outer.nth(machineA).Addr(), outer.nth(machineB).Addr()
 	err := xfrm.Add(transform(make([]byte, espKey), [4]byte{}, a, b))

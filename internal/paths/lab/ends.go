@@ -6,17 +6,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 )
 
-// seat distinguishes one end's container from the others of its path.
+// seat identifies the container of one server or client.
 type seat struct {
 	name   string // of the container
 	end    string // "server", "client" or, from the second on, "server2"
 	number int    // of its address among the containers': servers come first
 }
 
-// veth returns the name of the outer end of its pair.
 func (at seat) veth() string { return "veth-" + at.end }
 
-// seatOf returns the i-th of the given number of seats.
+// seatOf returns seat i of the given number of seats; before is the number of seats before them.
 func seatOf(end string, i, of, before int, where string) seat {
 	at := seat{name: recipe.Label(end, i, of) + where, end: end, number: before + i}
 	if i > 0 {
@@ -25,7 +24,6 @@ func seatOf(end string, i, of, before int, where string) seat {
 	return at
 }
 
-// serverSeats returns the seats of all servers' containers.
 func (s *site) serverSeats() []seat {
 	n, _ := s.path.Spec.Count()
 	out := make([]seat, n)
@@ -35,7 +33,6 @@ func (s *site) serverSeats() []seat {
 	return out
 }
 
-// clientSeats returns the seats of all clients' containers on a machine.
 func (s *site) clientSeats(on *machine) []seat {
 	n, m := s.path.Spec.Count()
 	where := ""
@@ -49,7 +46,6 @@ func (s *site) clientSeats(on *machine) []seat {
 	return out
 }
 
-// addServers makes the servers' containers; clients dial their addresses.
 func (s *site) addServers(attach func(seat) (*container, error)) error {
 	for _, at := range s.serverSeats() {
 		c, err := attach(at)
@@ -73,7 +69,6 @@ func (s *site) addClients(on *machine, attach func(seat) (*container, error)) er
 	return nil
 }
 
-// ports returns the outer ends of containers' pairs.
 func ports(boxes []*container) []string {
 	out := make([]string, len(boxes))
 	for i, c := range boxes {

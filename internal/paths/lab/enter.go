@@ -11,18 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// entered marks the environment of a process that Enter started.
 const entered = "BRIDGETOLL_USERNS"
 
 // Entered reports whether Enter started this process.
 func Entered() bool { return os.Getenv(entered) != "" }
 
-// Enter runs this program again, with the same arguments and standard files, in a user namespace of
-// its own, where it is root over only its own network namespaces. It returns the exit code. The new
-// process dies with this one; when ctx ends it is sent the signal that stopped returns for ctx's
-// cause.
+// Enter runs this program again, with the same arguments and standard files, as root of a user
+// namespace of its own, and returns the exit code. The new process dies with this one; when ctx
+// ends it is sent the signal that stopped returns for ctx's cause.
 //
-// If a kernel or a policy forbids user namespaces, the error wraps the errno of clone(2).
+// If user namespaces are forbidden, the error wraps the errno of clone(2).
 func Enter(ctx context.Context, stopped func(cause error) os.Signal) (code int, err error) {
 	if Entered() {
 		return 0, errors.New("even inside a user namespace, network namespaces cannot be made")

@@ -16,11 +16,10 @@ import (
 
 var errInjected = errors.New("injected fault")
 
-// asOthers are built by the steps of other modes.
+// asOthers lists modes that are built by the steps of other modes.
 var asOthers = append([]mode.Name{mode.MacvlanPrivate, mode.MacvlanVEPA, mode.MacvlanPassthru, mode.IPvlanL3, mode.IPvlanL3S}, bothWays...)
 
-// A build that fails at any of its steps says so and leaves nothing. Each
-// mode is built from the placement that takes it the most steps.
+// Each mode is built from the placement with the most steps.
 func TestFaultAtEachStep(t *testing.T) {
 	started(t, &Lab{})
 	for _, m := range mode.OfLab() {
@@ -38,7 +37,6 @@ func TestFaultAtEachStep(t *testing.T) {
 				}
 				pathtest.SkipOrFail(t, "%s: %v", spec, err)
 			}
-			// build builds the path with a fault at a step; 0 is none.
 			build := func(failAt int) (steps int, err error) {
 				faulty := &Lab{test: hooks{before: func() error {
 					steps++
@@ -62,7 +60,7 @@ func TestFaultAtEachStep(t *testing.T) {
 			if last < fewest {
 				t.Fatalf("the build has only %d steps", last)
 			}
-			// Several at once: the kernel makes each wait for its grace periods.
+			// Builds run in parallel because the kernel makes each wait for its grace periods.
 			const atOnce = 4
 			var wg sync.WaitGroup
 			places := make(chan bool, atOnce)
@@ -81,7 +79,6 @@ func TestFaultAtEachStep(t *testing.T) {
 	}
 }
 
-// saysOf matches an error that names the mode, or what all modes share.
 func saysOf(m mode.Name) *regexp.Regexp {
 	return regexp.MustCompile(regexp.QuoteMeta(string(m)) + `|^(machine [AB]|build the wire): `)
 }

@@ -13,7 +13,6 @@ import (
 // hostsEnd is the argument that makes the test binary print /etc/hosts.
 const hostsEnd = "print-hosts"
 
-// The linked client finds the server by name, and nobody else does.
 func TestLinkedNames(t *testing.T) {
 	l := started(t, &Lab{})
 	p := build(t, l, path.Spec{Mode: mode.Link, From: mode.FromContainer, To: mode.ToContainer})

@@ -19,17 +19,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Swarm's routing mesh as Docker Engine 28.5.2 makes it on a node: devices, addresses, settings and
-// the tasks' rules were read from a running one, and what it only does with IPVS from
+// Swarm's routing mesh on a node, read from a running Docker Engine 28.5.2, and for IPVS from
 // libnetwork/service_linux.go and libnetwork/osl/namespace_linux.go.
 //
-// A published port is rewritten to the ingress sandbox, a network namespace with one leg on
-// docker_gwbridge and one on the overlay network called ingress. There the packet is marked by its
-// port, IPVS chooses the task by the mark, and the sandbox's own address replaces the client's, so
-// that the answer comes back. The task receives the published port, and redirects it to its own.
+// A published port is rewritten to the ingress sandbox, a namespace with one leg on docker_gwbridge
+// and one on the overlay network ingress. There the packet is marked by its port, IPVS chooses the
+// task by the mark, and the sandbox's own address replaces the client's. The task redirects the
+// published port to its own.
 //
-// Tasks' second device, on docker_gwbridge, is left out, as in an overlay: the load does not use
-// it.
+// Tasks' second device, on docker_gwbridge, is left out: the load does not use it.
 const (
 	ingressChain = "DOCKER-INGRESS"
 	ingressBox   = "ingress_sbox"
@@ -41,11 +39,8 @@ const (
 	firstMark = 256 // of the first service
 )
 
-// ingressNet is the overlay network of the mesh. The sandbox's address comes first, then each
-// service's own and its task's.
 var ingressNet = overlayNet{network{bridge: overlayBridge, subnet: netip.MustParsePrefix("10.0.0.0/24"), first: firstTask}, ingressVNI, defaultMTU - vxlanOverhead}
 
-// sandboxLeg is the sandbox's address on docker_gwbridge.
 var sandboxLeg = gwbridge.nth(firstDocker)
 
 const (
@@ -55,9 +50,9 @@ const (
 	eachService = 2
 )
 
-// balanced are Docker's settings for IPVS: it works with connection tracking, which rewriting the
-// client's address needs; a client's port that is used again keeps its task; and connections to
-// removed tasks end.
+// balanced lists Docker's settings for IPVS: it works with connection tracking, which rewriting the
+// client's address needs; a client's port that is used again keeps its task; connections to removed
+// tasks end.
 var balanced = [][2]string{
 	{"net.ipv4.vs.conntrack", "1"},
 	{"net.ipv4.vs.conn_reuse_mode", "0"},
@@ -65,7 +60,6 @@ var balanced = [][2]string{
 	{"net.ipv4.vs.expire_quiescent_template", "1"},
 }
 
-// service is a service of the mesh with its one task.
 type service struct {
 	mark  uint32
 	vip   netip.Addr
@@ -73,7 +67,6 @@ type service struct {
 	ports []published // the mesh's, and the task's
 }
 
-// publishIngress uses a port of the routing mesh, on the node that runs the task.
 func (s *site) publishIngress() error {
 	p := s.path
 	d, services := s.mesh()
@@ -114,8 +107,8 @@ func (s *site) publishIngress() error {
 	return s.ingressClients(last, len(dnat))
 }
 
-// ingressClients places the clients of the mesh. Their hops to the node are followed by last, whose
-// first dnat hops are DNAT.
+// ingressClients places the clients of the mesh. last follows their hops to the node; its first
+// dnat hops are DNAT.
 func (s *site) ingressClients(last []path.Hop, dnat int) error {
 	p := s.path
 	switch p.Spec.From {
@@ -127,7 +120,7 @@ func (s *site) ingressClients(last []path.Hop, dnat int) error {
 		if err := s.dockerClients(daemon{}); err != nil {
 			return err
 		}
-		// Of the two networks' rules, the client's is the newer one, and comes first.
+		// The client's network is newer, so its rule comes first.
 		masq := s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches)
 		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.a, tollNet.bridge, false)}, slices.Insert(last, dnat, masq))
 	case mode.FromRemote:
@@ -143,7 +136,6 @@ func (s *site) ingressClients(last []path.Hop, dnat int) error {
 	return nil
 }
 
-// mesh returns the daemon of a node with a service for each server.
 func (s *site) mesh() (d daemon, services []service) {
 	n := dockerNet{network: gwbridge, containers: []netip.Prefix{sandboxLeg}}
 	for i := range s.serverSeats() {
@@ -167,7 +159,6 @@ func (s *site) mesh() (d daemon, services []service) {
 	return d, services
 }
 
-// ingressSandbox makes the sandbox, with IPVS for the services.
 func (s *site) ingressSandbox(b *sandbox, services []service) (*container, error) {
 	c, err := b.join(s, ingressBox+" on "+b.on.name, ingressPort, ingressNet.nth(sandboxHost))
 	if err != nil {
@@ -196,7 +187,7 @@ func (s *site) ingressSandbox(b *sandbox, services []service) (*container, error
 		if err := link.AddDefaultRoute(gwbridge.gateway().Addr()); err != nil {
 			return err
 		}
-		// The answers are routed. (Docker's sandbox inherits that from the machine.)
+		// Answers are routed. (Docker's sandbox inherits the setting from the machine.)
 		if err := sysctl.Set(ipForward, "1"); err != nil {
 			return err
 		}
@@ -219,7 +210,7 @@ func (s *site) ingressSandbox(b *sandbox, services []service) (*container, error
 	return c, nil
 }
 
-// balance sets up IPVS as Docker does. IPVS exists in the namespace once its module is loaded.
+// IPVS exists in the namespace once its module is loaded.
 func balance() error {
 	for _, kv := range balanced {
 		if err := sysctl.Set(kv[0], kv[1]); err != nil {
@@ -229,8 +220,6 @@ func balance() error {
 	return nil
 }
 
-// sandboxRules returns rules that mark packets by their ports, and those for the services' own
-// addresses, and rewrite the client's address of what IPVS has forwarded.
 func sandboxRules(services []service, udp bool) []nft.Chain {
 	d := daemon{udp: udp}
 	var prerouting, input []nft.Rule
@@ -248,8 +237,8 @@ func sandboxRules(services []service, udp bool) []nft.Chain {
 	}
 }
 
-// taskRules returns rules that redirect the mesh's ports to the task's own, and let nothing else in
-// from the mesh's network, or out to it.
+// taskRules returns rules that redirect the mesh's ports to the task's own, and block everything
+// else between it and the mesh's network.
 func (v service) taskRules(udp bool) []nft.Chain {
 	d, self := daemon{udp: udp}, single(v.task)
 	var redirect, in, out []nft.Rule
@@ -269,8 +258,6 @@ func (v service) taskRules(udp bool) []nft.Chain {
 	}
 }
 
-// withMesh adds to a machine's rules those of the routing mesh: chains of its own, and rules at the
-// top of others.
 func (d daemon) withMesh(chains []nft.Chain) []nft.Chain {
 	if len(d.ingress) == 0 {
 		return chains
@@ -297,8 +284,8 @@ func (d daemon) withMesh(chains []nft.Chain) []nft.Chain {
 		nft.Chain{Table: "filter", Name: ingressChain, Rules: append(accept, rule(nft.Return()))})
 }
 
-// ipvsHop returns the hop of what IPVS carried for all services: the kernel counts single ones late
-// (see kernel/ipvs).
+// ipvsHop counts all services together, because the kernel updates single ones late (see
+// kernel/ipvs).
 func (s *site) ipvsHop(c *container) path.Hop {
 	h := path.Hop{Kind: mode.HopIPVS, Name: "round robin", Where: c.name, Read: func() (out sample.Counters, err error) {
 		err = c.ns.Do(func() error {
@@ -312,7 +299,6 @@ func (s *site) ipvsHop(c *container) path.Hop {
 		device{Space: c.ns, Name: gatewayLeg}, device{Space: c.on.ns, Name: gatewayPort})
 }
 
-// tryIPVS makes an unused service, and the rules for it.
 func tryIPVS() error {
 	v := service{mark: firstMark, vip: ingressNet.nth(firstVIP).Addr(), task: ingressNet.nth(firstTask).Addr(),
 		ports: []published{{publishedPort, netip.AddrPortFrom(ingressNet.nth(firstTask).Addr(), serverPort)}}}

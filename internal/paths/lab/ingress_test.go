@@ -16,11 +16,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// The rules of a node and of a task are those of a real Docker Engine, also where
-// the kernel has no IPVS. The golden files are `nft list ruleset` of one with a
-// service whose port 8080 is published so, without the chains of Docker's name
-// server. It had no IPVS: what it then leaves out on the node, chains DOCKER-INGRESS
-// and what leads there, is what iptables 1.8.9 made of libnetwork's commands.
+// The golden files are `nft list ruleset` of a real Docker Engine with port 8080 published, without
+// the chains of Docker's DNS server. Its kernel had no IPVS: chain DOCKER-INGRESS and the jumps to
+// it are what iptables 1.8.9 made of libnetwork's commands.
 func TestRulesOfIngressAreDockers(t *testing.T) {
 	needLab(t)
 	if _, err := exec.LookPath("nft"); err != nil {
@@ -47,8 +45,7 @@ func TestRulesOfIngressAreDockers(t *testing.T) {
 	}
 }
 
-// A client's port that comes again after a sweep meets what IPVS remembers of it, and
-// works all the same.
+// IPVS remembers a client's port after a sweep; the port must work again.
 func TestIngressTakesAPortAgain(t *testing.T) {
 	var s *site
 	l := started(t, &Lab{test: hooks{built: func(x *site) { s = x }}})
@@ -70,8 +67,7 @@ func TestIngressTakesAPortAgain(t *testing.T) {
 	}
 }
 
-// IPVS's choice and the sandbox's address are one entry of the sandbox's connection
-// table: that is how agents on the nodes of a swarm tell the mesh's connections.
+// Agents on a swarm's nodes recognize the mesh's connections by this single conntrack entry.
 func TestIngressIsTracked(t *testing.T) {
 	var s *site
 	l := started(t, &Lab{test: hooks{built: func(x *site) { s = x }}})

@@ -16,14 +16,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/ovs"
 )
 
-// The arguments that make this program a part of the lab.
 const (
 	proxyArg = "proxy"
 	hostsArg = "with-hosts"
 )
 
-// Inner runs the part of the lab that args name: a program that the lab starts from this binary.
-// ours is false if args name none.
+// Inner runs the part of the lab that args name. ours is false if args name none.
 func Inner(args []string) (ours bool, err error) {
 	if len(args) == 0 {
 		return false, nil
@@ -46,8 +44,8 @@ func Inner(args []string) (ours bool, err error) {
 	return false, nil
 }
 
-// apart returns an error unless the lab started this program as the first process of a namespace,
-// with the lab's mark: only then may mounts be changed.
+// apart returns an error unless the lab started this program as the first process of a namespace:
+// only then may mounts be changed.
 func apart(arg string) error {
 	if os.Getpid() != 1 || !slices.ContainsFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, runMark) }) {
 		return fmt.Errorf("%s is a part of toll that only toll starts", arg)
@@ -55,8 +53,7 @@ func apart(arg string) error {
 	return nil
 }
 
-// untilEOF returns a context that ends with r: a proxy must not outlive the toll that holds the
-// other end of its standard input.
+// untilEOF returns a context that ends with r, so that a proxy does not outlive toll.
 func untilEOF(r io.Reader) context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -80,8 +77,7 @@ func withHosts(args []string) error {
 	return syscall.Exec(self, append([]string{os.Args[0]}, args[1:]...), os.Environ())
 }
 
-// addHosts mounts memory with the longer file over /etc/hosts. The memory is mounted on /tmp while
-// the file is written.
+// addHosts mounts a tmpfs file over /etc/hosts. The tmpfs is on /tmp while the file is written.
 func addHosts(lines string) error {
 	const scratch, file = "/tmp", "/tmp/hosts"
 	old, err := os.ReadFile(hostsFile)

@@ -17,24 +17,22 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// bridged is a path whose bridge other things can stand in for.
 var bridged = path.Spec{Mode: mode.Bridge, From: mode.FromContainer, To: mode.ToContainer}
 
-// roundTheBridge are the commands by which frames pass from port to port without
-// the bridge. Its counters, which are its ports', do not show it.
+// roundTheBridge redirects frames from port to port without the bridge, whose counters do not show
+// it.
 var roundTheBridge = []string{
 	"tc qdisc add dev veth-client clsact", "tc qdisc add dev veth-server clsact",
 	"tc filter add dev veth-client ingress protocol all u32 match u32 0 0 action mirred egress redirect dev veth-server",
 	"tc filter add dev veth-server ingress protocol all u32 match u32 0 0 action mirred egress redirect dev veth-client",
 }
 
-// tsoOff is done without a program, which few machines have.
+// tsoOff is done without ethtool, which few machines have.
 const tsoOff = "ethtool -K eth0 tso off"
 
-// netfilterProgram has a BPF program called for what the namespace receives.
+// netfilterProgram stands for attaching a BPF program.
 const netfilterProgram = "attach a BPF program to netfilter"
 
-// attachNetfilter attaches a program that accepts all, until the test ends.
 func attachNetfilter(t *testing.T, ns *space) {
 	t.Helper()
 	p := bpftest.Program(t, "other", ebpf.Netfilter, ebpf.AttachNetfilter, 1)
@@ -51,7 +49,6 @@ func attachNetfilter(t *testing.T, ns *space) {
 	}
 }
 
-// disturb runs commands in a namespace.
 func disturb(t *testing.T, ns *space, commands ...string) {
 	t.Helper()
 	for _, c := range commands {
@@ -70,7 +67,6 @@ func disturb(t *testing.T, ns *space, commands ...string) {
 	}
 }
 
-// settingsOf reads a path's settings.
 func settingsOf(t *testing.T, p *path.Path) []path.Setting {
 	t.Helper()
 	all, err := p.Inspect()
@@ -80,14 +76,13 @@ func settingsOf(t *testing.T, p *path.Path) []path.Setting {
 	return all
 }
 
-// What is done to a path after it was built is noticed, and named.
 func TestInspectNoticesChanges(t *testing.T) {
 	l := started(t, &Lab{})
 	for _, c := range []struct {
 		name     string
 		in       string // the namespace: "A", "server"
 		commands []string
-		was, is  sample.Difference // is one of those that are found
+		was, is  sample.Difference // is must be among those found
 		diverts  bool
 	}{
 		{"mtu", "A", []string{"ip link set veth-server mtu 600"},
@@ -190,7 +185,7 @@ func TestInspectNoticesChanges(t *testing.T) {
 	}
 }
 
-// hasDifference reports whether one is found whose texts have those of want in them.
+// hasDifference reports whether a difference has want's texts in its own.
 func hasDifference(found []sample.Difference, want sample.Difference) bool {
 	for _, d := range found {
 		if d.Where == want.Where && strings.Contains(d.What, want.What) && matches(d.Was, want.Was) && matches(d.Is, want.Is) {
@@ -204,9 +199,7 @@ func matches(got, want string) bool {
 	return (got == "") == (want == "") && strings.Contains(got, want)
 }
 
-// Frames that a filter takes from port to port are witnessed: nothing but the
-// filter shows that they never saw the bridge. So a path that has one when it is
-// built is refused.
+// Only the filter shows that its frames bypassed the bridge, so such a path is not built.
 func TestBypassedBridgeIsRefused(t *testing.T) {
 	l := started(t, &Lab{})
 	l.test.built = func(s *site) {
@@ -227,7 +220,7 @@ func TestBypassedBridgeIsRefused(t *testing.T) {
 		if text := output(t, s.a.ns, "nft", "list", "table", "bridge", "x"); !strings.Contains(text, "packets 0 bytes 0") {
 			t.Fatalf("the bridge was not bypassed: %s", text)
 		}
-		// Should the counters ever tell, this need not be refused.
+		// If the counters show it, the path need not be refused.
 		if w := path.Witness(hops, before, after, tr.Moved...); !w.OK {
 			t.Errorf("the counters contradict by themselves: %s", w.Evidence)
 		}

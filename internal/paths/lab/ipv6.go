@@ -12,17 +12,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 )
 
-// Settings of IPv6 that Docker changes (Engine 28.5.2).
 const (
 	ipForward6 = "net.ipv6.conf.all.forwarding"
 	bridgeNF6  = "net.bridge.bridge-nf-call-ip6tables"
 )
 
-// linkLocal are the addresses that every device gives itself.
 var linkLocal = netip.MustParsePrefix("fe80::/10")
 
 // family returns the family of the rules that the path's packets meet. If Docker has none for IPv6,
-// those of IPv4 are guards.
+// the rules of IPv4 are guards.
 func (s *site) family() nft.Family {
 	if s.dual() {
 		return nft.IPv6
@@ -33,9 +31,8 @@ func (s *site) family() nft.Family {
 // dual reports whether Docker's own networks have IPv6 in addition to IPv4.
 func (s *site) dual() bool { return recipe.Dual(s.path.Spec) && !s.beside }
 
-// settle makes the devices of a namespace use their addresses at once and look for no router, so
-// that neither happens in a window. Docker's do both in their first seconds, and until a bridge has
-// its own address the machine does not resolve neighbours there.
+// settle disables duplicate address detection and router solicitation, which would happen in a
+// window. Until a bridge has its own address the machine does not resolve neighbours there.
 func settle() error {
 	for _, key := range []string{"accept_dad", "router_solicitations"} {
 		if err := sysctl.Set("net.ipv6.conf.default."+key, "0"); err != nil {
@@ -45,8 +42,7 @@ func settle() error {
 	return nil
 }
 
-// discovery prepares a container's device in its namespace: on networks without IPv6 Docker
-// switches IPv6 off, and no neighbour discovery crosses them.
+// On networks without IPv6 Docker disables IPv6 for a container's device.
 func discovery(s path.Spec) error {
 	const key = "net.ipv6.conf." + inside + ".disable_ipv6"
 	if _, err := sysctl.Get(key); err != nil || recipe.Dual(s) { // the kernel has no IPv6, or the path has it
@@ -55,8 +51,7 @@ func discovery(s path.Spec) error {
 	return sysctl.Set(key, "1")
 }
 
-// alsoSix gives the container's device an IPv6 address, too, if the path has one, and the container
-// a default gateway, if gateway is valid.
+// alsoSix adds the IPv6 address if the path has one, and a default gateway if it is valid.
 func (c *container) alsoSix(addr netip.Prefix, gateway netip.Addr) error {
 	if !recipe.Dual(c.site.path.Spec) {
 		return nil
@@ -74,7 +69,6 @@ func (c *container) alsoSix(addr netip.Prefix, gateway netip.Addr) error {
 	return nil
 }
 
-// bridge6 gives a bridge of Docker's its IPv6 address, and makes the machine a router.
 func bridge6(n network) error {
 	if err := sysctl.Set("net.ipv6.conf."+n.bridge+".accept_ra", "0"); err != nil {
 		return err
@@ -85,8 +79,8 @@ func bridge6(n network) error {
 	return sysctl.Set(ipForward6, "1")
 }
 
-// six returns the daemon with only its networks with IPv6, as ip6tables sees them. Without any,
-// Docker does not set the policy of FORWARD, and no rule has to accept others' traffic.
+// six returns the daemon with only its IPv6 networks. Without any, Docker does not set the policy
+// of FORWARD, and no rule has to accept others' traffic.
 func (d daemon) six() daemon {
 	d.family, d.links = nft.IPv6, nil
 	of := d.networks

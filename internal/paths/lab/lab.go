@@ -1,11 +1,10 @@
 // Package lab builds network modes from the kernel's own parts: two machines, A and B, joined by a
-// wire, and containers on A. Machines and containers are network namespaces without names, so
-// nothing of the real machine is touched and nothing outlives the process: when it dies, even by
-// SIGKILL, the kernel removes everything.
+// wire, and containers on A. Machines and containers are unnamed network namespaces, so the real
+// machine is not touched, and the kernel removes everything when the process dies.
 //
 // Every path has machines of its own, so one mode's rules never cost another mode anything. The
-// server's machine has what Docker Engine installs on a machine (docker.go), except in the native
-// mode: the distance of native from host is what Docker's presence costs.
+// server's machine has what Docker Engine installs (docker.go), except in the native mode: the
+// distance of native from host is the cost of Docker's presence.
 //
 // Without root the lab lives in a user namespace, which Enter provides.
 package lab
@@ -26,14 +25,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Lab is the backend that needs neither root nor Docker. The zero value is ready to use; Close ends
-// it.
+// Lab is the backend that needs neither root nor Docker. The zero value is ready to use.
 type Lab struct {
 	// ProxyPath is the docker-proxy to use; "" uses an installed one, or else toll's own; "own"
 	// always uses toll's own.
 	ProxyPath string
-	// Congestion is the TCP congestion control of every namespace; "" keeps what new namespaces
-	// inherit from the machine, as containers do.
+	// Congestion is the TCP congestion control of every namespace; "" keeps the inherited one.
 	Congestion string
 
 	// Wire describes the link between the machines.
@@ -41,10 +38,9 @@ type Lab struct {
 
 	test hooks
 
-	mu    sync.Mutex // guards the fields that follow
-	trial *netns.NS  // namespace in which needs are tried; nil before the first
-	tried map[need]error
-	// mostQueues is the most that a veth pair can have, once needQueues was tried.
+	mu         sync.Mutex // guards the fields that follow
+	trial      *netns.NS  // namespace in which needs are tried; nil before the first
+	tried      map[need]error
 	mostQueues int
 }
 
@@ -55,12 +51,12 @@ func (l *Lab) Name() string { return sample.Lab }
 
 // hooks are called by builds, for tests; all may be nil.
 type hooks struct {
-	before func() error // called before each step; its error fails the step
-	built  func(*site)  // called with what was built
+	before func() error // may fail the step
+	built  func(*site)
 }
 
-// Check reports whether the path can be built, by trying its needs in a namespace of its own. Each
-// need is tried once.
+// Check returns an error if the path cannot be built. It tries each need once, in a namespace of
+// its own.
 func (l *Lab) Check(_ context.Context, s path.Spec) error {
 	m, _ := mode.Find(s.Mode)
 	if _, ok := recipes[s.Mode]; !ok && m.Kubernetes {
@@ -80,7 +76,6 @@ func (l *Lab) Check(_ context.Context, s path.Spec) error {
 	return l.checkTunes(s)
 }
 
-// setCongestion sets the congestion control of the calling thread's namespace, if one was chosen.
 func (l *Lab) setCongestion() error {
 	if l.Congestion == "" {
 		return nil
@@ -93,8 +88,6 @@ func (l *Lab) setCongestion() error {
 	return err
 }
 
-// tryCongestion sets a congestion control in the namespace for trials, and restores the previous
-// one.
 func (l *Lab) tryCongestion(name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +99,6 @@ func (l *Lab) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
 	return recipe.Build(ctx, spec, recipes[spec.Mode].build, func(p *path.Path) (*site, error) { return newSite(l, p) })
 }
 
-// Finish completes the path after its recipe.
 func (s *site) Finish() error {
 	s.Connect()
 	s.path.Drain, s.path.Arrived = s.drain, s.arrived
@@ -122,7 +114,6 @@ func (s *site) Finish() error {
 	return local.Guard(s.path, s.inspected())
 }
 
-// explainNamespace converts the error of a refused namespace to one that names what is missing.
 func explainNamespace(err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM):

@@ -55,8 +55,7 @@ func mayBuild() bool {
 	return l.MayBuild()
 }
 
-// started returns a lab that has its trial namespace already, so that paths can be checked to leave
-// nothing. It is closed with the test.
+// started returns a lab with its trial namespace, so that later leftovers are the paths' own.
 func started(t *testing.T, l *Lab) *Lab {
 	t.Helper()
 	needLab(t)
@@ -81,9 +80,9 @@ func TestConformance(t *testing.T) {
 	pathtest.Run(t, l, pathtest.Options{Models: true, Truth: truthOf(l), Around: around, Lacks: kernelLacks, Brief: bothWays, Leave: asLonger})
 }
 
-// asLonger leaves routes to longer ones where every instruction takes its time: from another machine, where its
-// containers' cross the same and more, and of ipvlan's other modes all but the longest, because they differ in a word
-// to the kernel. make test-kernels has all.
+// asLonger skips routes where instructions are emulated: those from another machine, whose
+// containers' routes cross the same and more, and all of ipvlan's modes but the longest. make
+// test-kernels has all.
 func asLonger(m mode.Name, r mode.Route) bool {
 	if !pathtest.Emulated() || r.From == mode.FromRemoteContainer {
 		return false
@@ -92,15 +91,14 @@ func asLonger(m mode.Name, r mode.Route) bool {
 	return r.From == mode.FromRemote && pathtest.Longest(known).From == mode.FromRemoteContainer || m == mode.IPvlanL3 || m == mode.IPvlanL3S
 }
 
-// bothWays are built of what publish-nat and publish-proxy are built of.
+// bothWays are built of the parts of publish-nat and publish-proxy.
 var bothWays = []mode.Name{mode.Publish, mode.PublishDefault}
 
-// The ways of a daemon without docker-proxy.
 func TestConformanceWithoutProxy(t *testing.T) {
 	l := started(t, &Lab{ProxyPath: noProxy})
 	m, _ := mode.Find(mode.PublishDefault)
 	for _, r := range m.Otherwise {
-		if r.To.Six() { // what networks made with IPv6 have, which publish-nat measures
+		if r.To.Six() { // publish-nat measures those of networks with IPv6
 			continue
 		}
 		spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
@@ -121,8 +119,8 @@ func TestConformanceWithoutProxy(t *testing.T) {
 	}
 }
 
-// vm reports whether one of Debian's kernels runs the tests (make test-vm). It lacks only what
-// test/vm/run names.
+// vm reports whether the tests run under make test-vm, whose kernel lacks only what test/vm/run
+// names.
 func vm() bool { return os.Getenv("BRIDGETOLL_VM") != "" }
 
 var (
@@ -157,7 +155,7 @@ func kernelLacks(u *path.UnsupportedError) bool {
 			return slices.Contains(kernelOption.FindAllString(u.Missing, -1), o)
 		})
 	}
-	if strings.HasPrefix(u.Missing, "docker-proxy") { // one before 28, which has no flag for it or says its version
+	if strings.HasPrefix(u.Missing, "docker-proxy") { // older than 28, without the flag or a version
 		said, _ := exec.Command("docker-proxy", "--help").CombinedOutput()
 		return !strings.Contains(string(said), "use-listen-fd")
 	}
@@ -182,7 +180,6 @@ func kernelLacks(u *path.UnsupportedError) bool {
 	return false
 }
 
-// The same promises with our own proxy.
 func TestConformanceOwnProxy(t *testing.T) {
 	l := started(t, &Lab{ProxyPath: ownProxy})
 	p, err := l.Build(context.Background(), path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback6})
@@ -198,9 +195,8 @@ func TestConformanceOwnProxy(t *testing.T) {
 	pathtest.Run(t, l, pathtest.Options{Only: mode.PublishProxy, Truth: truthOf(l), Around: around, Short: true})
 }
 
-// around finds a way to the server that is not the path: the container's own
-// address where a published port is measured, the machine's address instead
-// of its loopback device.
+// around exchanges traffic with the server outside the path: by the container's own address where a
+// published port is measured, or by the machine's instead of loopback.
 func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 	t.Helper()
 	home := tollNet
@@ -227,15 +223,13 @@ func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 		p.Spec.Mode == mode.PublishProxy && p.Spec.From == mode.FromContainer:
 		return pathtest.ExchangeAt(t, p, container), true // by the bridge alone
 	}
-	// Elsewhere all addresses of the server are behind the same hops.
+	// In other modes all addresses of the server are behind the same hops.
 	return pathtest.Traffic{}, false
 }
 
-// The rules that the lab writes must be those of a real Docker Engine, as nft
-// lists them. The golden files were read from one: `nft list ruleset` with
-// the bridges' names replaced and counters removed. (Of IPv6, iptables 1.8.9 writes masquerading
-// and DNAT as targets of xtables, which nft did not list: there the words are those of
-// `ip6tables-save`.)
+// The golden files are `nft list ruleset` of a real Docker Engine, with bridges renamed and
+// counters removed. iptables 1.8.9 writes IPv6 masquerading and DNAT as xtables targets, which nft
+// does not list: those words are from `ip6tables-save`.
 func TestRulesAreDockers(t *testing.T) {
 	needLab(t)
 	if _, err := exec.LookPath("nft"); err != nil {
@@ -279,9 +273,8 @@ var (
 	commentOf  = regexp.MustCompile(` comment ".*"`)
 )
 
-// normalRules sorts the chains and removes counters and our comments. (nft
-// lists the states of iptables' conntrack match in the order given, and those
-// of its own in numeric order.)
+// normalRules sorts chains and removes counters and comments. nft lists the states of iptables'
+// conntrack match in the order given, and its own in numeric order.
 func normalRules(ruleset string) string {
 	var out []string
 	starts := tableStart.FindAllStringSubmatchIndex(ruleset, -1)
@@ -320,7 +313,6 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// A failing build leaves nothing and says what failed.
 func TestBuildFailureUndoes(t *testing.T) {
 	needLab(t)
 	l := &Lab{ProxyPath: "/bin/false"}

@@ -9,10 +9,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// pipework follows the script's veth form (jpetazzo/pipework at 9ba97f1, 2024-11-04): a bridge that
-// has the machine's network card as a port, a veth pair on it, and an address of the outer network
-// in the container. The administrator makes the bridge with the card and the machine's address
-// beforehand, and the rules that let its traffic past Docker's.
+// pipework follows the script's veth form (jpetazzo/pipework at 9ba97f1): a bridge with the
+// machine's network card and the container's pair as ports, and an address of the outer network in
+// the container. The administrator makes the bridge and the rules that let its traffic past
+// Docker's.
 func (s *site) pipework() error {
 	return s.onLAN(lan{
 		foreign: []string{outer.bridge},
@@ -33,19 +33,16 @@ func (s *site) pipework() error {
 	})
 }
 
-// lan is a mode in which containers are hosts on the machines' network.
 type lan struct {
 	foreign []string // devices whose traffic Docker's rules must accept
 	// prepare makes a machine's switch.
 	prepare func(*machine) error
-	// attach makes a container on it.
-	attach func(m *machine, at seat) (*container, error)
-	// between returns what a machine has between the ports on the clients' side (none: the machine
-	// itself) and those on the servers'.
+	attach  func(m *machine, at seat) (*container, error)
+	// between returns the hops between the ports on the clients' side (none: the machine itself)
+	// and those on the servers'.
 	between func(m *machine, toServer, toClient []string) []path.Hop
 }
 
-// onLAN builds the path.
 func (s *site) onLAN(l lan) error {
 	p := s.path
 	ready := func(m *machine) error {
@@ -91,8 +88,7 @@ func (s *site) onLAN(l lan) error {
 	return nil
 }
 
-// cardMTU gives the container the MTU of the outer bridge, which is the card's: a switch drops
-// larger packets.
+// cardMTU gives the container the card's MTU: a switch drops larger packets.
 func (s *site) cardMTU(c *container) error {
 	mtu := s.lab.Wire.MTU
 	if mtu == 0 {
@@ -101,8 +97,6 @@ func (s *site) cardMTU(c *container) error {
 	return c.setMTU(mtu)
 }
 
-// outerBridge makes the bridge that the machine's card is a port of, and moves the machine's
-// address to it.
 func (s *site) outerBridge(m *machine) error {
 	return m.ns.Do(func() error {
 		if err := link.AddBridge(outer.bridge); err != nil {
@@ -115,7 +109,6 @@ func (s *site) outerBridge(m *machine) error {
 	})
 }
 
-// moveAddress moves the machine's address from its card to the outer bridge.
 func moveAddress(m *machine) error {
 	if err := link.DelAddr(wireName, m.addr); err != nil {
 		return err

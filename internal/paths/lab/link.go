@@ -8,9 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// linked makes containers started with `--link server:db` on a daemon with "icc": false: the
-// default network isolates containers, and two rules for each linked pair let them through (Docker
-// Engine 28.5.2).
+// linked makes containers started with `--link server:db` on a daemon with "icc": false: two rules
+// for each pair let it through the isolation (Docker Engine 28.5.2).
 func (s *site) linked() error {
 	d := daemon{noICC: true}
 	servers := s.serverSeats()
@@ -36,8 +35,7 @@ func (s *site) linked() error {
 		box := contained(s.a, c.ns, c.name)
 		box.hosts = d.links[i].server.Addr().String() + "\tdb server\n" + d.links[i].client.String() + "\tclient\n"
 		s.PlaceClient(box)
-		// The rule sees each connection's first packet; a rule before it accepts later ones,
-		// because they belong to it.
+		// The rule sees only each connection's first packet.
 		r := s.portRule(mode.HopAccept, "filter", "DOCKER", tagLink, i, path.Matches)
 		r.Clients = p.Spec.Alone(i)
 		rules = append(rules, r)

@@ -10,14 +10,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// native runs servers as processes of a machine without Docker.
 func (s *site) native() error {
 	s.onMachine(on(s.a))
 	return nil
 }
 
-// host runs servers in containers with the machine's network, on a machine with the rules of Docker
-// Engine 28.5.2.
 func (s *site) host() error {
 	d := userNetwork(dockerNet{network: tollNet})
 	if err := s.install(s.a, d); err != nil {
@@ -33,8 +30,7 @@ func (s *site) host() error {
 	return nil
 }
 
-// onMachine places servers in the machine's own namespace, where each needs a port of its own, and
-// the clients, and lists the hops.
+// onMachine places servers, each with a port of its own, in the machine's namespace.
 func (s *site) onMachine(server path.Place) {
 	p := s.path
 	remote := p.Spec.From == mode.FromRemote || p.Spec.From == mode.FromRemoteContainer
@@ -69,8 +65,6 @@ func (s *site) onMachine(server path.Place) {
 	p.Hops = []path.Hop{lo}
 }
 
-// shared runs two containers in one network namespace, like a pod; each server has its clients with
-// it.
 func (s *site) shared() error {
 	if err := s.dockerServers(daemon{}, false); err != nil {
 		return err
@@ -93,8 +87,7 @@ func (s *site) shared() error {
 	return nil
 }
 
-// bridge makes containers on a user-defined bridge, dialled by their addresses (devices, addresses
-// and rules as Docker Engine 28.5.2 makes them).
+// bridge makes containers on a user-defined bridge, dialled by their addresses.
 func (s *site) bridge() error {
 	if err := s.dockerServers(daemon{}, false); err != nil {
 		return err
@@ -102,7 +95,6 @@ func (s *site) bridge() error {
 	return s.onBridge(tollNet, s.noNAT())
 }
 
-// bridgeDefault is bridge on the default network.
 func (s *site) bridgeDefault() error {
 	d := daemon{others: s.addresses(docker0)}
 	if err := s.install(s.a, d); err != nil {
@@ -114,7 +106,6 @@ func (s *site) bridgeDefault() error {
 	return s.onBridge(docker0, s.noDefaultNAT())
 }
 
-// onBridge makes the path to the servers on a network's bridge.
 func (s *site) onBridge(n network, noNAT path.Hop) error {
 	p := s.path
 	p.Guards = []path.Hop{noNAT}
@@ -129,12 +120,12 @@ func (s *site) onBridge(n network, noNAT path.Hop) error {
 		return err
 	}
 	p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.switched(n)}, s.ServerHops())
-	// Switched, not routed: the machine's own stack sees nothing of it.
+	// The packets are switched: the machine's own stack does not see them.
 	p.Guards = append(p.Guards, local.Unused(own))
 	return nil
 }
 
-// addresses returns those of the containers on machine A that will be on a network.
+// addresses returns the addresses that containers on machine A will have on a network.
 func (s *site) addresses(n network) (out []netip.Prefix) {
 	for _, at := range s.serverSeats() {
 		out = append(out, n.of(at))
@@ -147,11 +138,8 @@ func (s *site) addresses(n network) (out []netip.Prefix) {
 	return out
 }
 
-// userNetwork returns a daemon with one user-defined network.
 func userNetwork(n dockerNet) daemon { return daemon{networks: []dockerNet{n}} }
 
-// dockerServers sets up Docker on machine A, with the servers' network and perhaps published ports,
-// and the servers' containers on it.
 func (s *site) dockerServers(d daemon, publish bool) error {
 	n := dockerNet{network: s.home, containers: s.addresses(s.home)}
 	if publish {
@@ -170,7 +158,6 @@ func (s *site) dockerServers(d daemon, publish bool) error {
 	return s.addServers(s.attach(s.home, d))
 }
 
-// attach returns a function that makes containers on a network of the daemon's.
 func (s *site) attach(n network, d daemon) func(seat) (*container, error) {
 	return func(at seat) (*container, error) {
 		c, err := s.bridged(s.a, n, at)
@@ -181,11 +168,10 @@ func (s *site) attach(n network, d daemon) func(seat) (*container, error) {
 	}
 }
 
-// dockerClients makes the clients' containers on the servers' network.
 func (s *site) dockerClients(d daemon) error { return s.addClients(s.a, s.attach(s.home, d)) }
 
-// remoteClients sets up Docker on machine B, with the user-defined network n and the clients'
-// containers on it. Unless the network is routed, rules protect them.
+// remoteClients sets up Docker on machine B with network n and the clients' containers. Unless the
+// network is routed, rules protect them.
 func (s *site) remoteClients(n dockerNet) error {
 	for _, at := range s.clientSeats(s.b) {
 		n.containers = append(n.containers, n.of(at))
@@ -196,7 +182,6 @@ func (s *site) remoteClients(n dockerNet) error {
 	return s.addClients(s.b, func(at seat) (*container, error) { return s.bridged(s.b, n.network, at) })
 }
 
-// switched returns the hop of a network's bridge on machine A between containers.
 func (s *site) switched(n network) path.Hop {
 	return s.switchedHop(s.a.ns, s.a.name, n.bridge, ports(s.Clients), ports(s.Servers))
 }

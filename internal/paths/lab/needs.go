@@ -18,22 +18,22 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// need is a part that modes consist of.
+// need is a requirement of a mode.
 type need int
 
 const (
-	needSetup      need = iota // namespaces, and the right to set them up
-	needDevices                // veth, bridge
-	needCongestion             // the chosen one, if any
+	needSetup   need = iota // namespaces, and the right to set them up
+	needDevices             // veth, bridge
+	needCongestion
 	needForwarding
 	needNAT
-	needSockets  // reading a proxy's sockets
-	needProxy    // the named one, if any
+	needSockets // reading a proxy's sockets
+	needProxy
 	needBridgeNF // bridged frames crossing NAT
 	needIPv6
 	needNAT6      // the same rules for IPv6, and forwarding
 	needBridgeNF6 // bridged frames of IPv6 crossing NAT
-	needWire      // the requested wire
+	needWire
 	needMacvlan
 	needIPvlan
 	needNetkit
@@ -49,10 +49,10 @@ const (
 	needThreaded
 	needBigTCP
 	needShortcuts // BPF programs at the root of cgroup v2
-	needTCP       // the path must be TCP's
+	needTCP
 )
 
-// needsOf returns what the path needs, the most basic first.
+// needsOf returns the path's needs, the most basic first.
 func (l *Lab) needsOf(s path.Spec) []need {
 	out := []need{needSetup, needDevices, needCongestion}
 	r := recipes[s.Mode]
@@ -80,7 +80,6 @@ func (l *Lab) needsOf(s path.Spec) []need {
 	return out
 }
 
-// needsOfNAT returns the needs of a published port that the kernel rewrites.
 func (l *Lab) needsOfNAT(s path.Spec) []need {
 	switch {
 	case s.From != mode.FromContainer:
@@ -91,7 +90,6 @@ func (l *Lab) needsOfNAT(s path.Spec) []need {
 	return []need{needBridgeNF}
 }
 
-// needsOfPublish returns the needs of a published port of a daemon with its defaults.
 func (l *Lab) needsOfPublish(s path.Spec) []need {
 	switch {
 	case l.ProxyPath == noProxy && s.To.Six():
@@ -104,7 +102,6 @@ func (l *Lab) needsOfPublish(s path.Spec) []need {
 	return l.needsOfProxy(s)
 }
 
-// needsOfProxy returns the needs of a published port that docker-proxy relays.
 func (l *Lab) needsOfProxy(s path.Spec) []need {
 	switch {
 	case s.UDP && s.From == mode.FromContainer:
@@ -115,7 +112,6 @@ func (l *Lab) needsOfProxy(s path.Spec) []need {
 	return []need{needSockets, needProxy}
 }
 
-// needsOfFast returns the needs of a published port whose clients bypass docker-proxy.
 func (l *Lab) needsOfFast(s path.Spec) []need {
 	if s.UDP {
 		return []need{needTCP}
@@ -123,7 +119,7 @@ func (l *Lab) needsOfFast(s path.Spec) []need {
 	return []need{needSockets, needProxy, needShortcuts}
 }
 
-// need tries one need, or returns the remembered result.
+// need tries a need once and remembers the result.
 func (l *Lab) need(n need) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,8 +133,8 @@ func (l *Lab) need(n need) error {
 	return l.tried[n]
 }
 
-// try tries a need. The namespace for trials is kept until Close: while the kernel removes one,
-// setting up another has to wait.
+// try tries a need. The namespace is kept until Close: setting one up waits while the kernel
+// removes another.
 func (l *Lab) try(n need) error {
 	if l.trial == nil {
 		ns, err := netns.New()
@@ -150,7 +146,6 @@ func (l *Lab) try(n need) error {
 	return l.trial.Do(l.trials()[n])
 }
 
-// trials try each need.
 func (l *Lab) trials() map[need]func() error {
 	return map[need]func() error{
 		needSetup:      func() error { return link.Up("lo") },
@@ -190,12 +185,11 @@ func (l *Lab) trials() map[need]func() error {
 	}
 }
 
-// MayBuild reports whether this process may make network namespaces and set them up: true as root
-// and inside Enter's user namespace.
+// MayBuild reports whether this process may set up network namespaces: true as root and inside
+// Enter's user namespace.
 func (l *Lab) MayBuild() bool { return l.need(needSetup) == nil }
 
-// Close ends the namespace in which needs were tried, and forgets the results. It does not close
-// paths.
+// Close removes the trial namespace and forgets the results. It does not close paths.
 func (l *Lab) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,7 +202,6 @@ func (l *Lab) Close() error {
 	return ns.Close()
 }
 
-// tryDevices makes a veth pair and a bridge.
 func tryDevices() error {
 	if err := link.AddVeth("try-veth", "try-peer", unix.Gettid()); err != nil {
 		return local.MissingDevice(err, "veth", "CONFIG_VETH")
@@ -219,8 +212,7 @@ func tryDevices() error {
 	return nil
 }
 
-// trySubInterface makes a device on top of a veth of its own, because a card can carry only one
-// kind of them.
+// trySubInterface uses a veth of its own, because a card can carry only one kind of them.
 func trySubInterface(kind, option string, add func(link.SubInterface) error) error {
 	parent := "try-" + kind
 	if err := link.AddVeth(parent, parent+"-p", unix.Gettid()); err != nil {
@@ -229,7 +221,7 @@ func trySubInterface(kind, option string, add func(link.SubInterface) error) err
 	return local.MissingDevice(add(link.SubInterface{Name: parent + "-s", Parent: parent, TID: unix.Gettid()}), kind, option)
 }
 
-// trySockets reports whether a proxy's bytes can be read.
+// trySockets checks that a proxy's bytes can be read.
 func trySockets() error {
 	err := sock.Supported()
 	if err == nil {
@@ -242,7 +234,6 @@ func trySockets() error {
 	}
 }
 
-// tryShortcuts loads the programs.
 func tryShortcuts() error {
 	t, err := shortcut.Load()
 	if err != nil {
@@ -251,7 +242,6 @@ func tryShortcuts() error {
 	return t.Close()
 }
 
-// tryForwarding makes the namespace a router, as Docker does with its machine.
 func tryForwarding() error {
 	err := sysctl.Set(ipForward, "1")
 	if err == nil {
@@ -264,7 +254,6 @@ func tryForwarding() error {
 	}
 }
 
-// tryNAT writes rules with every part of Docker's rules.
 func tryNAT(f nft.Family) error {
 	err := nft.Supported(f)
 	switch {
@@ -299,7 +288,6 @@ func tryBridgeNF(key string) error {
 	}
 }
 
-// tryNAT6 tries what Docker needs to give a network IPv6.
 func tryNAT6() error {
 	if err := sysctl.Set(ipForward6, "1"); err != nil {
 		return &path.UnsupportedError{Missing: ipForward6 + " cannot be set: /proc/sys is read-only here, as in a container without privileges",

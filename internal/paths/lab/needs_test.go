@@ -14,8 +14,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// What is missing is named, with a remedy; what is not understood is no
-// verdict.
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -57,8 +55,6 @@ func TestCongestionThatIsNotThere(t *testing.T) {
 	}
 }
 
-// What this kernel lacks is refused by the name of its option, and only what
-// it lacks.
 func TestKernelOptionsAreNamed(t *testing.T) {
 	l := started(t, &Lab{})
 	for _, c := range []struct {

@@ -11,10 +11,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// netkitPairs makes containers behind netkit pairs in their routed mode, which has neither Ethernet
-// headers nor ARP, with a route on the machine to the container's address (Linux 6.7's
-// drivers/net/netkit.c; Cilium does the same, with BPF programs in addition). Without a BPF program
-// both ends forward.
+// netkitPairs makes containers behind netkit pairs in their routed mode (Linux 6.7), with a route
+// on the machine to each container's address, as Cilium does. Without a BPF program both ends
+// forward.
 func (s *site) netkitPairs() error {
 	p := s.path
 	seats := s.serverSeats()
@@ -56,10 +55,8 @@ func (s *site) netkitPairs() error {
 	return nil
 }
 
-// netkit returns the name of the outer end of the pair.
 func (at seat) netkit() string { return "nk-" + at.end }
 
-// netkitPair makes a container on machine A behind a pair.
 func (s *site) netkitPair(at seat) (*container, error) {
 	c, err := s.box(s.a, at.name)
 	if err != nil {

@@ -12,19 +12,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// The overlay network as Docker Engine 28.5.2 makes it (seen on a Swarm of two nodes;
-// libnetwork/drivers/overlay): on each machine a namespace for the network, with a bridge, the
-// VXLAN device and one end of each container's veth pair. The VXLAN device is made on the machine
-// and then moved, so that its outer packets are the machine's. Each remote container has one
-// permanent neighbour entry, from which the device answers ARP, and one permanent forwarding entry;
-// nothing is flooded.
+// The overlay network as Docker Engine 28.5.2 makes it (libnetwork/drivers/overlay): on each
+// machine a namespace with a bridge, the VXLAN device and one end of each container's pair. The
+// VXLAN device is made on the machine and then moved, so that its outer packets are the machine's.
+// Each remote container has one permanent neighbour entry, from which the device answers ARP, and
+// one permanent forwarding entry.
 //
 // Containers' second device, on docker_gwbridge, is left out: the load does not use it.
 //
-// Docker's overlay driver has IPv4 only (its CreateNetwork ignores IPv6 subnets, up to moby at
-// b985e23, 2026-08). Over IPv6 a container has an address of each family, and each machine another
-// entry for it, from which the device answers neighbour solicitations; the tunnel's own packets
-// stay IPv4.
+// Docker's overlay driver has IPv4 only (up to moby at b985e23). Over IPv6 a container has an
+// address of each family, and another entry for it; the tunnel's own packets stay IPv4.
 const (
 	overlayBridge = "br0"
 	overlayVXLAN  = "vxlan0"
@@ -34,17 +31,15 @@ const (
 	vxlanVNI   = 4097 // the next, of its users' networks
 
 	vxlanOverhead = 50
-	espOverhead   = 26 // by which Docker's MTU is smaller in encrypted networks
+	espOverhead   = 26 // reduces the MTU of encrypted networks
 )
 
-// overlayNet is an overlay network.
 type overlayNet struct {
 	network
 	vni int
 	mtu int
 }
 
-// sandbox is an overlay network's namespace on one machine.
 type sandbox struct {
 	on  *machine
 	ns  *space
@@ -53,7 +48,6 @@ type sandbox struct {
 
 func (b *sandbox) where() string { return "overlay on " + b.on.name }
 
-// overlay makes containers on an overlay network, with or without encryption.
 func (s *site) overlay() error {
 	p := s.path
 	encrypted := p.Spec.Mode == mode.OverlayEncrypted
@@ -112,12 +106,10 @@ func (s *site) overlay() error {
 	return nil
 }
 
-// overlaySwitch returns the hop of the network's bridge on one machine.
 func (s *site) overlaySwitch(b *sandbox, clientPorts, serverPorts []string) path.Hop {
 	return s.switchedHop(b.ns, b.where(), overlayBridge, clientPorts, serverPorts)
 }
 
-// sandbox sets up Docker on a machine, and the overlay network's namespace.
 func (s *site) sandbox(m *machine, d daemon, n overlayNet) (*sandbox, error) {
 	if err := s.install(m, d); err != nil {
 		return nil, err
@@ -161,7 +153,6 @@ func (s *site) sandbox(m *machine, d daemon, n overlayNet) (*sandbox, error) {
 	})
 }
 
-// attach returns a function that makes containers on the network.
 func (b *sandbox) attach(s *site) func(seat) (*container, error) {
 	return func(at seat) (*container, error) {
 		c, err := b.join(s, at.name, at.veth(), b.net.of(at))
@@ -175,7 +166,7 @@ func (b *sandbox) attach(s *site) func(seat) (*container, error) {
 	}
 }
 
-// join makes a container, whose pair's other end is called port.
+// join makes a container; port names the other end of its pair.
 func (b *sandbox) join(s *site, name, port string, addr netip.Prefix) (*container, error) {
 	c, err := s.box(b.on, name)
 	if err != nil {
@@ -201,7 +192,6 @@ func dockerMAC(a netip.Addr) net.HardwareAddr {
 	return append(net.HardwareAddr{0x02, 0x42}, a.AsSlice()...)
 }
 
-// knows adds the entries for a container on another machine.
 func (b *sandbox) knows(c *container) error {
 	mac := dockerMAC(c.addr.Addr())
 	return b.ns.Do(func() error {
@@ -217,13 +207,11 @@ func (b *sandbox) knows(c *container) error {
 	})
 }
 
-// vxlanHop returns the hop of the tunnel's device on one machine.
 func (s *site) vxlanHop(b *sandbox, toServer bool) path.Hop {
 	return s.madeOf(path.Hop{Kind: mode.HopVXLAN, Name: overlayVXLAN, Where: b.where(),
 		Read: local.Device(b.ns, overlayVXLAN, toServer)}, device{Space: b.ns, Name: overlayVXLAN})
 }
 
-// tryVXLAN makes a VXLAN device.
 func tryVXLAN() error {
 	v := link.VXLAN{Name: "try-vxlan", VNI: vxlanVNI, Port: vxlanPort, Proxy: true}
 	return local.MissingDevice(link.AddVXLAN(v), "vxlan", "CONFIG_VXLAN")

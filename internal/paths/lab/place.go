@@ -14,13 +14,12 @@ import (
 // self is this program's file, even after it was replaced.
 const self = local.Self
 
-// place starts processes in a network namespace.
 type place struct {
 	name    string
 	ns      *space
-	machine *machine // that it is on
-	clone   uintptr  // further namespaces
-	hosts   string   // additional lines of /etc/hosts; they need a mount namespace
+	machine *machine
+	clone   uintptr
+	hosts   string // additional lines of /etc/hosts; they need a mount namespace
 }
 
 var _ path.Place = (*place)(nil)
@@ -42,8 +41,7 @@ func (p *place) Start(c path.Command) (*path.Process, error) {
 	return local.Start(p.ns, p.name, cmd, stderr)
 }
 
-// marked returns the command of a program with the lab's mark, and the end of its standard error.
-// This program itself keeps its own name.
+// marked returns a command with the lab's mark, and the tail of its standard error.
 func marked(file string, args ...string) (*exec.Cmd, *local.Tail) {
 	cmd := exec.Command(file, args...)
 	if file == self {

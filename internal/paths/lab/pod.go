@@ -11,25 +11,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// The pods' networks: a part of the cluster's for each node, as a controller assigns them.
+// The pods' networks, one for each node.
 var (
 	podsOnA = network{bridge: "cni0", subnet: netip.MustParsePrefix("10.244.1.0/24"), first: firstDocker}
 	podsOnB = network{bridge: "cni0", subnet: netip.MustParsePrefix("10.244.2.0/24"), first: firstDocker}
 )
 
-// ofPods reports whether a network is a plug-in's, whose containers do not have Docker's DNS
-// server.
+// ofPods reports whether the network is a plug-in's, whose containers have no Docker DNS server.
 func (n network) ofPods() bool { return n == podsOnA || n == podsOnB }
 
-// pod makes pods on nodes with neither Docker nor kube-proxy: only the parts that every packet
-// between pods crosses. So what a cluster's own plug-in takes beyond that is the price of plug-in
-// and cluster.
+// pod makes pods on nodes without Docker and kube-proxy: only the parts that every packet between
+// pods crosses. What a cluster's plug-in takes beyond that is the price of the cluster.
 //
-// On a node it is what the plug-in bridge makes with isDefaultGateway and hairpinMode, as in
-// flannel's configuration (containernetworking/plugins 1.1.1, plugins/main/bridge: a bridge with
-// the first address, veth pairs, ip_forward). Nodes have routes to each other's pods, as with
-// flannel's backend host-gw or Calico without encapsulation; a tunnel is one more part, which
-// overlay prices.
+// A node has what the plug-in bridge makes with isDefaultGateway and hairpinMode
+// (containernetworking/plugins 1.1.1), and routes to the other's pods, as with flannel's host-gw or
+// Calico without encapsulation.
 func (s *site) pod() error {
 	p := s.path
 	p.Facts["network plug-in"] = "none: a bridge and veth pairs as of the plug-in bridge"
@@ -80,7 +76,6 @@ func (s *site) pod() error {
 	return nil
 }
 
-// node makes a machine one that has pods: a router with their bridge.
 func (s *site) node(m *machine, n network) error {
 	return m.ns.Do(func() error {
 		if err := sysctl.Set(ipForward, "1"); err != nil {
@@ -93,7 +88,6 @@ func (s *site) node(m *machine, n network) error {
 	})
 }
 
-// podOn returns a function that makes pods on a node.
 func (s *site) podOn(m *machine, n network) func(seat) (*container, error) {
 	return func(at seat) (*container, error) {
 		c, err := s.bridged(m, n, at)

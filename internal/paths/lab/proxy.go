@@ -17,7 +17,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// ownProxy selects toll's own proxy although docker-proxy is installed.
 const ownProxy = "own"
 
 // noProxy selects daemons with "userland-proxy": false.
@@ -25,7 +24,8 @@ const noProxy = "off"
 
 const proxyReadyTimeout = 5 * time.Second
 
-// tryProxy returns an error if the named proxy is not a program: no other one must replace it.
+// tryProxy returns an error if the named proxy is not a program: it must not be replaced by
+// another.
 func (l *Lab) tryProxy() error {
 	switch l.ProxyPath {
 	case "", ownProxy:
@@ -40,7 +40,7 @@ func (l *Lab) tryProxy() error {
 	return nil
 }
 
-// findProxy returns the docker-proxy to use and its name with version; the path is "" for toll's
+// findProxy returns the docker-proxy to use and its name with version; the file is "" for toll's
 // own.
 func (l *Lab) findProxy() (file, name string) {
 	const own = "our own proxy with docker-proxy's algorithm"
@@ -70,8 +70,7 @@ func proxyVersion(file string) string {
 	return v
 }
 
-// startProxy runs the proxy on machine A as dockerd does, with the readiness
-// pipe as descriptor 3, and returns its hop.
+// startProxy runs the proxy on machine A as dockerd does, with the readiness pipe as descriptor 3.
 func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 	file, name := s.lab.findProxy()
 	proto := "tcp"
@@ -90,7 +89,7 @@ func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 	}
 	defer r.Close()
 	cmd, stderr := marked(file, args...)
-	// toll's own ends with this pipe; docker-proxy does not read it.
+	// toll's own proxy ends with this pipe; docker-proxy does not read it.
 	if _, err := cmd.StdinPipe(); err != nil {
 		return path.Hop{}, errors.Join(fmt.Errorf("start proxy: %w", err), w.Close())
 	}
@@ -102,17 +101,19 @@ func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 	}
 	s.path.Undo.Push("stop proxy", func() error {
 		err := local.Kill(cmd)
-		_ = cmd.Wait() // it was killed: its exit status does not matter
+		_ = cmd.Wait()
 		return err
 	})
 	if err := awaitProxy(r); err != nil {
 		return path.Hop{}, fmt.Errorf("start proxy %s: %w", file, errors.Join(err, stderr.Err()))
 	}
-	// Nothing else on machine A accepts connections: the server is in a container.
+	// No other socket on machine A accepts connections: the server is in a container.
 	return local.ProxyHop(s.path, local.Proxy{Space: s.a.ns, PID: cmd.Process.Pid, Listens: listen.Port(), Target: target}, name, s.a.name), nil
 }
 
-// awaitProxy reads docker-proxy's report of whether it listens: "0\n", or "1\n" and the reason.
+// awaitProxy reads docker-proxy's report: "0
+// " if it listens, or "1
+// " and the reason.
 func awaitProxy(r *os.File) error {
 	if err := r.SetReadDeadline(time.Now().Add(proxyReadyTimeout)); err != nil {
 		return err

@@ -11,19 +11,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// publishNAT uses a published port that the kernel rewrites: a daemon with "userland-proxy": false
-// (Docker Engine 28.5.2).
+// publishNAT uses a daemon with "userland-proxy": false.
 func (s *site) publishNAT() error { return s.translated(daemon{noProxy: true}) }
 
-// publishProxy uses a published port that docker-proxy relays: for clients on the machine that dial
-// a loopback address, for containers on the same bridge, and for everybody if the daemon writes no
-// rules (Docker Engine 28.5.2).
+// publishProxy uses a published port that docker-proxy relays: for clients that dial a loopback
+// address, for containers on the same bridge, and for all clients if the daemon writes no rules.
 func (s *site) publishProxy() error {
 	return s.relayed(daemon{noIPTables: s.path.Spec.From == mode.FromRemote && s.path.Spec.To.Four()})
 }
 
-// publish uses a published port of a daemon with its defaults (Docker Engine 28.5.2), or of one
-// without docker-proxy if that was asked for.
+// publish uses a daemon with its defaults, or one without docker-proxy if requested.
 func (s *site) publish() error {
 	d := daemon{noProxy: s.lab.ProxyPath == noProxy}
 	if relays(s.path.Spec) && !d.noProxy {
@@ -32,7 +29,6 @@ func (s *site) publish() error {
 	return s.translated(d)
 }
 
-// publishDefault is publish for a container on the default network.
 func (s *site) publishDefault() error {
 	s.home = docker0
 	return s.publish()
@@ -41,8 +37,6 @@ func (s *site) publishDefault() error {
 // relays reports whether docker-proxy, if it runs, gets the path's connections.
 func relays(s path.Spec) bool { return s.To != mode.ToAddress || s.From == mode.FromContainer }
 
-// translated makes a path with a published port whose connections the kernel's rules translate. A
-// running proxy is a guard.
 func (s *site) translated(d daemon) error {
 	if err := s.dockerServers(d, true); err != nil {
 		return err
@@ -72,8 +66,7 @@ func (s *site) translated(d daemon) error {
 		if err := s.dockerClients(d); err != nil {
 			return err
 		}
-		// With bridge-nf-call-iptables the rewritten frame never leaves the bridge: it is switched
-		// to the server's port.
+		// With bridge-nf-call-iptables the rewritten frame is switched to the server's port.
 		p.Hops = slices.Concat(s.ClientHops(), dnat, []path.Hop{s.switched(s.home)}, s.ServerHops())
 	case mode.FromRemote:
 		s.PlaceClients(on(s.b))
@@ -88,7 +81,6 @@ func (s *site) translated(d daemon) error {
 	return nil
 }
 
-// relayed makes a path with a published port that docker-proxy relays.
 func (s *site) relayed(d daemon) error {
 	p := s.path
 	if err := s.dockerServers(d, true); err != nil {
@@ -131,7 +123,6 @@ func (s *site) relayed(d daemon) error {
 	return nil
 }
 
-// quietProxies starts the docker-proxies of the servers' ports, as guards.
 func (s *site) quietProxies() error {
 	start := func(port uint16, target netip.AddrPort) error {
 		proxy, err := s.startProxy(netip.AddrPortFrom(s.anywhere(), port), target)
@@ -154,8 +145,8 @@ func (s *site) quietProxies() error {
 	return nil
 }
 
-// fast makes a path with a published port on a loopback address, and redirects clients on the
-// machine past its docker-proxy (toll fast). The proxy runs, as a guard.
+// fast redirects clients on the machine past the docker-proxy of a port on a loopback address (toll
+// fast). The proxy runs, as a guard.
 func (s *site) fast() error {
 	if err := s.dockerServers(daemon{}, true); err != nil {
 		return err
@@ -171,7 +162,7 @@ func (s *site) fast() error {
 			return err
 		}
 		pid := s.path.Proxies[len(s.path.Proxies)-1].PID
-		s.path.Proxies = nil // it relays nothing
+		s.path.Proxies = nil
 		return f.Lead(proxy, pid, dial, target)
 	}
 	for i, c := range s.Servers {
@@ -191,7 +182,6 @@ func (s *site) fast() error {
 	return nil
 }
 
-// fastLinks is fast with links raised, as toll fast does it.
 func (s *site) fastLinks() error {
 	if err := s.fast(); err != nil {
 		return err
@@ -199,7 +189,6 @@ func (s *site) fastLinks() error {
 	return s.tuned.Set(s.path, mode.Tune{Key: mode.BigTCP, Value: strconv.Itoa(bigtcp.Size)}, nil)
 }
 
-// anywhere returns the address that the proxy of the dialled port listens on.
 func (s *site) anywhere() netip.Addr {
 	if s.path.Spec.To.Six() {
 		return netip.IPv6Unspecified()
@@ -207,7 +196,6 @@ func (s *site) anywhere() netip.Addr {
 	return anyAddr
 }
 
-// dialPublished lets clients dial the published ports.
 func (s *site) dialPublished() {
 	to := s.a.addr.Addr()
 	switch s.path.Spec.To {

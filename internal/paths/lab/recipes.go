@@ -5,25 +5,22 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// modeRecipe describes how the lab builds a mode.
 type modeRecipe struct {
-	// build makes the mode's parts on the machines of a site, and lists the path's hops.
 	build func(*site) error
 	// needs are those beyond what every mode needs.
 	needs []need
-	// more returns further needs of a path of the mode; nil: none.
+	// more returns further needs of a path of the mode; it may be nil.
 	more func(*Lab, path.Spec) []need
 	// bare means that the machine has no Docker.
 	bare bool
 	// beside means that the containers are on none of Docker's bridges: then the machine has
 	// Docker's chains for IPv6 without rules.
 	beside bool
-	// onSwitch means that the machine's card is a port of the mode's switch, which drops what the
-	// wire does not carry.
+	// onSwitch means that the machine's card is a port of the mode's switch, which drops packets
+	// larger than the wire's MTU.
 	onSwitch bool
 }
 
-// recipes lists the modes that the lab builds.
 var recipes = map[mode.Name]modeRecipe{
 	mode.Native:           {build: (*site).native, bare: true},
 	mode.Host:             {build: (*site).host},

@@ -10,17 +10,15 @@ import (
 // resolver is the address of Docker's own DNS server in containers.
 var resolver = netip.AddrFrom4([4]byte{127, 0, 0, 11})
 
-// The ports at which the server really listens: the daemon takes free ones.
+// The daemon listens on free ports; these stand for them.
 const (
 	resolverTCP = 35407
 	resolverUDP = 34009
 )
 
-// resolves gives a container what those on all networks but the default one get for their DNS
-// queries, whatever "iptables" and the network's driver are: NAT rules in the container's own
-// namespace (`nft list ruleset` there, of Docker Engine 20.10.24 to 29.8). They rewrite only
-// queries, but because of them the kernel tracks each connection there, and that is what they cost.
-// The server itself is left out: it gets no queries.
+// resolves gives a container Docker's NAT rules for DNS queries, as on all networks but the default
+// one (Docker Engine 20.10.24 to 29.8). Their cost is that the kernel tracks each connection in the
+// container. The DNS server itself is left out: it gets no queries.
 func (c *container) resolves() error {
 	self := single(resolver)
 	err := c.ns.Do(func() error {

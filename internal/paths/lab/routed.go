@@ -9,8 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// routed makes a network with gateway_mode_ipv4=routed and a published container port: no NAT, and
-// routes on the peers (Docker Engine 28.5.2).
+// routed makes a network with gateway_mode_ipv4=routed: no NAT, and routes on the peers.
 func (s *site) routed() error {
 	p := s.path
 	n := dockerNet{network: tollNet, routed: true}
@@ -28,8 +27,7 @@ func (s *site) routed() error {
 		return err
 	}
 	last := append([]path.Hop{s.bridgeHop(s.a, tollNet.bridge, true)}, s.ServerHops()...)
-	// Docker writes no rule that would rewrite this network's packets; the one that is left is the
-	// default network's, which has no IPv6.
+	// Docker writes no NAT for this network. The default network's rule remains for IPv4.
 	p.Guards = []path.Hop{s.noDefaultNAT(),
 		local.Unused(s.loHop(s.a.ns, s.a.name))}
 	switch p.Spec.From {
@@ -62,7 +60,6 @@ func (s *site) routed() error {
 	return nil
 }
 
-// route adds a route to a network behind another machine.
 func route(m *machine, to network, via *machine) error {
 	return m.ns.Do(func() error {
 		if err := link.AddRoute(to.subnet, via.addr.Addr()); err != nil || !via.addr6.IsValid() {

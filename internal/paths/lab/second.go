@@ -11,7 +11,6 @@ import (
 // Some programs have a second port, whose number one end sends to the other: it must be the same
 // inside and outside. Such a path has one server.
 
-// ports returns the ports of a server in its container, with the machine's ports for them.
 func (s *site) ports(server netip.Addr, first uint16) []published {
 	out := []published{{first, netip.AddrPortFrom(server, serverPort)}}
 	if s.path.Spec.Second {
@@ -20,8 +19,7 @@ func (s *site) ports(server netip.Addr, first uint16) []published {
 	return out
 }
 
-// portRule returns the hop of server i's port's rule, which tag selects, combined with the second
-// port's.
+// portRule combines the rules of server i's port, which tag selects, and of the second port.
 func (s *site) portRule(kind mode.HopKind, table, chain, tag string, i int, e path.Expect) path.Hop {
 	h := s.ruleHop(s.a, kind, table, chain, numbered(tag, i), e)
 	if !s.path.Spec.Second {
@@ -31,8 +29,8 @@ func (s *site) portRule(kind mode.HopKind, table, chain, tag string, i int, e pa
 	return h
 }
 
-// startSecondProxy relays the second port, if there is one. Its sockets are not a hop of their own:
-// the machine's count of relayed connections includes them.
+// startSecondProxy relays the second port, if there is one. The machine's count of relayed
+// connections includes its sockets.
 func (s *site) startSecondProxy(listen, target netip.Addr) error {
 	if !s.path.Spec.Second {
 		return nil

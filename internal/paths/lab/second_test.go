@@ -36,8 +36,7 @@ func TestSecondPort(t *testing.T) {
 	}
 }
 
-// A client that takes its second connection around the path is found out by the
-// rule that it used, or by the one that it did not.
+// A second connection that bypasses the path is found by the rule that it used, or did not use.
 func TestSecondPortAround(t *testing.T) {
 	l := started(t, &Lab{})
 	container := netip.AddrPortFrom(tollNet.nth(firstDocker).Addr(), secondPort)
@@ -69,10 +68,9 @@ func TestSecondPortAround(t *testing.T) {
 	}
 }
 
-// A second published port has the same rules as the first, in the order in which
-// a real Docker Engine adds further ones (docker-28.5.2-*-crowd.rules): DNAT
-// follows the first one's, accept is inserted before it, and a link's pairs of
-// rules follow each other.
+// A real Docker Engine orders a second port's rules thus (docker-28.5.2-*-crowd.rules): DNAT
+// follows the first one's, accept is inserted before it, and a link's pairs of rules follow each
+// other.
 func TestRulesOfTwoPortsAreDockers(t *testing.T) {
 	needLab(t)
 	if _, err := exec.LookPath("nft"); err != nil {
@@ -103,7 +101,6 @@ func TestRulesOfTwoPortsAreDockers(t *testing.T) {
 	}
 }
 
-// withSecond adds the second port's rules to those of the first.
 func withSecond(rules string) string {
 	other := strings.NewReplacer("8080", "5301", "5201", "5301")
 	var out, first, second []string

@@ -16,7 +16,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// network is a bridge with its addresses.
 type network struct {
 	bridge string
 	subnet netip.Prefix
@@ -26,10 +25,10 @@ type network struct {
 	noExit  bool // without a gateway
 }
 
-// The lab's networks. The wire uses the range that RFC 2544 reserves for benchmarks, and for IPv6
-// the one of RFC 5180; the others use Docker's ranges, and for IPv6 a unique local one.
+// The wire uses the ranges that RFC 2544 (IPv4) and RFC 5180 (IPv6) reserve for benchmarks; the
+// others use Docker's ranges and unique local ones.
 var (
-	// outer is the wire's own, on which A and B are hosts like any other, with a bridge on it.
+	// outer is the wire's network, with a bridge on it.
 	outer = network{bridge: "br1", subnet: netip.MustParsePrefix("198.18.0.0/24"), subnet6: netip.MustParsePrefix("2001:2:0:18::/64"), first: firstOuter, noExit: true}
 
 	tollNet   = dockerNetwork("br-toll", "172.30.0.0/16", "fd54:6f6c:6c:30::/64")         // the server's user-defined network
@@ -50,20 +49,17 @@ func (n network) nth(i int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4(a), n.subnet.Bits())
 }
 
-// nth6 returns the same for IPv6.
 func (n network) nth6(i int) netip.Prefix {
 	a := n.subnet6.Addr().As16()
 	a[15] = byte(i)
 	return netip.PrefixFrom(netip.AddrFrom16(a), n.subnet6.Bits())
 }
 
-// of6 returns the IPv6 address of a container with that seat.
 func (n network) of6(at seat) netip.Prefix { return n.nth6(n.first + at.number) }
 
-// like6 returns the IPv6 address of the owner of that IPv4 address on the network.
+// like6 returns the IPv6 address of the owner of a on the network.
 func (n network) like6(a netip.Addr) netip.Addr { return n.nth6(int(a.As4()[3])).Addr() }
 
-// of returns the address of a container with that seat.
 func (n network) of(at seat) netip.Prefix { return n.nth(n.first + at.number) }
 
 // gateway returns the network's first address, or the zero value if it has no gateway.
@@ -74,7 +70,6 @@ func (n network) gateway() netip.Prefix {
 	return n.nth(1)
 }
 
-// gateway6 returns the same for IPv6.
 func (n network) gateway6() netip.Prefix {
 	if n.noExit {
 		return netip.Prefix{}
@@ -101,7 +96,6 @@ var (
 	none       netip.Addr
 )
 
-// single returns the network that contains only the address.
 func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
 const (
@@ -129,7 +123,6 @@ func (s *space) step() error {
 	return s.before()
 }
 
-// Do runs f in the namespace.
 func (s *space) Do(f func() error) error {
 	if err := s.step(); err != nil {
 		return err
@@ -137,7 +130,6 @@ func (s *space) Do(f func() error) error {
 	return s.NS.Do(f)
 }
 
-// Start starts cmd in the namespace.
 func (s *space) Start(cmd *exec.Cmd) error {
 	if err := s.step(); err != nil {
 		return err
@@ -145,7 +137,6 @@ func (s *space) Start(cmd *exec.Cmd) error {
 	return s.NS.Start(cmd)
 }
 
-// machine is a host: a network namespace with its end of the wire.
 type machine struct {
 	name string
 	ns   *space
@@ -154,23 +145,21 @@ type machine struct {
 	addr6 netip.Prefix
 }
 
-// container is a network namespace on a machine, with one device.
 type container struct {
 	site   *site
 	name   string
 	ns     *space
 	on     *machine
 	kind   mode.HopKind // of its device
-	port   string       // the device's other end, for a pair
-	portNS *space       // the namespace of port
+	port   string
+	portNS *space
 	addr   netip.Prefix
 	addr6  netip.Prefix // valid if the path uses IPv6 there
 }
 
-// Place returns the place for processes in it.
 func (c *container) Place() path.Place { return in(c) }
 
-// Addr returns its address, of the path's family.
+// Addr returns the container's address of the path's family.
 func (c *container) Addr() netip.Addr {
 	if c.addr6.IsValid() {
 		return c.addr6.Addr()
@@ -178,28 +167,24 @@ func (c *container) Addr() netip.Addr {
 	return c.addr.Addr()
 }
 
-// site is the set of namespaces that one path is built on.
 type site struct {
-	lab  *Lab
-	path *path.Path
-	a, b *machine
-	home network // the servers' network
-	// beside is the recipe's.
+	lab    *Lab
+	path   *path.Path
+	a, b   *machine
+	home   network // the servers' network
 	beside bool
 	boxes  []*container
 	recipe.Ends[*container]
-	// more are namespaces other than machines and containers.
+	// more lists namespaces other than machines and containers.
 	more  []spot
 	tuned local.Tuned
 }
 
-// spot is a namespace with its name.
 type spot struct {
 	ns    *space
 	where string
 }
 
-// newSite makes two machines and the wire between them.
 func newSite(l *Lab, p *path.Path) (*site, error) {
 	s := &site{lab: l, path: p, home: tollNet, beside: recipes[p.Spec.Mode].beside, Ends: recipe.NewEnds[*container](p), tuned: local.Tuned{}}
 	for _, m := range []struct {
@@ -219,7 +204,6 @@ func newSite(l *Lab, p *path.Path) (*site, error) {
 	return s, s.layWire()
 }
 
-// namespace makes a network namespace with its loopback device up.
 func (s *site) namespace(name string) (*space, error) {
 	ns, err := netns.New()
 	if err != nil {
@@ -244,7 +228,6 @@ func (s *site) namespace(name string) (*space, error) {
 	return out, nil
 }
 
-// addressed gives a device its address and sets it up.
 func addressed(name string, addr netip.Prefix) error {
 	if err := link.AddAddr(name, addr); err != nil {
 		return err
@@ -263,8 +246,8 @@ func (s *site) box(on *machine, name string) (*container, error) {
 	return c, nil
 }
 
-// plug makes the container's veth pair, whose other end is called port and is on the machine, or in
-// the namespace at.
+// plug makes the container's veth pair. Its other end is called port and is in the namespace at, or
+// on the machine if at is nil.
 func (c *container) plug(port string, at *space) error {
 	c.kind, c.port, c.portNS = mode.HopVeth, port, at
 	tid, err := c.ns.TID()
@@ -279,7 +262,6 @@ func (c *container) plug(port string, at *space) error {
 	})
 }
 
-// setMTU sets the MTU of the container's pair.
 func (c *container) setMTU(mtu int) error {
 	if err := c.portNS.Do(func() error { return link.SetMTU(c.port, mtu) }); err != nil {
 		return err
@@ -287,8 +269,7 @@ func (c *container) setMTU(mtu int) error {
 	return c.ns.Do(func() error { return link.SetMTU(inside, mtu) })
 }
 
-// address gives the container's device an address and the container a default gateway, if gateway
-// is valid.
+// address sets the device's address, and the default gateway if it is valid.
 func (c *container) address(addr netip.Prefix, gateway netip.Addr) error {
 	c.addr = addr
 	err := c.ns.Do(func() error {
@@ -306,7 +287,6 @@ func (c *container) address(addr netip.Prefix, gateway netip.Addr) error {
 	return nil
 }
 
-// leaveBy adds a default route through a device, without a gateway.
 func (c *container) leaveBy(device string) error {
 	return c.ns.Do(func() error {
 		if err := link.AddDeviceRoute(anyPrefix, device); err != nil || !c.addr6.IsValid() {
@@ -316,7 +296,6 @@ func (c *container) leaveBy(device string) error {
 	})
 }
 
-// bridged makes a container whose veth pair is a port of the network's bridge on a machine.
 func (s *site) bridged(on *machine, n network, at seat) (*container, error) {
 	c, err := s.box(on, at.name)
 	if err != nil {
@@ -337,7 +316,6 @@ func (s *site) bridged(on *machine, n network, at seat) (*container, error) {
 	return c, c.resolves()
 }
 
-// describe records what a result contains of the path's devices and settings.
 func (s *site) describe() error {
 	spots := []local.Described{{Space: s.a.ns, Where: s.a.name}}
 	if from := s.path.Spec.From; from == mode.FromRemote || from == mode.FromRemoteContainer {
@@ -345,7 +323,7 @@ func (s *site) describe() error {
 	}
 	for _, c := range s.boxes {
 		if len(s.Servers) > 1 && slices.Contains(s.Servers[1:], c) || len(s.Clients) > 1 && slices.Contains(s.Clients[1:], c) {
-			continue // it is like the first
+			continue // like the first
 		}
 		spots = append(spots, local.Described{Space: c.ns, Where: c.name})
 	}
@@ -355,16 +333,13 @@ func (s *site) describe() error {
 	return local.Describe(s.path, s.a.ns, spots)
 }
 
-// on returns the place for processes on the machine itself.
 func on(m *machine) path.Place {
 	return &place{name: m.name, ns: m.ns, machine: m}
 }
 
-// in returns the place for processes in the container.
 func in(c *container) path.Place { return contained(c.on, c.ns, c.name) }
 
-// contained returns the place for processes in a container with the network namespace ns: it has
-// process, mount, host name and IPC namespaces of its own.
+// contained returns a place with process, mount, host name and IPC namespaces of its own.
 func contained(m *machine, ns *space, name string) *place {
 	return &place{name: name, ns: ns, machine: m,
 		clone: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC}

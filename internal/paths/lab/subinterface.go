@@ -10,10 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// macvlan follows Docker's macvlan driver, and the macvlan form of pipework: `ip link add link eth0
-// … type macvlan mode MODE`, moved to the container (Docker Engine 28.5.2,
-// libnetwork/drivers/macvlan; jpetazzo/pipework at 9ba97f1). Neither sets anything else, on the
-// card or in the rules.
+// macvlan follows Docker's macvlan driver (Docker Engine 28.5.2) and pipework's macvlan form (at
+// 9ba97f1). Neither changes the card or the rules.
 func (s *site) macvlan() error {
 	kind := strings.TrimPrefix(string(s.path.Spec.Mode), "macvlan-")
 	if kind == "vepa" && s.path.Spec.From == mode.FromContainer {
@@ -24,17 +22,15 @@ func (s *site) macvlan() error {
 	return s.subInterfaces(mode.HopMacvlan, func(si link.SubInterface) error { return link.AddMacvlan(si, kind) }, false)
 }
 
-// ipvlan follows Docker's ipvlan driver (Docker Engine 28.5.2, libnetwork/drivers/ipvlan). In its
-// routed modes the container has a network of its own and everything leaves by the device; peers
-// have a route.
+// ipvlan follows Docker's ipvlan driver (Docker Engine 28.5.2). In its routed modes the container
+// has a network of its own, to which peers have a route.
 func (s *site) ipvlan() error {
 	kind := strings.TrimPrefix(string(s.path.Spec.Mode), "ipvlan-")
 	return s.subInterfaces(mode.HopIPvlan, func(si link.SubInterface) error { return link.AddIPvlan(si, kind) }, kind != "l2")
 }
 
-// subInterfaces builds the path from sub-interfaces of the machines' cards, which add makes. If
-// routed, the containers' networks are behind the machines; otherwise their addresses are of the
-// outer network.
+// subInterfaces builds the path from sub-interfaces of the machines' cards. If routed, the
+// containers' networks are behind the machines; otherwise their addresses are of the outer network.
 func (s *site) subInterfaces(kind mode.HopKind, add func(link.SubInterface) error, routed bool) error {
 	networks := map[*machine]network{s.a: outer, s.b: outer}
 	if routed {
@@ -79,8 +75,7 @@ func (s *site) subInterfaces(kind mode.HopKind, add func(link.SubInterface) erro
 	})
 }
 
-// subInterface makes the container's device. It is created with another name, because eth0 is the
-// card's.
+// The device is created with another name, because eth0 is the card's.
 func (s *site) subInterface(c *container, born string, add func(link.SubInterface) error) error {
 	tid, err := c.ns.TID()
 	if err != nil {
@@ -93,7 +88,7 @@ func (s *site) subInterface(c *container, born string, add func(link.SubInterfac
 }
 
 // reflect makes machine B the switch that vepa needs: a bridge that sends frames back out of the
-// port that they came from (IEEE 802.1Qbg's reflective relay).
+// port they came from (reflective relay, IEEE 802.1Qbg).
 func (s *site) reflect() error {
 	s.path.Facts["switch"] = "machine B is a bridge that reflects frames"
 	if err := s.outerBridge(s.b); err != nil {
@@ -102,5 +97,4 @@ func (s *site) reflect() error {
 	return s.b.ns.Do(func() error { return link.SetHairpin(wireName) })
 }
 
-// reflectedHop returns the hop of the wire to the switch and back.
 func (s *site) reflectedHop() path.Hop { return local.ReflectedHop(s.a.ns, s.a.name, wireName) }

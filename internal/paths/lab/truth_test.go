@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// output runs a program in a namespace and returns what it printed.
 func output(t *testing.T, ns *space, name string, args ...string) string {
 	t.Helper()
 	var b strings.Builder
@@ -34,7 +33,6 @@ type claim struct {
 	never   []string
 }
 
-// build builds the path, which is closed with the test.
 func build(t *testing.T, l *Lab, spec path.Spec) *path.Path {
 	t.Helper()
 	p, err := l.Build(context.Background(), spec)
@@ -49,8 +47,7 @@ func build(t *testing.T, l *Lab, spec path.Spec) *path.Path {
 	return p
 }
 
-// skipMissing skips a path that cannot be built here; the conformance suite
-// says whether it should be there.
+// skipMissing skips a path that cannot be built here; the conformance suite checks that.
 func skipMissing(t *testing.T, l *Lab, spec path.Spec) {
 	t.Helper()
 	if err := l.Check(context.Background(), spec); err != nil {
@@ -58,8 +55,7 @@ func skipMissing(t *testing.T, l *Lab, spec path.Spec) {
 	}
 }
 
-// truths are the kernel's own view of each mode, as ip, bridge and nft print
-// it. They hold from every placement; more are in truthsFrom.
+// truths lists what ip, bridge and nft print in each mode, from every placement.
 var truths = map[mode.Name][]claim{
 	mode.Native: {
 		{where: "A", command: "nft list ruleset", never: []string{"table"}},
@@ -168,13 +164,11 @@ var docker = []claim{
 	{where: "A", command: "sysctl net.ipv4.ip_forward", says: []string{"= 1"}},
 }
 
-// publishedTo returns the rule that machine A has for a published port, whoever serves it.
 func publishedTo(container string) claim {
 	return claim{where: "A", command: "nft list table ip nat", says: []string{"dport 8080 dnat to " + container + ":5201"}}
 }
 
-// resolved returns what a container on another network than the default one has for Docker's DNS
-// server.
+// resolved returns the rules for Docker's DNS server.
 func resolved(where string) claim {
 	return claim{where: where, command: "nft list ruleset", says: []string{
 		"type nat hook output priority -100", "ip daddr 127.0.0.11 jump DOCKER_OUTPUT",
@@ -213,7 +207,7 @@ func overlayTruths(mtu string) []claim {
 	}
 }
 
-// truthsFrom are those that hold from one placement only.
+// truthsFrom lists claims for one placement only.
 var truthsFrom = map[mode.Name]map[mode.Placement][]claim{
 	mode.Bridge: {
 		mode.FromContainer: {{where: "A", command: "bridge link", says: []string{"veth-server master br-toll", "veth-client master br-toll"}}, resolved("client")},
@@ -252,7 +246,6 @@ var truthsFrom = map[mode.Name]map[mode.Placement][]claim{
 	}, overlayPeers...)},
 }
 
-// truthsOver6 are those of paths over IPv6 only.
 var truthsOver6 = map[mode.Name][]claim{
 	mode.Native:        {{where: "A", command: "ip -6 -o addr", says: []string{"eth0 2001:2:0:18::1/64"}}},
 	mode.Host:          {{where: "A", command: "nft list table ip6 nat", says: []string{"ip6 daddr != ::1 fib daddr type local jump DOCKER"}}},
@@ -283,8 +276,8 @@ var truthsOver6 = map[mode.Name][]claim{
 	},
 }
 
-// beside6 are those of machines whose containers are on none of Docker's bridges (`ip6tables-save`
-// of Docker Engine 28.5.2 with no network that has IPv6): chains that reject nothing, and no router.
+// beside6 describes machines whose containers are on none of Docker's bridges (`ip6tables-save` of
+// Docker Engine 28.5.2 with no IPv6 network): chains that reject nothing, and no router.
 var beside6 = []claim{
 	{where: "A", command: "nft list table ip6 filter", says: []string{"hook forward priority filter; policy accept;", "jump DOCKER-FORWARD"}, never: []string{"drop"}},
 	{where: "A", command: "nft list table ip6 nat", says: []string{"ip6 daddr != ::1 fib daddr type local jump DOCKER"}, never: []string{"dnat", "masquerade"}},
@@ -324,7 +317,6 @@ var overlayPeers = []claim{
 	{where: "overlay on machine B", command: "bridge fdb show dev vxlan0", says: []string{"02:42:ac:1e:00:02 dst 198.18.0.1 self permanent"}},
 }
 
-// truthOf returns what reads back what l built last.
 func truthOf(l *Lab) func(*testing.T, *path.Path) {
 	built := map[*path.Path]*site{}
 	l.test.built = func(s *site) { built[s.path] = s }
@@ -345,7 +337,6 @@ func truthOf(l *Lab) func(*testing.T, *path.Path) {
 	}
 }
 
-// find returns a namespace of the site by a claim's name for it.
 func (s *site) find(where string) *space {
 	all := append([]spot{{s.a.ns, "A"}, {s.b.ns, "B"}}, s.more...)
 	for _, c := range s.boxes {
@@ -360,7 +351,6 @@ func (s *site) find(where string) *space {
 	return nil
 }
 
-// check runs the command and reads what it says.
 func (c claim) check(t *testing.T, s *site) {
 	t.Helper()
 	ns := s.find(c.where)
@@ -387,7 +377,6 @@ func (c claim) check(t *testing.T, s *site) {
 	}
 }
 
-// inOrder reports whether the line has the words in that order.
 func inOrder(line string, words []string) bool {
 	for _, w := range words {
 		_, rest, ok := strings.Cut(line, w)

@@ -10,7 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// checkTunes returns an error for tunes that do not apply to the path.
 func (l *Lab) checkTunes(s path.Spec) error {
 	m, _ := mode.Find(s.Mode)
 	ways := m.RoutesTo(s.From, s.To)
@@ -45,9 +44,8 @@ func (l *Lab) checkTunes(s path.Spec) error {
 	return nil
 }
 
-// fits returns an error for an MTU larger than the wire's where that is impossible: on a
-// sub-interface, and on a switch that would drop what the wire does not carry. (Routers notify the
-// sender.)
+// fits returns an error for an MTU larger than the wire's on a sub-interface or on a switch that
+// would drop such packets. (Routers notify the sender.)
 func (l *Lab) fits(t mode.Tune, m mode.Name, route mode.Route) error {
 	wire := l.Wire.MTU
 	if wire == 0 {
@@ -65,7 +63,6 @@ func (l *Lab) fits(t mode.Tune, m mode.Name, route mode.Route) error {
 
 const defaultMTU = 1500
 
-// tune applies the variant's settings to the path.
 func (s *site) tune() error {
 	spaces := []local.Space{s.a.ns, s.b.ns}
 	for _, c := range s.boxes {
@@ -74,7 +71,6 @@ func (s *site) tune() error {
 	return s.tuned.Tune(s.path, spaces)
 }
 
-// tuneNeeds lists what tunes need of the kernel, or of the user's rights.
 var tuneNeeds = map[mode.Key]need{
 	mode.RPS: needRPS, mode.XPS: needXPS, mode.Queues: needQueues, mode.Threaded: needThreaded,
 	mode.BigTCP: needBigTCP, mode.BigTCPContainer: needBigTCP, mode.BigTCPLoopback: needBigTCP,

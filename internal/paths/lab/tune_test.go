@@ -18,17 +18,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// showRPS prints the CPUs to which a device's packets are steered; sysfs shows
-// the namespace in which it was mounted.
+// showRPS prints the CPUs to which a device's packets are steered; sysfs shows the namespace in
+// which it was mounted.
 const showRPS = "mount -t sysfs sysfs /mnt && cat /mnt/class/net/$0/queues/rx-0/rps_cpus"
 
-// sysfs returns a file of a device, as a sysfs of its namespace shows it.
 func sysfs(t *testing.T, ns *space, dev, file string) string {
 	t.Helper()
 	return strings.TrimSpace(output(t, ns, "unshare", "-m", "sh", "-c", "mount -t sysfs sysfs /mnt && cat /mnt/class/net/$0/$1", dev, file))
 }
 
-// hasQueues checks how many queues both ends of the containers' pairs have.
 func hasQueues(t *testing.T, s *site, n int) {
 	t.Helper()
 	look := func(ns *space, dev string) {
@@ -43,11 +41,10 @@ func hasQueues(t *testing.T, s *site, n int) {
 	}
 }
 
-// sizes are gso_max_size and its like of devices, in bytes, by place and name.
+// sizes holds gso_max_size and the like of devices, in bytes, by place and name.
 type sizes map[string]uint32
 
-// hasSizes checks the sizes of all of the path's devices; those that are not named have the
-// kernel's own.
+// hasSizes checks the sizes of all devices; those not named must have the kernel's defaults.
 func hasSizes(t *testing.T, s *site, want sizes) {
 	t.Helper()
 	spaces := map[string]*space{s.a.name: s.a.ns, s.b.name: s.b.ns}
@@ -84,7 +81,6 @@ func hasSizes(t *testing.T, s *site, want sizes) {
 	}
 }
 
-// A tune is what the kernel then shows.
 func TestTunesAreSet(t *testing.T) {
 	spec := path.Spec{Mode: mode.Bridge, From: mode.FromContainer, To: mode.ToContainer}
 	offload := func(name string, on bool) func(*testing.T, *site) {
@@ -166,7 +162,7 @@ func TestTunesAreSet(t *testing.T) {
 			claim{where: "server", command: "sysctl net.ipv4.tcp_congestion_control", says: []string{"= reno"}},
 			claim{where: "client", command: "sysctl net.ipv4.tcp_congestion_control", says: []string{"= reno"}},
 			claim{where: "A", command: "sysctl net.ipv4.tcp_congestion_control", says: []string{"= reno"}})},
-		{"nodelay=off", func(*testing.T, *site) {}}, // the load's own
+		{"nodelay=off", func(*testing.T, *site) {}},
 		{"mtu=4000+gro=on+tso=off", says(claim{where: "server", command: "ip -o link", says: []string{"eth0@ mtu 4000"}})},
 	} {
 		t.Run(string(tt.tune), func(t *testing.T) {
@@ -183,7 +179,6 @@ func TestTunesAreSet(t *testing.T) {
 	}
 }
 
-// The loopback device's is a tune of its own.
 func TestBigTCPOfLoopback(t *testing.T) {
 	var s *site
 	l := started(t, &Lab{test: hooks{built: func(b *site) { s = b }}})
@@ -194,8 +189,6 @@ func TestBigTCPOfLoopback(t *testing.T) {
 	pathtest.CarriesTwice(t, p)
 }
 
-// What a tune needs is tried on devices that are gone afterwards, and the congestion control is
-// put back.
 func TestTunesAreTriedAndUndone(t *testing.T) {
 	l := started(t, &Lab{})
 	spec := path.Spec{Mode: mode.Bridge, From: mode.FromContainer, To: mode.ToContainer}
@@ -224,14 +217,12 @@ func congestionOf(t *testing.T, l *Lab) (name string) {
 	return name
 }
 
-// Every mode carries traffic with every tune that it can have, and says why
-// it cannot have the others.
 func TestTunesOnEveryMode(t *testing.T) {
 	l := started(t, &Lab{})
 	for _, m := range pathtest.Modes(t) {
 		r := pathtest.Longest(m)
 		if vm() && slices.Contains(r.Hops, mode.HopOVS) {
-			continue // on an emulated CPU a switch of its own for each path takes too long
+			continue // on an emulated CPU a switch for each path takes too long
 		}
 		t.Run(string(m.Name), func(t *testing.T) {
 			t.Parallel()
@@ -252,7 +243,7 @@ func TestTunesOnEveryMode(t *testing.T) {
 	}
 }
 
-// onPaths returns the tunes as paths have them, all on one: TestTunesAreSet has each alone.
+// onPaths returns the tunes that paths have at once; TestTunesAreSet has each alone.
 func onPaths(tunes []mode.Tunes) []mode.Tunes {
 	if len(tunes) == 0 {
 		return nil
@@ -264,8 +255,8 @@ func onPaths(tunes []mode.Tunes) []mode.Tunes {
 	return []mode.Tunes{all}
 }
 
-// possibleTunes returns the tunes that a path is not refused with, which must be those that it may
-// have. The others are refused with a reason.
+// possibleTunes returns the tunes that the path accepts, which must be those that mayHave allows.
+// The others must be refused with a reason.
 func possibleTunes(t *testing.T, l *Lab, spec path.Spec, r mode.Route, tunes []mode.Tunes) (out []mode.Tunes) {
 	t.Helper()
 	for _, tune := range tunes {
@@ -286,8 +277,7 @@ func possibleTunes(t *testing.T, l *Lab, spec path.Spec, r mode.Route, tunes []m
 	return out
 }
 
-// mayHave says, in other words than the lab's, on which routes a tune sets
-// something.
+// mayHave states independently of the lab on which routes a tune sets something.
 func mayHave(tune mode.Tunes, m mode.Name, r mode.Route) bool {
 	onlyWire := len(r.Hops) == 1 && r.Hops[0] == mode.HopWire
 	veth := slices.Contains(r.Hops, mode.HopVeth)
@@ -323,7 +313,6 @@ func mayHave(tune mode.Tunes, m mode.Name, r mode.Route) bool {
 	return !onlyWire
 }
 
-// What a tune cannot set is refused by name.
 func TestTunesAreRefused(t *testing.T) {
 	for _, tt := range []struct {
 		spec   path.Spec
@@ -357,21 +346,20 @@ func TestTunesAreRefused(t *testing.T) {
 	}
 }
 
-// hasBigTCP reports whether the kernel is one with BIG TCP over IPv4: 6.3 or later.
+// BIG TCP over IPv4 needs Linux 6.3.
 func hasBigTCP() bool {
 	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
 	if err != nil {
 		return false
 	}
 	var major, minor int
-	_, _ = fmt.Sscanf(string(b), "%d.%d", &major, &minor) // else it is an old one
+	_, _ = fmt.Sscanf(string(b), "%d.%d", &major, &minor) // an unreadable version counts as old
 	return major > 6 || major == 6 && minor >= 3
 }
 
 func manyCPUs() bool { return cpusPossible() > 1 }
 
-// possibleCPUs returns the number of CPUs that the kernel can have, each of which a pair has queues
-// for.
+// A pair has queues for each possible CPU.
 func possibleCPUs(t *testing.T) int {
 	t.Helper()
 	n := cpusPossible()

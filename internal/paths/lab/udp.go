@@ -27,7 +27,7 @@ func (d daemon) sport(number uint16) nft.Match {
 	return nft.TCPSport(number)
 }
 
-// tryProcessIO reports whether a proxy's datagrams can be witnessed.
+// tryProcessIO checks that a proxy's datagrams can be counted.
 func tryProcessIO() error {
 	_, err := local.ProcessIO(os.Getpid())
 	if err == nil {
@@ -40,14 +40,13 @@ func tryProcessIO() error {
 	}
 }
 
-// firstPktinfo is the Docker Engine whose docker-proxy first answered UDP from the address that the
-// client had dialled (moby/moby#48571). Earlier ones let the route choose, which for a container on
-// the machine is the bridge's address: the client's socket does not accept that answer.
+// firstPktinfo is the first Docker Engine whose docker-proxy answers UDP from the address that the
+// client dialled (moby/moby#48571). Earlier ones answer a container on the machine from the
+// bridge's address, which the client's socket does not accept.
 const firstPktinfo = 28
 
 var majorVersion = regexp.MustCompile(` (\d+)\.`)
 
-// tryUDPProxy returns an error for an old docker-proxy whose answers would not arrive.
 func (l *Lab) tryUDPProxy() error {
 	file, name := l.findProxy()
 	if file == "" {

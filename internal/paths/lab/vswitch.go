@@ -18,8 +18,8 @@ import (
 
 // vswitch makes containers on an Open vSwitch bridge that has the machine's network card as a port,
 // as `pipework br1 CONTAINER ADDRESS` (at 9ba97f1) and `ovs-docker add-port br1 eth0 CONTAINER`
-// (openvswitch/ovs at d6a632a) do: a veth pair and `ovs-vsctl add-port`, without options. The
-// administrator makes the bridge with the card and the machine's address.
+// (openvswitch/ovs at d6a632a) do. The administrator makes the bridge with the card and the
+// machine's address.
 func (s *site) vswitch() error {
 	switches := map[*machine]*virtualSwitch{}
 	err := s.onLAN(lan{
@@ -60,20 +60,17 @@ func (s *site) vswitch() error {
 	return s.withoutOffloads()
 }
 
-// virtualSwitch is an Open vSwitch with the OpenFlow numbers of its bridge's ports.
 type virtualSwitch struct {
 	*ovs.Switch
 	ports map[string]string
 }
 
-// addPort returns the command that makes a device the next port.
 func (v *virtualSwitch) addPort(device string) []string {
 	n := strconv.Itoa(len(v.ports)) // the machine's own is included
 	v.ports[device] = n
 	return []string{"add-port", outer.bridge, device, "--", "set", "Interface", device, "ofport_request=" + n}
 }
 
-// startOVS runs Open vSwitch on a machine and makes the bridge.
 func (s *site) startOVS(m *machine) (*virtualSwitch, error) {
 	cmd, stderr := marked(self, ovs.Arg)
 	sw, err := ovs.Start(cmd, m.ns.Start)
@@ -101,9 +98,8 @@ func (s *site) startOVS(m *machine) (*virtualSwitch, error) {
 	return v, m.ns.Do(func() error { return moveAddress(m) })
 }
 
-// withoutOffloads switches off what the userspace datapath cannot handle: it reads packets
-// unchanged, and a checksum left to the card is wrong in them. Segmentation depends on that and
-// goes off, too.
+// withoutOffloads disables checksum and segmentation offload: the userspace datapath reads packets
+// unchanged, so a checksum left to the card is wrong in them.
 func (s *site) withoutOffloads() error {
 	ends := []spot{}
 	for _, c := range s.boxes {
@@ -151,7 +147,6 @@ func (s *site) ovsHop(m *machine, sw *virtualSwitch, toServer, toClient []string
 	}})
 }
 
-// tryOVS looks for Open vSwitch's programs and for what its datapath needs.
 func tryOVS() error {
 	for _, p := range ovs.Programs() {
 		if _, err := ovs.Find(p); err != nil {

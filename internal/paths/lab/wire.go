@@ -18,17 +18,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// Limits of a wire.
 const (
 	minRate  = 10_000_000
 	maxRate  = 400_000_000_000
 	maxDelay = 100 * time.Millisecond
 )
 
-// wireHint shows how to describe a wire.
 const wireHint = "--wire rate=10gbit,mtu=1500,delay=50us (any of the three)"
 
-// wireError reports a malformed description of a wire.
 type wireError struct{ Text, Why string }
 
 func (e *wireError) Error() string { return fmt.Sprintf("wire %q: %s", e.Text, e.Why) }
@@ -75,15 +72,14 @@ func ParseWire(text string) (w sample.Wire, err error) {
 	return w, nil
 }
 
-// crossesWire reports whether the mode's path crosses from one machine to the other.
 func crossesWire(m mode.Name, from mode.Placement, to mode.Target) bool {
 	known, _ := mode.Find(m)
 	r, ok := known.Route(from, to)
 	return ok && slices.Contains(r.Hops, mode.HopWire)
 }
 
-// Applies reports whether such a wire makes a difference to the mode's path: the path crosses it,
-// or has a device whose MTU is the card's.
+// Applies reports whether the wire makes a difference to the mode's path: the path crosses it, or
+// has a device whose MTU is the card's.
 func Applies(w sample.Wire, m mode.Name, from mode.Placement, to mode.Target) bool {
 	known, _ := mode.Find(m)
 	r, _ := known.Route(from, to)
@@ -91,8 +87,8 @@ func Applies(w sample.Wire, m mode.Name, from mode.Placement, to mode.Target) bo
 	return crossesWire(m, from, to) || w.MTU > 0 && card
 }
 
-// layWire joins the machines by a veth pair, which is the card of each. Each end shapes what it
-// sends if the path crosses it, so a kernel that cannot shape can build the other paths.
+// layWire joins the machines by a veth pair. Only the ends that the path crosses are shaped, so a
+// kernel that cannot shape can build other paths.
 func (s *site) layWire() error {
 	w := s.lab.Wire
 	tid, err := s.b.ns.TID()
@@ -132,8 +128,8 @@ func (s *site) layWire() error {
 	return nil
 }
 
-// checkWire reads back the shape of both ends: other programs set queueing disciplines, too, and a
-// wire that lost its shape must not be measured.
+// checkWire reads back the shape of both ends, because other programs set queueing disciplines,
+// too.
 func (s *site) checkWire() error {
 	w := s.lab.Wire
 	want := ""
@@ -167,14 +163,12 @@ func (s *site) crossesWire() bool {
 	return crossesWire(spec.Mode, spec.From, spec.To)
 }
 
-// guardWire makes the wire a guard of paths that do not cross it.
 func (s *site) guardWire() {
 	if !slices.Contains(s.path.Kinds(), string(mode.HopWire)) {
 		s.path.Guards = append(s.path.Guards, local.Unused(s.wireHop()))
 	}
 }
 
-// tryWire shapes a device as the wire will be.
 func (l *Lab) tryWire() error {
 	w := l.Wire
 	if err := link.AddVeth("try-wire", "try-wire2", unix.Gettid()); err != nil {

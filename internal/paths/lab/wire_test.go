@@ -58,7 +58,6 @@ func TestParseWire(t *testing.T) {
 	}
 }
 
-// FuzzParseWire: what is understood reads back as itself.
 func FuzzParseWire(f *testing.F) {
 	for _, s := range []string{"rate=10gbit,mtu=1500,delay=50us", "rate=1e3mbit", "delay=1h", "=,="} {
 		f.Add(s)
@@ -77,7 +76,6 @@ func FuzzParseWire(f *testing.F) {
 	})
 }
 
-// A delay in seconds becomes the delay in microseconds that was asked for.
 func TestDelayKeepsItsMicroseconds(t *testing.T) {
 	for us := time.Microsecond; us <= maxDelay; us += time.Microsecond {
 		if got := (sample.Wire{Delay: us.Seconds()}).OneWay(); got != us {
@@ -86,8 +84,7 @@ func TestDelayKeepsItsMicroseconds(t *testing.T) {
 	}
 }
 
-// A wire is what it was asked to be at both ends, whatever else the mode does
-// to the card, and nothing goes faster.
+// No mode may change the wire's shape.
 func TestWireIsShaped(t *testing.T) {
 	for _, m := range mode.OfLab() {
 		for _, r := range m.Routes {
@@ -123,7 +120,6 @@ func wireIsShaped(t *testing.T, spec path.Spec) {
 	}
 }
 
-// Every mode carries traffic over a wire that is smaller or larger than usual.
 func TestWireMTUOnEveryMode(t *testing.T) {
 	for _, mtu := range []int{1300, 9000} {
 		l := started(t, &Lab{Wire: sample.Wire{MTU: mtu}})
@@ -140,7 +136,6 @@ func TestWireMTUOnEveryMode(t *testing.T) {
 	}
 }
 
-// A delay is there in both directions, or the missing option is named.
 func TestWireIsDelayed(t *testing.T) {
 	const delay = 20 * time.Millisecond
 	var s *site
@@ -162,14 +157,13 @@ func TestWireIsDelayed(t *testing.T) {
 	}
 	began := time.Now()
 	pathtest.Exchange(t, p).Stop()
-	// The handshake alone is a round trip, the bytes and their checksum one more.
+	// The handshake is one round trip, the bytes and their checksum another.
 	if took := time.Since(began); took < 4*delay {
 		t.Errorf("an exchange took %s over a wire with a delay of %s each way", took, delay)
 	}
 }
 
-// A path that does not cross the wire needs nothing of it: it is built on a kernel that
-// cannot shape it, and its own end is left as it is.
+// Such a path is built on a kernel that cannot shape, and its end of the wire is unshaped.
 func TestWireOfOtherPathsIsNotShaped(t *testing.T) {
 	var s *site
 	l := started(t, &Lab{Wire: sample.Wire{Rate: 200e6, Delay: 0.02, MTU: 1600}, test: hooks{built: func(b *site) { s = b }}})
@@ -215,7 +209,6 @@ func TestWireOfOtherPathsIsNotShaped(t *testing.T) {
 	}
 }
 
-// Of a wire that makes no difference to a path the lab says so.
 func TestWireApplies(t *testing.T) {
 	fast, large := sample.Wire{Rate: 1e9}, sample.Wire{MTU: 9000}
 	for _, tt := range []struct {

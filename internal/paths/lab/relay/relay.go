@@ -1,8 +1,7 @@
 // Package relay is a user-space proxy with docker-proxy's algorithm, for machines without
-// docker-proxy. For TCP: accept, dial the container, copy both ways and pass half-closes on. Like
-// docker-proxy it is a process of its own, takes the same flags, and reports on descriptor 3
-// whether it listens. The copies are io.Copy between TCP connections, which is splice(2) on Linux,
-// as in docker-proxy 28.5.2 (cmd/docker-proxy/tcp_proxy_linux.go). UDP is in udp.go.
+// docker-proxy. Like docker-proxy it is a process of its own, takes the same flags, and reports on
+// descriptor 3 whether it listens. TCP is copied by io.Copy, which is splice(2) on Linux, as in
+// docker-proxy 28.5.2 (cmd/docker-proxy/tcp_proxy_linux.go), and half-closes are passed on.
 package relay
 
 import (
@@ -16,8 +15,9 @@ import (
 	"sync"
 )
 
-// Run runs the proxy with docker-proxy's arguments until ctx ends. It writes
-// "0\n" to ready once it listens, or "1\n" and the reason.
+// Run runs the proxy with docker-proxy's arguments until ctx ends. It writes "0
+// " to ready once it listens, or "1
+// " and the reason.
 func Run(ctx context.Context, args []string, ready io.WriteCloser) error {
 	f, err := parse(args)
 	if err == nil && f.proto == "udp" {
@@ -47,7 +47,6 @@ func Run(ctx context.Context, args []string, ready io.WriteCloser) error {
 	}
 }
 
-// flags are docker-proxy's.
 type flags struct {
 	proto              string
 	hostIP, container  string
@@ -71,7 +70,7 @@ func parse(args []string) (f flags, err error) {
 	return f, nil
 }
 
-// network returns the protocol of one family: IPv4 is not mapped into IPv6, as with docker-proxy.
+// As with docker-proxy, IPv4 is not mapped into IPv6.
 func (f flags) network() string {
 	if ip := net.ParseIP(f.hostIP); ip != nil && ip.To4() == nil {
 		return f.proto + "6"
@@ -82,7 +81,6 @@ func (f flags) network() string {
 func (f flags) host() string   { return net.JoinHostPort(f.hostIP, strconv.Itoa(f.hostPort)) }
 func (f flags) target() string { return net.JoinHostPort(f.container, strconv.Itoa(f.destPort)) }
 
-// say reports to the parent whether the proxy listens.
 func say(ready io.WriteCloser, err error) error {
 	word := "0\n"
 	if err != nil {
@@ -97,18 +95,17 @@ func listen(f flags) (net.Listener, *net.TCPAddr, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	var plain net.ListenConfig // like docker-proxy's: Go's own default is Multipath TCP
+	var plain net.ListenConfig // as in docker-proxy: Go's default is Multipath TCP
 	plain.SetMultipathTCP(false)
 	ln, err := plain.Listen(context.Background(), f.network(), f.host())
 	return ln, target, err
 }
 
-// relay copies both ways until both are done.
 func relay(client *net.TCPConn, target *net.TCPAddr) {
 	defer client.Close()
 	server, err := net.DialTCP("tcp", nil, target)
 	if err != nil {
-		return // the client's connection is closed, as with docker-proxy
+		return // closes the client's connection, as docker-proxy does
 	}
 	defer server.Close()
 	var wg sync.WaitGroup

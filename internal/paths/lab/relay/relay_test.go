@@ -15,10 +15,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// patience is for what takes no time on an idle machine.
 const patience = 30 * time.Second
 
-// words collects what the proxy reports.
 type words struct{ bytes.Buffer }
 
 func (*words) Close() error { return nil }
@@ -28,7 +26,6 @@ func arguments(proto string, at, to netip.AddrPort) []string {
 		"-container-ip", to.Addr().String(), "-container-port", strconv.Itoa(int(to.Port()))}
 }
 
-// run runs the proxy until the test ends, and returns once it listens.
 func run(t *testing.T, args []string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -46,7 +43,6 @@ func run(t *testing.T, args []string) {
 	}
 }
 
-// What a client sends arrives whole, and an end that is done sending still receives.
 func TestTCP(t *testing.T) {
 	l, err := net.Listen("tcp4", testnet.TCP(t).String())
 	if err != nil {
@@ -85,7 +81,6 @@ func TestTCP(t *testing.T) {
 	}
 }
 
-// Without a server the client's connection is closed.
 func TestNobodyListens(t *testing.T) {
 	at := testnet.TCP(t)
 	run(t, arguments("tcp", at, testnet.TCP(t)))
@@ -99,7 +94,6 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// Each client gets the answers to its own datagrams, from the address that it dialled.
 func TestUDP(t *testing.T) {
 	server, err := net.ListenPacket("udp4", "127.0.0.1:0")
 	if err != nil {
@@ -138,7 +132,6 @@ func TestUDP(t *testing.T) {
 	}
 }
 
-// What keeps the proxy from listening is reported to its parent.
 func TestRefuses(t *testing.T) {
 	taken, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

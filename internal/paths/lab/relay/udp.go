@@ -14,10 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// For UDP, docker-proxy 28.5.2 (cmd/docker-proxy/udp_proxy_linux.go) has one loop that receives
-// datagrams from all clients, one at a time, and a connected socket for each client, whose answers
-// a goroutine returns from the address that the client had dialled. A client without answers for a
-// while is forgotten.
+// As in docker-proxy 28.5.2 (cmd/docker-proxy/udp_proxy_linux.go), one loop receives all clients'
+// datagrams, and each client has a connected socket, whose answers a goroutine returns from the
+// address that the client dialled. A client without answers for a while is forgotten.
 const (
 	forgetAfter = 90 * time.Second
 	largest     = 65507 // bytes of a datagram
@@ -27,7 +26,7 @@ type udpProxy struct {
 	listener *net.UDPConn
 	target   *net.UDPAddr
 
-	mu      sync.Mutex // guards clients
+	mu      sync.Mutex
 	clients map[netip.AddrPort]*udpClient
 }
 
@@ -50,7 +49,7 @@ func runUDP(ctx context.Context, f flags, ready io.WriteCloser) error {
 	return nil
 }
 
-// listen opens the socket, which must report the address that a datagram was sent to.
+// listen opens a socket that reports the destination address of each datagram.
 func (p *udpProxy) listen(ctx context.Context, f flags) (err error) {
 	if p.target, err = net.ResolveUDPAddr("udp", f.target()); err != nil {
 		return err
@@ -92,7 +91,6 @@ func (p *udpProxy) serve() error {
 	}
 }
 
-// client finds or makes a client's socket, and locks it.
 func (p *udpProxy) client(from netip.AddrPort, oob []byte) (*udpClient, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +108,7 @@ func (p *udpProxy) client(from netip.AddrPort, oob []byte) (*udpClient, error) {
 	return c, nil
 }
 
-// answer returns the server's datagrams to the client until there are none for a while.
+// answer returns the server's datagrams to the client until none come for a while.
 func (p *udpProxy) answer(c *udpClient, to netip.AddrPort, oob []byte) {
 	defer func() {
 		p.mu.Lock()
@@ -124,7 +122,7 @@ func (p *udpProxy) answer(c *udpClient, to netip.AddrPort, oob []byte) {
 	for {
 		_ = c.server.SetReadDeadline(time.Now().Add(forgetAfter))
 		n, err := c.server.Read(buf)
-		for errors.Is(err, syscall.ECONNREFUSED) { // no socket listens in the container: not yet, or no longer
+		for errors.Is(err, syscall.ECONNREFUSED) { // no socket listens in the container
 			n, err = c.server.Read(buf)
 		}
 		if err != nil {
@@ -136,8 +134,8 @@ func (p *udpProxy) answer(c *udpClient, to netip.AddrPort, oob []byte) {
 	}
 }
 
-// source converts the control message of a datagram into one that sends the answer from the address
-// it was sent to; nil if there is none.
+// source converts a datagram's control message into one that sends the answer from the address it
+// was sent to; nil if there is none.
 func source(oob []byte) []byte {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
