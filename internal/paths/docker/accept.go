@@ -59,10 +59,9 @@ func (e *engine) userRules() (saver string, err error) {
 	return "", nil
 }
 
-// writer returns the program that writes rules where saver reads them.
 func writer(saver string) string { return strings.TrimSuffix(saver, "-save") }
 
-// iptables changes rules of the filter table. The program is killed with this process.
+// The program is killed with this process.
 func iptables(ns *netns.NS, saver string, args ...string) error {
 	const lockSeconds = "5"
 	ctx, cancel := context.WithTimeout(context.Background(), 2*saveTimeout)
@@ -80,7 +79,7 @@ func iptables(ns *netns.NS, saver string, args ...string) error {
 	return nil
 }
 
-// removeRules removes the matching rules of userChain and returns their number.
+// removeRules returns the number of rules removed.
 func removeRules(ns *netns.NS, saver string, match func(rule) bool) (n int, err error) {
 	rules, err := save(saver, "filter")
 	if err != nil {
@@ -102,7 +101,7 @@ func removeRules(ns *netns.NS, saver string, match func(rule) bool) (n int, err 
 	return n, nil
 }
 
-// mark returns the owner's mark in the comment of a rule of toll's, or "".
+// mark returns the owner's mark in the rule's comment, or "".
 func (r rule) mark() string {
 	for i, w := range r.words {
 		if i > 0 && r.words[i-1] == "--comment" {
@@ -112,10 +111,8 @@ func (r rule) mark() string {
 	return ""
 }
 
-// tagOf returns the text that marks devices and rules.
 func tagOf(mark string) string { return dockerapi.RunLabel + "=" + mark }
 
-// markOf returns the mark in such a text, or "".
 func markOf(tag string) string {
 	mark, ok := strings.CutPrefix(tag, dockerapi.RunLabel+"=")
 	if !ok {

@@ -21,7 +21,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// refuse returns an error for what no daemon can have.
+// refuse returns an error for paths that no daemon can have.
 func (d *Docker) refuse(s path.Spec) error {
 	r, ok := recipes[s.Mode]
 	if !ok {
@@ -45,7 +45,7 @@ func (d *Docker) refuse(s path.Spec) error {
 	return refuseTunes(s)
 }
 
-// check returns an error if the daemon cannot have the path.
+// check returns an error if this daemon cannot have the path.
 func (e *engine) check(ctx context.Context, s path.Spec) error {
 	if e.docker.Program == "" {
 		if err := dockerapi.CheckProgram(); err != nil {
@@ -80,7 +80,6 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 	return r.check(e, ctx, s, t)
 }
 
-// trial is what a container with a published port has shown.
 type trial struct {
 	err   error // the daemon's networks are on another machine
 	proxy bool  // a docker-proxy has the port
@@ -112,7 +111,7 @@ func (e *engine) try(ctx context.Context) (*trial, error) {
 	return t, t.err
 }
 
-// tried makes something briefly, once, to find out whether the mode can be built.
+// tried calls try once for each mode and remembers the result.
 func (e *engine) tried(ctx context.Context, m mode.Name, try func(*site) error) error {
 	e.trying.Lock()
 	defer e.trying.Unlock()
@@ -151,8 +150,7 @@ func (e *engine) publishOne(ctx context.Context, p *path.Path, t *trial) error {
 	return err
 }
 
-// tryPort makes a container on the path's network with a published port, and reports whether
-// docker-proxy serves the port.
+// tryPort reports whether docker-proxy serves a published port of a new container.
 func (s *site) tryPort(on netip.Addr) (bool, error) {
 	port, err := s.freePort(on)
 	if err != nil {
@@ -198,7 +196,6 @@ func (e *engine) checkNAT(_ context.Context, s path.Spec, t *trial) error {
 	return e.checkRules(s)
 }
 
-// checkRules checks what a path needs whose connections are translated by a port's rules.
 func (e *engine) checkRules(s path.Spec) error {
 	if s.From == mode.FromContainer {
 		if err := e.bridgedRules(s); err != nil {
@@ -208,7 +205,7 @@ func (e *engine) checkRules(s path.Spec) error {
 	return e.checkAddress(s)
 }
 
-// checkPublish determines how the port's connections are served, and checks what that needs.
+// checkPublish determines how the port's connections are served, and checks the needs of that.
 func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error {
 	apart := false
 	if s.Mode == mode.PublishDefault {
@@ -246,8 +243,8 @@ func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error 
 	return e.checkRules(s)
 }
 
-// hasProxy reports whether docker-proxy serves ports that are published where the path's clients
-// dial. An engine may start one only for what rules cannot do, such as ::1.
+// hasProxy reports whether docker-proxy serves ports published at the address that clients dial. An
+// engine may start one only for what rules cannot do, such as ::1.
 func (e *engine) hasProxy(ctx context.Context, s path.Spec, t *trial) (bool, error) {
 	if t.proxy || s.To != mode.ToLoopback6 {
 		return t.proxy, nil
@@ -268,7 +265,7 @@ func (e *engine) hasProxy(ctx context.Context, s path.Spec, t *trial) (bool, err
 	return err == nil, err
 }
 
-// trialOfLoopback6 is the key of the trial of a port of ::1 among those of modes.
+// trialOfLoopback6 is the key of a trial port at ::1.
 const trialOfLoopback6 mode.Name = "::1"
 
 var errNoProxy6 error = &path.UnsupportedError{Missing: "no docker-proxy has a port of ::1", Remedy: "--to loopback"}
@@ -285,9 +282,8 @@ func (e *engine) checkProxy(ctx context.Context, s path.Spec, t *trial) error {
 	return e.checkRelay(s)
 }
 
-// checkRelay checks what a path needs whose connections docker-proxy relays.
 func (e *engine) checkRelay(s path.Spec) error {
-	// moby/moby#48571: earlier ones answered from the bridge's address, which the socket of a
+	// Engines before moby/moby#48571 answer from the bridge's address, which the socket of a
 	// container on the bridge does not accept.
 	const firstPktinfo = 28
 	if s.UDP && s.From == mode.FromContainer && e.Major() < firstPktinfo {
@@ -301,8 +297,6 @@ func (e *engine) checkRelay(s path.Spec) error {
 	return e.checkAddress(s)
 }
 
-// checkFast returns an error unless there is a docker-proxy to bypass and BPF programs can be
-// loaded.
 func (e *engine) checkFast(ctx context.Context, s path.Spec, t *trial) error {
 	if s.UDP {
 		return shortcut.ErrUDP
@@ -319,7 +313,6 @@ func (e *engine) checkFast(ctx context.Context, s path.Spec, t *trial) error {
 	})
 }
 
-// checkFastLinks also checks for BIG TCP.
 func (e *engine) checkFastLinks(ctx context.Context, s path.Spec, t *trial) error {
 	if err := e.checkFast(ctx, s, t); err != nil {
 		return err
@@ -328,7 +321,7 @@ func (e *engine) checkFastLinks(ctx context.Context, s path.Spec, t *trial) erro
 }
 
 func (e *engine) checkAddress(s path.Spec) error {
-	if s.To.Over4() != mode.ToAddress || fromAfar(s) { // its dialler knows it
+	if s.To.Over4() != mode.ToAddress || fromAfar(s) { // only the client's end is toll's
 		return nil
 	}
 	_, err := ownAddress(e.ns, s.To.Six())
@@ -363,8 +356,8 @@ func (e *engine) checkRouted(_ context.Context, s path.Spec, _ *trial) error {
 	return &path.UnsupportedError{Missing: e.Version() + " has no routed networks (" + option + "=routed)", Remedy: "Docker Engine 27 or later, or --on lab"}
 }
 
-// keepsApart reports whether containers on the default network are isolated from each other ("icc":
-// false). It returns an error if there is no default network.
+// keepsApart reports whether the default network isolates containers ("icc": false). It returns an
+// error if there is no default network.
 func (e *engine) keepsApart(ctx context.Context) (bool, error) {
 	n, err := e.network(ctx, defaultNetwork)
 	if err != nil {
@@ -373,7 +366,6 @@ func (e *engine) keepsApart(ctx context.Context) (bool, error) {
 	return n.options["com.docker.network.bridge.enable_icc"] == "false", nil
 }
 
-// checkDefault returns an error if the default network cannot be used.
 func (e *engine) checkDefault(ctx context.Context, s path.Spec, _ *trial) error {
 	apart, err := e.keepsApart(ctx)
 	if err == nil && apart && s.From == mode.FromContainer {
@@ -398,7 +390,6 @@ func (e *engine) checkLink(ctx context.Context, s path.Spec, _ *trial) error {
 	return e.bridgedRules(s)
 }
 
-// checkBridge returns an error if rules cannot be added for foreign bridges.
 func (e *engine) checkBridge(_ context.Context, s path.Spec, _ *trial) error {
 	if s.From != mode.FromContainer {
 		return nil
@@ -407,12 +398,10 @@ func (e *engine) checkBridge(_ context.Context, s path.Spec, _ *trial) error {
 	return err
 }
 
-// checkSwitch tries a bridge of Open vSwitch.
 func (e *engine) checkSwitch(ctx context.Context, s path.Spec, _ *trial) error {
 	return e.tried(ctx, s.Mode, (*site).tryOVS)
 }
 
-// checkVEPA tries whether the switch behind the card reflects frames.
 func (e *engine) checkVEPA(ctx context.Context, s path.Spec, t *trial) error {
 	if err := e.checkParent(ctx, s, t); err != nil {
 		return err
@@ -420,7 +409,6 @@ func (e *engine) checkVEPA(ctx context.Context, s path.Spec, t *trial) error {
 	return e.tried(ctx, s.Mode, (*site).tryReflection)
 }
 
-// checkParent tries a device of the kind in a namespace of its own, and looks up the card.
 func (e *engine) checkParent(_ context.Context, s path.Spec, _ *trial) error {
 	driver, _ := driverOf(s.Mode)
 	parent := e.docker.Parent

@@ -16,7 +16,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// engine is a connected daemon.
 type engine struct {
 	*dockerapi.Daemon
 	docker   *Docker
@@ -25,7 +24,7 @@ type engine struct {
 
 	trying sync.Mutex          // guards the fields that follow
 	trial  *trial              // nil before the first
-	tries  map[mode.Name]error // results for others
+	tries  map[mode.Name]error // results by mode
 
 	tuning     sync.Mutex         // guards the fields that follow
 	triedTunes map[mode.Key]error // results of trying what tunes need
@@ -55,7 +54,7 @@ func (d *Docker) connect(ctx context.Context) (*engine, error) {
 	defer d.mu.Unlock()
 	if d.engine == nil && d.err == nil {
 		d.engine, d.err = d.dial(ctx)
-		if ctx.Err() != nil { // not the daemon's fault
+		if ctx.Err() != nil {
 			err := d.err
 			d.err = nil
 			return d.engine, err
@@ -79,8 +78,8 @@ func (d *Docker) dial(ctx context.Context) (*engine, error) {
 	return e, nil
 }
 
-// mayRead returns an error unless this process may enter the containers' network namespaces and
-// read the rules: only root may, with its capabilities, outside user namespaces.
+// Only root with its capabilities, outside user namespaces, may enter the containers' network
+// namespaces and read the rules.
 func mayRead() error {
 	needs := []struct {
 		bit  int
@@ -108,13 +107,11 @@ func mayRead() error {
 	return &path.UnsupportedError{Missing: missing, Remedy: "sudo toll …; --on lab needs no root"}
 }
 
-// image is the run's image.
 type image struct {
 	tag string // "" before it is made
-	err error  // why it could not be made
+	err error
 }
 
-// makeImage loads the image that contains only toll, once.
 func (e *engine) makeImage(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -25,10 +25,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// inside is the name of a container's device.
 const inside = "eth0"
 
-// bridgeNet is a network that Docker made.
 type bridgeNet struct {
 	name, id string
 	bridge   string // the device; "" if there is none
@@ -38,28 +36,27 @@ type bridgeNet struct {
 	options  map[string]string // the driver's
 }
 
-// box is a container, which sleeps: processes are started in it.
+// box is a sleeping container, in which processes are started.
 type box struct {
 	engine *engine
 	tuned  local.Tuned // devices of its path
-	what   string      // "server container"
+	what   string
 	id     string
 	pid    int // of its first process
 	ns     *netns.NS
-	addr   netip.Addr   // on its network
-	addr6  netip.Addr   // valid if the path uses IPv6 there
-	kind   mode.HopKind // of its device
-	device string       // there
-	port   string       // the outer end of its pair; "" if there is none
-	portNS *netns.NS    // of the port
-	// shares means that it has the machine's network namespace.
+	addr   netip.Addr // on its network
+	addr6  netip.Addr // valid if the path uses IPv6 there
+	kind   mode.HopKind
+	device string
+	port   string    // the outer end of its pair; "" if there is none
+	portNS *netns.NS // of the port
+	// shares means that the container has the machine's network namespace.
 	shares bool
 }
 
-// Place returns the place for processes in it.
 func (b *box) Place() path.Place { return contained{b} }
 
-// Addr returns its address, of the path's family.
+// Addr returns the container's address of the path's family.
 func (b *box) Addr() netip.Addr {
 	if b.addr6.IsValid() {
 		return b.addr6
@@ -67,9 +64,8 @@ func (b *box) Addr() netip.Addr {
 	return b.addr
 }
 
-// wanted describes a container to make.
 type wanted struct {
-	what    string   // "server container"
+	what    string
 	role    string   // "server", in its name
 	network string   // as docker run's --network
 	publish []bound  // ports
@@ -78,13 +74,11 @@ type wanted struct {
 	udp     bool
 }
 
-// bound is a published port.
 type bound struct {
-	host      netip.AddrPort // invalid address: none of the machine's, for routed networks
+	host      netip.AddrPort // invalid for routed networks
 	container uint16
 }
 
-// addNetwork makes a network of a driver for the path.
 func (s *site) addNetwork(driver string, options map[string]string) (*bridgeNet, error) {
 	return s.makeNetwork(&s.path.Undo, driver, options, netip.Prefix{}, s.dual())
 }
@@ -126,7 +120,6 @@ func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]st
 	return e.network(s.ctx, name)
 }
 
-// network reads what Docker reports of a network.
 func (e *engine) network(ctx context.Context, name string) (*bridgeNet, error) {
 	got, err := e.API.NetworkInspect(ctx, name, client.NetworkInspectOptions{})
 	if err != nil {
@@ -146,7 +139,6 @@ func (e *engine) network(ctx context.Context, name string) (*bridgeNet, error) {
 	return n, nil
 }
 
-// addBox makes a container.
 func (s *site) addBox(o wanted) (*box, error) {
 	made, err := s.addBoxes([]wanted{o})
 	if err != nil {
@@ -155,8 +147,8 @@ func (s *site) addBox(o wanted) (*box, error) {
 	return made[0], nil
 }
 
-// addBoxes makes containers at once, starts them and enters their network namespaces. Their first
-// processes end with this process, which holds their standard inputs, and the containers with them.
+// addBoxes makes containers in parallel, starts them and enters their network namespaces. The
+// containers end with this process, which holds their first processes' standard inputs.
 func (s *site) addBoxes(wants []wanted) ([]*box, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err
@@ -178,7 +170,6 @@ func (s *site) addBoxes(wants []wanted) ([]*box, error) {
 	})
 }
 
-// atOnce calls f for each i below n, all at once, and joins their errors.
 func atOnce(n int, f func(i int) error) error {
 	var wg sync.WaitGroup
 	errs := make([]error, n)
@@ -244,7 +235,6 @@ func (e *engine) config(o wanted, name string) (*container.Config, *container.Ho
 	return c, h
 }
 
-// enter finds the container's process and devices.
 func (s *site) enter(b *box, name string) error {
 	got, err := s.engine.API.ContainerInspect(s.ctx, b.id, client.ContainerInspectOptions{})
 	if err != nil {
@@ -285,8 +275,8 @@ func (s *site) enter(b *box, name string) error {
 	return nil
 }
 
-// sameProcesses returns an error unless the daemon's PIDs are ours, by the command line of a
-// container's first process. The command line appears shortly after the daemon reports that the
+// sameProcesses returns an error unless the daemon's PIDs are valid here. It compares the command
+// line of a container's first process, which appears shortly after the daemon reports that the
 // container runs.
 func sameProcesses(pid int, name string) error {
 	const (
@@ -305,7 +295,6 @@ func sameProcesses(pid int, name string) error {
 	}
 }
 
-// findPort finds the outer end of the container's pair.
 func (s *site) findPort(b *box) error {
 	var peer int
 	err := b.ns.Do(func() (err error) { peer, err = link.Peer(b.device); return err })

@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// fakeDaemon starts a daemon at a Unix socket, which DOCKER_HOST then names.
+// fakeDaemon starts a daemon at a Unix socket, and sets DOCKER_HOST.
 func fakeDaemon(t *testing.T, h http.Handler) *http.Server {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "sock")
@@ -27,7 +27,6 @@ func fakeDaemon(t *testing.T, h http.Handler) *http.Server {
 	return s
 }
 
-// engineSays returns the handler of a daemon with the given facts.
 func engineSays(info string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Api-Version", "1.51")
@@ -43,17 +42,15 @@ func engineSays(info string) http.HandlerFunc {
 	}
 }
 
-// anEngine is what a daemon says that is fit.
 const anEngine = `{"OSType": "linux", "OperatingSystem": "Debian GNU/Linux 12 (bookworm)", "ServerVersion": "28.5.2"}`
 
-// A rootless daemon can only have what needs none of its networks.
 func TestRootless(t *testing.T) {
 	if err := mayRead(); err != nil {
 		t.Skip(err)
 	}
 	server := fakeDaemon(t, engineSays(anEngine[:len(anEngine)-1]+`, "SecurityOptions": ["name=seccomp,profile=builtin", "name=rootless"]}`))
 	defer server.Close()
-	// Without Program this test's own binary would have to be static.
+	// Program keeps the test from requiring a static test binary.
 	d := &Docker{Program: "/nonexistent", StateDir: t.TempDir()}
 	for m, missing := range map[mode.Name]string{mode.Bridge: "this Docker is rootless", mode.Shared: "", mode.Native: ""} {
 		known, _ := mode.Find(m)

@@ -1,20 +1,16 @@
 // Package docker builds network modes with a real Docker Engine on this machine. The containers
-// hold only toll itself, in an image that is made here, without a registry.
+// hold only toll itself, in an image that is made here.
 //
-// Everything that it makes is labelled with the mark of its toll, or has the mark as a device's
-// alias, a rule's comment or an Open vSwitch external id, and is written to a journal first. It is
+// Everything that it makes bears the mark of its toll and is written to a journal first. It is
 // removed when the paths and the backend are closed; dockerapi.Clean with Leftovers finds what a
-// killed toll left. Nothing else is ever touched: no sysctl, no rule except one in DOCKER-USER for
-// a bridge of toll's own, no network card.
+// killed toll left. Nothing else is changed: no sysctl, no network card, no rule but one in
+// DOCKER-USER for a bridge of toll's own.
 //
-// The machine is shared. Its loopback device and the default bridge are no guards, because others
-// use them, and only connections with an end on the path are swept.
+// The loopback device and the default bridge are no guards, because others use them, and only
+// connections with an end on the path are swept.
 //
-// dockerd does not report whether it runs in this network namespace, whether it has a docker-proxy,
-// or whether Open vSwitch and the switch behind a card do what a mode needs. Trials determine that.
-//
-// Be aware: the counters of containers are read in their network namespaces, which needs root, and
-// which must be on this machine.
+// Trials determine what dockerd does not report: its network namespace, docker-proxy, and the
+// abilities of Open vSwitch and the card's switch. Reading containers' counters needs root.
 package docker
 
 import (
@@ -31,7 +27,7 @@ import (
 // Name is the backend's name.
 const Name = sample.Docker
 
-// Docker is the backend. The zero value is ready to use; Close ends it.
+// Docker is the backend. The zero value is ready to use.
 type Docker struct {
 	// Program is the static binary for the image; "" is this program.
 	Program string
@@ -54,8 +50,8 @@ var _ path.Builder = (*Docker)(nil)
 // Name returns "docker".
 func (d *Docker) Name() string { return Name }
 
-// Check asks the daemon, and tries what it does not report. The image is kept for later paths,
-// until Close.
+// Check returns an error if the path cannot be built. It tries what the daemon does not report, and
+// keeps the image until Close.
 func (d *Docker) Check(ctx context.Context, s path.Spec) error {
 	if err := d.refuse(s); err != nil {
 		return err
@@ -81,7 +77,6 @@ func (d *Docker) Build(ctx context.Context, spec path.Spec) (*path.Path, error) 
 	})
 }
 
-// Finish completes the path after its recipe.
 func (s *site) Finish() error {
 	s.Connect()
 	s.path.Drain = s.drain
@@ -114,6 +109,5 @@ func (d *Docker) Close() error {
 	return e.close()
 }
 
-// here enters the network namespace of this process, on a thread that can be the parent of
-// children.
+// here enters this process's network namespace, on a thread that can be the parent of children.
 func here() (*netns.NS, error) { return netns.Join("/proc/self/ns/net") }

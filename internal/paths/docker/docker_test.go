@@ -17,10 +17,10 @@ import (
 
 func TestBesideConformance(t *testing.T) {
 	d := daemon(t)
-	b := &Docker{Parent: "card2"} // of which the switch reflects
+	b := &Docker{Parent: "card2"} // its switch reflects frames
 	ctx := context.Background()
-	// What dockerd does once, and what stays for the whole run: the connection and
-	// the trial, and dockerd's handle on its own namespace.
+	// The first path makes what stays for the whole run: the connection, the trial and dockerd's
+	// handle on its own namespace.
 	for _, spec := range []path.Spec{{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer}, {Mode: mode.Host, From: mode.FromHost, To: mode.ToLoopback}} {
 		if err := b.Check(ctx, spec); err != nil {
 			t.Fatal(err)
@@ -48,7 +48,6 @@ func TestBesideConformance(t *testing.T) {
 	}
 }
 
-// TestBesideApart asks a daemon that keeps containers of its default network apart.
 func TestBesideApart(t *testing.T) {
 	daemon(t)
 	b := &Docker{}
@@ -64,13 +63,12 @@ func TestBesideApart(t *testing.T) {
 	}
 }
 
-// The default bridge is shared by all of its paths: they are measured from two places and in both
-// placements on CPUs, in one run.
+// All paths of the default bridge share it, in one run.
 func TestBesideDefaultBridge(t *testing.T) {
 	daemon(t)
 	cmd, out := toll("compare", "bridge-default", "publish-default", "--on", "docker", "--from", "host,container", "--load", "bulk,rr",
 		"--pin", "far,near", "--rounds", "1", "--window", "20ms", "--quiet", "--details")
-	_ = cmd.Run() // a busy machine may have let visits fail, but not so:
+	_ = cmd.Run() // visits may fail on a busy machine, but not for another reason
 	if strings.Contains(out.String(), "not witnessed") {
 		t.Errorf("%v\n%s", cmd.ProcessState, out)
 	}
@@ -85,7 +83,6 @@ func TestBesideDefaultBridge(t *testing.T) {
 	}
 }
 
-// promises returns the options of the conformance suite for a daemon.
 func promises(b *Docker, d *dockerd) pathtest.Options {
 	off := slices.Contains(d.flags, noProxy)
 	return pathtest.Options{
@@ -121,7 +118,7 @@ func promises(b *Docker, d *dockerd) pathtest.Options {
 	}
 }
 
-// covered reports whether the route consists of what publish-nat and publish-proxy consist of.
+// covered reports whether the route consists of the parts of publish-nat and publish-proxy.
 func covered(m mode.Name, r mode.Route) bool {
 	if pathtest.AllEngines() {
 		return false
@@ -135,8 +132,6 @@ func covered(m mode.Name, r mode.Route) bool {
 	return false
 }
 
-// TestBesideRefusesOtherWays asks a daemon for the ways of one with another setting of
-// userland-proxy.
 func TestBesideRefusesOtherWays(t *testing.T) {
 	d := daemon(t)
 	b := &Docker{}
@@ -144,7 +139,7 @@ func TestBesideRefusesOtherWays(t *testing.T) {
 	off := slices.Contains(d.flags, noProxy)
 	for _, c := range []struct {
 		spec     path.Spec
-		off, not string // why not without docker-proxy, and with it; "": it can be built
+		off, not string // refusals without docker-proxy, and with it; "": it can be built
 	}{
 		{path.Spec{Mode: mode.Publish, From: mode.FromHost, To: mode.ToLoopback6}, "nothing listens on ::1", ""},
 		{path.Spec{Mode: mode.PublishDefault, From: mode.FromContainer, To: mode.ToAddress}, `"icc": false`, ""},
@@ -180,7 +175,6 @@ func TestBesideRefusesOtherWays(t *testing.T) {
 	pathtest.CarriesTwice(t, p)
 }
 
-// around sends traffic to the server's container without its published port.
 func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 	t.Helper()
 	b, ok := p.Servers[0].Place.(contained)

@@ -8,8 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// drain sweeps everything that connections left in the path's containers, and on the machine only
-// what has an end of the path's.
+// drain sweeps everything in the path's containers, and on the machine only connections with an end
+// of the path's.
 func (s *site) drain() (sample.Headroom, error) {
 	spots := []local.Swept{{Space: s.engine.ns, Where: thisMachine, Ours: s.ours()}}
 	for _, boxes := range [][]*box{s.Servers, s.Clients} {
@@ -22,8 +22,8 @@ func (s *site) drain() (sample.Headroom, error) {
 	return local.Drain(spots, len(s.path.Proxies) > 0)
 }
 
-// ours returns a function that picks the ends of the path's connections on the machine: the
-// addresses of its containers, and the ports that its clients dial.
+// ours returns a function that selects the ends of the path's connections on the machine: its
+// containers' addresses, and the ports that its clients dial.
 func (s *site) ours() func(netip.AddrPort) bool {
 	addrs, ports := map[netip.Addr]bool{}, map[netip.AddrPort]bool{}
 	for _, boxes := range [][]*box{s.Servers, s.Clients} {

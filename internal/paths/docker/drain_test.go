@@ -18,9 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// What a path's connections leave on the machine and in its containers is swept;
-// what others leave there stays: a socket in TIME_WAIT, and an entry of the
-// connection table.
+// Others' sockets in TIME_WAIT and conntrack entries must stay.
 func TestBesideDrain(t *testing.T) {
 	daemon(t)
 	b := &Docker{}
@@ -45,7 +43,7 @@ func TestBesideDrain(t *testing.T) {
 				t.Errorf("before: %d sockets, tracked: %v", n, tracked)
 			}
 			var headroom sample.Headroom
-			if !testwait.Met(time.Minute, func() bool { // what had not ended yet is swept by the next visit
+			if !testwait.Met(time.Minute, func() bool { // the next visit sweeps what had not ended yet
 				if headroom, err = p.Drain(); err != nil {
 					t.Fatal(err)
 				}
@@ -73,8 +71,7 @@ func TestBesideDrain(t *testing.T) {
 	}
 }
 
-// leave makes a connection of a stranger's on the machine, which ends, and returns
-// where it went.
+// leave makes and ends a connection that is not the path's, and returns its destination.
 func leave(t *testing.T) netip.AddrPort {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -91,7 +88,7 @@ func leave(t *testing.T) netip.AddrPort {
 		t.Fatal(err)
 	}
 	c.Close()
-	_, _ = s.Read(make([]byte, 1)) // its end
+	_, _ = s.Read(make([]byte, 1))
 	s.Close()
 	return ln.Addr().(*net.TCPAddr).AddrPort()
 }
@@ -108,11 +105,10 @@ func leftovers(t *testing.T, ns *netns.NS, of func(netip.AddrPort) bool) (n int)
 	return n
 }
 
-// table returns the machine's connection table: the ends of its entries.
 func table(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	// Nothing is removed: the filter only looks.
+	// The filter removes nothing.
 	if err := conntrack.Remove(func(end netip.AddrPort) bool {
 		b.WriteString(" " + end.String() + " ")
 		return false

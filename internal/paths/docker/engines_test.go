@@ -16,13 +16,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// The tests that need a daemon run in this binary again, linked statically, in
-// network and mount namespaces of their own with a dockerd of their own.
+// The tests that need a daemon run in this binary again, linked statically, in network and mount
+// namespaces of their own with a dockerd of their own.
 const (
-	daemonEnv = "BRIDGETOLL_TEST_DAEMON" // where that dockerd keeps everything
+	daemonEnv = "BRIDGETOLL_TEST_DAEMON" // the dockerd's directory
 	flagsEnv  = "BRIDGETOLL_TEST_FLAGS"  // of dockerd
-	modesEnv  = "BRIDGETOLL_TEST_MODES"  // to hold to the promises
-	swarmEnv  = "BRIDGETOLL_TEST_SWARM"  // "true": begin a swarm
+	modesEnv  = "BRIDGETOLL_TEST_MODES"  // to test
+	swarmEnv  = "BRIDGETOLL_TEST_SWARM"  // "true" starts a swarm
 )
 
 func TestMain(m *testing.M) {
@@ -41,7 +41,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// TestEngines runs the tests beside each daemon.
 func TestEngines(t *testing.T) {
 	if os.Getenv(daemonEnv) != "" {
 		t.Skip("it is what runs this")
@@ -61,11 +60,11 @@ func TestEngines(t *testing.T) {
 				t.Parallel()
 				b.run(t, tester, toll, e)
 			})
-			if b.swarm || b.settings || !writesNftables(e) { // which a swarm is incompatible with
+			if b.swarm || b.settings || !writesNftables(e) { // a swarm is incompatible with nftables
 				continue
 			}
 			native := b
-			native.tests = "(Conformance|Inspect|Second|Daemon|Keeps)" // the others' users have rules of iptables
+			native.tests = "(Conformance|Inspect|Second|Daemon|Keeps)" // the other tests write iptables rules
 			native.flags += " " + nativeFlag
 			t.Run(e.Name+"/nftables/"+b.name, func(t *testing.T) {
 				t.Parallel()
@@ -81,15 +80,13 @@ func writesNftables(e pathtest.Engine) bool {
 	return strings.Contains(e.Says("--help"), flag)
 }
 
-// bench is a daemon and what is tested beside it.
 type bench struct {
 	name, flags, tests string
 	modes              []mode.Name // nil: all that Docker has and that ask for no other daemon
-	swarm              bool        // the daemon is a swarm's
-	settings           bool        // the daemon is as proxy's, at the same time
+	swarm              bool
+	settings           bool // the daemon is as proxy's, at the same time
 }
 
-// Flags of dockerd.
 const (
 	noProxy    = "--userland-proxy=false"
 	nativeFlag = "--firewall-backend=nftables"
@@ -102,10 +99,8 @@ var benches = []bench{
 	{name: "settings", tests: "(Inspect|Second|Tunes|Default)", settings: true},
 }
 
-// withBoth are modes that are tested with both kinds of daemons.
 var withBoth = []mode.Name{mode.PublishDefault, mode.PublishProxy}
 
-// listed returns its modes.
 func (b bench) listed() string {
 	var out []string
 	for _, m := range mode.OfDocker() {
@@ -118,10 +113,9 @@ func (b bench) listed() string {
 	return strings.Join(out, ",")
 }
 
-// namespaces makes the machine of a daemon: without a fresh /sys the devices in
-// it are another namespace's. The first card has a neighbour that never answers,
-// the second a switch that reflects frames. The machine runs an Open vSwitch.
-// What runs beside the test dies with its first thread, which is the shell's.
+// namespaces makes the daemon's machine; without a fresh /sys its devices would be another
+// namespace's. The first card has a neighbour that never answers, the second a switch that reflects
+// frames. Processes beside the test die with the shell's first thread.
 const namespaces = `set -e
 mount -t tmpfs tmpfs /run
 mkdir -p /run/lock /run/netns /run/s
@@ -152,9 +146,8 @@ beside ovs-vswitchd --pidfile -vsyslog:off
 case "$` + flagsEnv + `" in *nftables*) sysctl -qw net.ipv4.ip_forward=1;; esac # which dockerd then leaves to others
 exec "$@"`
 
-// run runs a bench in namespaces of its own.
 func (b bench) run(t *testing.T, tester, toll string, e pathtest.Engine) {
-	home, err := os.MkdirTemp("", "toll-docker") // short: sockets are in it
+	home, err := os.MkdirTemp("", "toll-docker") // short, because of the sockets in it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,17 +168,14 @@ func (b bench) run(t *testing.T, tester, toll string, e pathtest.Engine) {
 	}
 }
 
-// dockerd is a daemon of the test's.
 type dockerd struct {
 	home  string
 	flags []string
 	cmd   *exec.Cmd
 }
 
-// beside is the daemon of this process, once a test asked for it.
 var beside *dockerd
 
-// daemon returns the daemon that the tests use.
 func daemon(t *testing.T) *dockerd {
 	t.Helper()
 	home := os.Getenv(daemonEnv)
@@ -212,7 +202,7 @@ func (d *dockerd) start(t *testing.T) {
 	d.cmd = exec.Command("dockerd", append([]string{"--data-root", d.home + "/data", "--exec-root", d.home + "/exec",
 		"--pidfile", d.home + "/pid", "-H", "unix://" + d.home + "/sock"}, d.flags...)...)
 	d.cmd.Stdout, d.cmd.Stderr = log, log
-	// The threads of a test come and go: the signal would come with them.
+	// A parent-death signal would come when the test's thread ends.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -225,7 +215,6 @@ func (d *dockerd) start(t *testing.T) {
 	}
 }
 
-// stop ends the daemon, and its containers with it.
 func (d *dockerd) stop() {
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
 	_ = d.cmd.Wait()

@@ -21,20 +21,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// facts are what decides how packets go over a path, by what it is of: the device
-// by its role, the setting, the rules, as in "server port mtu".
+// facts holds everything that decides how packets go over a path, by names such as "server port
+// mtu".
 type facts map[string]string
 
-// space is a network namespace, by the file that stands for it.
+// space is the file of a network namespace.
 type space string
 
-// run runs a command of the shell in it.
 func (s space) run(t *testing.T, command string) string {
 	t.Helper()
 	return sh(t, "nsenter --net="+string(s)+" bash -c '"+command+"'")
 }
 
-// do runs f in it.
 func (s space) do(t *testing.T, f func() error) {
 	t.Helper()
 	ns, err := netns.Join(string(s))
@@ -47,26 +45,24 @@ func (s space) do(t *testing.T, f func() error) {
 	}
 }
 
-// where are the namespaces of a path; the containers' are "" if it has none of its own.
+// where lists a path's namespaces; containers' are "" if they have none of their own.
 type where struct{ machine, server, client space }
 
-// onDocker finds the namespaces of a path of Docker's.
 func onDocker(p *path.Path) where {
 	w := where{machine: "/proc/self/ns/net"}
 	of := func(place path.Place) space {
-		if c, ok := place.(contained); ok && p.Spec.Mode != mode.Host { // whose containers have the machine's
+		if c, ok := place.(contained); ok && p.Spec.Mode != mode.Host { // host's containers have the machine's
 			return space("/proc/" + strconv.Itoa(c.pid) + "/ns/net")
 		}
 		return ""
 	}
 	w.server = of(p.Servers[0].Place)
-	if p.Spec.Mode != mode.Shared { // whose clients have the server's
+	if p.Spec.Mode != mode.Shared { // shared's clients have the server's
 		w.client = of(p.Clients[0].Place)
 	}
 	return w
 }
 
-// threads returns the network namespaces of this process's threads, each with its file.
 func threads(t *testing.T) map[string]space {
 	t.Helper()
 	tasks, err := os.ReadDir("/proc/self/task")
@@ -76,15 +72,14 @@ func threads(t *testing.T) map[string]space {
 	out := map[string]space{}
 	for _, task := range tasks {
 		file := fmt.Sprintf("/proc/%d/task/%s/ns/net", os.Getpid(), task.Name())
-		if ns, err := os.Readlink(file); err == nil { // or the thread has ended
+		if ns, err := os.Readlink(file); err == nil { // the thread may have ended
 			out[ns] = space(file)
 		}
 	}
 	return out
 }
 
-// inLab finds the namespaces of a path of the lab's among those that came with it, by
-// the lab's addresses.
+// inLab finds the namespaces of a lab's path among the new ones, by the lab's addresses.
 func inLab(t *testing.T, before map[string]space) (w where) {
 	t.Helper()
 	for ns, s := range threads(t) {
@@ -108,7 +103,7 @@ func inLab(t *testing.T, before map[string]space) (w where) {
 	return w
 }
 
-// device is what `ip -j -d addr` says of one.
+// device is decoded from `ip -j -d addr`.
 type device struct {
 	Name     string `json:"ifname"`
 	Index    int    `json:"ifindex"`
@@ -158,12 +153,11 @@ func (d device) addr() netip.Addr {
 	return netip.Addr{}
 }
 
-// attributes of devices that decide what they do with packets.
+// attributes lists those that decide what devices do with packets.
 var attributes = []string{"mtu", "qdisc", "txqlen", "flags", "promiscuity", "allmulti", "num_tx_queues", "num_rx_queues",
 	"gso_max_size", "gso_max_segs", "gro_max_size", "operstate"}
 
-// passing are details of bridges and their ports that are names, or change by
-// themselves.
+// passing matches details of bridges and their ports that are names, or change by themselves.
 var passing = regexp.MustCompile(`timer|_id$|^id$|^no$|designated|address|^root|config_pending|topology`)
 
 func (f facts) describe(role string, d device) {
@@ -186,7 +180,6 @@ func (f facts) describe(role string, d device) {
 	}
 }
 
-// collect reads all the facts of a path.
 func collect(t *testing.T, p *path.Path, w where) facts {
 	t.Helper()
 	f := facts{"hops": strings.Join(p.Kinds(), " ")}
@@ -238,8 +231,7 @@ func collect(t *testing.T, p *path.Path, w where) facts {
 	return f
 }
 
-// rulesWithin returns all rules of a container's own namespace, without counts, the ports of the
-// daemon's DNS server there, and toll's tags.
+// rulesWithin returns a container's rules without counts, the DNS server's ports and toll's tags.
 func rulesWithin(t *testing.T, in space) string {
 	t.Helper()
 	var out []string
@@ -256,16 +248,16 @@ var taken = regexp.MustCompile(`\b[0-9]{5}\b`)
 
 var (
 	ofDevice = regexp.MustCompile(`^(net\.ipv[46]\.(?:conf|neigh)\.)(.+)\.([a-z0-9_]+)$`)
-	// alive are settings that count something or are secret.
+	// alive matches settings that count something or are secret.
 	alive   = regexp.MustCompile(`nf_conntrack_count|stable_secret|fastopen_key|netdev_rss_key`)
-	address = regexp.MustCompile(`\d+\.\d+\.\d+\.\d+(/\d+)?`) // networks are as large as there is room
+	address = regexp.MustCompile(`\d+\.\d+\.\d+\.\d+(/\d+)?`) // networks' sizes vary
 )
 
-// sysctls returns the network's settings in it, by the names that sysctl prints.
+// sysctls returns the namespace's settings by sysctl's names.
 func (s space) sysctls(t *testing.T) map[string]string {
 	t.Helper()
 	const root = "/proc/sys/"
-	name := strings.NewReplacer("/", ".", ".", "/") // a device's may have a dot
+	name := strings.NewReplacer("/", ".", ".", "/") // device names may contain dots
 	out := map[string]string{}
 	s.do(t, func() error {
 		return filepath.WalkDir(root+"net", func(file string, d fs.DirEntry, err error) error {
@@ -281,8 +273,6 @@ func (s space) sysctls(t *testing.T) map[string]string {
 	return out
 }
 
-// settings reads the kernel's settings of a namespace, those of devices that have a
-// role on the path among them.
 func (f facts) settings(t *testing.T, end string, in space, roles map[string]string) {
 	t.Helper()
 	for key, value := range in.sysctls(t) {
@@ -300,8 +290,8 @@ func (f facts) settings(t *testing.T, end string, in space, roles map[string]str
 	}
 }
 
-// rules sends the first packet of a connection through the machine's rules: what
-// they do with it at each hook, and how many of them it is compared with.
+// rules traces the first packet of a connection through the machine's rules, and records each
+// hook's effect and the number of rules compared.
 func (f facts) rules(t *testing.T, p *path.Path, w where, found map[string]device) {
 	t.Helper()
 	var all firewall.Rules
@@ -321,12 +311,10 @@ func (f facts) rules(t *testing.T, p *path.Path, w where, found map[string]devic
 	dial := p.Clients[0].Dial
 	server, client := found["server "+inside].addr(), found["client "+inside].addr()
 	sb, cb := found["server bridge"], found["client bridge"]
-	// Whoever goes from the machine to a container.
 	toServer := func(what string, src netip.Addr) {
 		walk(firewall.Output, what, firewall.Packet{Src: src, Dst: server, Port: serverPort, Out: sb.Name, SrcLocal: true})
 		walk(firewall.Postrouting, what, firewall.Packet{Src: src, Dst: server, Port: serverPort, Out: sb.Name, SrcLocal: true})
 	}
-	// What comes to the machine itself.
 	toMachine := func(what string) {
 		if client.IsValid() {
 			walk(firewall.Prerouting, what, firewall.Packet{Src: client, Dst: dial.Addr(), Port: dial.Port(), In: cb.Name, DstLocal: true})
@@ -352,8 +340,8 @@ func (f facts) rules(t *testing.T, p *path.Path, w where, found map[string]devic
 	case published:
 		toMachine("of the client")
 		toServer("translated", dial.Addr())
-	case sb.Name == "": // not the machine's business
-	case client.IsValid(): // routed, or switched where br_netfilter shows it to the rules
+	case sb.Name == "": // not visible to the machine
+	case client.IsValid(): // routed, or switched and shown to the rules by br_netfilter
 		walk(firewall.Prerouting, "of the client", firewall.Packet{Src: client, Dst: server, Port: serverPort, In: cb.Name})
 		forward("of the client")
 	default:

@@ -7,10 +7,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// thisMachine is the place of Docker's own devices and rules.
 const thisMachine = local.ThisMachine
 
-// Hop returns the hop of the container's own device.
 func (b *box) Hop(toServer bool) path.Hop {
 	devices := []local.TunedDevice{{Space: b.ns, Name: b.device, Inside: true}}
 	if b.port != "" {
@@ -19,12 +17,11 @@ func (b *box) Hop(toServer bool) path.Hop {
 	return b.tuned.MadeOf(local.ContainerHop(b.kind, b.ns, b.what, b.device, b.port, toServer), devices...)
 }
 
-// loopbackHop returns the hop of the container's own loopback device.
 func (b *box) loopbackHop() path.Hop {
 	return b.tuned.MadeOf(local.LoopbackHop(b.ns, b.what), local.TunedDevice{Space: b.ns, Name: "lo"})
 }
 
-// bridged records that a hop consists of a network's bridge.
+// bridged records that the hop is the network's bridge.
 func (s *site) bridged(n *bridgeNet, h path.Hop) path.Hop {
 	s.spans(n)
 	d := local.TunedDevice{Space: s.engine.ns, Name: n.bridge}
@@ -34,19 +31,17 @@ func (s *site) bridged(n *bridgeNet, h path.Hop) path.Hop {
 	return s.tuned.MadeOf(h, d)
 }
 
-// bridgeHop returns the hop of a bridge as the machine's own device.
 func (s *site) bridgeHop(n *bridgeNet, toServer bool) path.Hop {
 	return s.bridged(n, local.BridgeHop(s.engine.ns, thisMachine, n.bridge, toServer))
 }
 
-// switchedHop returns the hop of a network's bridge as a switch between its containers.
 func (s *site) switchedHop(n *bridgeNet) path.Hop {
 	h := local.SwitchHop(cmp.Or(n.where, thisMachine), n.bridge, sent(s.Clients), sent(s.Servers))
-	h.Shared = s.path // even of a bridge with others, the ports are the path's own
+	h.Shared = s.path // the ports are the path's own, even on a shared bridge
 	return s.bridged(n, h)
 }
 
-// sent returns a reader of the sum of what the outer ends of containers' pairs sent.
+// sent returns a reader that sums what the outer ends of containers' pairs sent.
 func sent(boxes []*box) local.Reader {
 	var all []local.Reader
 	for _, b := range boxes {
@@ -55,7 +50,6 @@ func sent(boxes []*box) local.Reader {
 	return local.Sum(all...)
 }
 
-// bridgeLeg returns the hop of a network's bridge to a proxy or from it.
 func (s *site) bridgeLeg(n *bridgeNet, leg string) path.Hop {
 	return s.bridged(n, local.BridgeLegHop(s.engine.ns, thisMachine, n.bridge, leg))
 }

@@ -13,9 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// inspected returns what Inspect reads: the path's containers and overlay network completely, and
-// of this machine the path's devices and the rules about them, because others' containers come and
-// go.
+// inspected covers the path's containers and overlay network completely, and of this machine only
+// the path's devices and the rules about them, because others' containers come and go.
 func (s *site) inspected() ([]local.Inspected, error) {
 	own := []string{}
 	if slices.ContainsFunc(s.path.Hops, func(h path.Hop) bool { return h.Kind == mode.HopLoopback && h.Where == thisMachine }) {
@@ -25,7 +24,7 @@ func (s *site) inspected() ([]local.Inspected, error) {
 		own = append(own, s.bridges...)
 	}
 	boxes := s.Servers
-	if s.path.Spec.Mode != mode.Shared { // in the servers' namespaces
+	if s.path.Spec.Mode != mode.Shared { // shared's clients are in the servers' namespaces
 		boxes = slices.Concat(boxes, s.Clients)
 	}
 	var spots []local.Inspected
@@ -66,7 +65,6 @@ func (s *site) inspected() ([]local.Inspected, error) {
 	return append([]local.Inspected{here}, spots...), nil
 }
 
-// spans records the bridges of the path's hops.
 func (s *site) spans(n *bridgeNet) {
 	if n.bridge != "" && n.where == "" && !slices.Contains(s.bridges, n.bridge) {
 		s.bridges = append(s.bridges, n.bridge)
@@ -92,7 +90,7 @@ func (e *engine) legacySaver() (string, error) {
 	return saver, nil
 }
 
-// ownRules distinguishes a path's rules from others'.
+// ownRules selects a path's rules.
 type ownRules struct {
 	devices []string
 	addrs   []netip.Addr // of containers
@@ -154,11 +152,10 @@ func (o ownRules) of(all firewall.Rules) (out []path.Setting) {
 	return out
 }
 
-// about reports whether a rule is about the path: it names one of its devices, its network or its
-// containers, and no other container. (With several containers on one network each has rules that
-// also name the network's bridge.)
+// about reports whether a rule names one of the path's devices, its network or its containers, and
+// no other container. (Each container's rules also name the network's bridge.)
 func (o ownRules) about(c firewall.Chain, r firewall.Rule) bool {
-	// The elements of sets and maps change with others' networks.
+	// Elements of sets and maps change with others' networks.
 	if r.Map != nil || len(r.Sets) > 0 {
 		return false
 	}

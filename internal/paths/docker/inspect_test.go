@@ -14,8 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Of a shared machine's rules only those are the path's that are about it: other
-// containers' come and go, also on the same network.
+// Others' rules come and go, also on the same network.
 func TestOwnRules(t *testing.T) {
 	const bridge = "br-0123456789ab"
 	o := ownRules{devices: []string{bridge}, addrs: []netip.Addr{netip.MustParseAddr("172.18.0.2"), netip.MustParseAddr("172.18.0.3")},
@@ -53,7 +52,6 @@ func TestOwnRules(t *testing.T) {
 	}
 }
 
-// What is done to a path is noticed, and other containers are none of its business.
 func TestBesideInspect(t *testing.T) {
 	daemon(t)
 	b := &Docker{}

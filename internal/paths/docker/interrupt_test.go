@@ -43,8 +43,7 @@ func (s *slowEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusInternalServerError)
 }
 
-// interrupted returns a path on such an engine whose build is interrupted by the first request to
-// make something.
+// interrupted returns a path whose build is interrupted by its first request.
 func interrupted(t *testing.T) (*slowEngine, *site) {
 	t.Helper()
 	if err := mayRead(); err != nil {
@@ -74,8 +73,7 @@ func interrupted(t *testing.T) (*slowEngine, *site) {
 	return slow, s
 }
 
-// An interrupt waits for what the engine was asked for, which cannot be taken back;
-// so no more is asked for after it, and not all at once before.
+// Requests in progress cannot be cancelled, so few are sent at once and none after an interrupt.
 func TestInterruptedBuild(t *testing.T) {
 	slow, s := interrupted(t)
 	wants := make([]wanted, 20*runtime.NumCPU())

@@ -24,8 +24,8 @@ const (
 	routed6Option = "com.docker.network.bridge.gateway_mode_ipv6"
 )
 
-// dual reports whether the path's networks have IPv6, too: it was asked for, or the path over IPv6
-// has a port of a container whose network the engine gave IPv6 on its own.
+// dual reports whether the path's networks also have IPv6: on request, or because the engine gave a
+// published container's network IPv6 by itself.
 func (s *site) dual() bool {
 	spec := s.path.Spec
 	byItself := (spec.Mode == mode.Publish || spec.Mode == mode.PublishDefault) && spec.To == mode.ToAddress6 &&
@@ -52,9 +52,8 @@ func (e *engine) checkIPv6(s path.Spec) error {
 		Remedy: "sudo sysctl -w net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.default.disable_ipv6=0, a kernel that was booted without ipv6.disable=1, or -4"}
 }
 
-// checkRules6 returns an error if the path's mode consists of rules for IPv6 that the daemon does
-// not write: before Docker Engine 27 it does not by default, and then a container has only an IPv6
-// address.
+// checkRules6 returns an error if the path's mode consists of IPv6 rules that the daemon does not
+// write, as engines before 27 by default.
 func (e *engine) checkRules6(s path.Spec) error {
 	if !recipe.Dual(s) || s.Mode != mode.PublishNAT && s.Mode != mode.Routed {
 		return nil
@@ -87,7 +86,6 @@ func savedRules6() error {
 	return errNoRule
 }
 
-// defaultIPv6 returns an error unless the default network has IPv6.
 func (e *engine) defaultIPv6(ctx context.Context) error {
 	n, err := e.network(ctx, defaultNetwork)
 	if err != nil || n.subnet6.IsValid() {
@@ -97,8 +95,7 @@ func (e *engine) defaultIPv6(ctx context.Context) error {
 		Remedy: `"ipv6": true and "fixed-cidr-v6": "fd00:d0c::/64" in /etc/docker/daemon.json and a restart of docker; or bridge, whose network toll makes`}
 }
 
-// withIPv6 asks for IPv6 on a network, in addition to IPv4. It names a random unique local subnet
-// (RFC 4193), because engines before 27 choose none.
+// withIPv6 adds a random unique local subnet (RFC 4193), because engines before 27 choose none.
 func withIPv6(o *client.NetworkCreateOptions) error {
 	var b [16]byte
 	if _, err := rand.Read(b[:6]); err != nil {
@@ -136,7 +133,7 @@ func (s *site) settled() error {
 		}
 	}
 	const (
-		most  = 10 * time.Second // for a device, which takes two
+		most  = 10 * time.Second // a device takes two
 		again = 20 * time.Millisecond
 	)
 	for deadline := time.Now().Add(most); len(all) > 0; {
@@ -160,8 +157,8 @@ func (s *site) settled() error {
 	return nil
 }
 
-// ask6 records that paths of a mode will be over IPv6: a card has one network at a time, which
-// those over IPv4 use, too.
+// ask6 records that a mode will have paths over IPv6: a card has one network at a time, which paths
+// over IPv4 share.
 func (e *engine) ask6(s path.Spec) {
 	if !s.To.Six() {
 		return
@@ -174,7 +171,6 @@ func (e *engine) ask6(s path.Spec) {
 	e.asked6[s.Mode] = true
 }
 
-// wants6 reports whether there will be such paths.
 func (e *engine) wants6(m mode.Name) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -14,21 +14,20 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// difference is one between Docker's path and the lab's, and why it may be.
+// difference is an accepted one between Docker's path and the lab's.
 type difference struct {
-	of    *regexp.Regexp // what differs
-	modes []mode.Name    // nil: all
-	to    mode.Target    // "": all
-	old   bool           // only of engines before 28
-	other bool           // only of engines but 28, whose rules the lab has
-	ownNF bool           // only of engines that write nftables themselves
+	of    *regexp.Regexp
+	modes []mode.Name // nil: all
+	to    mode.Target // "": all
+	old   bool        // only engines before 28
+	other bool        // only engines other than 28, whose rules the lab has
+	ownNF bool        // only engines that write nftables themselves
 	why   string
 }
 
 func differs(of string) *regexp.Regexp { return regexp.MustCompile("^(" + of + ")$") }
 
-// thisDaemon is what the lab's daemon of a mode is without: both settings are of
-// one daemon here, because a second one would take its time.
+// The test's daemon has both settings; a second daemon would cost time.
 const thisDaemon = "this daemon has no proxy and keeps containers of the default network apart; the lab's has one of the two settings"
 
 var allowed = []difference{
@@ -49,18 +48,16 @@ var allowed = []difference{
 	{of: differs(`rules .* tried`), other: true, why: "the lab has the rules of 28, which are others and in another order"},
 }
 
-// unlike are modes whose paths on Docker are not made as the lab's: beside Docker's
-// networks, on a real switch, in a namespace of dockerd's. Of all others that both build
-// everything must be the same but for what is allowed.
+// unlike lists modes that Docker makes differently: beside its networks, on a real switch, or in a
+// namespace of dockerd's. All others must equal the lab's but for the accepted differences.
 var unlike = []mode.Name{mode.Pipework, mode.OVS, mode.MacvlanVEPA, mode.IPvlanL2, mode.IPvlanL3, mode.IPvlanL3S, mode.Overlay}
 
-// likeTheLab holds the lab to the devices, settings and rules of a path of Docker's.
 func likeTheLab(t *testing.T, l *lab.Lab, p *path.Path, engine int) {
 	t.Helper()
-	if slices.Contains(unlike, p.Spec.Mode) || p.Spec.UDP { // which only has other rules
+	if slices.Contains(unlike, p.Spec.Mode) || p.Spec.UDP { // UDP only has other rules
 		return
 	}
-	if p.Route(0).OnRequest() { // whose rules internal/paths/lab holds against 28.5.2's: installed engines have fewer for IPv6
+	if p.Route(0).OnRequest() { // internal/paths/lab compares their rules with 28.5.2's: installed engines have fewer for IPv6
 		return
 	}
 	docker := collect(t, p, onDocker(p))
@@ -93,7 +90,7 @@ func likeTheLab(t *testing.T, l *lab.Lab, p *path.Path, engine int) {
 	}
 }
 
-// mayDiffer returns why a fact may differ, or "".
+// mayDiffer returns the reason why a fact may differ, or "".
 func mayDiffer(fact string, s path.Spec, engine int) string {
 	const theLabs = 28
 	for _, d := range allowed {

@@ -18,10 +18,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// pipework makes containers without a network of Docker's, each with a veth pair on a foreign
-// bridge, as jpetazzo/pipework (at 9ba97f1) does: `docker run --net=none`, then `pipework BRIDGE
-// CONTAINER ADDRESS`. The machine's card is not added: taking its address away would cut the
-// machine off.
+// pipework makes containers without a Docker network, each with a veth pair on a foreign bridge, as
+// jpetazzo/pipework (at 9ba97f1) does. The machine's card is not added: taking its address away
+// would cut the machine off.
 func (s *site) pipework() error {
 	l, err := s.addLAN(func(name string, end *undo.Stack) error {
 		return s.addLink(name, end, func() error { return link.AddBridge(name) })
@@ -55,7 +54,6 @@ type lan struct {
 	used   int // number of addresses: the first is the machine's
 }
 
-// take returns the next address.
 func (l *lan) take() (netip.Prefix, error) {
 	l.used++
 	a := l.subnet.Masked().Addr().As4()
@@ -68,8 +66,7 @@ func (l *lan) take() (netip.Prefix, error) {
 	return netip.PrefixFrom(next, l.subnet.Bits()), nil
 }
 
-// addLAN makes the switch, whose device on the machine has its name, and gives it an address of an
-// unused network.
+// addLAN makes a switch with an address of an unused network.
 func (s *site) addLAN(bridge func(name string, end *undo.Stack) error) (*lan, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err
@@ -94,8 +91,8 @@ func (s *site) addLAN(bridge func(name string, end *undo.Stack) error) (*lan, er
 	return l, e.ns.Do(func() error { return errors.Join(link.AddAddr(l.bridge, addr), link.Up(l.bridge)) })
 }
 
-// onLAN makes the containers and places the clients. direct are the hops between the machine and
-// the servers' devices; switched makes those between containers.
+// onLAN makes the containers and places the clients. direct lists the hops between the machine and
+// the servers' devices; switched returns those between containers.
 func (s *site) onLAN(direct []path.Hop, switched func() []path.Hop) error {
 	alone := func(int) (wanted, error) { return wanted{network: "none"}, nil }
 	if err := s.addServers(alone); err != nil {
@@ -139,7 +136,6 @@ func (s *site) plug(b *box, l *lan, join func() error) error {
 	return b.ns.Do(func() error { return errors.Join(link.AddAddr(b.device, addr), link.Up(b.device)) })
 }
 
-// deviceName is the prefix of toll's devices on the machine.
 const deviceName = "toll"
 
 // addLink makes a device on the machine and marks it as toll's. That takes two calls, so the
@@ -164,14 +160,12 @@ func (s *site) addLink(name string, end *undo.Stack, add func() error) error {
 	})
 }
 
-// lanBits is the prefix length of toll's networks: a thousand hosts.
 const lanBits = 22
 
-// lanRanges are searched for them: the range for benchmarks (RFC 2544), then a private one.
+// lanRanges are the range for benchmarks (RFC 2544) and a private one.
 var lanRanges = []netip.Prefix{netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("10.0.0.0/8")}
 
-// freeSubnet returns a network to which this machine has no route and which no network of Docker's
-// has.
+// freeSubnet returns a network that neither this machine's routes nor Docker's networks use.
 func (s *site) freeSubnet() (netip.Prefix, error) {
 	var used []netip.Prefix
 	err := s.engine.ns.Do(func() (err error) { used, err = link.Used(); return err })
@@ -196,7 +190,7 @@ func (s *site) freeSubnet() (netip.Prefix, error) {
 		Remedy: "--on lab"}
 }
 
-// freeIn returns a network of the range that overlaps none of the used, starting at a random one.
+// freeIn returns a network that overlaps none of the used, starting at a random one.
 func freeIn(in netip.Prefix, used []netip.Prefix, intN func(int) int) (netip.Prefix, bool) {
 	n := 1 << (lanBits - in.Bits())
 	base := in.Masked().Addr().As4()

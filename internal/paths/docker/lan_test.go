@@ -15,8 +15,6 @@ func prefixes(texts ...string) (out []netip.Prefix) {
 	return out
 }
 
-// The network is one that overlaps no other, wherever the search begins, and there
-// is none if all are taken.
 func TestFreeIn(t *testing.T) {
 	bench := netip.MustParsePrefix("198.18.0.0/15")
 	for _, c := range []struct {
@@ -47,8 +45,6 @@ func TestFreeIn(t *testing.T) {
 	}
 }
 
-// Each address is given once, and neither the network's own nor the one for
-// broadcasts.
 func TestTake(t *testing.T) {
 	l := &lan{subnet: netip.MustParsePrefix("198.18.4.0/22")}
 	seen := map[netip.Addr]bool{}
@@ -67,7 +63,6 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// What picks a path's connections on the machine picks no others.
 func TestOurs(t *testing.T) {
 	at := netip.MustParseAddrPort
 	s := siteOf("bridge")
@@ -82,7 +77,7 @@ func TestOurs(t *testing.T) {
 			t.Errorf("%s: %v", end, !want)
 		}
 	}
-	shared := siteOf("shared") // whose loopback device is not the machine's
+	shared := siteOf("shared") // its loopback device is not the machine's
 	shared.path.Clients[0].Dial = at("127.0.0.1:5201")
 	if shared.ours()(at("127.0.0.1:5201")) {
 		t.Error("a port of the machine's is picked that is dialled in a container")

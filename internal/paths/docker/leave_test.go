@@ -22,7 +22,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// sh runs a command of the shell and returns what it printed.
 func sh(t *testing.T, command string) string {
 	t.Helper()
 	out, err := exec.Command("bash", "-c", command).CombinedOutput()
@@ -32,9 +31,9 @@ func sh(t *testing.T, command string) string {
 	return string(out)
 }
 
-// aUsers makes what a user has in Docker: an image, a network and a container with a published port
-// on it; in a swarm, an overlay network and a container there; and outside of Docker bridges with
-// names like toll's, and a rule. All stays for the whole test.
+// aUsers makes an image, a network and a container with a published port; in a swarm, an overlay
+// network and a container on it; and outside of Docker bridges named like toll's, and a rule.
+// Everything stays for the whole test.
 func aUsers(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
@@ -57,13 +56,11 @@ ovs-vsctl --no-syslog add-br tollovs -- set bridge tollovs datapath_type=netdev 
 	}
 }
 
-// inSwarm reports whether the daemon is a swarm's.
 func inSwarm() bool { return os.Getenv(swarmEnv) == "true" }
 
-// what may change by itself: counters, handles and the times in comments.
+// volatile matches what may change by itself: counters, handles and the times in comments.
 var volatile = regexp.MustCompile(`"tentative":true,|packets \d+ bytes \d+|# handle \d+|(?m)^#.*$|\[\d+:\d+\]|"(preferred|valid)_life_time":\d+|(?m)^net\.netfilter\.nf_conntrack_count.*$`)
 
-// truth returns all of the machine's state that a run could change.
 func truth(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -77,7 +74,7 @@ func truth(t *testing.T) map[string]string {
 	return out
 }
 
-// sameTruth waits for the state to be what it was.
+// sameTruth waits for the state to equal before.
 func sameTruth(t *testing.T, when string, before map[string]string) {
 	t.Helper()
 	diff := ""
@@ -93,8 +90,8 @@ func toll(args ...string) (*exec.Cmd, *bytes.Buffer) {
 	return cmd, &out
 }
 
-// long returns the arguments of a run that does not end by itself, with short visits. Two such runs
-// tolerate each other: none has a path over the machine's loopback device, which counts for both.
+// long returns the arguments of an endless run with short visits. Two can run at once: no path uses
+// the machine's loopback device, which counts for both.
 func long() []string {
 	modes := []string{"bridge", "bridge-default", "publish-nat", "--baseline", "bridge", "--on", "docker,lab"}
 	if inSwarm() {
@@ -110,8 +107,6 @@ type midRun struct {
 	file string // its results
 }
 
-// startMid starts a run and waits until its containers are there, what it makes beside
-// Docker, and its first visits.
 func startMid(t *testing.T) *midRun {
 	t.Helper()
 	r := &midRun{file: filepath.Join(t.TempDir(), "results.jsonl")}
@@ -120,7 +115,7 @@ func startMid(t *testing.T) *midRun {
 		t.Fatal(err)
 	}
 	made, want := "docker ps -q --filter label="+dockerapi.RunLabel, 3
-	if inSwarm() { // the marks of this run have its PID
+	if inSwarm() { // this run's marks contain its PID
 		made = fmt.Sprintf("docker ps --filter label=%s --format '{{.Label %[1]q}}' | grep /%[2]d/; iptables -S %[3]s | grep /%[2]d/; "+
 			"ip link | grep /%[2]d/; ovs-vsctl --no-syslog list bridge | grep /%[2]d/", dockerapi.RunLabel, r.cmd.Process.Pid, userChain)
 		want = 6 + 1 + 5 + 1
@@ -130,7 +125,6 @@ func startMid(t *testing.T) *midRun {
 	return r
 }
 
-// waitFor waits for a sign of the run's, which it kills if there is none.
 func (r *midRun) waitFor(t *testing.T, what string, met func() bool) {
 	t.Helper()
 	if !testwait.Met(3*time.Minute, met) {
@@ -140,7 +134,7 @@ func (r *midRun) waitFor(t *testing.T, what string, met func() bool) {
 	}
 }
 
-// visits waits for n more visits of a kind than there are.
+// visits waits for n more visits of a kind.
 func (r *midRun) visits(t *testing.T, what string, n int, of func(pathtest.Visit) bool) {
 	t.Helper()
 	count := func() int {
@@ -150,7 +144,6 @@ func (r *midRun) visits(t *testing.T, what string, n int, of func(pathtest.Visit
 	r.waitFor(t, what, func() bool { return count() >= before+n })
 }
 
-// interrupt ends the run as Ctrl-C does, and returns its exit code.
 func (r *midRun) interrupt(t *testing.T) int {
 	t.Helper()
 	if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
@@ -173,7 +166,7 @@ func TestBesideLeavesNothing(t *testing.T) {
 	}
 	cmd, out := toll(append(append([]string{"compare"}, modes...), "--parent", "card2", "--from", "host,container",
 		"--load", "rr", "--pin", "far", "--rounds", "1", "--window", "50ms")...)
-	_ = cmd.Run() // a busy machine may have let visits fail, but not so:
+	_ = cmd.Run() // visits may fail on a busy machine, but not for another reason
 	if s := out.String(); !strings.Contains(s, "from another container") || strings.Contains(s, "not witnessed") {
 		t.Errorf("a run: %v\n%s", cmd.ProcessState, out)
 	}
@@ -186,7 +179,7 @@ func TestBesideLeavesNothing(t *testing.T) {
 	sameTruth(t, "after Ctrl-C", before)
 
 	r = startMid(t)
-	alive := startMid(t) // whose things clean must leave alone
+	alive := startMid(t) // clean must not remove what it made
 	if err := r.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -209,15 +202,14 @@ func TestBesideLeavesNothing(t *testing.T) {
 	sameTruth(t, "after SIGKILL and toll clean", before)
 }
 
-// busy are the reasons for which visits fail on a busy machine, or one that was
-// interrupted early.
+// busy matches acceptable reasons for failed visits on a busy machine, or after an early interrupt.
 var busy = regexp.MustCompile(`it was never visited|the machine was too busy|the load ended before the window did`)
 
-// failures returns the entries of a report that say why cells failed, except for those reasons.
+// failures returns a report's reasons for failed cells, except busy ones.
 func failures(report string) (out []string) {
 	_, rest, _ := strings.Cut(report, "\nFailed\n")
 	rest, _, _ = strings.Cut(rest, "\n\n")
-	rest = strings.ReplaceAll(rest, "\n    ", " ") // an entry goes on
+	rest = strings.ReplaceAll(rest, "\n    ", " ") // an entry continues
 	for line := range strings.Lines(rest) {
 		if !busy.MatchString(line) {
 			out = append(out, line)

@@ -16,16 +16,15 @@ import (
 // of Docker.
 func Leftovers() dockerapi.Part { return dockerapi.Part{Machine: cleanMachine} }
 
-// cleanMachine removes what dead tolls made on the machine outside of Docker: rules, bridges of
-// Open vSwitch and devices with their mark, and what their journals name. still has the files of
-// journals that list what could not be removed.
+// cleanMachine removes rules, bridges of Open vSwitch and devices with a dead toll's mark, and what
+// their journals name. still has the files of journals that list what could not be removed.
 func cleanMachine(orphans []dockerapi.Orphan, dead func(mark string) bool) (removed []string, still map[string]bool, err error) {
 	ns, err := here()
 	if err != nil {
 		if slices.ContainsFunc(orphans, func(j dockerapi.Orphan) bool { return slices.ContainsFunc(j.Made, dockerapi.Entry.OfMachine) }) {
 			return nil, stillOf(orphans, dockerapi.Entry.OfMachine), err
 		}
-		return nil, nil, nil // without root, nothing was made here
+		return nil, nil, nil // only root could have made anything
 	}
 	defer ns.Close()
 	c := machineCleaner{ns: ns, dead: dead, still: map[string]bool{}}
@@ -65,7 +64,6 @@ func stillOf(orphans []dockerapi.Orphan, of func(dockerapi.Entry) bool) map[stri
 	return still
 }
 
-// machineCleaner collects the results of cleaning.
 type machineCleaner struct {
 	ns      *netns.NS
 	dead    func(mark string) bool
@@ -75,7 +73,6 @@ type machineCleaner struct {
 	errs    []error
 }
 
-// names returns what the journals name of a kind.
 func (c *machineCleaner) names(kind dockerapi.Kind) (out []string) {
 	for _, j := range c.here {
 		for _, e := range j.Made {
@@ -87,8 +84,8 @@ func (c *machineCleaner) names(kind dockerapi.Kind) (out []string) {
 	return out
 }
 
-// failed records an error; the journals with that kind are kept. It ignores the error if no journal
-// has the kind: what a user may not read is not theirs.
+// failed records an error and keeps the journals with that kind. It ignores the error if no journal
+// has the kind: the user may lack the right to read it.
 func (c *machineCleaner) failed(kind dockerapi.Kind, err error) {
 	of := func(e dockerapi.Entry) bool { return e.Kind == kind }
 	stay := stillOf(c.here, of)
@@ -192,9 +189,8 @@ func (c *machineCleaner) links() {
 	}
 }
 
-// ownName matches the names of toll's devices. A journal's entry for an unmarked device is not
-// trusted with any other name.
+// ownName matches toll's devices. An unmarked device with another name is not removed, even if a
+// journal names it.
 var ownName = regexp.MustCompile(`^` + deviceName + `[0-9a-f]{8}$`)
 
-// isOurName reports whether toll may have named the device.
 func isOurName(name string) bool { return strings.HasPrefix(name, deviceName) }

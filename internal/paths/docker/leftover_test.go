@@ -19,8 +19,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// aJournal writes a journal that a run left at this environment's daemon. where replaces the name
-// of the network namespace, and may contain parts of it; "" keeps it.
+// aJournal writes a journal of this environment's daemon. where replaces the name of the network
+// namespace, and may contain parts of it; "" keeps it.
 func aJournal(t *testing.T, dir, mark, where string, made []dockerapi.Entry) (file string) {
 	t.Helper()
 	j, err := dockerapi.NewJournal(dir, dockerapi.NewID(), mark, os.Getenv("DOCKER_HOST"))
@@ -48,14 +48,12 @@ func aJournal(t *testing.T, dir, mark, where string, made []dockerapi.Entry) (fi
 	return j.File()
 }
 
-// cleaned runs toll clean's part that is about this backend.
 func cleaned(dir string) (removed []string, err error) {
 	return (&dockerapi.Clean{StateDir: dir, Parts: []dockerapi.Part{Leftovers()}}).Run(context.Background())
 }
 
-// Clean removes from the machine what has the mark of a dead toll, whether a
-// journal tells of it or not, and what only a journal tells of; nothing else,
-// whatever it is called, and nothing of a toll that lives.
+// Marked things are removed with or without a journal, unmarked ones only with one; things of users
+// and of a live toll stay.
 func TestBesideCleansTheMachine(t *testing.T) {
 	daemon(t)
 	before := truth(t)
@@ -89,8 +87,7 @@ ovs-vsctl --no-syslog add-br tollovs1 -- set bridge tollovs1 datapath_type=netde
 	sameTruth(t, "after clean", before)
 }
 
-// What a journal tells of another network namespace is not looked for in this
-// one, and the journal stays.
+// The journal must stay.
 func TestBesideCleansNoOtherNamespace(t *testing.T) {
 	daemon(t)
 	dir := t.TempDir()
@@ -104,8 +101,6 @@ func TestBesideCleansNoOtherNamespace(t *testing.T) {
 	}
 }
 
-// Whatever a journal names, nothing of a user's is removed for it, here or at another
-// daemon.
 func TestBesideCleansOnlyOurs(t *testing.T) {
 	daemon(t)
 	aUsers(t)
@@ -121,7 +116,6 @@ func TestBesideCleansOnlyOurs(t *testing.T) {
 	sameTruth(t, "after clean", before)
 }
 
-// What the machine lacks is refused by name, before anything is made.
 func TestBesideRefuses(t *testing.T) {
 	daemon(t)
 	if inSwarm() {
@@ -143,7 +137,7 @@ func TestBesideRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if b.engine != nil {
-				b.engine.tries = nil // or it would remember
+				b.engine.tries = nil // forgets the results
 			}
 			spec := path.Spec{Mode: c.mode, From: mode.FromContainer, To: mode.ToContainer}
 			if c.has != nil {
@@ -161,8 +155,7 @@ func TestBesideRefuses(t *testing.T) {
 	}
 }
 
-// Where rules drop what crosses bridges and there is no chain for an exception, a
-// bridge that is not Docker's is refused.
+// A foreign bridge needs an exception in that chain.
 func TestBesideRefusesWithoutAChain(t *testing.T) {
 	daemon(t)
 	b := &Docker{}
@@ -173,7 +166,7 @@ func TestBesideRefusesWithoutAChain(t *testing.T) {
 	if saver, err := e.userRules(); saver == "" || err != nil {
 		t.Errorf("with the chain: %q, %v", saver, err)
 	}
-	sh(t, "iptables -E DOCKER-USER hidden") // which dockerd would make again at the next occasion
+	sh(t, "iptables -E DOCKER-USER hidden") // dockerd would make it again
 	_, err = e.userRules()
 	sh(t, "iptables -E hidden DOCKER-USER")
 	if u := new(path.UnsupportedError); !errors.As(err, &u) || !strings.Contains(u.Missing, "no chain DOCKER-USER") {
@@ -190,7 +183,6 @@ func TestBesideRefusesWithoutAChain(t *testing.T) {
 	}
 }
 
-// hidePrograms makes Open vSwitch look as if it were not installed.
 func hidePrograms(t *testing.T) {
 	t.Helper()
 	file, err := exec.LookPath("ovs-appctl")

@@ -10,10 +10,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// ownRules records that the rules are the daemon's, whatever it writes.
+// ownRules records that the rules are the daemon's.
 func (s *site) ownRules() { s.path.Facts["rules"] = s.engine.Version() + "'s own" }
 
-// native runs servers as processes of the machine, which has Docker's rules.
 func (s *site) native() error {
 	s.ownRules()
 	if s.engine.rootless {
@@ -22,7 +21,6 @@ func (s *site) native() error {
 	return s.onMachine(func(int) path.Place { return s.machine() })
 }
 
-// host runs servers in containers with the machine's network.
 func (s *site) host() error {
 	s.ownRules()
 	if err := s.addServers(func(int) (wanted, error) { return wanted{network: "host"}, nil }); err != nil {
@@ -32,8 +30,8 @@ func (s *site) host() error {
 	return s.onMachine(func(i int) path.Place { return s.Servers[i].Place() })
 }
 
-// onMachine places servers in the machine's own namespace, where each needs a port of its own, and
-// the clients, and lists the hops.
+// onMachine places servers, each with a port of its own, in the machine's namespace, and the
+// clients.
 func (s *site) onMachine(server func(i int) path.Place) (err error) {
 	n, _ := s.path.Spec.Count()
 	for i := range n {
@@ -67,14 +65,12 @@ func (s *site) onMachine(server func(i int) path.Place) (err error) {
 	return s.addClients(func(int) wanted { return wanted{network: "host"} })
 }
 
-// addUserNetwork makes the user-defined bridge network of the path.
 func (s *site) addUserNetwork(options map[string]string) (err error) {
 	s.userNetwork()
 	s.network, err = s.addNetwork("bridge", options)
 	return err
 }
 
-// userNetwork records which network the path has.
 func (s *site) userNetwork() {
 	s.ownRules()
 	s.path.Facts["network"] = "a user-defined bridge network of toll's, as by docker network create"
@@ -83,7 +79,6 @@ func (s *site) userNetwork() {
 	}
 }
 
-// useDefaultNetwork uses the default network for the path.
 func (s *site) useDefaultNetwork() (err error) {
 	s.ownRules()
 	if s.network, err = s.engine.network(s.ctx, defaultNetwork); err != nil {
@@ -93,8 +88,7 @@ func (s *site) useDefaultNetwork() (err error) {
 	return nil
 }
 
-// shared runs two containers in one network namespace, like a pod; each server has its clients with
-// it.
+// shared runs each server's clients in the server's network namespace, like a pod.
 func (s *site) shared() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -115,10 +109,8 @@ func (s *site) shared() error {
 	return s.addClients(func(i int) wanted { return wanted{network: "container:" + s.Servers[i%len(s.Servers)].id} })
 }
 
-// plain describes a container on the path's network.
 func (s *site) plain(int) (wanted, error) { return wanted{network: s.network.name}, nil }
 
-// plainClients makes the clients' containers on the servers' network.
 func (s *site) plainClients() error {
 	if err := s.addClients(func(int) wanted { return wanted{network: s.network.name} }); err != nil {
 		return err
@@ -151,7 +143,6 @@ func (s *site) findPorts(boxes []*box) error {
 	return nil
 }
 
-// bridge makes containers on a user-defined bridge, dialled by their addresses.
 func (s *site) bridge() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -162,13 +153,12 @@ func (s *site) bridge() error {
 	if err := s.noMasquerade(); err != nil || s.path.Spec.From == mode.FromHost {
 		return err
 	}
-	// Switched, not routed: the machine's own stack sees nothing of it.
+	// The packets are switched: the machine's own stack does not see them.
 	s.path.Guards = append(s.path.Guards, local.Unused(s.bridgeHop(s.network, true)))
 	return nil
 }
 
-// bridgeDefault is bridge on the default network. Other containers may be on it, so its bridge is
-// no guard.
+// Other containers may be on the default network, so its bridge is no guard.
 func (s *site) bridgeDefault() error {
 	if err := s.useDefaultNetwork(); err != nil {
 		return err
@@ -176,7 +166,6 @@ func (s *site) bridgeDefault() error {
 	return s.onBridge()
 }
 
-// onBridge makes containers on the path's network, which is a bridge.
 func (s *site) onBridge() error {
 	if err := s.addServers(s.plain); err != nil {
 		return err
@@ -206,7 +195,7 @@ func (s *site) noMasquerade() error {
 	return s.guardRule(mode.HopSNAT, "nat", "POSTROUTING", "-s "+subnet.String(), "! -o "+s.network.bridge, "-j MASQUERADE")
 }
 
-// routed makes a network with gateway_mode_ipv4=routed and a published container port: no NAT.
+// routed makes a network with gateway_mode_ipv4=routed: no NAT.
 func (s *site) routed() error {
 	options := map[string]string{routedOption: "routed"}
 	if s.dual() {
@@ -305,8 +294,6 @@ func (s *site) linked() error {
 	return nil
 }
 
-// defaultNetwork is the network of containers that ask for none.
 const defaultNetwork = "bridge"
 
-// dport returns the words of a rule that match a port.
 func (s *site) dport(n uint16) string { return fmt.Sprintf("--dport %d", n) }

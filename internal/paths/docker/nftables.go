@@ -15,13 +15,12 @@ import (
 const bridgesTable = "docker-bridges"
 
 // native reports whether the engine writes nf_tables itself. Engines with an API before 1.49 do
-// not, and do not report it.
+// not.
 func (e *engine) native() bool {
 	return e.Info.FirewallBackend != nil && strings.HasPrefix(e.Info.FirewallBackend.Driver, "nftables") // or nftables+firewalld
 }
 
-// nativeHop is ruleHop for an engine that writes nf_tables: it finds the rule there that equals the
-// words for iptables' table.
+// nativeHop finds the nf_tables rule that equals the words of an iptables rule.
 func (s *site) nativeHop(kind mode.HopKind, expect path.Expect, table string, words ...string) (path.Hop, error) {
 	said := strings.Join(words, " ")
 	want := firewall.ParseRule(strings.Fields(said))
@@ -54,7 +53,6 @@ func (s *site) nativeHop(kind mode.HopKind, expect path.Expect, table string, wo
 		}}, nil
 }
 
-// nativeRules6 returns errNoRule if the engine has no table for IPv6.
 func (e *engine) nativeRules6() error {
 	var rules []nft.Counted
 	err := e.ns.Do(func() (err error) { rules, err = nft.ReadTable(nft.IPv6, bridgesTable); return err })
@@ -65,12 +63,12 @@ func (e *engine) nativeRules6() error {
 }
 
 // tally adds up a rule's counts. dockerd rewrites a chain for each container that comes or goes,
-// and its rules count from zero: what they counted since they were last read is lost. So a rule is
-// identified by its content, not its handle. A path may then be witnessed too little, never too
-// much; a guard may miss a hit, but then the path's own hops lack those bytes.
+// and its rules restart at zero, so rules are identified by content, not handle. Counts since the
+// last read are lost: a hop may count too little, never too much; a guard may miss a hit, but then
+// the path's own hops lack those bytes.
 type tally struct {
 	handle    uint64
-	last, sum uint64 // of this writing; of earlier ones
+	last, sum uint64 // since the last rewrite; before it
 }
 
 func (t *tally) add(r nft.Counted) uint64 {
@@ -81,7 +79,6 @@ func (t *tally) add(r nft.Counted) uint64 {
 	return t.sum + t.last
 }
 
-// findNative finds the rule with a counter and the wanted content in a chain of that kind.
 func findNative(rules []nft.Counted, table string, want firewall.Rule) (nft.Counted, bool) {
 	for _, r := range rules {
 		if r.Counts && strings.HasPrefix(r.Chain, table+"-") && r.Rule.Unread == "" && implied(r).Has(want) {
@@ -91,8 +88,8 @@ func findNative(rules []nft.Counted, table string, want firewall.Rule) (nft.Coun
 	return nft.Counted{}, false
 }
 
-// implied adds to a rule of a network's own chain what sent the packet there: a map of verdicts by
-// device (nftabler/network.go names the chains).
+// implied adds the match of the verdict map by device that leads to a network's own chain
+// (nftabler/network.go names the chains).
 func implied(r nft.Counted) firewall.Rule {
 	way, bridge, ok := strings.Cut(r.Chain, "__")
 	out := r.Rule

@@ -9,8 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
 )
 
-// The rules as read of what Docker Engine 29.8 writes for a published port, a
-// link and their networks.
+// The rules are Docker Engine 29.8's for a published port, a link and their networks.
 func TestFindNative(t *testing.T) {
 	const bridge = "br-0123456789ab"
 	server, client := netip.MustParsePrefix("172.18.0.2/32"), netip.MustParsePrefix("172.18.0.3/32")
@@ -40,7 +39,7 @@ func TestFindNative(t *testing.T) {
 		{"nat", "--dport 4321 -j DNAT", 3},
 		{"nat", "--dport 4321 -j DNAT --to-destination 172.18.0.9:5201", 0},
 		{"filter", "--dport 4321 -j DNAT", 0},
-		{"nat", "--dport 4323 -j DNAT", 0}, // it does not count
+		{"nat", "--dport 4323 -j DNAT", 0}, // has no counter
 		{"nat", "-o " + bridge + " --src-type LOCAL -j MASQUERADE", 5},
 		{"nat", "-s 172.18.0.0/16 ! -o " + bridge + " -j MASQUERADE", 6},
 		{"nat", "-s 172.19.0.0/16 ! -o " + bridge + " -j MASQUERADE", 0},
@@ -54,7 +53,7 @@ func TestFindNative(t *testing.T) {
 	}
 }
 
-// A chain that was written anew counts from zero.
+// A rewritten chain restarts at zero.
 func TestTally(t *testing.T) {
 	var x tally
 	for _, c := range []struct{ handle, packets, want uint64 }{{7, 3, 3}, {7, 5, 5}, {9, 0, 5}, {9, 2, 7}, {12, 2, 9}} {

@@ -18,15 +18,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Names in an overlay network's namespace (libnetwork/drivers/overlay, from Docker Engine 20.10 to
+// Names in an overlay network's namespace (libnetwork/drivers/overlay, Docker Engine 20.10 to
 // 28.5).
 const (
 	overlayBridge = "br0"
 	overlayWhere  = "overlay on " + thisMachine
 )
 
-// overlay makes plain containers on an attachable overlay network of the swarm. Its bridge and the
-// outer ends of the containers' pairs are in a namespace of dockerd's, which no API names.
+// overlay uses an attachable overlay network of the swarm. Its bridge and the outer ends of the
+// containers' pairs are in a namespace of dockerd's, which no API names.
 func (s *site) overlay() error {
 	s.ownRules()
 	s.path.Facts["network"] = "an attachable overlay network of the swarm"
@@ -44,7 +44,7 @@ func (s *site) overlay() error {
 			}
 		}
 		b.portNS = ns
-		// The container is on docker_gwbridge, too.
+		// The container also has a device on docker_gwbridge.
 		if b.device, err = deviceOf(b); err != nil {
 			return err
 		}
@@ -60,7 +60,6 @@ func (s *site) overlay() error {
 	return s.guardTunnel(ns)
 }
 
-// enterOverlay enters the namespace of an overlay network.
 func (s *site) enterOverlay(id string) (*netns.NS, error) {
 	file, err := overlayFile(id)
 	if err != nil {
@@ -74,10 +73,10 @@ func (s *site) enterOverlay(id string) (*netns.NS, error) {
 	return ns, nil
 }
 
-// overlayFile returns the file of an overlay network's namespace, as this process sees it: a mount
-// of the dockerd that is in this network namespace.
+// overlayFile returns the file of an overlay network's namespace, visible to this process: a mount
+// of the dockerd in this network namespace.
 func overlayFile(id string) (string, error) {
-	const length = 12 // libnetwork's names: how often the network was started here, and its id
+	const length = 12 // libnetwork's names consist of the number of starts here, and the id
 	name := ("1-" + id)[:min(length, len(id)+2)]
 	own, err := netns.ID(os.Getpid())
 	if err != nil {
@@ -126,7 +125,6 @@ func deviceOf(b *box) (name string, err error) {
 	return name, err
 }
 
-// guardTunnel makes the network's tunnel to other machines a guard.
 func (s *site) guardTunnel(ns *netns.NS) error {
 	return ns.Do(func() error {
 		names, err := link.Names()
@@ -147,7 +145,6 @@ func (s *site) guardTunnel(ns *netns.NS) error {
 	})
 }
 
-// checkSwarm returns an error unless the daemon may make overlay networks.
 func (e *engine) checkSwarm() error {
 	switch {
 	case e.Info.Swarm.LocalNodeState != swarm.LocalNodeStateActive:

@@ -13,8 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// subInterfaces makes containers with macvlan or ipvlan devices on the chosen card, which talk to
-// each other on it.
+// subInterfaces makes containers with macvlan or ipvlan devices on the chosen card.
 func (s *site) subInterfaces() error {
 	driver, kind := driverOf(s.path.Spec.Mode)
 	s.path.Facts["parent"] = s.engine.docker.Parent
@@ -53,8 +52,8 @@ func (s *site) subInterfaces() error {
 	return nil
 }
 
-// onParent returns the network of the chosen card. Docker allows only one for each card: paths
-// share it until the last one is closed.
+// onParent returns the network of the chosen card. Docker allows one for each card: paths share it
+// until the last is closed.
 func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, error) {
 	e := s.engine
 	e.sharing.Lock()
@@ -97,7 +96,7 @@ func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, e
 	return n.network, nil
 }
 
-// opposite returns an address in the upper half of a network, for one in the lower half, from which
+// opposite returns an address in the upper half of a network for one in the lower half, from which
 // Docker assigns.
 func opposite(in netip.Prefix, a netip.Addr) netip.Addr {
 	b := a.As4()
@@ -106,14 +105,13 @@ func opposite(in netip.Prefix, a netip.Addr) netip.Addr {
 	return netip.AddrFrom4(b)
 }
 
-// sharedNet is a network that several paths use.
 type sharedNet struct {
 	network *bridgeNet
 	paths   int
 	end     undo.Stack
 }
 
-// driverOf returns Docker's driver and its mode for a mode, from the mode's name.
+// driverOf returns Docker's driver and the driver's mode.
 func driverOf(m mode.Name) (driver, kind string) {
 	driver, kind, _ = strings.Cut(string(m), "-")
 	return driver, kind

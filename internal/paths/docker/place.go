@@ -24,15 +24,14 @@ const asked = 5 * time.Second
 // errGone means that a container no longer exists.
 var errGone = errors.New("the container is gone: it was removed, or the Docker daemon was restarted")
 
-// contained starts processes in a container.
 type contained struct{ *box }
 
 var _ path.Place = contained{}
 
 func (p contained) Name() string { return p.what }
 
-// Start starts toll in the container as `docker exec` does. Programs of the machine, which are
-// started apart, are not in the container's image: they only get its network.
+// Start starts toll in the container as `docker exec` does. Programs of the machine are not in the
+// image: they only get the container's network.
 func (p contained) Start(c path.Command) (*path.Process, error) {
 	if c.Apart {
 		return local.StartSelf(p.ns, p.what, c)
@@ -41,7 +40,7 @@ func (p contained) Start(c path.Command) (*path.Process, error) {
 	defer cancel()
 	made, err := p.engine.API.ExecCreate(ctx, p.id, client.ExecCreateOptions{AttachStdin: true, AttachStdout: true, AttachStderr: true,
 		Env: c.Env, Cmd: append([]string{dockerapi.InImage}, c.Args...)})
-	if cerrdefs.IsNotFound(err) { // by its name in the path, and not by its ID: the same for all
+	if cerrdefs.IsNotFound(err) { // named as in the path, so that all errors are alike
 		err = errGone
 	}
 	if err != nil {
@@ -57,7 +56,6 @@ func (p contained) Start(c path.Command) (*path.Process, error) {
 	return &path.Process{PID: r.pid(ctx), In: input{&r.conn}, Out: out, Wait: r.wait, Kill: r.kill}, nil
 }
 
-// running is a process that was started by exec.
 type running struct {
 	api   *client.Client
 	id    string
@@ -67,15 +65,14 @@ type running struct {
 	cut   error         // the error of the output
 }
 
-// read separates the two outputs until they end.
 func (r *running) read(out *io.PipeWriter) {
 	defer close(r.ended)
 	_, r.cut = stdcopy.StdCopy(&lenient{w: out}, &r.said, r.conn.Reader)
 	_ = out.Close()
 }
 
-// pid waits until the daemon has started the process and returns its PID; 0 if the process ended
-// first or the daemon does not tell in time.
+// pid waits until the daemon has started the process; 0 if the process ended first or the daemon
+// does not answer in time.
 func (r *running) pid(ctx context.Context) int {
 	const (
 		again  = 2 * time.Millisecond
@@ -98,7 +95,7 @@ func (r *running) pid(ctx context.Context) int {
 	}
 }
 
-// wait waits for the end of the output, at which the process ended or was cut off, and returns how.
+// wait waits for the end of the output, at which the process ended or was cut off.
 func (r *running) wait() error {
 	<-r.ended
 	defer r.conn.Close()
@@ -154,8 +151,8 @@ func (l *lenient) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Inner runs the part of the backend that args name: the first process of a container, which sleeps
-// until its input ends. ours is false if args name none.
+// Inner runs the first process of a container, which sleeps until its input ends. ours is false if
+// args do not name it.
 func Inner(args []string) (ours bool, err error) {
 	if len(args) == 0 || args[0] != dockerapi.PauseArg {
 		return false, nil

@@ -13,8 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// errNoProxy means that no docker-proxy serves a published port: the daemon's userland-proxy is
-// off.
+// errNoProxy means that the daemon's userland-proxy is off.
 var errNoProxy = errors.New("no docker-proxy has the published port")
 
 // findProxy returns the PID of the docker-proxy that relays a port of the machine to a container,
@@ -40,7 +39,6 @@ func findProxy(proto string, host, to netip.AddrPort) (int, error) {
 	return 0, errNoProxy
 }
 
-// hasPairs reports whether args has each flag with its value.
 func hasPairs(args, want []string) bool {
 	for i := 0; i < len(want); i += 2 {
 		at := slices.Index(args, want[i])
@@ -58,8 +56,7 @@ func (s *site) proto() string {
 	return "tcp"
 }
 
-// proxyHop returns the hop of a published port's docker-proxy: its sockets or, for UDP, what it
-// read and wrote.
+// proxyHop reads the proxy's sockets or, for UDP, its I/O counts.
 func (s *site) proxyHop(host, to netip.AddrPort) (path.Hop, error) {
 	pid, err := findProxy(s.proto(), host, to)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// published makes the servers' containers on the path's network with published ports, bound to the
-// one address that clients dial, and returns the machine's ports.
+// published makes servers with ports published at the one address that clients dial, and returns
+// the machine's ports.
 func (s *site) published() ([]netip.AddrPort, error) {
 	at := loopback
 	switch s.path.Spec.To {
@@ -52,8 +52,7 @@ func (s *site) published() ([]netip.AddrPort, error) {
 	return out, s.findPorts(s.Servers)
 }
 
-// publish uses a published port in whichever way the daemon serves it, which it determines for this
-// port.
+// publish determines for this port how the daemon serves it.
 func (s *site) publish() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -61,7 +60,6 @@ func (s *site) publish() error {
 	return s.publishedAnyhow()
 }
 
-// publishDefault is publish for a container on the default network.
 func (s *site) publishDefault() error {
 	if err := s.useDefaultNetwork(); err != nil {
 		return err
@@ -89,14 +87,14 @@ func (s *site) publishedAnyhow() error {
 // relays reports whether docker-proxy, if it serves the port, gets the path's connections.
 func relays(s path.Spec) bool { return s.To != mode.ToAddress || s.From == mode.FromContainer }
 
-// relays reports the same once the path's network is known: with IPv6 there are rules for it, too.
+// relays is final once the path's network is known: with IPv6 there are rules for it, too.
 func (s *site) relays() bool {
 	byRules := s.path.Spec.To == mode.ToAddress6 && s.path.Spec.From == mode.FromHost && s.dual()
 	return relays(s.path.Spec) && !byRules
 }
 
-// publishNAT uses a published port that the kernel translates: with "userland-proxy": false, or at
-// the machine's own address.
+// publishNAT uses a port that the kernel translates: with "userland-proxy": false, or at the
+// machine's own address.
 func (s *site) publishNAT() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -108,8 +106,7 @@ func (s *site) publishNAT() error {
 	return s.translated(ports)
 }
 
-// translated lists the hops of ports whose connections rules translate. A docker-proxy that serves
-// one, too, is a guard.
+// translated lists the hops of translated ports. A docker-proxy that serves one, too, is a guard.
 func (s *site) translated(ports []netip.AddrPort) error {
 	var dnat []path.Hop
 	for i, p := range ports {
@@ -138,8 +135,7 @@ func (s *site) translated(ports []netip.AddrPort) error {
 		if err := s.plainClients(); err != nil {
 			return err
 		}
-		// With bridge-nf-call-iptables the rewritten frame never leaves the bridge: it is switched
-		// to the server's port.
+		// With bridge-nf-call-iptables the rewritten frame is switched to the server's port.
 		s.path.Hops = slices.Concat(s.ClientHops(), dnat, []path.Hop{s.switchedHop(s.network)}, s.ServerHops())
 		return nil
 	}
@@ -164,7 +160,6 @@ func (s *site) translated(ports []netip.AddrPort) error {
 	return nil
 }
 
-// quietProxy makes the docker-proxy of a port, if there is one, a guard.
 func (s *site) quietProxy(at, to netip.AddrPort) error {
 	h, err := s.proxyHop(at, to)
 	if errors.Is(err, errNoProxy) {
@@ -176,8 +171,8 @@ func (s *site) quietProxy(at, to netip.AddrPort) error {
 	return err
 }
 
-// publishProxy uses a published port that docker-proxy relays: for clients on the machine that dial
-// a loopback address, and for containers on the same bridge.
+// publishProxy serves clients on the machine that dial a loopback address, and containers on the
+// same bridge.
 func (s *site) publishProxy() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -189,7 +184,6 @@ func (s *site) publishProxy() error {
 	return s.relayed(ports)
 }
 
-// relayed lists the hops of ports that docker-proxy relays.
 func (s *site) relayed(ports []netip.AddrPort) error {
 	var proxies []path.Hop
 	for i, p := range ports {
@@ -206,7 +200,7 @@ func (s *site) relayed(ports []netip.AddrPort) error {
 			return err
 		}
 	}
-	if s.network.name != defaultNetwork { // there others' traffic meets the rule, too
+	if s.network.name != defaultNetwork { // on the default network others' traffic meets the rule, too
 		if err := s.noMasquerade(); err != nil {
 			return err
 		}
@@ -233,8 +227,8 @@ func (s *site) relayed(ports []netip.AddrPort) error {
 	return nil
 }
 
-// fast uses a published port on a loopback address, and redirects clients on the machine past its
-// docker-proxy, as toll fast does. The proxy is a guard.
+// fast redirects clients on the machine past the docker-proxy of a port on a loopback address, as
+// toll fast does. The proxy is a guard.
 func (s *site) fast() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -253,7 +247,7 @@ func (s *site) fast() error {
 			return err
 		}
 		pid := s.path.Proxies[len(s.path.Proxies)-1].PID
-		s.path.Proxies = nil // it relays nothing
+		s.path.Proxies = nil
 		if err := f.Lead(proxy, pid, dial, target); err != nil {
 			return err
 		}
@@ -277,8 +271,7 @@ func (s *site) fast() error {
 	return nil
 }
 
-// fastLinks is fast with the network's links raised, as toll fast does. They are removed with the
-// network.
+// The network's links are raised as by toll fast, and removed with the network.
 func (s *site) fastLinks() error {
 	if err := s.fast(); err != nil {
 		return err
@@ -297,8 +290,8 @@ func (s *site) fastLinks() error {
 	})
 }
 
-// secondProxy finds the docker-proxy of the second port, if there is one. Its sockets are not a hop
-// of their own: the machine's count of relayed connections includes them.
+// secondProxy finds the docker-proxy of the second port, if there is one. The machine's count of
+// relayed connections includes its sockets.
 func (s *site) secondProxy(at netip.Addr) error {
 	if !s.path.Spec.Second {
 		return nil

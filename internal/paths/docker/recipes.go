@@ -8,15 +8,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// modeRecipe describes how a mode is built with Docker.
 type modeRecipe struct {
-	// build makes the mode's parts on a site, and lists the path's hops.
 	build func(*site) error
 	// alone means that the mode uses none of Docker's networks on this machine, so that a rootless
 	// Docker suffices.
 	alone bool
-	// first checks whether the daemon can have the mode before anything is tried; check checks the
-	// rest after the trial of a published port. Nil: nothing to check.
+	// first runs before any trial, check after the trial of a published port. Both may be nil.
 	first func(*engine) error
 	check func(*engine, context.Context, path.Spec, *trial) error
 	// no6 is the refusal over IPv6, for a mode that has routes over it.
@@ -25,11 +22,10 @@ type modeRecipe struct {
 	lacks *path.UnsupportedError
 }
 
-// plugged4 is the refusal for containers that toll itself gives a device.
+// plugged4 refuses IPv6 for containers that toll itself gives a device.
 var plugged4 = &path.UnsupportedError{Missing: "on a switch of its own beside Docker's networks toll gives containers IPv4 addresses only", Remedy: "--on lab, or -4"}
 
-// recipes lists the modes that Docker has, and those that it lacks or that this backend does not
-// build.
+// recipes includes modes that Docker lacks or that this backend does not build.
 var recipes = map[mode.Name]modeRecipe{
 	mode.Native:         {build: (*site).native, alone: true},
 	mode.Host:           {build: (*site).host},

@@ -14,7 +14,7 @@ type Remote struct {
 	Addr  netip.Addr // this machine's, for the clients; invalid: none
 	Addr6 netip.Addr // the same for IPv6
 	// Client places the client of a path, which dials the given address, and lists the hops from it
-	// to this machine's card. The client is on the segment, if there is one.
+	// to this machine's card. on is the client's segment, or nil.
 	Client  func(ctx context.Context, p *path.Path, dial netip.AddrPort, on *Segment) (path.Place, []path.Hop, error)
 	Machine path.Machine // of the clients
 	// Route adds a route to a network of this machine on the other one, until the path is closed.
@@ -40,15 +40,14 @@ func (r *Remote) at(six bool) netip.Addr {
 var remotely = map[mode.Name]bool{mode.Host: false, mode.Publish: false, mode.PublishDefault: false, mode.PublishNAT: false, mode.PublishProxy: false,
 	mode.Routed: false, mode.MacvlanBridge: true, mode.IPvlanL2: true}
 
-// Remotely returns their names.
+// Remotely returns the names of modes that remote clients reach.
 func Remotely() []string { return recipe.Names(remotely) }
 
-// fromAfar reports whether the path's client is on another machine.
 func fromAfar(s path.Spec) bool {
 	return s.From == mode.FromRemote || s.From == mode.FromRemoteContainer
 }
 
-// refuse returns an error for what such clients cannot reach.
+// refuse returns an error for paths that such clients cannot reach.
 func (r *Remote) refuse(s path.Spec) error {
 	contained, known := remotely[s.Mode]
 	switch {
@@ -92,7 +91,7 @@ func (s *site) routedFrom(r *Remote, options map[string]string) error {
 	return r.Route(s.ctx, s.path, subnet)
 }
 
-// placeRemote places the client there, and returns the hops from it to this machine.
+// placeRemote places the client, and returns the hops from it to this machine.
 func (s *site) placeRemote(r *Remote, on *Segment) ([]path.Hop, error) {
 	place, hops, err := r.Client(s.ctx, s.path, s.Dial[0], on)
 	if err != nil {

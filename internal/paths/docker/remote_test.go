@@ -10,7 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// What clients on another machine reach, and what not, by name.
 func TestRemoteRefuses(t *testing.T) {
 	four, six := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")
 	for _, tt := range []struct {
@@ -55,7 +54,6 @@ func remote(a netip.Addr) *Remote {
 	return &Remote{Addr: a}
 }
 
-// The client's address is none that Docker gives a server.
 func TestOpposite(t *testing.T) {
 	in := netip.MustParsePrefix("198.18.4.0/22")
 	for a, want := range map[string]string{"198.18.4.2": "198.18.6.2", "198.18.5.255": "198.18.7.255"} {

@@ -14,7 +14,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 )
 
-// Of the routes that journals of dead tolls name, those are removed that toll made.
 func TestCleanRoutes(t *testing.T) {
 	ns, err := netns.New()
 	if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {

@@ -27,7 +27,7 @@ type rule struct {
 	packets      uint64
 }
 
-// has reports whether the rule contains the words in that order, consecutively.
+// has reports whether the rule contains the words consecutively.
 func (r rule) has(words string) bool {
 	want := strings.Fields(words)
 	for i := 0; i+len(want) <= len(r.words); i++ {
@@ -38,7 +38,6 @@ func (r rule) has(words string) bool {
 	return false
 }
 
-// parseRules parses the output of `iptables-save -c`, ignoring lines that are not rules.
 func parseRules(text string) []rule {
 	var out []rule
 	table := ""
@@ -63,8 +62,8 @@ func parseRules(text string) []rule {
 	return out
 }
 
-// savers are the programs that list rules: the administrator's choice, and those for the two kinds
-// of tables, of which Docker uses one. savers6 are the same for IPv6.
+// savers lists the programs that list rules: the administrator's choice, and those for the two
+// kinds of tables, of which Docker uses one. savers6 is the same for IPv6.
 var (
 	savers  = []string{"iptables-save", "iptables-nft-save", "iptables-legacy-save"}
 	savers6 = []string{"ip6tables-save", "ip6tables-nft-save", "ip6tables-legacy-save"}
@@ -81,7 +80,6 @@ func save(program, table string) ([]rule, error) {
 	return parseRules(text), err
 }
 
-// saved returns what the program prints of a table.
 func saved(program, table string) (string, error) {
 	args := []string{"-c"}
 	if table != "" {
@@ -94,7 +92,6 @@ func saved(program, table string) (string, error) {
 	return string(bytes.TrimSpace(out)), nil
 }
 
-// errNoRule means that no program lists a rule that Docker should have written.
 var errNoRule = errors.New("no such rule")
 
 // findRule returns Docker's rule with all the words, and the program that lists it.
@@ -110,7 +107,7 @@ func (e *engine) findRule(six bool, table, chain string, words ...string) (r rul
 	}
 	ran := false
 	for _, p := range programs {
-		if strings.Contains(p, "-legacy-") && !xtables.Loaded(table, six) { // asking would create it
+		if strings.Contains(p, "-legacy-") && !xtables.Loaded(table, six) { // reading would create it
 			continue
 		}
 		rules, err := save(p, table)
@@ -159,8 +156,8 @@ func (s *site) ruleHop(kind mode.HopKind, expect path.Expect, table, chain strin
 		}}, nil
 }
 
-// portRule returns the hop of a port's rule, combined with that of the second port, if the path has
-// one. words returns the words of the rule for a port.
+// portRule combines the rules of the port and of the second port, if the path has one. words
+// returns the words of the rule for a port.
 func (s *site) portRule(kind mode.HopKind, table, chain string, port, second uint16, words func(port uint16) []string) (path.Hop, error) {
 	h, err := s.ruleHop(kind, path.Matches, table, chain, words(port)...)
 	if err != nil || !s.path.Spec.Second {

@@ -10,15 +10,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// The second port of a program is published, linked and witnessed as the first.
 func TestBesideSecondPort(t *testing.T) {
 	d := daemon(t)
 	b := &Docker{}
 	o := promises(b, d)
-	o.Common = func(h path.Hop) bool { return h.Expect == path.Relays } // by what all of the machine's TCP relayed
+	o.Common = func(h path.Hop) bool { return h.Expect == path.Relays } // it sums all that the machine's TCP relayed
 	for _, m := range strings.Split(os.Getenv(modesEnv), ",") {
 		known, _ := mode.Find(mode.Name(m))
-		if !known.PerPort && known.Name != mode.Host { // in which nothing is for one port
+		if !known.PerPort && known.Name != mode.Host { // these modes have nothing for single ports
 			continue
 		}
 		for _, r := range known.Routes {

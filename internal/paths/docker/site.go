@@ -16,7 +16,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Ports inside containers.
 const (
 	serverPort = recipe.ServerPort
 	secondPort = recipe.SecondPort
@@ -28,8 +27,8 @@ var (
 	anyAddr   = netip.IPv4Unspecified()
 )
 
-// site is a path being built. Its context is that of the one operation; counters and removals,
-// which outlive it, do not use it.
+// site is a path being built. Its context is that of the build; counters and removals, which
+// outlive it, do not use it.
 type site struct {
 	ctx    context.Context
 	engine *engine
@@ -60,13 +59,11 @@ func (e *engine) newSite(ctx context.Context, p *path.Path) (*site, error) {
 	return &site{ctx: ctx, engine: e, path: p, Ends: recipe.NewEnds[*box](p), tuned: local.Tuned{}, kind: mode.HopVeth, prefix: fmt.Sprintf("toll-%s-%d", e.ID, e.count)}, nil
 }
 
-// name returns a new name.
 func (s *site) name(what string) string {
 	s.made++
 	return s.prefix + "-" + what + strconv.Itoa(s.made)
 }
 
-// machine returns the place of processes outside every container.
 func (s *site) machine() path.Place { return local.Place{Space: s.engine.ns, Named: thisMachine} }
 
 // addServers makes the servers' containers; clients dial their addresses, unless the mode sets
@@ -87,7 +84,6 @@ func (s *site) addServers(o func(i int) (wanted, error)) (err error) {
 	return err
 }
 
-// addClients makes the clients' containers.
 func (s *site) addClients(o func(i int) wanted) error {
 	_, m := s.path.Spec.Count()
 	wants := make([]wanted, m)
@@ -102,7 +98,6 @@ func (s *site) addClients(o func(i int) wanted) error {
 	return err
 }
 
-// addAttached makes containers and their devices.
 func (s *site) addAttached(wants []wanted) ([]*box, error) {
 	boxes, err := s.addBoxes(wants)
 	if err != nil {
@@ -135,7 +130,6 @@ func (s *site) freePort(at netip.Addr) (uint16, error) {
 	return 0, errors.New("find a free port: too few are free")
 }
 
-// choose records the port and reports whether it was new.
 func (e *engine) choose(port uint16) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -149,7 +143,7 @@ func (e *engine) choose(port uint16) bool {
 	return true
 }
 
-// ownAddress returns the address from which the machine would reach others.
+// ownAddress returns the source address of the machine's route to others.
 func ownAddress(ns *netns.NS, six bool) (a netip.Addr, err error) {
 	udp, elsewhere := "udp4", "192.0.2.1:9" // TEST-NET-1; connecting UDP sends nothing
 	to, over := "--to loopback", ""
@@ -172,7 +166,6 @@ func ownAddress(ns *netns.NS, six bool) (a netip.Addr, err error) {
 	return a, nil
 }
 
-// describe records what a result contains of the path's devices and settings.
 func (s *site) describe() error {
 	here := local.Described{Space: s.engine.ns, Where: thisMachine, Devices: []string{"lo"}}
 	if s.network != nil && s.network.bridge != "" && s.network.where == "" && !s.engine.rootless { // the remote machine has it
@@ -180,7 +173,7 @@ func (s *site) describe() error {
 	}
 	var spots []local.Described
 	for _, some := range [][]*box{s.Servers, s.Clients} {
-		if len(some) == 0 || some[0].shares { // the machine's devices
+		if len(some) == 0 || some[0].shares {
 			continue
 		}
 		spots = append(spots, local.Described{Space: some[0].ns, Where: some[0].what}) // the others are like the first

@@ -11,12 +11,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Tunes apply to toll's own containers and networks, and end with them. The machine's own things
-// are never changed: its loopback device, its cards, its default bridge, its sysctls. A tune that
-// would change them is refused.
+// Tunes apply to toll's own containers and networks, and end with them. A tune that would change
+// the machine's loopback device, cards, default bridge or sysctls is refused.
 
-// refuseTunes returns an error for settings that do not apply to the path, and for those of the
-// machine.
+// refuseTunes returns an error for tunes that do not apply to the path or would change the machine.
 func refuseTunes(s path.Spec) error {
 	m, _ := mode.Find(s.Mode)
 	route, ok := m.Route(s.From, s.To)
@@ -38,7 +36,7 @@ func refuseTunes(s path.Spec) error {
 	return nil
 }
 
-// machines returns what of the machine's own a tune would change, or "".
+// machines names the part of the machine that a tune would change, or "".
 func machines(s path.Spec, k mode.Key, r mode.Route) string {
 	for _, h := range local.Sets(k, r) {
 		switch {
@@ -63,22 +61,20 @@ func machines(s path.Spec, k mode.Key, r mode.Route) string {
 	return ""
 }
 
-// onDefault reports whether the mode's containers are on the default network.
 func onDefault(m mode.Name) bool { return m == mode.BridgeDefault || m == mode.Link }
 
-// onMachine reports whether a connection of the path has an end in the machine's own namespace: the
-// client's, the server's or docker-proxy's.
+// onMachine reports whether the client, the server or docker-proxy is in the machine's own
+// namespace.
 func onMachine(s path.Spec) bool {
 	return s.From == mode.FromHost || slices.Contains([]mode.Name{mode.Native, mode.Host, mode.PublishProxy}, s.Mode)
 }
 
 // byRoute reports whether only the client's end is the machine's, and its route leads to a network
-// of toll's: the congestion control can be that route's.
+// of toll's, so that the congestion control can be that route's.
 func byRoute(s path.Spec) bool {
 	return s.From == mode.FromHost && slices.Contains([]mode.Name{mode.Bridge, mode.Routed, mode.Fast, mode.FastLinks, mode.Pipework, mode.OVS}, s.Mode)
 }
 
-// checkTunes tries what the tunes need of the kernel.
 func (e *engine) checkTunes(s path.Spec) error {
 	for _, t := range s.Tune.List() {
 		if err := e.triedTune(t.Key); err != nil {
@@ -120,7 +116,7 @@ func (e *engine) cardMTU() (mtu int, err error) {
 	return mtu, err
 }
 
-// triedTune tries once what tunes of a kind need of the kernel.
+// triedTune remembers the result of each kind.
 func (e *engine) triedTune(k mode.Key) error {
 	e.tuning.Lock()
 	defer e.tuning.Unlock()
@@ -156,7 +152,6 @@ func (e *engine) inTrials(f func() error) error {
 	})
 }
 
-// tune applies the variant's settings to the path.
 func (s *site) tune() error {
 	if len(s.path.Spec.Tune) == 0 {
 		return nil

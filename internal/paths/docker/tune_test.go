@@ -15,7 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// What belongs to the machine is refused by name, before a daemon is asked.
+// No daemon is asked.
 func TestTunesOfTheMachine(t *testing.T) {
 	for _, tt := range []struct {
 		mode   mode.Name
@@ -59,17 +59,15 @@ func TestTunesOfTheMachine(t *testing.T) {
 	}
 }
 
-// tunedAt is a network device, by its namespace.
 type tunedAt struct {
 	in   space
 	name string
 }
 
-// show prints of the device $0, by a sysfs of its namespace, what tunes set.
+// show prints what tunes set of the device $0, from a sysfs of its namespace.
 const show = `mount -t sysfs sysfs /mnt; cd /mnt/class/net/$0; echo mtu=$(cat mtu); echo queues=$(ls queues); echo threaded=$(cat threaded)
 echo rps=$(cat queues/rx-0/rps_cpus); echo xps=$(cat queues/tx-0/xps_cpus 2>/dev/null)`
 
-// truth returns what the kernel reports of the device, in the words of tunes.
 func (d tunedAt) truth(t *testing.T) map[string]string {
 	t.Helper()
 	out, err := exec.Command("nsenter", "--net="+string(d.in), "unshare", "-m", "sh", "-c", show, d.name).Output()
@@ -96,8 +94,7 @@ func (d tunedAt) truth(t *testing.T) map[string]string {
 	return said
 }
 
-// Tunes are what the kernel then shows of toll's own containers and networks, and of
-// nothing else; and they end with them.
+// Tunes change only toll's own containers and networks, and end with them.
 func TestBesideTunes(t *testing.T) {
 	daemon(t)
 	b := &Docker{}

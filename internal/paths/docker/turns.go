@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// turns limits how many requests run at a time. A daemon is not faster with many at once than with
-// a few, and they cannot be cancelled: an interrupt would have to wait for all. The zero value is
-// ready to use.
+// turns limits the number of parallel requests. A daemon is no faster with many, and they cannot be
+// cancelled: an interrupt would wait for all. The zero value is ready to use.
 type turns struct {
 	once sync.Once // sets free
 	free chan struct{}

@@ -13,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// reflectedHop returns the hop of the card to the switch and back.
 func (s *site) reflectedHop() path.Hop {
 	return local.ReflectedHop(s.engine.ns, thisMachine, s.engine.docker.Parent)
 }
@@ -55,7 +54,6 @@ func (s *site) tryReflection() error {
 	return err
 }
 
-// addVEPA makes a device on the card in a namespace.
 func (e *engine) addVEPA(ns *netns.NS, addr netip.Prefix) error {
 	tid, err := ns.TID()
 	if err != nil {
@@ -97,7 +95,7 @@ func pingPong(ends [2]*netns.NS, addrs [2]netip.AddrPort) error {
 		for {
 			_, from, err := socks[1].ReadFromUDPAddrPort(buf)
 			if err != nil {
-				return // it was closed
+				return
 			}
 			_, _ = socks[1].WriteToUDPAddrPort(buf, from) // a lost one is followed by the next
 		}

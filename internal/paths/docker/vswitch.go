@@ -18,9 +18,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// vswitch makes containers without a network of Docker's, each with a veth pair on a new bridge of
-// the machine's Open vSwitch, as `ovs-docker add-port` or pipework do. The administrator's bridges
-// are not touched.
+// vswitch makes containers without a Docker network, each with a veth pair on a new bridge of the
+// machine's Open vSwitch, as `ovs-docker add-port` or pipework do.
 func (s *site) vswitch() error {
 	var sw ovs.Machines
 	version, err := sw.Version()
@@ -68,7 +67,6 @@ func (s *site) vswitch() error {
 	})
 }
 
-// switchHop returns the hop of what a bridge sent to the ports of servers and of clients.
 func (s *site) switchHop(sw ovs.Machines, bridge string, toServer, toClient func() []string) path.Hop {
 	h := path.Hop{Kind: mode.HopOVS, Name: bridge + " ports", Where: thisMachine, Read: func() (c sample.Counters, err error) {
 		now, err := sw.Ports(bridge)
@@ -89,7 +87,6 @@ func (s *site) switchHop(sw ovs.Machines, bridge string, toServer, toClient func
 	}})
 }
 
-// addSwitch makes a bridge of the machine's Open vSwitch, marked as toll's.
 func (s *site) addSwitch(name string, end *undo.Stack) error {
 	e := s.engine
 	if err := e.Journal.Add(dockerapi.Switch, name); err != nil {
@@ -106,7 +103,7 @@ func (s *site) addSwitch(name string, end *undo.Stack) error {
 	if !link.HasOVS() {
 		kind = "netdev"
 	}
-	// In quotes, because Open vSwitch would interpret the mark's punctuation.
+	// Quoted, because Open vSwitch would interpret the mark's punctuation.
 	_, err := ovs.Machines{}.Set("add-br", name, "--", "set", "bridge", name, "datapath_type="+kind,
 		fmt.Sprintf("external_ids:%q=%q", dockerapi.RunLabel, e.Mark))
 	if err != nil {
@@ -126,8 +123,7 @@ func removeSwitch(name string) error {
 	return err
 }
 
-// tryOVS looks for a running Open vSwitch and tries a bridge of it: it does not report what it
-// cannot make.
+// tryOVS tries a bridge of a running Open vSwitch, which does not report what it cannot make.
 func (s *site) tryOVS() error {
 	_, err := ovs.Machines{}.Version()
 	switch {
@@ -140,7 +136,6 @@ func (s *site) tryOVS() error {
 	return s.addSwitch(deviceName+dockerapi.NewID(), &s.path.Undo)
 }
 
-// leftSwitches returns the bridges of the machine's Open vSwitch whose toll is dead.
 func leftSwitches(dead func(mark string) bool) (names []string, err error) {
 	var sw ovs.Machines
 	all, err := sw.Set("list-br")
