@@ -26,7 +26,7 @@ type Agent struct {
 	hello Hello
 	line  *control
 	raw   net.Conn
-	ready bool // the hub has welcomed it; guarded by the hub's mu
+	ready bool // guarded by the hub's mu
 	lost  chan struct{}
 	// spoken is when something was last sent to it, by this machine's clock.
 	spoken atomic.Int64
@@ -43,14 +43,14 @@ var (
 	_ path.Machine = (*Agent)(nil)
 )
 
-// Hello returns how the agent introduced itself.
+// Hello returns the agent's introduction.
 func (a *Agent) Hello() Hello { return a.hello }
 
 // Name returns the name that the agent gave itself.
 func (a *Agent) Name() string { return a.hello.Name }
 
-// Err returns why the agent is lost, "node b left: …" or a *path.CutError, or nil if it is
-// connected.
+// Err returns the reason why the agent is lost, such as "node b left: …" or a *path.CutError, or
+// nil if it is connected.
 func (a *Agent) Err() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -70,7 +70,6 @@ type named struct {
 
 func (n named) Name() string { return n.name }
 
-// lose ends the connection to the agent, and all calls that wait for it.
 func (a *Agent) lose(why error) {
 	if errors.Is(why, io.EOF) || errors.Is(why, net.ErrClosed) {
 		why = errors.New("it closed the connection")
@@ -96,13 +95,11 @@ func (a *Agent) lose(why error) {
 	}
 }
 
-// errDismissed is why a released agent is lost.
 var errDismissed = errors.New("it was released")
 
 // Dismiss releases the agent, which ends itself. Nothing is sent on its connection after that.
 func (a *Agent) Dismiss() { a.lose(errDismissed) }
 
-// listen reads the agent's answers until it is lost.
 func (a *Agent) listen() {
 	for {
 		line, err := receive(a.line.in, maxLine)
@@ -123,13 +120,12 @@ func (a *Agent) listen() {
 		c := a.waiting[ans.ID]
 		delete(a.waiting, ans.ID)
 		a.mu.Unlock()
-		if c != nil { // a caller still waits
+		if c != nil {
 			c <- ans
 		}
 	}
 }
 
-// keepAlive pings the agent until it is lost.
 func (a *Agent) keepAlive() {
 	t := time.NewTicker(a.hub.silence / pings)
 	defer t.Stop()
@@ -145,7 +141,7 @@ func (a *Agent) keepAlive() {
 	}
 }
 
-// ping makes a round trip that the hub counts. Without an answer the agent is lost.
+// ping is counted by the hub. Without an answer the agent is lost.
 func (a *Agent) ping(o request) {
 	defer a.hub.pinged()
 	_, _ = a.ask(context.Background(), o, 0)
@@ -159,8 +155,8 @@ func (a *Agent) number() uint64 {
 	return a.last
 }
 
-// ask sends a request and waits for its answer, until ctx ends or the agent is lost. The agent may
-// be silent for longer than usual by the given time.
+// ask sends a request and waits for its answer, until ctx ends or the agent is lost. longer extends
+// the permitted silence.
 func (a *Agent) ask(ctx context.Context, o request, longer time.Duration) (answer, error) {
 	o.ID = a.number()
 	line, err := encode(o)
@@ -202,7 +198,7 @@ func (a *Agent) ask(ctx context.Context, o request, longer time.Duration) (answe
 	return answer{}, a.Err()
 }
 
-// ErrNone means that there is nothing to count: no ESP states.
+// ErrNone means that there are no ESP states to count.
 var ErrNone = errors.New("nothing to count")
 
 // refusal returns the error that the agent replied with, or nil if it carried out the request.
@@ -256,8 +252,8 @@ func (a *Agent) Meter(ctx context.Context, from, to int64, pids ...int) (path.Me
 	}, nil
 }
 
-// Counters reads the counters at one time, in the given order. If the agent lacks a capability, the
-// error is a *path.UnsupportedError that names it; if there are no ESP states, it is ErrNone.
+// Counters reads the counters at one time, in the given order. A missing capability is a
+// *path.UnsupportedError; missing ESP states are ErrNone.
 func (a *Agent) Counters(ctx context.Context, what []Counter) ([]sample.Counters, error) {
 	if len(what) == 0 {
 		return nil, a.Err()
@@ -272,7 +268,6 @@ func (a *Agent) Counters(ctx context.Context, what []Counter) ([]sample.Counters
 	return ans.Counters, nil
 }
 
-// readLimit bounds the reading of one counter.
 const readLimit = 5 * time.Second
 
 // Read returns a path.Hop.Read for one counter. It takes at most 5 s.
@@ -309,7 +304,7 @@ func (a *Agent) Route(ctx context.Context, to netip.Addr) (link.Route, error) {
 	return *ans.Way, nil
 }
 
-// Files lists a directory of the agent's machine, such as /run/docker/netns, as the agent sees it.
+// Files lists a directory, such as /run/docker/netns, as the agent sees it.
 func (a *Agent) Files(ctx context.Context, dir string) ([]string, error) {
 	if dir == "" {
 		dir = "/"

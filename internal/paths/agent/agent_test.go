@@ -31,12 +31,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// What the test binary is beside a test.
+// Arguments that turn the test binary into another program.
 const (
-	echoArg  = "echo"  // input to output, then the exit status that the second argument says
-	sleepArg = "sleep" // for good, whatever its input does
-	relayArg = "relay" // from one address to another, as docker-proxy does
-	hubArg   = "hub"   // a toll that waits for an agent and starts a sleeper
+	echoArg  = "echo"  // copies input to output, then exits with the status of the second argument
+	sleepArg = "sleep" // ignores its input
+	relayArg = "relay" // relays from one address to another
+	hubArg   = "hub"   // waits for an agent and starts a sleeper
 )
 
 func TestMain(m *testing.M) {
@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 		exit(relay(args[1], args[2]))
 	case sleepArg:
 		fmt.Println("awake")
-		for { // select {} alone is a deadlock where nothing else can wake up
+		for { // select {} alone may be a deadlock
 			time.Sleep(time.Hour)
 		}
 	}
@@ -74,7 +74,6 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// agentMain runs an agent: bundle, address, identity, name, version, patience.
 func agentMain(args []string) error {
 	bundle, err := os.ReadFile(args[0])
 	if err != nil {
@@ -90,7 +89,6 @@ func agentMain(args []string) error {
 		Starts: []string{worker.Arg, echoArg, sleepArg}, Patience: patience})
 }
 
-// relay runs a proxy, which prints a line when it listens.
 func relay(from, to string) error {
 	l, err := net.Listen("tcp", from)
 	if err != nil {
@@ -113,7 +111,6 @@ func relay(from, to string) error {
 
 const testVersion = "1.2.3"
 
-// testTime bounds what should take no time on an idle machine.
 const testTime = 60 * time.Second
 
 func bounded(t *testing.T) context.Context {
@@ -122,13 +119,12 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// site is a hub and the machines around it: network namespaces, joined by a bridge
-// in the hub's.
+// site is a hub and machines around it: network namespaces, joined by a bridge in the hub's.
 type site struct {
 	t      *testing.T
 	key    *Key
 	hub    *Hub
-	ns     *netns.NS // the hub's
+	ns     *netns.NS
 	bundle string
 	nodes  int
 }
@@ -159,7 +155,6 @@ func newSite(t *testing.T, silence time.Duration) *site {
 	return s
 }
 
-// keep writes a key's bundle.
 func (s *site) keep(k *Key) string {
 	f := filepath.Join(s.t.TempDir(), "bundle")
 	check(s.t, os.WriteFile(f, k.Bundle(), 0o600))
@@ -173,7 +168,6 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// node is a machine with an agent on it.
 type node struct {
 	*Agent
 	ns   *netns.NS
@@ -185,7 +179,6 @@ type node struct {
 	said *safeBuffer
 }
 
-// safeBuffer may be read while it is written.
 type safeBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -203,7 +196,6 @@ func (b *safeBuffer) String() string {
 	return b.b.String()
 }
 
-// setup is how a node's agent is started.
 type setup struct {
 	id, version string
 	bundle      string
@@ -211,7 +203,7 @@ type setup struct {
 	patience    string
 }
 
-// machine makes a machine, without an agent.
+// machine makes a machine without an agent.
 func (s *site) machine() *node {
 	s.t.Helper()
 	s.nodes++
@@ -231,7 +223,6 @@ func (s *site) machine() *node {
 	return n
 }
 
-// start starts an agent on a machine, and does not wait for it.
 func (s *site) start(n *node, u setup) {
 	s.t.Helper()
 	if u.version == "" {
@@ -249,14 +240,14 @@ func (s *site) start(n *node, u setup) {
 	n.cmd = exec.Command(args[0], args[1:]...)
 	n.said = &safeBuffer{}
 	n.cmd.Stderr = n.said
-	n.cmd.WaitDelay = time.Second // of a program before it that left it behind
+	n.cmd.WaitDelay = time.Second // for children left by a program before it
 	check(s.t, n.ns.Start(n.cmd))
 	n.done = make(chan struct{})
 	go func() { n.err = n.cmd.Wait(); close(n.done) }()
 	s.t.Cleanup(func() { _ = n.cmd.Process.Kill(); <-n.done })
 }
 
-// node makes a machine whose agent has come.
+// node makes a machine and waits for its agent.
 func (s *site) node(u setup) *node {
 	s.t.Helper()
 	n := s.machine()
@@ -269,7 +260,6 @@ func (s *site) node(u setup) *node {
 	return n
 }
 
-// ends waits for the agent's process, which should end.
 func (n *node) ends(t *testing.T) error {
 	t.Helper()
 	select {
@@ -282,7 +272,6 @@ func (n *node) ends(t *testing.T) error {
 
 func echo(args ...string) path.Command { return path.Command{Args: append([]string{echoArg}, args...)} }
 
-// sleeper starts one and waits until it is there.
 func sleeper(t *testing.T, p path.Place) *path.Process {
 	t.Helper()
 	x, err := p.Start(path.Command{Args: []string{sleepArg}})
@@ -293,7 +282,6 @@ func sleeper(t *testing.T, p path.Place) *path.Process {
 	return x
 }
 
-// gone waits until a process is.
 func gone(t *testing.T, pid int) {
 	t.Helper()
 	if !testwait.Met(testTime, func() bool {
@@ -351,9 +339,9 @@ func TestHowProcessesEnd(t *testing.T) {
 	if err := p.Wait(); err == nil || !strings.Contains(err.Error(), "exit status 1: echo ends as it was told: badly") {
 		t.Errorf("it ended so: %v", err)
 	}
-	check(t, p.Kill()) // one that has ended is no error
+	check(t, p.Kill()) // an ended process is no error
 	p = sleeper(t, b)
-	check(t, p.In.Close()) // it does not care
+	check(t, p.In.Close()) // a sleeper ignores it
 	check(t, p.Kill())
 	if err := p.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("it ended so: %v", err)
@@ -367,7 +355,6 @@ func TestHowProcessesEnd(t *testing.T) {
 	}
 }
 
-// Whatever ends an agent ends what it started, and whoever waits for it is told.
 func TestAgentIsKilled(t *testing.T) {
 	s := newSite(t, silence)
 	b := s.node(setup{id: "b"})
@@ -386,7 +373,6 @@ func TestAgentIsKilled(t *testing.T) {
 		}
 	}
 	s.refuses(b)
-	// Another one may come in its place.
 	again := s.node(setup{id: "b"})
 	if again.Agent == b.Agent {
 		t.Error("the agent that was lost is back")
@@ -394,7 +380,6 @@ func TestAgentIsKilled(t *testing.T) {
 	sleeper(t, again)
 }
 
-// refuses checks that every call to an agent that is lost says so at once.
 func (s *site) refuses(n *node) {
 	s.t.Helper()
 	began := time.Now()
@@ -419,7 +404,7 @@ func TestHubCloses(t *testing.T) {
 	s := newSite(t, silence)
 	b, c := s.node(setup{id: "b"}), s.node(setup{id: "c"})
 	p, q := sleeper(t, b), sleeper(t, c)
-	// In the middle of a request, too.
+	// A pending request fails, too.
 	use, err := b.Meter(bounded(t), now(), now()+int64(time.Hour))
 	check(t, err)
 	asked := make(chan error, 1)
@@ -445,7 +430,6 @@ func TestHubCloses(t *testing.T) {
 	check(t, s.hub.Close())
 }
 
-// One agent is let go while the others are measured: it is not heard any more.
 func TestDismissed(t *testing.T) {
 	s := newSite(t, silence)
 	b, c := s.node(setup{id: "b"}), s.node(setup{id: "c"})
@@ -466,8 +450,7 @@ func TestDismissed(t *testing.T) {
 	sleeper(t, c)
 }
 
-// hubMain runs a hub that prints its address, writes the agent's bundle on its output and starts a
-// sleeper, whose pid it prints.
+// hubMain prints its address, the agent's bundle and a sleeper's pid.
 func hubMain() error {
 	key, err := NewKey()
 	if err != nil {
@@ -493,7 +476,7 @@ func hubMain() error {
 	select {}
 }
 
-// A toll that is killed leaves neither agents nor workers.
+// Neither agents nor workers may be left.
 func TestHubIsKilled(t *testing.T) {
 	self, err := os.Executable()
 	check(t, err)
@@ -517,7 +500,7 @@ func TestHubIsKilled(t *testing.T) {
 	gone(t, pid)
 }
 
-// SIGTERM, as containers are stopped, ends an agent with all that it started.
+// Containers are stopped by SIGTERM.
 func TestAgentIsStopped(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, silence)
@@ -534,7 +517,7 @@ func TestAgentIsStopped(t *testing.T) {
 // quick is a silence that tests can wait for, on a busy machine, too.
 const quick = 6 * time.Second
 
-// A machine that is gone without a word, or frozen, is given up on both sides.
+// Both sides must give up a machine that vanished or froze.
 func TestMachineIsGone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, quick)
@@ -574,7 +557,6 @@ func TestAgentIsFrozen(t *testing.T) {
 	gone(t, p.PID)
 }
 
-// Somebody else cannot be an agent, and agents not a hub.
 func TestOnlyTheRunsKeyOpens(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, silence)
@@ -626,7 +608,6 @@ func TestOneAgentOfAnIdentity(t *testing.T) {
 	}
 }
 
-// Connections that say nothing, or nonsense, keep nobody out.
 func TestStrangersDisturbNobody(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, silence)
@@ -663,8 +644,7 @@ func TestStrangersDisturbNobody(t *testing.T) {
 	}
 }
 
-// However many connections from elsewhere say nothing, agents get in at once, and so
-// they do from the same address.
+// Agents must get in at once, also from the same address.
 func TestSilentDialsDoNotStarveAgents(t *testing.T) {
 	for _, attack := range []struct {
 		name, from string
@@ -680,11 +660,11 @@ func TestSilentDialsDoNotStarveAgents(t *testing.T) {
 				began := time.Now()
 				for i := range 3 {
 					b := s.node(setup{id: fmt.Sprint(kind, i)})
-					sleeper(t, b) // which takes another connection
+					sleeper(t, b) // takes another connection
 				}
 				return time.Since(began)
 			}
-			calm := three("a") // as fast as this machine is now
+			calm := three("a")
 			from, err := net.ResolveTCPAddr("tcp", attack.from)
 			check(t, err)
 			over := make(chan struct{})
@@ -701,7 +681,7 @@ func TestSilentDialsDoNotStarveAgents(t *testing.T) {
 					select {
 					case <-over:
 						return
-					case <-time.After(4 * time.Millisecond): // some 200 a second
+					case <-time.After(4 * time.Millisecond): // about 200 a second
 					}
 					_ = s.ns.Do(func() error {
 						d := net.Dialer{LocalAddr: from}
@@ -725,7 +705,6 @@ func TestSilentDialsDoNotStarveAgents(t *testing.T) {
 	}
 }
 
-// Who must make room is one of the crowd.
 func TestCrowdedOut(t *testing.T) {
 	d := newDoor()
 	addr := 0
@@ -746,7 +725,7 @@ func TestCrowdedOut(t *testing.T) {
 		t.Errorf("after a crowd from one address: the agent is out: %t, who spoke: %t, the first: %t; inside: %d",
 			agentConn.closed, spoke.closed, first.closed, len(d.inside))
 	}
-	for i := range strangers { // each from an address of its own, in one network
+	for i := range strangers { // each from its own address in one network
 		come(fmt.Sprintf("2001:db8::%x", i+1), false)
 	}
 	for i := range 2 * strangers {
@@ -764,7 +743,6 @@ func TestCrowdedOut(t *testing.T) {
 	}
 }
 
-// closing is a connection from an address.
 type closing struct {
 	net.Conn
 	at     net.Addr

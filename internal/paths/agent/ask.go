@@ -22,7 +22,6 @@ type Knock struct {
 	To    netip.AddrPort `json:"to"`
 }
 
-// knockLimit bounds its duration.
 const knockLimit = time.Second
 
 // Knock sends k from the agent's place.
@@ -42,7 +41,6 @@ func (k Knock) Do() {
 	_ = c.Close()
 }
 
-// lookupLimit bounds the wait for the agent's resolver.
 const lookupLimit = 6 * time.Second
 
 // Lookup asks the resolver of the agent's place for the IPv4 addresses of a name. It returns them

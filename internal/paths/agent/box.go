@@ -33,7 +33,7 @@ type LAN struct {
 	Addr   string `json:"addr"` // of the box in it
 }
 
-// Engine makes boxes on an agent's machine. Close removes them.
+// Engine makes boxes on an agent's machine.
 type Engine interface {
 	// Ready reports whether boxes can be made, and names the engine.
 	Ready(ctx context.Context) (version string, err error)
@@ -47,10 +47,9 @@ type Engine interface {
 	Close() error
 }
 
-// errNoEngine is the error of an agent without an Engine.
 var errNoEngine = errors.New("this agent makes no containers")
 
-// boxRequest is a request to the engine: exactly one of the fields.
+// boxRequest has exactly one of the fields.
 type boxRequest struct {
 	Ready  bool   `json:"ready,omitempty"`
 	Make   *Box   `json:"make,omitempty"`
@@ -61,7 +60,7 @@ type boxRequest struct {
 // boxLimit is the additional time for an engine, which may have to load an image.
 const boxLimit = 2 * time.Minute
 
-// Boxes returns the engine that makes boxes on the agent's machine, or an error if there is none.
+// Boxes returns the engine's name and version, or an error if there is none.
 func (a *Agent) Boxes(ctx context.Context) (engine string, err error) {
 	ans, err := a.ask(ctx, request{Box: &boxRequest{Ready: true}}, boxLimit)
 	return ans.Engine, err
@@ -85,7 +84,7 @@ func (a *Agent) MakeBox(ctx context.Context, b Box) (inner *Agent, remove func()
 		}
 		return err
 	}
-	// Without ctx: the agent makes what was asked for, and it has to be removed.
+	// Without ctx, because a box that the agent makes must be removed.
 	if _, err = a.ask(context.WithoutCancel(ctx), request{Box: &boxRequest{Make: &b}}, boxLimit); err == nil {
 		ctx, cancel := context.WithTimeoutCause(ctx, a.hub.silence, errors.New("its agent did not connect"))
 		inner, err = a.hub.Wait(ctx, b.ID)
@@ -106,7 +105,6 @@ func (a *Agent) ClearBoxes() error {
 	return err
 }
 
-// check returns an error unless exactly one thing is asked for.
 func (o boxRequest) check() error {
 	n := 0
 	for _, is := range []bool{o.Ready, o.Make != nil, o.Remove != 0, o.Clear} {
@@ -120,7 +118,6 @@ func (o boxRequest) check() error {
 	return nil
 }
 
-// box carries out a request to the engine, and returns the engine's version if that was asked for.
 func (s *server) box(o boxRequest) (version string, err error) {
 	e := s.config.Engine
 	if e == nil || s.config.Open == nil {
@@ -197,7 +194,7 @@ func awaited(in *bufio.Reader, id string) error {
 	return fmt.Errorf("%w: no agent in %d lines", errNonsense, most)
 }
 
-// pass relays a connection to the hub, and ends both directions as they end.
+// pass relays a connection to the hub. Each direction ends separately.
 func (s *server) pass(down net.Conn) {
 	up, err := s.config.Open()
 	if err != nil {
@@ -206,13 +203,12 @@ func (s *server) pass(down net.Conn) {
 	}
 	go func() {
 		_, _ = io.Copy(up, down)
-		_ = up.Close() // of a stream in a carrier only this direction: the other one continues
+		_ = up.Close() // a carrier's stream closes only this direction
 	}()
 	_, _ = io.Copy(down, up)
 	_ = down.Close()
 }
 
-// remedyOf returns an error's hint, or "".
 func remedyOf(err error) string {
 	var u *path.UnsupportedError
 	if errors.As(err, &u) {

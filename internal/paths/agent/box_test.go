@@ -16,14 +16,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// pipes is an engine whose boxes are goroutines: agents behind a pipe.
 type pipes struct {
 	t    *testing.T
-	says string // before it says that it is there
+	says string // before the line that reports its start
 
-	mu    sync.Mutex // guards following
+	mu    sync.Mutex
 	boxes map[uint64]context.CancelFunc
-	err   error // of what is asked for
+	err   error
 }
 
 func (e *pipes) Ready(context.Context) (string, error) { return "Docker Engine 1", e.err }
@@ -78,8 +77,7 @@ func (e *pipes) count() int {
 	return len(e.boxes)
 }
 
-// An agent in a box is the hub's like any other, by way of the agent beside it, which
-// removes it; what is no agent is removed at once.
+// A box without an agent is removed at once.
 func TestBoxes(t *testing.T) {
 	key, err := NewKey()
 	if err != nil {
@@ -123,7 +121,7 @@ func TestBoxes(t *testing.T) {
 	if _, err := io.WriteString(p.In, said); err != nil {
 		t.Error(err)
 	}
-	if err := p.In.Close(); err != nil { // which ends one way only
+	if err := p.In.Close(); err != nil { // ends one direction only
 		t.Error(err)
 	}
 	if got, err := io.ReadAll(p.Out); err != nil || string(got) != said {

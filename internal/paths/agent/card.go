@@ -22,13 +22,11 @@ func (a *Agent) Cards(ctx context.Context, device string) (all []sample.Card, cr
 	return ans.Cards.All, ans.Cards.Crossed, nil
 }
 
-// cardsAnswer is the answer to that.
 type cardsAnswer struct {
 	All     []sample.Card `json:"all,omitempty"`
 	Crossed []string      `json:"crossed,omitempty"`
 }
 
-// cards reads them.
 func (s *server) cards(device string) (out *cardsAnswer, err error) {
 	out = &cardsAnswer{}
 	err = s.here.Do(func() (err error) {
@@ -38,13 +36,13 @@ func (s *server) cards(device string) (out *cardsAnswer, err error) {
 	return out, err
 }
 
-// Bounds of an answer: for the cards below one device, and for the lists of a card.
+// Bounds for the cards below one device, and for the lists of a card.
 const (
 	maxCards = 64
 	maxLists = 1024
 )
 
-// check makes all text of the answer printable, and returns an error for what no machine has.
+// check makes all text printable, and returns an error for impossible answers.
 func (c *cardsAnswer) check() error {
 	if len(c.All) > maxCards || len(c.Crossed) > len(c.All) {
 		return fmt.Errorf("%w: %d network cards", errNonsense, len(c.All))

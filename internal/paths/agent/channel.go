@@ -65,8 +65,7 @@ func (h *held) Close() error {
 	return h.Conn.Close()
 }
 
-// carried returns the kernel's counts for the connection or, for a stream in another connection,
-// what was read and written.
+// carried returns the kernel's counts or, for a stream in a carrier, what was read and written.
 func (h *held) carried() (t path.Traffic) {
 	tcp, ok := h.Conn.(*net.TCPConn)
 	if !ok {
@@ -90,7 +89,6 @@ func (h *held) carried() (t path.Traffic) {
 	return t
 }
 
-// traffic returns the sum over all connections so far.
 func (c *channel) traffic() path.Traffic {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +103,6 @@ func sum(a, b path.Traffic) path.Traffic {
 	return path.Traffic{Bytes: a.Bytes + b.Bytes, Packets: a.Packets + b.Packets}
 }
 
-// since returns what was carried between two counts.
 func since(a, b path.Traffic) path.Traffic {
 	return path.Traffic{Bytes: b.Bytes - a.Bytes, Packets: b.Packets - a.Packets}
 }

@@ -14,14 +14,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// child is a process that the hub had started.
 type child struct {
 	*path.Process
 	conn *tls.Conn
 }
 
-// start starts a process whose input and output are a connection of their own. It makes the
-// connection first: without one nothing is started.
+// start makes the process's connection first: without one nothing is started.
 func (s *server) start(o startRequest) (pid int, err error) {
 	if !slices.Contains(s.config.Starts, o.Args[0]) {
 		return 0, fmt.Errorf("%q is not a program that an agent starts", clean(o.Args[0]))
@@ -72,7 +70,7 @@ func (s *server) attend(number uint64, c *child, in *bufio.Reader) {
 	delete(s.children, number)
 	s.mu.Unlock()
 	select {
-	case <-heard: // usually: nothing of its output follows the report of its end
+	case <-heard: // usual: no output follows the report of its end
 		_ = c.conn.Close()
 	default:
 	}
@@ -81,7 +79,6 @@ func (s *server) attend(number uint64, c *child, in *bufio.Reader) {
 	_ = c.conn.Close()
 }
 
-// within waits for done, for a limited time.
 func within(done <-chan struct{}) {
 	select {
 	case <-done:
@@ -89,7 +86,6 @@ func within(done <-chan struct{}) {
 	}
 }
 
-// relay sends the process's output to the hub.
 func (s *server) relay(c *child) {
 	const chunk = 32 << 10
 	buf := make([]byte, chunk)
@@ -111,7 +107,7 @@ func (s *server) relay(c *child) {
 	}
 }
 
-// kill kills a process. It does nothing if the process has ended.
+// kill does nothing if the process has ended.
 func (s *server) kill(number uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// clockTrips is the number of round trips in a comparison of two clocks.
 const clockTrips = 8
 
 // now returns CLOCK_MONOTONIC in ns.
@@ -20,9 +19,8 @@ type bounds struct {
 	known       bool
 }
 
-// narrow adds a round trip. The other clock was read between two readings of this one, so it is
-// ahead by no more than if it had been read at the first of them, and by no less than if at the
-// last. All trips hold together (Marzullo's intersection, for clocks that do not drift meanwhile).
+// narrow adds a round trip: the other clock was read between two readings of this one. All trips
+// hold together (Marzullo's intersection, for clocks that do not drift meanwhile).
 func (b *bounds) narrow(before, other, after int64) {
 	if !b.known {
 		b.least, b.most, b.known = math.MinInt64, math.MaxInt64, true

@@ -19,14 +19,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Capabilities that an agent may lack.
 const (
 	capAdmin  = "CAP_SYS_ADMIN"
 	capNet    = "CAP_NET_ADMIN"
 	capPtrace = "CAP_SYS_PTRACE"
 )
 
-// lackError reports a missing capability.
 type lackError struct {
 	capability string
 	err        error
@@ -35,7 +33,7 @@ type lackError struct {
 func (e *lackError) Error() string { return e.err.Error() }
 func (e *lackError) Unwrap() error { return e.err }
 
-// needs returns err with the capability, if its absence is the reason.
+// needs wraps err with the capability if its absence is the reason.
 func needs(capability string, err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
 		return &lackError{capability, err}
@@ -52,10 +50,8 @@ func lacks(err error) string {
 	return ""
 }
 
-// reader reads one counter.
 type reader = func() (sample.Counters, error)
 
-// count reads counters in their order.
 func (s *server) count(what []Counter) ([]sample.Counters, error) {
 	out := make([]sample.Counters, len(what))
 	for i, c := range what {
@@ -70,7 +66,7 @@ func (s *server) count(what []Counter) ([]sample.Counters, error) {
 	return out, nil
 }
 
-// space is a network namespace by its file; "" is the agent's own.
+// space is the file of a network namespace; "" is the agent's own.
 type space struct {
 	file string
 	own  *netns.NS
@@ -78,8 +74,7 @@ type space struct {
 
 var _ local.Space = space{}
 
-// Do runs f in the namespace. It enters the namespace each time: staying would keep a namespace
-// alive that Docker removes.
+// Do enters the namespace each time: staying would keep a namespace alive that Docker removes.
 func (s space) Do(f func() error) error {
 	if s.file == "" {
 		return s.own.Do(f)
@@ -92,10 +87,9 @@ func (s space) Do(f func() error) error {
 	return ns.Do(f)
 }
 
-// Start is not supported; counters do not need it.
+// Start is not supported.
 func (space) Start(*exec.Cmd) error { return errors.ErrUnsupported }
 
-// reader returns the reader of a counter.
 func (s *server) reader(c Counter) (reader, error) {
 	at := space{c.Namespace, s.here}
 	switch {
@@ -155,7 +149,7 @@ func (e ESP) in(at space) reader {
 	}
 }
 
-// maxReaders bounds the number of counters with a past.
+// maxReaders bounds the number of readers that remember earlier readings.
 const maxReaders = 1024
 
 // relaying returns a proxy's reader, which remembers the sockets that it has seen.
@@ -168,7 +162,7 @@ func (s *server) relaying(c Counter, at space) (reader, error) {
 	})
 }
 
-// counting returns the reader of a counter with a past: the one made at the first reading.
+// counting returns the reader made at the counter's first reading.
 func (s *server) counting(c Counter, first reader) (reader, error) {
 	key, err := json.Marshal(c)
 	if err != nil {
@@ -191,7 +185,6 @@ func (s *server) counting(c Counter, first reader) (reader, error) {
 	return s.readers[string(key)], nil
 }
 
-// interfaces lists the devices of a namespace.
 func (s *server) interfaces(namespace string) (out []Interface, err error) {
 	err = space{namespace, s.here}.Do(func() error {
 		all, err := link.Survey()
@@ -211,7 +204,6 @@ func (s *server) interfaces(namespace string) (out []Interface, err error) {
 	return out, err
 }
 
-// files lists a directory.
 func files(dir string) (out []string, err error) {
 	all, err := os.ReadDir(dir)
 	if err != nil {

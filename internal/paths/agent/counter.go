@@ -6,8 +6,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/conntrack"
 )
 
-// Counter is something on an agent's machine that counts, in a network namespace. Exactly one of
-// the kinds is set.
+// Counter selects a counter on an agent's machine, in a network namespace. Exactly one of the kinds
+// is set.
 type Counter struct {
 	// Namespace is the file of a network namespace as the agent sees it, such as
 	// /run/docker/netns/1-abcdef; "" is the agent's own. Another one needs CAP_SYS_ADMIN.
@@ -39,7 +39,7 @@ type NAT struct {
 	// match any.
 	From netip.Addr `json:"from,omitzero"`
 	As   netip.Addr `json:"as,omitzero"`
-	// Source is how rules must have rewritten the client's address, whatever it is.
+	// Source is how rules must have rewritten the client's address.
 	Source conntrack.Source `json:"source,omitempty"`
 }
 

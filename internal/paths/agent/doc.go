@@ -12,18 +12,16 @@
 //	standard input          -> and is the process's
 //	                        <- standard output
 //
-// No port of a machine is opened, so agents may be behind any NAT. A process's input and output are
-// a connection of their own, so nothing is multiplexed. (Over ssh and exec, which offer one stream,
-// yamux carries the connections; TLS stays, because yamux does not close each direction
-// separately.)
+// No port of a machine is opened, so agents may be behind any NAT. Each process has a connection of
+// its own. (Over ssh and exec yamux carries the connections; TLS stays, because yamux does not close
+// each direction separately.)
 //
 // What an agent started dies with it, and an agent ends itself when its control connection ends or
-// is silent for too long. So nothing is left when toll dies.
+// is silent for too long.
 //
-// While a window is measured the channel is quiet (Hub.Hush): no pings, no requests, no keepalives
-// of the kernel, no TLS tickets. Agents count what the channel carried in the window, and a visit
-// in which it carried a byte is no result.
+// The channel is quiet while a window is measured (Hub.Hush). Agents count its bytes, and a visit in
+// which it carried any is no result.
 //
-// Clocks of two machines are never subtracted. Each end gets its schedule by its own
-// CLOCK_MONOTONIC, which is compared by round trips before each visit (Agent.Clock).
+// Clocks of two machines are never subtracted: each end has a schedule by its own CLOCK_MONOTONIC
+// (Agent.Clock).
 package agent

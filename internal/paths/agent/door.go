@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// handshake bounds how long a connection may take to authenticate and to send its hello.
+	// handshake bounds the time to authenticate and send the hello.
 	handshake = 5 * time.Second
 	// strangers limits the unauthenticated connections, and neighbours those from one address. Both
-	// exceed any number of agents; many agents may be behind one address.
+	// exceed any number of agents, many of which may be behind one address.
 	strangers  = 512
 	neighbours = 256
 )
 
-// door holds the connections that have not authenticated. No connection waits: if the door is full,
-// a new one replaces another, see crowdedOut. An attacker with hundreds of addresses can still
-// replace an agent's connection within its one round trip.
+// door holds the unauthenticated connections. If it is full, a new one replaces another, see
+// crowdedOut. An attacker with hundreds of addresses can still replace an agent's connection within
+// its one round trip.
 type door struct {
 	mu     sync.Mutex // guards the fields that follow
 	inside map[*guest]bool
@@ -31,7 +31,6 @@ type door struct {
 	last   error
 }
 
-// guest is a connection that has not authenticated.
 type guest struct {
 	conn  net.Conn
 	from  netip.Prefix
@@ -57,7 +56,7 @@ func (d *door) enter(c net.Conn) *guest {
 	return g
 }
 
-// leave removes a connection that has authenticated or was closed. It may be called twice.
+// leave may be called twice.
 func (d *door) leave(g *guest) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -107,11 +106,11 @@ func neighbourhood(a net.Addr) netip.Prefix {
 	if addr.Is6() {
 		bits = network
 	}
-	p, _ := addr.Prefix(bits) // no error: bits is in range
+	p, _ := addr.Prefix(bits) // bits is in range
 	return p
 }
 
-// turn records a connection that was refused.
+// turn records a refused connection.
 func (d *door) turn(from net.Addr, err error) {
 	if errors.Is(err, net.ErrClosed) {
 		err = errors.New("it did not authenticate, and newer connections replaced it")
@@ -122,7 +121,6 @@ func (d *door) turn(from net.Addr, err error) {
 	d.last = fmt.Errorf("%s: %s", from, clean(err.Error()))
 }
 
-// told lists refused connections, for an error.
 func (d *door) told() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

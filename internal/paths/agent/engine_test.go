@@ -22,8 +22,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// cluster is a backend whose paths are between machines with agents: host from one
-// to the next, and its control.
+// cluster is a backend whose paths are between machines with agents: host from one to the next, and
+// its control.
 type cluster struct {
 	site  *site
 	nodes map[mode.Name][]*node // client, server
@@ -52,7 +52,6 @@ func (c *cluster) Build(_ context.Context, s path.Spec) (*path.Path, error) {
 	return p, nil
 }
 
-// clustered runs a plan on a cluster of its own, to the end.
 func clustered(t *testing.T, c *cluster, q plan.Request, change func(*engine.Config)) (*sample.File, *analysis.Report) {
 	t.Helper()
 	q.Modes = []mode.Name{mode.Host}
@@ -81,10 +80,10 @@ func clustered(t *testing.T, c *cluster, q plan.Request, change func(*engine.Con
 	return f, analysis.Judge(f)
 }
 
-// hasResult reports whether a visit was not spoilt, as a busy machine may.
+// hasResult reports whether the visit was not spoilt, as a busy machine may.
 func hasResult(v sample.Visit) bool { return v.Failure == "" && v.Witness.OK }
 
-// unhindered makes a run again whose visits a busy machine spoilt.
+// unhindered repeats a run whose visits a busy machine spoilt.
 func unhindered(t *testing.T, run func() (good bool)) {
 	t.Helper()
 	testwait.Unhindered(t, testTime, func(u testing.TB) {
@@ -94,10 +93,8 @@ func unhindered(t *testing.T, run func() (good bool)) {
 	})
 }
 
-// Visits between two machines, whose clocks are 1000 s apart, are those of any
-// other path: measured in the window, metered, witnessed.
 func TestVisitsBetweenMachines(t *testing.T) {
-	t.Parallel() // it is mostly waiting
+	t.Parallel() // mostly waiting
 	s := newSite(t, silence)
 	b, c := s.node(setup{id: "b", before: otherClock(t, 1000)}), s.node(setup{id: "c", before: otherClock(t, 3)})
 	loads := []sample.Load{{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.3, Window: 0.5}, {Kind: "bulk", Warmup: 0.3, Window: 0.5},
@@ -148,7 +145,7 @@ func TestVisitsBetweenMachines(t *testing.T) {
 	}
 }
 
-// A transfer's time is between the clocks of both ends.
+// The time is between the clocks of both ends.
 func TestTransferBetweenMachines(t *testing.T) {
 	s := newSite(t, silence)
 	b, c := s.node(setup{id: "b", before: otherClock(t, 1000)}), s.node(setup{id: "c"})
@@ -157,7 +154,7 @@ func TestTransferBetweenMachines(t *testing.T) {
 	unhindered(t, func() bool {
 		f, _ = clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}}},
 			plan.Request{Loads: []sample.Load{{Kind: "bulk", Options: sample.BulkOptions{Bytes: n}, Window: 0.5}}, Rounds: 3}, nil)
-		return slices.ContainsFunc(f.Visits, hasResult) // where an order came late it is a word in the window
+		return slices.ContainsFunc(f.Visits, hasResult) // a late request is a message in the window
 	})
 	good := 0
 	for _, v := range f.Visits {
@@ -176,9 +173,8 @@ func TestTransferBetweenMachines(t *testing.T) {
 	}
 }
 
-// A crowd starts at one time by every machine's clock.
 func TestCrowdBetweenMachines(t *testing.T) {
-	t.Parallel() // it is mostly waiting
+	t.Parallel() // mostly waiting
 	s := newSite(t, silence)
 	b, c := s.node(setup{id: "b", before: otherClock(t, 1000)}), s.node(setup{id: "c"})
 	unhindered(t, func() bool {
@@ -188,7 +184,7 @@ func TestCrowdBetweenMachines(t *testing.T) {
 	})
 }
 
-// A machine that leaves takes its cells with it, at once, and no other.
+// Only the lost machine's cells may be missing.
 func TestRunGoesOnWithoutANode(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -202,7 +198,7 @@ func TestRunGoesOnWithoutANode(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel() // it is mostly waiting
+			t.Parallel() // mostly waiting
 			goesOn(t, tt.end)
 		})
 	}
@@ -213,7 +209,7 @@ func goesOn(t *testing.T, end func(*site, *node) error) {
 	b, c := s.node(setup{id: "b"}), s.node(setup{id: "c"})
 	d, e := s.node(setup{id: "d"}), s.node(setup{id: "e"})
 	const dies = 1       // round
-	var late atomic.Bool // it died when that visit may have been over
+	var late atomic.Bool // set if that visit may have ended before
 	f, _ := clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}, mode.Native: {d, e}}},
 		plan.Request{Loads: []sample.Load{{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.1, Window: 0.3}}, Rounds: 4}, func(cfg *engine.Config) {
 			cfg.Progress = func(p engine.Progress) {

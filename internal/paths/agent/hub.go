@@ -53,11 +53,10 @@ type Hub struct {
 
 var _ path.Channel = (*Hub)(nil)
 
-// errClosed is why agents are lost when the hub closes.
 var errClosed = errors.New("the channel to it was closed")
 
-// Listen waits for agents that have the key and the same version. Other connections are refused and
-// disturb no agent. Port 0 is any. The caller closes the hub.
+// Listen waits for agents that have the key and the same version, and refuses other connections.
+// Port 0 is any. The caller closes the hub.
 func Listen(addr netip.AddrPort, key *Key, version string) (*Hub, error) {
 	return listen(addr, key, version, silence)
 }
@@ -82,7 +81,7 @@ func newHub(key *Key, version string, silence time.Duration) *Hub {
 		awaited: map[string]chan *stream{}, conns: map[net.Conn]bool{}}
 }
 
-// Serve accepts agents' connections from a listener, too, which the hub closes.
+// Serve also accepts agents' connections from l, which the hub closes.
 func (h *Hub) Serve(l net.Listener) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -94,7 +93,7 @@ func (h *Hub) Serve(l net.Listener) error {
 	return nil
 }
 
-// Addr returns the address at which the hub listens. It must be listening.
+// Addr returns the address at which the hub listens. Listen must have been called.
 func (h *Hub) Addr() netip.AddrPort {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,7 +101,6 @@ func (h *Hub) Addr() netip.AddrPort {
 	return a
 }
 
-// accept accepts connections until the listener is closed.
 func (h *Hub) accept(l net.Listener) {
 	const again = 50 * time.Millisecond
 	for {
@@ -222,7 +220,6 @@ func (h *Hub) greet(hello Hello, line *control, raw net.Conn) error {
 	return nil
 }
 
-// announce wakes the callers of Wait.
 func (h *Hub) announce() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -264,7 +261,6 @@ func (h *Hub) forget(a *Agent) {
 	}
 }
 
-// expected is a connection that begins with the token, which is valid once.
 type expected struct {
 	token  string
 	came   <-chan *stream
@@ -294,7 +290,6 @@ func (h *Hub) expect() (expected, error) {
 	}}, nil
 }
 
-// errToken means that a token is unknown or was used.
 var errToken = errors.New("no process is waiting for this connection")
 
 func (h *Hub) deliver(token string, s *stream) error {
@@ -416,7 +411,7 @@ type counted struct {
 	net.Conn
 	on    atomic.Bool
 	all   *atomic.Uint64
-	spoke *atomic.Bool // something was read
+	spoke *atomic.Bool
 }
 
 func (c *counted) Read(b []byte) (int, error) {

@@ -31,7 +31,7 @@ func (a *Agent) Inspect(s Spot) ([]path.Setting, error) {
 	return ans.Settings, err
 }
 
-// inspect reads the settings of a namespace. The hub adds the place.
+// inspect leaves the place to the hub.
 func (s *server) inspect(at Spot) ([]path.Setting, error) {
 	all, err := local.Inspect([]local.Inspected{{Space: space{at.Namespace, s.here}, Where: at.Where, Devices: at.Devices, To: at.To}})
 	switch {
@@ -48,8 +48,7 @@ func (s *server) inspect(at Spot) ([]path.Setting, error) {
 	return all, nil
 }
 
-// brief shortens what the hub would cut off, with a checksum, so that a difference at the end is
-// kept.
+// brief replaces what the hub would cut off by a checksum, so that a difference at the end is kept.
 func brief(s string) string {
 	if utf8.RuneCountInString(s) <= maxText {
 		return s

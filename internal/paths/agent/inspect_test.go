@@ -16,7 +16,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// What is done to an agent's machine, or to a namespace on it, is read there.
 func TestInspect(t *testing.T) {
 	s := newSite(t, silence)
 	b := s.node(setup{id: "b"})
@@ -47,13 +46,13 @@ func TestInspect(t *testing.T) {
 			sample.Difference{What: "tc filter of c0", Was: "none", Is: "ingress u32"}, true},
 		{all, inner, "nft add table ip x", "nft delete table ip x", sample.Difference{What: "table ip x"}, false},
 		{all, inner, "ip addr add 10.8.0.9/24 dev c0", "ip addr del 10.8.0.9/24 dev c0", sample.Difference{What: "IPv4 address of c0", Was: "none", Is: "10.8.0.9/24"}, false},
-		// Of many, of which not all are told.
+		// With many differences, not all are listed.
 		{all, inner, "ip rule add priority 299 table main", "ip rule del priority 299", sample.Difference{What: "routing policy"}, false},
 		{shared, b.ns, "ip link set v0 mtu 600", "ip link set v0 mtu 1500", sample.Difference{What: "MTU of v0", Was: "1500", Is: "600"}, false},
 		{shared, b.ns, "nft add table netdev x; nft add chain netdev x y '{ type filter hook ingress device v0 priority 0; }'", "nft delete table netdev x",
 			sample.Difference{What: "chain netdev x y"}, true},
 		{shared, b.ns, "ip route add 10.8.0.0/28 dev v0 initcwnd 99", "ip route del 10.8.0.0/28", sample.Difference{What: "route 10.8.0.0/28 dev v0", Is: "there"}, false},
-		// What is the machine's, and none of the path's.
+		// The path does not use the route.
 		{shared, b.ns, "ip route add 10.99.0.0/16 dev v0", "ip route del 10.99.0.0/16", sample.Difference{}, false},
 		{shared, b.ns, "ip addr add 10.98.0.1/24 dev v0", "ip addr del 10.98.0.1/24 dev v0", sample.Difference{}, false},
 		{shared, b.ns, "ip link add other type bridge; nft add table ip x", "ip link del other; nft delete table ip x", sample.Difference{}, false},
@@ -82,7 +81,6 @@ func TestInspect(t *testing.T) {
 	check(t, b.Err())
 }
 
-// settings reads settings twice, which must be the same.
 func settings(t *testing.T, b *node, at Spot) []path.Setting {
 	t.Helper()
 	all, err := b.Inspect(at)
@@ -95,7 +93,6 @@ func settings(t *testing.T, b *node, at Spot) []path.Setting {
 	return all
 }
 
-// A difference is seen also beyond what can be said of a setting.
 func TestBrief(t *testing.T) {
 	long := strings.Repeat("é", maxText)
 	if brief(long) != long {
@@ -107,7 +104,6 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-// An agent that hangs keeps nobody waiting for long, and one that is gone not at all.
 func TestInspectWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, quick)

@@ -23,12 +23,12 @@ const (
 	protocol = "bridgetoll-agent"
 )
 
-// Key authenticates a run's toll and its agents to each other. It is made for the run, leaves
-// memory only in the agents' bundle, and is valid for that run only.
+// Key authenticates a run's toll and its agents to each other. It leaves memory only in the agents'
+// bundle, and is valid for that run only.
 type Key struct {
 	own    tls.Certificate
 	pool   *x509.CertPool
-	at     func() time.Time // when it was made
+	at     func() time.Time
 	bundle []byte
 }
 
@@ -73,7 +73,6 @@ const (
 	pemSecret = "PRIVATE KEY"
 )
 
-// issued is a certificate with its secret.
 type issued struct {
 	cert   *x509.Certificate
 	secret ed25519.PrivateKey
@@ -109,9 +108,9 @@ func issue(now time.Time, ca *issued, set func(*x509.Certificate)) (*issued, []b
 	return &issued{made, secret}, der, nil
 }
 
-// atMaking returns the time at which both sides judge certificates: when the key was made. Each
-// process has a connection of its own, so an expiring key would end a long run; and the machines'
-// clocks need not agree.
+// atMaking makes both sides judge certificates by the time when the key was made. Each process has
+// a connection of its own, so an expiring key would end a long run; and the machines' clocks need
+// not agree.
 func atMaking(ca *x509.Certificate) func() time.Time { return func() time.Time { return ca.NotBefore } }
 
 // Bundle returns the agents' side of the key as PEM, about 2 kB. It is secret.
@@ -123,7 +122,6 @@ func (k *Key) config() *tls.Config {
 		ClientAuth: tls.RequireAndVerifyClientCert, SessionTicketsDisabled: true, NextProtos: []string{protocol}}
 }
 
-// errBundle means that a file is not a bundle.
 var errBundle = errors.New("this is not a bundle with a run's key")
 
 // openBundle returns the agents' side of the handshake.

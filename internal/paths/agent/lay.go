@@ -17,14 +17,12 @@ type Laid struct {
 type Router interface {
 	// Lay adds a route. It needs CAP_NET_ADMIN.
 	Lay(l Laid) error
-	// Lift removes a route that it added. It returns nil if the route does not exist.
+	// Lift removes a route that Lay added. It returns nil if the route does not exist.
 	Lift(l Laid) error
 }
 
-// errNoRouter is the error of an agent without a Router.
 var errNoRouter = errors.New("this agent cannot add routes")
 
-// layRequest adds or removes a route.
 type layRequest struct {
 	Laid
 	Lift bool `json:"lift,omitempty"`
@@ -39,14 +37,13 @@ func (a *Agent) Lay(ctx context.Context, l Laid) (lift func() error, err error) 
 		}
 		return err
 	}
-	// Without ctx: the agent makes what was asked for, and it has to be removed.
+	// Without ctx, because a route that the agent adds must be removed.
 	if _, err := a.ask(context.WithoutCancel(ctx), request{Lay: &layRequest{l, false}}, 0); err != nil {
 		return nil, errors.Join(err, lift())
 	}
 	return lift, nil
 }
 
-// check returns an error unless it is a valid route.
 func (o layRequest) check() error {
 	if !o.To.IsValid() || o.To != o.To.Masked() || o.To.Bits() == 0 || !o.Via.IsValid() || o.Via.Is4() != o.To.Addr().Is4() {
 		return fmt.Errorf("%w: %s via %s is not a route", errNonsense, o.To, o.Via)
@@ -54,7 +51,6 @@ func (o layRequest) check() error {
 	return nil
 }
 
-// lay carries out a request to the router.
 func (s *server) lay(o layRequest) error {
 	r := s.config.Router
 	switch {

@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// What is no route is nonsense.
 func TestLayRequests(t *testing.T) {
 	for _, tt := range []struct {
 		to, via string
@@ -16,7 +15,7 @@ func TestLayRequests(t *testing.T) {
 		{"198.18.4.0/22", "10.0.0.1", true},
 		{"fd00::/64", "fd78::1", true},
 		{"198.18.4.1/22", "10.0.0.1", false},
-		{"0.0.0.0/0", "10.0.0.1", false}, // all that the machine sends
+		{"0.0.0.0/0", "10.0.0.1", false}, // everything that the machine sends
 		{"::/0", "fd78::1", false},
 		{"198.18.4.0/22", "fd78::1", false},
 		{"fd00::/64", "10.0.0.1", false},
@@ -33,7 +32,6 @@ func TestLayRequests(t *testing.T) {
 	}
 }
 
-// laid are the routes of a machine.
 type laid map[Laid]bool
 
 func (r laid) Lay(l Laid) error {
@@ -46,7 +44,6 @@ func (r laid) Lay(l Laid) error {
 
 func (r laid) Lift(l Laid) error { delete(r, l); return nil }
 
-// An agent lays what it is asked for, if it was told how.
 func TestServerLays(t *testing.T) {
 	l := Laid{netip.MustParsePrefix("198.18.4.0/22"), netip.MustParseAddr("10.0.0.1")}
 	if err := (&server{}).lay(layRequest{Laid: l}); !errors.Is(err, errNoRouter) {

@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// maxMeterings bounds the meterings in progress. Those that were not fetched in time are forgotten.
+// maxMeterings bounds the meterings in progress. Those not fetched in time are forgotten.
 const maxMeterings = 16
 
 // metering is two readings of the meters.
@@ -25,13 +25,11 @@ type metering struct {
 	err         error
 }
 
-// state is what one reading returns.
 type state struct {
 	meter.Reading
 	throttled int
 }
 
-// read reads the meters.
 func (s *server) read(pids []int) (state, error) {
 	r, err := s.meter.Read(pids...)
 	st := state{Reading: r}
@@ -41,7 +39,6 @@ func (s *server) read(pids []int) (state, error) {
 	return st, err
 }
 
-// measure starts the two readings.
 func (s *server) measure(o meterRequest) {
 	m := &metering{request: o, from: make(chan struct{}), done: make(chan struct{})}
 	s.mu.Lock()
@@ -113,8 +110,7 @@ func (m *metering) heard() bool {
 	return m.spoken
 }
 
-// use returns what was measured. took is the number of bytes that the request itself put on the
-// channel.
+// took is the number of bytes that the request itself put on the channel.
 func (s *server) use(number, took uint64) (*path.Use, error) {
 	s.mu.Lock()
 	m := s.meterings[number]
@@ -129,7 +125,7 @@ func (s *server) use(number, took uint64) (*path.Use, error) {
 	} else if !m.heard() { // nothing of the load ran here
 		s.take(m)
 		m.mu.Lock()
-		m.control.Bytes -= min(m.control.Bytes, took) // of the request
+		m.control.Bytes -= min(m.control.Bytes, took)
 		m.mu.Unlock()
 	}
 	m.mu.Lock()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The key that all agents have makes nobody their hub.
+// All agents share their key.
 func TestAgentsCannotPoseAsTheHub(t *testing.T) {
 	k, err := NewKey()
 	check(t, err)
@@ -20,7 +20,7 @@ func TestAgentsCannotPoseAsTheHub(t *testing.T) {
 		check(t, err)
 		go func() {
 			if c, err := l.Accept(); err == nil {
-				_, _ = c.Read(make([]byte, 1)) // after the handshake
+				_, _ = c.Read(make([]byte, 1))
 				c.Close()
 			}
 		}()

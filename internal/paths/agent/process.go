@@ -15,8 +15,7 @@ import (
 // startLimit bounds the wait for a process's connection, after the agent reported its start.
 const startLimit = 5 * time.Second
 
-// Start starts c at the agent: toll itself, with the arguments of a worker or of a keeper of
-// programs.
+// Start starts toll at the agent, with the arguments of a worker or of a keeper of programs.
 func (a *Agent) Start(c path.Command) (*path.Process, error) {
 	fail := func(err error) (*path.Process, error) { return nil, fmt.Errorf("start in %s: %w", a.hello.Name, err) }
 	s, err := a.hub.expect()
@@ -51,14 +50,12 @@ func (a *Agent) Start(c path.Command) (*path.Process, error) {
 	return &path.Process{PID: ans.PID, In: input{p.stream}, Out: p.stream, Wait: p.wait, Kill: p.kill}, nil
 }
 
-// release forgets a process.
 func (a *Agent) release(p *remote) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.procs, p.number)
 }
 
-// ended records how a process ended.
 func (a *Agent) ended(n exitNote) {
 	a.mu.Lock()
 	p := a.procs[n.Number]
@@ -73,7 +70,6 @@ func (a *Agent) ended(n exitNote) {
 	}
 }
 
-// remote is a process that the agent started.
 type remote struct {
 	agent  *Agent
 	number uint64
@@ -81,12 +77,11 @@ type remote struct {
 
 	mu     sync.Mutex // guards the fields that follow
 	over   bool
-	err    error // how it ended
+	err    error
 	stream *stream
 	gone   bool // the agent is lost: no further stream is accepted
 }
 
-// end records how the process ended, once.
 func (p *remote) end(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +115,7 @@ func (p *remote) wait() error {
 	return p.err
 }
 
-// kill has the process killed. It is dead if the agent is lost.
+// kill returns nil if the agent is lost: the process is dead.
 func (p *remote) kill() error {
 	select {
 	case <-p.done:
@@ -140,7 +135,6 @@ func (p *remote) kill() error {
 	return err
 }
 
-// stream is the connection of a process's input and output.
 type stream struct {
 	conn interface {
 		net.Conn

@@ -33,7 +33,6 @@ func otherClock(t *testing.T, seconds int) []string {
 	return []string{"unshare", "--time", "--monotonic", strconv.Itoa(seconds), "--fork", "--kill-child"}
 }
 
-// The clock of another machine is found within the bound that is told.
 func TestClock(t *testing.T) {
 	s := newSite(t, silence)
 	for _, ahead := range []int{0, 1000, 7} {
@@ -58,7 +57,7 @@ func TestBounds(t *testing.T) {
 	}{
 		{"one", [][3]int64{{0, 1050 * ms, 100 * ms}}, time.Second, 50 * time.Millisecond},
 		{"best-counts", [][3]int64{{0, 1050 * ms, 100 * ms}, {200 * ms, 1201 * ms, 202 * ms}}, time.Second, time.Millisecond},
-		// One was late on its way there, the other on its way back.
+		// One request was late, and another trip's answer.
 		{"both-narrow", [][3]int64{{0, 1099 * ms, 100 * ms}, {200 * ms, 1201 * ms, 300 * ms}}, time.Second, time.Millisecond},
 		{"behind", [][3]int64{{5000 * ms, 10 * ms, 5020 * ms}}, -5 * time.Second, 10 * time.Millisecond},
 		{"slewed", [][3]int64{{0, 1000, 0}, {10, 1008, 10}}, 999, 1},
@@ -75,7 +74,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A window is metered without a word on the channel, and a word in it is counted.
+// A message in the window is counted.
 func TestMeter(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, quick) // pings every 0.7 s, if they may
@@ -108,7 +107,7 @@ func TestMeter(t *testing.T) {
 		check(t, err)
 		return u, inTime
 	}
-	// metered is one that a busy machine did not delay: what was said before and in the window was.
+	// metered repeats measurements that a busy machine delayed.
 	metered := func(quiet bool, pids ...int) (u path.Use) {
 		t.Helper()
 		testwait.Until(t, testTime, "a window is ordered before it begins", func() (inTime bool) {
@@ -136,8 +135,7 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// A window with an open end is over with the last word of what runs there, and the
-// channel's count before the first.
+// The process's last message ends the window; its first ends the channel's count.
 func TestMeterWithAnOpenEnd(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, silence)
@@ -162,7 +160,7 @@ func TestMeterWithAnOpenEnd(t *testing.T) {
 			_, err = io.ReadFull(p.Out, make([]byte, 4))
 			check(t, err)
 			most = time.Since(began)
-			time.Sleep(200 * time.Millisecond) // that are not in the window any more
+			time.Sleep(200 * time.Millisecond) // after the window
 		}
 		u, err = use(ctx)
 		check(t, err)
@@ -176,15 +174,14 @@ func TestMeterWithAnOpenEnd(t *testing.T) {
 			u, most, inTime = metered(words)
 			return inTime
 		})
-		// What came in for the word counts; what went out for it does not.
+		// Incoming bytes of the message count, outgoing ones do not.
 		if u.Elapsed <= 0 || u.Elapsed > most.Seconds() || words != (u.Control.Bytes > 0) {
 			t.Errorf("words %t: %+v in %s", words, u, most)
 		}
 	}
 }
 
-// A hush that is longer than an agent bears is told to it, and what is ordered for
-// the window afterwards, as in a visit, does not end it.
+// The agent learns of a long hush, and requests during it, as in a visit, do not end it.
 func TestLongHush(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, quick)
@@ -197,11 +194,11 @@ func TestLongHush(t *testing.T) {
 	check(t, err)
 	before := s.hub.Moved()
 	time.Sleep(long - quick/4)
-	if n := s.hub.Moved() - before; n != 0 && time.Since(hushed) < long { // no busy machine made it longer
+	if n := s.hub.Moved() - before; n != 0 && time.Since(hushed) < long { // unless a busy machine made it longer
 		t.Errorf("%d bytes moved in a hush", n)
 	}
 	resume()
-	resume() // twice is once
+	resume() // a second call does nothing
 	check(t, b.Err())
 	if _, err := b.Clock(bounded(t)); err != nil {
 		t.Error(err)
@@ -211,8 +208,7 @@ func TestLongHush(t *testing.T) {
 	check(t, b.Err())
 }
 
-// One short hush after the other, as those of visits to other agents are, may stop
-// every ping, and an agent bears that, too.
+// Consecutive short hushes may stop every ping.
 func TestHushAfterHush(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, quick)
@@ -222,7 +218,7 @@ func TestHushAfterHush(t *testing.T) {
 	for end := time.Now().Add(quick + quick/4); time.Now().Before(end); time.Sleep(short) {
 		resume, err := s.hub.Hush(bounded(t), 2*short)
 		check(t, err)
-		last() // never is there none
+		last()
 		last = resume
 	}
 	last()
@@ -232,8 +228,7 @@ func TestHushAfterHush(t *testing.T) {
 	}
 }
 
-// Who was spoken to a moment ago is not disturbed by a short hush, and who does not
-// answer does not keep it waiting.
+// A recent message saves the ping, and a missing answer does not delay the hush.
 func TestWhoIsPingedBeforeAHush(t *testing.T) {
 	const silence = time.Hour // no ping but these
 	k, err := NewKey()
@@ -246,7 +241,7 @@ func TestWhoIsPingedBeforeAHush(t *testing.T) {
 	in := bufio.NewReader(conn)
 	a, err := h.Wait(bounded(t), "b")
 	check(t, err)
-	_, err = in.ReadBytes('\n') // the welcome
+	_, err = in.ReadBytes('\n')
 	check(t, err)
 	hush := func(d time.Duration, want int) (requests []request) {
 		t.Helper()
@@ -275,7 +270,6 @@ func TestWhoIsPingedBeforeAHush(t *testing.T) {
 	check(t, a.Err())
 }
 
-// Counters are those of the agent's own namespace and of others by their files.
 func TestCounters(t *testing.T) {
 	s := newSite(t, silence)
 	b := s.node(setup{id: "b"})
@@ -336,11 +330,10 @@ func TestCounters(t *testing.T) {
 	if now, err := b.Counters(bounded(t), what); err != nil || now[3].Hits != after[3].Hits {
 		t.Errorf("connections that ended: %+v, %v", now, err)
 	}
-	// As a hop reads it.
 	if c, err := b.Read(what[0])(); err != nil || c.ForwardBytes < 2*payload {
 		t.Errorf("%+v, %v", c, err)
 	}
-	// What is not there is told from what cannot be read.
+	// Missing things and unreadable ones have different errors.
 	if _, err := b.Read(Counter{ESP: &ESP{b.addr, b.addr}})(); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "node b") {
 		t.Errorf("no ESP: %v", err)
 	}
@@ -366,7 +359,6 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// What cannot be said on one line is an error of whoever asked, and loses no agent.
 func TestTooMuchForALine(t *testing.T) {
 	s := newSite(t, silence)
 	b := s.node(setup{id: "b"})
@@ -398,7 +390,6 @@ func run(name string, args ...string) error {
 	return nil
 }
 
-// echoes runs a server that sends back what it receives.
 func echoes(t *testing.T, ns *netns.NS, at netip.AddrPort) {
 	t.Helper()
 	check(t, ns.Do(func() error {
@@ -423,8 +414,7 @@ func echoes(t *testing.T, ns *netns.NS, at netip.AddrPort) {
 	}))
 }
 
-// exchange sends n bytes there and back on each of some connections, which stay
-// open.
+// exchange sends n bytes both ways on each of some connections, which stay open.
 func exchange(t *testing.T, ns *netns.NS, at netip.AddrPort, conns, n int) (out []net.Conn) {
 	t.Helper()
 	check(t, ns.Do(func() error {
@@ -446,7 +436,6 @@ func exchange(t *testing.T, ns *netns.NS, at netip.AddrPort, conns, n int) (out 
 	return out
 }
 
-// A proxy's bytes are those of its sockets, remembered when they are gone.
 func TestProxyCounter(t *testing.T) {
 	s := newSite(t, silence)
 	b := s.node(setup{id: "b"})
@@ -469,7 +458,7 @@ func TestProxyCounter(t *testing.T) {
 	for range 2 {
 		after, err := read()
 		check(t, err)
-		// The agent's own connection is one of that machine's TCP, too.
+		// That machine's TCP includes the agent's own connection.
 		if got := after.Sub(before); got.ForwardBytes != 3*payload || got.BackwardBytes != 3*payload || got.Hits < 3 || got.Hits > 4 {
 			t.Errorf("it relayed %+v", got)
 		}
@@ -479,7 +468,6 @@ func TestProxyCounter(t *testing.T) {
 	}
 }
 
-// What an agent may not is said with the capability that it lacks.
 func TestMissingCapabilities(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, silence)
@@ -508,7 +496,7 @@ func TestMissingCapabilities(t *testing.T) {
 			t.Errorf("%s: %v", c.lacks, err)
 		}
 	}
-	// Devices of its own need none.
+	// Its own devices need no capability.
 	if _, err := b.Read(Counter{Device: &Device{Name: "eth0"}})(); err != nil {
 		t.Error(err)
 	}
@@ -518,7 +506,6 @@ func TestMissingCapabilities(t *testing.T) {
 	sleeper(t, b)
 }
 
-// A process of its own namespaces is the first of them.
 func TestApart(t *testing.T) {
 	s := newSite(t, silence)
 	b := s.node(setup{id: "b"})
@@ -531,11 +518,10 @@ func TestApart(t *testing.T) {
 	gone(t, p.PID)
 }
 
-// A slow network takes its time, and nothing is lost by it.
 func TestSlowNetwork(t *testing.T) {
 	s := newSite(t, silence)
 	b := s.node(setup{id: "b"})
-	// No netem here: a queue that lets little through.
+	// netem may be missing; a small queue replaces it.
 	for _, at := range []struct {
 		ns  *netns.NS
 		dev string

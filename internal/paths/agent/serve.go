@@ -32,7 +32,7 @@ type Config struct {
 	ID      string
 	Name    string // "": the host name
 	Version string // of toll
-	// Starts are the permitted first arguments of processes: toll's own parts.
+	// Starts lists the permitted first arguments of processes: toll's own parts.
 	Starts []string
 	// Engine makes containers on this machine, for agents behind Open; nil: none.
 	Engine Engine
@@ -44,8 +44,7 @@ type Config struct {
 
 const (
 	usualPatience = time.Minute
-	// dialAgain is the pause before the next attempt.
-	dialAgain = 300 * time.Millisecond
+	dialAgain     = 300 * time.Millisecond
 	// lastWords bounds the wait for the end of killed processes.
 	lastWords = 2 * time.Second
 )
@@ -87,7 +86,6 @@ func Main(ctx context.Context, c Config) (err error) {
 	return err
 }
 
-// server is the agent's own side.
 type server struct {
 	config    Config
 	tls       *tls.Config
@@ -106,10 +104,9 @@ type server struct {
 	over      bool       // nothing more may be started
 	children  map[uint64]*child
 	meterings map[uint64]*metering
-	readers   map[string]reader // of counters with a past
+	readers   map[string]reader // remember earlier readings
 }
 
-// hello returns the agent's introduction.
 func (s *server) hello() (opening, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -130,11 +127,9 @@ func fact(file string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// errRefused means that the hub refused this agent.
 var errRefused = errors.New("refused by the hub")
 
-// reach dials the hub until it answers, within the agent's patience. A hub that refuses is not
-// dialled again.
+// reach dials the hub until it answers or refuses, within the agent's patience.
 func (s *server) reach(ctx context.Context, hello opening) error {
 	p := s.config.Patience
 	if p <= 0 {
@@ -167,7 +162,6 @@ func (s *server) reach(ctx context.Context, hello opening) error {
 	}
 }
 
-// present sends hello to an address.
 func (s *server) present(ctx context.Context, at netip.AddrPort, hello opening) error {
 	c, err := s.dial(ctx, at, hello)
 	if err != nil {
@@ -198,7 +192,6 @@ func (s *server) present(ctx context.Context, at netip.AddrPort, hello opening) 
 	return nil
 }
 
-// dialled is a connection to the hub.
 type dialled struct {
 	*tls.Conn
 	in  *bufio.Reader
@@ -287,8 +280,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// do carries out a request that takes a moment. took is the number of bytes that the request put on
-// the channel.
+// took is the number of bytes that the request put on the channel.
 func (s *server) do(o request, took uint64) (a answer, err error) {
 	switch {
 	case o.Start != nil:

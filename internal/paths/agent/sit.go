@@ -12,8 +12,8 @@ import (
 )
 
 // Sit runs the first process of a container in which agents are started from outside. It returns
-// when no agent has come for patience, or when the last one has been gone for that long, so that
-// the container ends with its toll. It sleeps while an agent runs, and reaps ended processes.
+// when no agent has run for patience, so that the container ends with its toll. It sleeps while an
+// agent runs, and reaps ended processes.
 func Sit(ctx context.Context, patience time.Duration) error {
 	const looks = 300 * time.Millisecond
 	children := make(chan os.Signal, 1)
@@ -44,7 +44,6 @@ func Sit(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// reap waits for children that have ended.
 func reap() {
 	for {
 		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
@@ -74,14 +73,12 @@ func other() (int, error) {
 	return 0, nil
 }
 
-// runs reports whether a process has not ended: an ended one keeps its directory until it is
-// reaped.
+// An ended process keeps its directory until it is reaped.
 func runs(pid string) bool {
 	exe, err := os.Readlink("/proc/" + pid + "/exe")
 	return exe != "" || err != nil && errors.Is(err, unix.EACCES)
 }
 
-// ended waits for a process to end.
 func ended(ctx context.Context, pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	switch {
@@ -96,8 +93,8 @@ func ended(ctx context.Context, pid int) error {
 		return nil
 	}
 	defer func() { _ = unix.Close(fd) }() // it was only waited for
-	// The descriptor becomes readable when the process ends; a signal that ends this process may
-	// come first.
+	// The descriptor becomes readable when the process ends; a signal to this process may come
+	// first.
 	const most = 5000 // ms
 	for ctx.Err() == nil {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, most)

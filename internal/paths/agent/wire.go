@@ -30,31 +30,29 @@ const maxSilence = 365 * 24 * time.Hour
 // maxText bounds the other side's texts, in characters.
 const maxText = 500
 
-// Hello is how an agent introduces itself.
+// Hello is an agent's introduction.
 type Hello struct {
 	ID      string `json:"id"`      // the argument of Hub.Wait, such as a Swarm task's or node's id with a role
-	Name    string `json:"name"`    // where it is in words, "container on node b"
+	Name    string `json:"name"`    // where it is, such as "container on node b"
 	Host    string `json:"host"`    // as the agent sees it
 	Kernel  string `json:"kernel"`  // release
 	Boot    string `json:"boot"`    // the kernel's boot_id: agents with the same one are on one machine
 	Version string `json:"version"` // of toll
-	CPUs    int    `json:"cpus"`    // the CPUs that the agent may run on
+	CPUs    int    `json:"cpus"`    // usable by the agent
 }
 
-// opening is the first line on a connection: a hello on a control connection, a token on a
-// process's.
+// opening is the first line: a hello on a control connection, a token on a process's.
 type opening struct {
 	Hello *Hello `json:"hello,omitempty"`
 	Token string `json:"token,omitempty"`
 }
 
-// welcome is the hub's answer to a hello.
 type welcome struct {
 	Refused string        `json:"refused,omitempty"` // the reason
 	Silence time.Duration `json:"silence,omitempty"` // after which the agent ends itself, in ns
 }
 
-// request asks an agent for one thing: one of the fields after the number.
+// request has one of the fields after the number.
 type request struct {
 	ID       uint64        `json:"id"`
 	Ping     bool          `json:"ping,omitempty"`
@@ -76,7 +74,6 @@ type request struct {
 	Proxy    bool          `json:"kube_proxy,omitempty"` // kube-proxy's mode on this node
 }
 
-// startRequest starts a process.
 type startRequest struct {
 	Number uint64   `json:"number"` // identifies it in later requests and notes
 	Token  string   `json:"token"`  // the beginning of the connection for its input and output
@@ -85,7 +82,6 @@ type startRequest struct {
 	Apart  bool     `json:"apart,omitempty"`
 }
 
-// meterRequest starts a metering, as in path.Machine.
 type meterRequest struct {
 	Number uint64 `json:"number"`
 	From   int64  `json:"from"`
@@ -93,13 +89,12 @@ type meterRequest struct {
 	PIDs   []int  `json:"pids,omitempty"`
 }
 
-// listRequest lists interfaces or files.
 type listRequest struct {
 	Namespace string `json:"namespace,omitempty"`
 	Dir       string `json:"dir,omitempty"` // "": the interfaces of the namespace
 }
 
-// answer is the agent's reply to a request or, without a number, a note that a process ended.
+// answer is the reply to a request or, without a number, a note that a process ended.
 type answer struct {
 	ID         uint64            `json:"id,omitempty"`
 	Error      string            `json:"error,omitempty"`
@@ -122,7 +117,6 @@ type answer struct {
 	Exit       *exitNote         `json:"exit,omitempty"`
 }
 
-// exitNote reports how a process ended.
 type exitNote struct {
 	Number uint64 `json:"number"`
 	Error  string `json:"error,omitempty"` // with the end of its standard error; "": success
@@ -144,7 +138,6 @@ func parse[T any](line []byte) (v T, err error) {
 	return v, nil
 }
 
-// parseOpening reads the first line on a connection.
 func parseOpening(line []byte) (opening, error) {
 	o, err := parse[opening](line)
 	switch {
@@ -165,7 +158,6 @@ func parseOpening(line []byte) (opening, error) {
 	return o, nil
 }
 
-// parseRequest reads a request.
 func parseRequest(line []byte) (request, error) {
 	o, err := parse[request](line)
 	if err != nil {
@@ -218,7 +210,6 @@ func (c Counter) check() error {
 	return nil
 }
 
-// parseAnswer reads an answer.
 func parseAnswer(line []byte) (answer, error) {
 	a, err := parse[answer](line)
 	if err != nil {
@@ -256,7 +247,7 @@ func parseAnswer(line []byte) (answer, error) {
 	return a, nil
 }
 
-// clean makes text printable: one line, without escape codes, of limited length.
+// clean returns one printable line of limited length.
 func clean(s string) string { return printable.Words(printable.Limit(s, maxText)) }
 
 func cleanAll(texts ...*string) {
@@ -265,7 +256,6 @@ func cleanAll(texts ...*string) {
 	}
 }
 
-// control is one end of a control connection.
 type control struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -286,7 +276,7 @@ func encode(v any) ([]byte, error) {
 	return b, nil
 }
 
-// write writes a line. After an error the connection is unusable.
+// After an error the connection is unusable.
 func (c *control) write(line []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -297,7 +287,6 @@ func (c *control) write(line []byte) error {
 	return err
 }
 
-// send encodes and writes a value.
 func (c *control) send(v any) error {
 	line, err := encode(v)
 	if err != nil {
@@ -306,7 +295,6 @@ func (c *control) send(v any) error {
 	return c.write(line)
 }
 
-// receive reads a line of at most most bytes.
 func receive(in *bufio.Reader, most int) ([]byte, error) {
 	var line []byte
 	for {

@@ -52,7 +52,7 @@ func TestRequests(t *testing.T) {
 		{`{"ping":true}`, "has a number"},
 		{`{"id":1}`, "one thing"},
 		{`{"id":1,"ping":true,"clock":true}`, "one thing"},
-		{`{"id":1,"hush":100000000000000}`, ""}, // a day and more
+		{`{"id":1,"hush":100000000000000}`, ""}, // more than a day
 		{`{"id":1,"hush":-5}`, "silence"},
 		{`{"id":1,"hush":99999999999999999}`, "silence"},
 		{`{"id":1,"start":{"number":2,"token":"x"}}`, "nothing to start"},
@@ -72,8 +72,6 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// What a hostile agent says of settings can be printed, and none is as if it were not
-// there.
 func TestAnswersOfSettings(t *testing.T) {
 	a, err := parseAnswer([]byte(`{"id":1,"settings":[{"where":"x\n","of":"eth\u001b[2J","what":"MTU","value":"` + strings.Repeat("9", 2*maxText) + `"}]}`))
 	want := []path.Setting{{Where: "x", Of: `eth\x1b[2J`, What: "MTU", Value: strings.Repeat("9", maxText)}}
@@ -87,7 +85,6 @@ func TestAnswersOfSettings(t *testing.T) {
 	}
 }
 
-// What a hostile agent says of network cards can be printed, and none has what a file refuses.
 func TestAnswersOfCards(t *testing.T) {
 	a, err := parseAnswer([]byte(`{"id":1,"cards":{"all":[{"name":"eth\u001b[2J","where":"x\n","driver":"` + strings.Repeat("d", 2*maxText) +
 		`","interrupts":[{"number":1,"name":"a\u202e","cpus":"0"}],"rps":{"rx\u001b":"f"},"speed_bit_per_s":10000000000}],"crossed":["eth\u001b[2J"]}}`))

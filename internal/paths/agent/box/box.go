@@ -1,13 +1,11 @@
 // Package box makes an agent's containers at the Docker Engine of its machine, each with an agent
 // in it that is reached by the container's standard input and output.
 //
-// The agent makes them because the hub may be killed at any time, and would have to send an image a
-// second time. Everything is labelled with the mark of the agent's process, written to a journal on
-// that machine before it is made, and removed when the hub asks for it or is gone. If the agent
-// itself is killed, its containers end because nobody holds their standard inputs; toll clean on
-// that machine removes the rest.
-//
-// Routes to networks of the hub's machine are made and removed the same way.
+// The agent makes them because the hub may be killed at any time. Everything is labelled with the
+// mark of the agent's process, written to a journal before it is made, and removed when the hub
+// asks for it or is gone. If the agent is killed, its containers end with their standard inputs;
+// toll clean on that machine removes the rest. Routes to networks of the hub's machine are treated
+// alike.
 package box
 
 import (
@@ -66,7 +64,6 @@ func (e *Engine) Ready(ctx context.Context) (version string, err error) {
 	return e.daemon.Version(), nil
 }
 
-// errClosed is returned by calls after Close.
 var errClosed = errors.New("the agent ends")
 
 func (e *Engine) ready(ctx context.Context) error {
@@ -134,7 +131,6 @@ func (e *Engine) Make(ctx context.Context, b agent.Box) (_ io.ReadWriteCloser, e
 	return e.start(end, on, b)
 }
 
-// name returns a new name.
 func (e *Engine) name(what string) string {
 	e.made++
 	return "toll-" + e.daemon.ID + "-" + what + strconv.Itoa(e.made)
@@ -165,8 +161,7 @@ func (e *Engine) network(end *undo.Stack, l *agent.LAN) (name string, err error)
 	return name, nil
 }
 
-// card is a network on a card. Docker allows only one for each card, so boxes share it until the
-// last one ends.
+// Docker allows only one network for each card, so boxes share it until the last one ends.
 type card struct {
 	name  string
 	boxes int
@@ -198,8 +193,7 @@ func (e *Engine) onCard(end *undo.Stack, l agent.LAN) (name string, err error) {
 	return c.name, nil
 }
 
-// start makes and starts the container. Like an agent of a swarm's task it has CAP_NET_ADMIN, to
-// read the settings of its own namespace.
+// Like an agent of a swarm's task the container has CAP_NET_ADMIN, to read its own settings.
 func (e *Engine) start(end *undo.Stack, on string, b agent.Box) (io.ReadWriteCloser, error) {
 	d, name := e.daemon, e.name("client")
 	c := &container.Config{Image: e.image, Cmd: []string{dockerapi.InImage, agent.Arg, "--stdio", b.ID}, Labels: d.Labels(),
@@ -236,7 +230,6 @@ func (e *Engine) start(end *undo.Stack, on string, b agent.Box) (io.ReadWriteClo
 	return newAttached(held.HijackedResponse), nil
 }
 
-// attached is the standard input and output of a container's first process.
 type attached struct {
 	io.Reader
 	held client.HijackedResponse
@@ -285,7 +278,7 @@ func (e *Engine) Close() error {
 		errs = append(errs, d.RemoveImages(), d.Journal.Left(), d.Close())
 	}
 	for _, dir := range e.absent {
-		if os.Remove(dir) != nil { // somebody else has put something there
+		if os.Remove(dir) != nil { // something else was put there
 			break
 		}
 	}

@@ -15,8 +15,7 @@ import (
 
 var _ agent.Router = (*Engine)(nil)
 
-// Lay makes a route on this machine, after noting it in a journal of its own, which needs no
-// daemon.
+// Lay makes a route, after noting it in a journal of its own, which needs no daemon.
 func (e *Engine) Lay(l agent.Laid) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -35,7 +34,7 @@ func (e *Engine) Lay(l agent.Laid) error {
 		e.note(j)
 	}
 	if err := e.routes.Add(dockerapi.Route, dockerapi.RouteName(l.To, l.Via)); err != nil {
-		if errors.Is(err, fs.ErrPermission) { // a user without a home
+		if errors.Is(err, fs.ErrPermission) { // the user has no home
 			return notRoot(err)
 		}
 		return err
@@ -78,7 +77,7 @@ func (e *Engine) lift(l agent.Laid) error {
 	return nil
 }
 
-// liftAll removes all routes. The error names what is left.
+// liftAll returns an error that names what is left.
 func (e *Engine) liftAll() error {
 	if e.routes == nil {
 		return nil

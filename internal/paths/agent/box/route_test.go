@@ -16,8 +16,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Routes are noted before they are made, lead where they should, spare the machine's own, and are
-// gone with the engine, which has never seen a daemon.
 func TestRoutes(t *testing.T) {
 	ns, err := netns.New()
 	if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
@@ -61,7 +59,7 @@ func TestRoutes(t *testing.T) {
 			if err := e.Lay(taken); !errors.Is(err, link.ErrTaken) || !errors.Is(err, path.ErrUnsupported) {
 				t.Errorf("%v: %v", taken, err)
 			}
-			if err := e.Lift(taken); err != nil { // it made none
+			if err := e.Lift(taken); err != nil { // Lay made none
 				t.Error(err)
 			}
 		}
