@@ -18,12 +18,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// plain reports whether words may be shown: one line, of nothing that moves a terminal, and not endless.
+// plain reports whether words are one short line without control characters.
 func plain(words string) bool {
 	return len(words) < 4000 && strings.IndexFunc(words, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
-// hint returns an error's remedy.
 func hint(err error) string {
 	var h interface{ Hint() string }
 	if errors.As(err, &h) {
@@ -32,7 +31,6 @@ func hint(err error) string {
 	return ""
 }
 
-// Each of what a cluster may say instead of doing what it is asked is an error that names it, with what to do.
 func TestRefusals(t *testing.T) {
 	denied := func(message string) func(http.ResponseWriter, asking) {
 		return func(w http.ResponseWriter, a asking) {
@@ -99,7 +97,6 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What cannot be reached is named, and waited for no longer than it takes.
 func TestUnreachable(t *testing.T) {
 	s := newAPIServer(t, "a")
 	closed := newAPIServer(t)
@@ -128,7 +125,6 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// A server that says nothing does not hold a run that was stopped.
 func TestCancelled(t *testing.T) {
 	s := newAPIServer(t, "a")
 	s.instead = func(_ http.ResponseWriter, r *http.Request, _ asking) bool {
@@ -143,7 +139,6 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// An answer without an end takes neither the memory nor the time of whoever asked.
 func TestEndlessAnswer(t *testing.T) {
 	s := newAPIServer(t, "a")
 	taken := make(chan int, 1)
@@ -170,7 +165,6 @@ func TestEndlessAnswer(t *testing.T) {
 	}
 }
 
-// Every client's answers are bounded.
 func TestAnswersAreBounded(t *testing.T) {
 	c := newAPIServer(t).connect()
 	asks := roundTripper(func(*http.Request) (*http.Response, error) {

@@ -23,17 +23,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// apiserver is as much of a cluster as the backend asks for: nodes, and pods and services of one namespace that
-// are there at once. What it is asked for it holds against Rules.
+// apiserver is a fake with nodes, and pods and services of one namespace that are there at once.
+// Requests beyond Rules fail the test.
 type apiserver struct {
 	*httptest.Server
 	t *testing.T
 
-	// instead answers a request, if it wants to. May be nil.
+	// instead may answer a request; nil: never.
 	instead func(w http.ResponseWriter, r *http.Request, a asking) bool
-	// place makes of a pod what the scheduler and the kubelet would. Nil: it runs, with an address.
+	// place stands for the scheduler and the kubelet. Nil: the pod runs, with an address.
 	place func(p *corev1.Pod)
-	// exec is what a command in a pod does; its error is how it ends.
+	// exec runs a command in a pod.
 	exec func(pod string, command []string, in io.Reader, out, errOut io.Writer) error
 
 	mu       sync.Mutex // guards following
@@ -45,7 +45,6 @@ type apiserver struct {
 	streams  sync.WaitGroup
 }
 
-// asking is a request, as RBAC sees it.
 type asking struct{ verb, kind, name string }
 
 const (
@@ -53,7 +52,6 @@ const (
 	fakeToken     = "s3cret"
 )
 
-// newAPIServer starts a server with nodes of these names.
 func newAPIServer(t *testing.T, names ...string) *apiserver {
 	t.Helper()
 	s := &apiserver{t: t, pods: map[string]*corev1.Pod{}, services: map[string]*corev1.Service{}}
@@ -78,17 +76,14 @@ func newAPIServer(t *testing.T, names ...string) *apiserver {
 	return s
 }
 
-// access returns the Access to this server, by a kubeconfig with the token.
 func (s *apiserver) access() Access {
 	return kubeconfig(s.t, s.URL, caOf(s), fakeToken)
 }
 
-// caOf returns the server's certificate.
 func caOf(s *apiserver) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
 
-// kubeconfig writes one, and is how it is used.
 func kubeconfig(t *testing.T, server string, ca []byte, token string) Access {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{
@@ -107,7 +102,6 @@ func kubeconfig(t *testing.T, server string, ca []byte, token string) Access {
 	return Access{Kubeconfig: file}
 }
 
-// connect returns a client of this server.
 func (s *apiserver) connect() *Client {
 	s.t.Helper()
 	c, err := Connect(s.t.Context(), s.access())
@@ -117,7 +111,7 @@ func (s *apiserver) connect() *Client {
 	return c
 }
 
-// parse understands a request's path; false: it is none of the API's that a run needs.
+// ok is false for a path that a run does not need.
 func parse(r *http.Request) (a asking, namespace string, ok bool) {
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/api/v1/"), "/")
 	if len(parts) > 2 && parts[0] == "namespaces" {
@@ -149,7 +143,6 @@ func parse(r *http.Request) (a asking, namespace string, ok bool) {
 	return a, namespace, strings.HasPrefix(r.URL.Path, "/api/v1/") && len(parts) <= 3
 }
 
-// allowed reports whether Rules have it.
 func allowed(a asking) bool {
 	return slices.ContainsFunc(Rules(), func(r Rule) bool {
 		return slices.Contains(r.Resources, a.kind) && slices.Contains(r.Verbs, a.verb)
@@ -191,14 +184,12 @@ func (s *apiserver) serve(w http.ResponseWriter, r *http.Request) {
 	reply(w, s.do(r, a))
 }
 
-// forbidden returns RBAC's answer.
 func forbidden(a asking) *apierrors.StatusError {
 	e := apierrors.NewForbidden(schema.GroupResource{Resource: a.kind}, a.name, nil)
 	e.ErrStatus.Message = fmt.Sprintf(`%s is forbidden: User "u" cannot %s resource %q in API group "" in the namespace %q`, a.kind, a.verb, a.kind, fakeNamespace)
 	return e
 }
 
-// do carries out a request and returns the answer.
 func (s *apiserver) do(r *http.Request, a asking) any {
 	selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
 	if err != nil {
@@ -289,7 +280,6 @@ func (s *apiserver) do(r *http.Request, a asking) any {
 	return metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}
 }
 
-// run makes a pod run on the node that it asks for.
 func (s *apiserver) run(p *corev1.Pod) {
 	for _, term := range p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
 		p.Spec.NodeName = term.MatchFields[0].Values[0]
@@ -309,7 +299,6 @@ func (s *apiserver) run(p *corev1.Pod) {
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: p.Spec.Containers[0].Name, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}}}
 }
 
-// reply writes an answer: an error's status with its code, anything else as it is.
 func reply(w http.ResponseWriter, answer any) {
 	w.Header().Set("Content-Type", "application/json")
 	if e, is := answer.(*apierrors.StatusError); is {
@@ -368,7 +357,6 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(b []byte) (int, error) { return w(b) }
 
-// verbs returns the requested verbs for a kind, in order.
 func (s *apiserver) verbs(kind string) (out []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,33 +13,29 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
-// Clean removes what runs left in clusters whose toll has ended: in the contexts and namespaces
-// that journals name, what has the label of a run and the mark of its toll. A journal only says
-// where to look. Other clusters are not contacted.
+// Clean removes the objects of runs whose toll has ended, by label and mark, in the contexts and
+// namespaces that journals name. Other clusters are not contacted.
 type Clean struct {
 	// StateDir is the directory of journals; "" is the user's state directory.
 	StateDir string
-	// Others also removes what is not known to be over: what tolls of other machines made there,
-	// and what belongs to processes that cannot be seen.
+	// Others also removes objects of tolls on other machines, and of processes that cannot be seen.
 	Others bool
 	// Access is cleaned in addition to what journals name, unless it is zero.
 	Access Access
 
-	// Left lists, after Run, what was left alone.
+	// Left lists, after Run, the objects that were not removed.
 	Left []Left
 }
 
-// Left is something that was left alone, and the reason.
+// Left is an object that was not removed, and the reason.
 type Left struct{ What, Why string }
 
-// cleanPatience bounds the removal of one namespace's objects.
 const cleanPatience = 40 * time.Second
 
-// found is a namespace with what dead runs may have left in it.
 type found struct {
 	Access
 	server string            // "": the kubeconfig's
-	over   map[string]string // runs that are over by their journals: the owners' marks
+	over   map[string]string // owners' marks of runs that are over by their journals
 	done   []func(remove bool) error
 }
 
@@ -103,7 +99,6 @@ func (c *Clean) journals() (places []*found, err error) {
 	return places, errors.Join(errs...)
 }
 
-// judge returns the state of a mark's toll.
 func (c *Clean) judge(mark string) owner.State {
 	if state := owner.Judge(mark); state != owner.Unclear || !c.Others {
 		return state
@@ -111,7 +106,6 @@ func (c *Clean) judge(mark string) owner.State {
 	return owner.Gone
 }
 
-// clean removes from a namespace what has the label of a run that is over.
 func (c *Clean) clean(ctx context.Context, p *found) (removed []string, err error) {
 	client, err := Connect(ctx, p.Access)
 	if err != nil {
@@ -144,12 +138,10 @@ func (c *Clean) clean(ctx context.Context, p *found) (removed []string, err erro
 	return removed, nil
 }
 
-// call returns an object's name in words.
 func (c *Client) call(o Object) string {
 	return fmt.Sprintf("%s %s/%s at %s", o.one(), c.Namespace, o.Name, said(c.Server))
 }
 
-// why returns the reason why something is left alone.
 func why(mark string) string {
 	switch {
 	case mark == "":
@@ -167,7 +159,6 @@ func (e *otherCluster) Error() string {
 	return fmt.Sprintf("a journal lists objects at %s, but context %q now names %s; toll does not look for them there", said(e.was), e.context, said(e.is))
 }
 
-// Hint returns how to find the objects.
 func (e *otherCluster) Hint() string {
 	return "point that context at the cluster again and repeat toll clean; or there: kubectl delete pods,services --selector " + RunLabel
 }

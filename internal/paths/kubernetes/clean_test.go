@@ -17,7 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
-// Marks of processes that are gone, of which nothing can be known, and that live.
+// Marks of processes that are gone, unknown and alive.
 func marks() (dead, elsewhere, alive string) {
 	alive = owner.Mark()
 	p := strings.Split(alive, "/")
@@ -28,8 +28,8 @@ func marks() (dead, elsewhere, alive string) {
 	return strings.Join(gone, "/"), strings.Join(far, "/"), alive
 }
 
-// holding starts a server with a pod and a service of each of the owners, as NAME-pod and
-// NAME-service, and those of users.
+// holding starts a server with a pod and a service of each owner, NAME-pod and NAME-service, and
+// those of users.
 func holding(t *testing.T, owners map[string]string) *apiserver {
 	s := newAPIServer(t, "a")
 	put := func(name string, meta metav1.ObjectMeta) {
@@ -43,7 +43,7 @@ func holding(t *testing.T, owners map[string]string) *apiserver {
 		put(name, metav1.ObjectMeta{Labels: map[string]string{RunLabel: name}, Annotations: map[string]string{ownerAnnotation: mark}})
 	}
 	put("user's", metav1.ObjectMeta{Labels: map[string]string{"app": "shop"}})
-	put("user's-so-called", metav1.ObjectMeta{Labels: map[string]string{RunLabel: "dead"}}) // nobody's mark
+	put("user's-so-called", metav1.ObjectMeta{Labels: map[string]string{RunLabel: "dead"}}) // not a mark
 	return s
 }
 
@@ -60,7 +60,6 @@ func (s *apiserver) names() (out []string) {
 	return out
 }
 
-// writeJournal leaves the journal of a run.
 func writeJournal(t *testing.T, dir string, s *apiserver, run, mark string) (file string) {
 	t.Helper()
 	a := s.access()
@@ -82,7 +81,7 @@ func TestClean(t *testing.T) {
 	for name, tt := range map[string]struct {
 		others bool
 		left   []string // besides kept
-		told   int      // of what was left alone
+		told   int      // number of messages about objects that were not removed
 	}{
 		"own":    {false, []string{"far-pod", "far-service"}, 4},
 		"others": {true, nil, 0},
@@ -113,7 +112,6 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// Without a journal no cluster is asked, whatever the kubeconfig says.
 func TestCleanAsksNobody(t *testing.T) {
 	s := newAPIServer(t, "a")
 	s.instead = func(_ http.ResponseWriter, r *http.Request, _ asking) bool {
@@ -127,7 +125,6 @@ func TestCleanAsksNobody(t *testing.T) {
 	}
 }
 
-// A cluster that is named is asked without a journal.
 func TestCleanThere(t *testing.T) {
 	dead, _, _ := marks()
 	s := holding(t, map[string]string{"dead": dead})
@@ -141,7 +138,6 @@ func TestCleanThere(t *testing.T) {
 	}
 }
 
-// A journal stays while what it tells of may be there, and one that is none is named.
 func TestCleanKeeps(t *testing.T) {
 	dead, elsewhere, alive := marks()
 	for name, tt := range map[string]struct {
@@ -194,7 +190,7 @@ func TestCleanKeeps(t *testing.T) {
 	}
 }
 
-// The journal of a run that lives is locked, and left alone even if its mark told nothing.
+// The lock alone keeps the journal.
 func TestCleanLeavesTheLiving(t *testing.T) {
 	dead, _, _ := marks()
 	dir := t.TempDir()
@@ -213,7 +209,6 @@ func TestCleanLeavesTheLiving(t *testing.T) {
 	}
 }
 
-// A journal says where, and nothing that is secret.
 func TestJournalHasNoSecrets(t *testing.T) {
 	s := newAPIServer(t)
 	dir := t.TempDir()
@@ -223,7 +218,6 @@ func TestJournalHasNoSecrets(t *testing.T) {
 	}
 }
 
-// Whatever a file says, reading it does not fail otherwise than by an error.
 func FuzzReadJournal(f *testing.F) {
 	text, err := json.Marshal(Journal{Owner: "a/b/c/d/e", Run: "r", Context: "c", Server: "https://s", Namespace: "n"})
 	if err != nil {
@@ -255,7 +249,6 @@ func FuzzReadJournal(f *testing.F) {
 	})
 }
 
-// Whatever a server says on an exec stream, it is understood or shown as it is.
 func FuzzStatus(f *testing.F) {
 	f.Add([]byte(`{"status": "Success"}`))
 	f.Add([]byte(`{"status": "Failure", "message": "command terminated with exit code 3", "reason": "NonZeroExitCode"}`))

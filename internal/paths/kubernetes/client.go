@@ -40,11 +40,9 @@ type Client struct {
 	plugin string // the kubeconfig's credential plug-in; "": none
 }
 
-// answerLimit bounds an answer of the API server.
 const answerLimit = 15 * time.Second
 
-// scheme has the types of objects that are made: a client for all of Kubernetes's is four times as
-// large.
+// scheme has the types of objects that are made: a client for all types is four times as large.
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	if err := corev1.AddToScheme(s); err != nil {
@@ -56,7 +54,7 @@ var scheme = func() *runtime.Scheme {
 var parameters = runtime.NewParameterCodec(scheme)
 
 // Connect reads the kubeconfig, and runs its credential plug-in if there is one. It does not
-// contact the server yet.
+// contact the server.
 func Connect(ctx context.Context, a Access) (*Client, error) {
 	klog.SetLogger(logr.Discard()) // failures are errors of the calls
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -77,7 +75,7 @@ func Connect(ctx context.Context, a Access) (*Client, error) {
 		}
 	}
 	config.UserAgent = "bridgetoll"
-	config.QPS = -1 // there are few requests, which should not wait
+	config.QPS = -1 // the few requests should not wait
 	config.WarningHandler = rest.NoWarnings{}
 	config.Wrap(limitAnswers)
 	if err := c.boundPlugin(); err != nil {
@@ -92,12 +90,10 @@ func Connect(ctx context.Context, a Access) (*Client, error) {
 	return c, c.logIn(ctx)
 }
 
-// kubeconfig returns the file or files of the kubeconfig, for the journal.
 func (a Access) kubeconfig() string {
 	return cmp.Or(a.Kubeconfig, os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
 }
 
-// asked returns a context for one request.
 func (c *Client) asked(ctx context.Context) (context.Context, context.CancelFunc) {
 	done := exchange.Waiting("the API server at " + c.Server)
 	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, errSlow)
@@ -123,14 +119,12 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return v.GitVersion, nil
 }
 
-// The kinds of objects that a run makes, as in the API's paths.
 const (
 	pods     = "pods"
 	services = "services"
 	nodes    = "nodes"
 )
 
-// create creates an object in the namespace and reads the created one into into.
 func (c *Client) create(ctx context.Context, kind string, object, into runtime.Object) error {
 	ctx, cancel := c.asked(ctx)
 	defer cancel()
@@ -155,8 +149,7 @@ func (c *Client) list(ctx context.Context, kind, selector string, into runtime.O
 	return c.explain(ctx, "list", kind, err)
 }
 
-// remove removes an object of the namespace. It returns nil if the object does not exist. A pod
-// gets a second to end.
+// remove returns nil if the object does not exist. A pod gets a second to end.
 func (c *Client) remove(ctx context.Context, kind, name string) error {
 	ctx, cancel := c.asked(ctx)
 	defer cancel()
@@ -176,7 +169,7 @@ type Object struct {
 	Owner      string // mark of its toll
 }
 
-// Made lists what has RunLabel in the namespace: of one run, or of all if run is "".
+// Made lists the namespace's objects with RunLabel: of one run, or of all if run is "".
 func (c *Client) Made(ctx context.Context, run string) (out []Object, err error) {
 	selector := RunLabel
 	if run != "" {
@@ -218,10 +211,8 @@ func (c *Client) Remove(ctx context.Context, all []Object) error {
 	return errors.Join(errs...)
 }
 
-// one returns the kind in the singular.
 func (o Object) one() string { return o.Kind[:len(o.Kind)-1] }
 
-// gone waits until an object is gone.
 func (c *Client) gone(ctx context.Context, o Object) error {
 	const again = 200 * time.Millisecond
 	for {

@@ -24,8 +24,7 @@ import (
 
 const testVersion = "test"
 
-// TestMain is also the program in the image of the conformance suite: what toll agent is, whose
-// workers are the ends of exchanges.
+// TestMain is also the program in the test's image: an agent with workers.
 func TestMain(m *testing.M) {
 	pathtest.Main()
 	if ours, err := Inner(os.Args[1:]); ours {
@@ -57,7 +56,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// asAgent runs --sit TIME, or --stdio ID.
 func asAgent(how, value string) error {
 	if how == "--sit" {
 		d, err := time.ParseDuration(value)
@@ -92,7 +90,6 @@ func asAgent(how, value string) error {
 	return agent.Main(context.Background(), c)
 }
 
-// The conformance suite: each mode's right path is witnessed, and traffic that goes another way is not.
 func TestClusterConformance(t *testing.T) {
 	c := newTestCluster(t)
 	c.give(t, "/proc/self/exe")
@@ -126,13 +123,12 @@ func TestClusterConformance(t *testing.T) {
 	c.isAs(t, before, "the conformance suite")
 }
 
-// lacks reports whether it is rightly that the path is refused.
 func lacks(err error) bool {
 	return strings.Contains(err.Error(), "IPv4 only")
 }
 
-// around moves traffic between the same nodes by another way: to the pod's own address instead of a
-// service's or a port's, and between the nodes instead of pods.
+// around moves traffic between the same nodes: to the pod's own address instead of a service's or a
+// port's, and between the nodes instead of pods.
 func around(t *testing.T, k *Kubernetes, p *path.Path) (pathtest.Traffic, bool) {
 	t.Helper()
 	other := path.Spec{Mode: mode.Pod, From: p.Spec.From, To: mode.ToContainer}
@@ -150,7 +146,6 @@ func around(t *testing.T, k *Kubernetes, p *path.Path) (pathtest.Traffic, bool) 
 	return pathtest.Exchange(t, b), true
 }
 
-// What toll measures as the account of its manifest, which may do no more.
 func TestClusterCompare(t *testing.T) {
 	c := newTestCluster(t)
 	c.give(t, c.toll)
@@ -204,7 +199,7 @@ func TestClusterCompare(t *testing.T) {
 	c.isAs(t, before, "all of them")
 }
 
-// Every link has both networks' figures and what the CNI costs there; two nodes of two sweeps name none.
+// Two nodes of two sweeps are too few to name a fault.
 func TestClusterMesh(t *testing.T) {
 	c := newTestCluster(t)
 	c.give(t, c.toll)
@@ -219,7 +214,6 @@ func TestClusterMesh(t *testing.T) {
 	c.isAs(t, was, "a mesh")
 }
 
-// The lab's pods are beside the cluster's, each held against the hosts of its own side and against each other.
 func TestClusterBesideLab(t *testing.T) {
 	c := newTestCluster(t)
 	c.give(t, c.toll)
@@ -238,7 +232,7 @@ func TestClusterBesideLab(t *testing.T) {
 	c.isAs(t, was, "a comparison with the lab")
 }
 
-// says runs toll, which must succeed and say all that matches the patterns, wherever its lines end.
+// says checks toll's output without regard to line breaks.
 func (c *testCluster) says(t *testing.T, patterns []string, args ...string) {
 	t.Helper()
 	code, out, errOut := c.run(t, c.kubeconfig, args...)
@@ -253,7 +247,6 @@ func (c *testCluster) says(t *testing.T, patterns []string, args ...string) {
 	}
 }
 
-// What a cluster refuses is named, with what to do, and nothing is left.
 func TestClusterRefuses(t *testing.T) {
 	c := newTestCluster(t)
 	measure := []string{"compare", "pod", "--on", "kubernetes", "--baseline", "pod", "--from", "remote-container", "--nodes", "n1,n2", "--rounds", "1", "--window", "50ms"}
@@ -302,19 +295,18 @@ func TestClusterRefuses(t *testing.T) {
 	}
 }
 
-// again applies the manifest of a namespace once more.
 func (c *testCluster) again(t testing.TB, namespace string) {
 	t.Helper()
 	_, manifest, _ := c.run(t, "", "kubernetes", "manifest", "--namespace", namespace)
 	c.apply(t, manifest)
 }
 
-// What happens to a cluster in the middle of a run: it goes on without what was lost, or ends with what was measured
-// before. It says why, and leaves nothing but what it says that it left.
+// A run continues without what was lost, or keeps its earlier results, and leaves only what it
+// reports.
 func TestClusterFaults(t *testing.T) {
 	c := newTestCluster(t)
 	c.give(t, c.toll)
-	const rounds = 4 // before it happens: of three visits, those of the control among them
+	const rounds = 4 // before the fault: of three visits, including the control's
 	me := c.account(t, "faulty")
 	was := c.objects(t)
 	podsOf := func(t *testing.T, role string) []string {
@@ -325,8 +317,8 @@ func TestClusterFaults(t *testing.T) {
 		name     string
 		do, undo func(t *testing.T)
 		code     int
-		want     []string // regular expressions of what is said
-		left     bool     // something is, which toll clean removes, unless a kubelet that is back has
+		want     []string // patterns of the output
+		left     bool     // objects remain, which toll clean removes, unless the kubelet has
 	}{
 		{"pod-deleted", func(t *testing.T) {
 			c.kubectl(t, append([]string{"-n", "faulty", "delete", "--force", "--grace-period=0"}, podsOf(t, string(calling))...)...)
@@ -339,7 +331,7 @@ func TestClusterFaults(t *testing.T) {
 		{"kubelet-killed", func(t *testing.T) { c.do(t, "stop", "kubelet", "n2") },
 			func(t *testing.T) {
 				c.do(t, "start", "kubelet", "n2")
-				if !testwait.Met(testPatience, func() bool { // it is ready, and its taint is gone
+				if !testwait.Met(testPatience, func() bool { // ready and without its taint
 					return c.kubectl(t, "get", "node", "n2", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}{.spec.taints}`) == "True"
 				}) {
 					t.Fatal("node n2 does not come back")
@@ -412,7 +404,6 @@ func TestClusterFaults(t *testing.T) {
 	})
 }
 
-// ready waits until the API server answers again.
 func (c *testCluster) ready(t testing.TB) {
 	t.Helper()
 	for range 300 {
@@ -424,7 +415,6 @@ func (c *testCluster) ready(t testing.TB) {
 	t.Fatal("the API server does not come back")
 }
 
-// kubectl finds toll as its plug-in, and measures on its cluster.
 func TestClusterPlugin(t *testing.T) {
 	c := newTestCluster(t)
 	c.give(t, c.toll)

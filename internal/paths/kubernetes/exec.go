@@ -30,11 +30,11 @@ import (
 )
 
 // The stream of an exec must be silent while a window is measured. client-go's own executor pings
-// every 5 s, and for its protocol, v5, the API server itself pings the node's kubelet every 5 s.
-// With v4, and with SPDY, the API server only relays bytes, and no ping is needed.
+// every 5 s, and with its protocol, v5, the API server pings the kubelet. With v4, and with SPDY,
+// the API server only relays bytes.
 const execProtocol = "v4.channel.k8s.io"
 
-// The channels of that protocol: each message begins with its channel.
+// Channels of that protocol: each message begins with its channel.
 const (
 	stdin = iota
 	stdout
@@ -47,13 +47,11 @@ const (
 	execLimit = 30 * time.Second
 	// writeLimit bounds the time in which the stream accepts no byte.
 	writeLimit = 60 * time.Second
-	// piece bounds a message, in bytes.
-	piece = 32 << 10
-	// mostTaken bounds a received message, in bytes; the kubelet's have some ten kB.
+	piece      = 32 << 10
+	// mostTaken bounds a received message, in bytes; the kubelet's have about ten kB.
 	mostTaken = 4 << 20
 )
 
-// stream is the standard input and output of a command in a pod.
 type stream struct {
 	io.Reader // the command's output
 	write     func([]byte) (int, error)
@@ -69,15 +67,14 @@ type stream struct {
 func (s *stream) Write(b []byte) (int, error) { return s.write(b) }
 func (s *stream) Close() error                { return s.close() }
 
-// ended returns how the command ended, with its last words, or nil if it succeeded or its end is
-// unknown.
+// ended returns nil if the command succeeded or its end is unknown.
 func (s *stream) ended() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.end
 }
 
-// endWith records how the command ended; told means that the server reported it.
+// told means that the server reported the end.
 func (s *stream) endWith(err error, told bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,15 +83,14 @@ func (s *stream) endWith(err error, told bool) {
 	}
 }
 
-// left records that nothing more will arrive.
 func (s *stream) left() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gone = true
 }
 
-// over returns why nothing more arrives on the stream to a pod, or nil if something may. If the
-// stream ended but not the command, it is a *path.CutError.
+// over returns nil if something may still arrive. If the stream ended but not the command, it
+// returns a *path.CutError.
 func (s *stream) over(pod string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +118,7 @@ func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stre
 	return s, c.explain(ctx, "get", "pods/exec", err)
 }
 
-// execInstead starts it by SPDY, after a WebSocket has failed.
+// execInstead uses SPDY after a WebSocket has failed.
 func (c *Client) execInstead(ctx context.Context, to string, failed error) (*stream, error) {
 	s, err := c.execSPDY(ctx, to)
 	switch no := refusal(err); {
@@ -142,9 +138,8 @@ func (c *Client) execInstead(ctx context.Context, to string, failed error) (*str
 		Remedy:  "kubectl exec must work from here: a proxy in between must forward upgrade requests, or NO_PROXY must name the API server"}
 }
 
-// answer returns what the server sent instead of an upgrade, in words. client-go reads any JSON or
-// YAML as a Status, even a line of HTML with a colon, and drops the rest, so nothing may be left of
-// a proxy's words.
+// answer returns what the server sent instead of an upgrade. client-go reads any JSON or YAML as a
+// Status, even a line of HTML with a colon, and drops the rest, so a proxy's message may be lost.
 func answer(err error) string {
 	if f := (*httpstream.UpgradeFailureError)(nil); errors.As(err, &f) {
 		err = f.Cause
@@ -152,8 +147,8 @@ func answer(err error) string {
 	return cmp.Or(said(err.Error()), "the answer is not from an API server")
 }
 
-// refusal returns the answer of an API server that refuses an upgrade, or nil if it does not look
-// like an API server's.
+// refusal returns an API server's refusal of an upgrade, or nil if the answer is not an API
+// server's.
 func refusal(err error) *apierrors.StatusError {
 	if f := (*httpstream.UpgradeFailureError)(nil); errors.As(err, &f) {
 		err = f.Cause
@@ -165,8 +160,7 @@ func refusal(err error) *apierrors.StatusError {
 	return e
 }
 
-// denies reports whether an API server refused the request itself, so that it would refuse SPDY,
-// too.
+// denies reports whether an API server would also refuse SPDY.
 func denies(no *apierrors.StatusError, pod string) bool {
 	words := no.ErrStatus.Message
 	switch {
@@ -227,7 +221,6 @@ func (c *Client) execWebSocket(ctx context.Context, to string) (*stream, error) 
 	return s, nil
 }
 
-// receive reads messages until the stream ends.
 func (s *stream) receive(conn *websocket.Conn, out io.Writer) error {
 	for {
 		_, message, err := conn.ReadMessage()
@@ -253,7 +246,6 @@ func (s *stream) receive(conn *websocket.Conn, out io.Writer) error {
 	}
 }
 
-// parse reads how a command ended.
 func (s *stream) parse(text []byte) error {
 	var how metav1.Status
 	if err := json.Unmarshal(text, &how); err != nil {
@@ -265,7 +257,6 @@ func (s *stream) parse(text []byte) error {
 	return s.ending(how.Message)
 }
 
-// ending returns how a command ended, with its last words.
 func (s *stream) ending(message string) error {
 	if last := said(s.said.String()); last != "" {
 		return fmt.Errorf("%s: %s", said(message), last)
@@ -273,7 +264,6 @@ func (s *stream) ending(message string) error {
 	return errors.New(said(message))
 }
 
-// upgraded signals when a connection has been upgraded to streams.
 type upgraded struct {
 	transport.Upgrader
 	done chan struct{}
@@ -287,7 +277,7 @@ func (u *upgraded) NewConnection(r *http.Response) (httpstream.Connection, error
 	return c, err
 }
 
-// execSPDY is exec where WebSockets are not relayed.
+// execSPDY is for connections that do not relay WebSockets.
 func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
 	executor, begun, err := c.overSPDY(to)
 	if err != nil {
@@ -334,7 +324,7 @@ func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
 	}
 }
 
-// overSPDY returns the executor; begun is closed when the connection is upgraded.
+// overSPDY closes begun when the connection is upgraded.
 func (c *Client) overSPDY(to string) (_ remotecommand.Executor, begun <-chan struct{}, err error) {
 	tlsConfig, err := rest.TLSConfigFor(c.config)
 	if err != nil {

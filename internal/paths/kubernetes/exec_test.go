@@ -22,7 +22,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// What goes into a command and comes out of it is the same bytes, however many at once; how it ended is known.
 func TestExec(t *testing.T) {
 	t.Parallel()
 	s := newAPIServer(t)
@@ -54,7 +53,6 @@ func TestExec(t *testing.T) {
 	}
 }
 
-// A stream that the server breaks off, or that says what no protocol has, ends.
 func TestExecBroken(t *testing.T) {
 	for name, say := range map[string]func(c *websocket.Conn){
 		"closed":     func(c *websocket.Conn) { c.Close() },
@@ -112,7 +110,6 @@ func TestExecBroken(t *testing.T) {
 	}
 }
 
-// A server that does not let a command start says why.
 func TestExecRefused(t *testing.T) {
 	s := newAPIServer(t)
 	s.instead = func(w http.ResponseWriter, _ *http.Request, a asking) bool {
@@ -125,7 +122,7 @@ func TestExecRefused(t *testing.T) {
 	}
 }
 
-// spdyExec answers a POST as a server does that knows SPDY, and runs a command over it.
+// spdyExec runs a command over SPDY.
 func (s *apiserver) spdyExec(w http.ResponseWriter, r *http.Request, pod string) {
 	if _, err := httpstream.Handshake(r, w, []string{execProtocol}); err != nil {
 		s.t.Error(err)
@@ -156,8 +153,7 @@ func (s *apiserver) spdyExec(w http.ResponseWriter, r *http.Request, pod string)
 	}
 }
 
-// Where an upgrade to a WebSocket fails, a command is started by SPDY, over which the same bytes go. Where that
-// fails, too, the error names both; what the API server itself refuses is not asked twice.
+// If both protocols fail, the error names both. A refusal by the API server itself is not repeated.
 func TestExecFallsBack(t *testing.T) {
 	t.Parallel()
 	badGateway := func(w http.ResponseWriter) {

@@ -21,15 +21,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// maxSaid bounds a server's message, in characters.
 const maxSaid = 600
 
-// said returns a server's or its admission's message, made printable.
+// said returns a server's message, made printable.
 func said(text string) string {
 	return printable.Words(printable.Limit(strings.TrimSpace(text), maxSaid))
 }
 
-// explainConfig explains why a kubeconfig leads to no cluster.
 func explainConfig(a Access, err error) error {
 	words := said(err.Error())
 	switch {
@@ -52,8 +50,7 @@ func isMissing(file string) bool {
 // cannot matches RBAC's message about a verb that is not permitted.
 var cannot = regexp.MustCompile(`cannot (\w+) resource "([^"]+)"`)
 
-// explain explains why the API server did not carry out a request. Errors that callers check, such
-// as a missing object, stay wrapped.
+// explain keeps errors that callers check, such as a missing object, wrapped.
 func (c *Client) explain(ctx context.Context, verb, kind string, err error) error {
 	if err == nil {
 		return nil
@@ -109,7 +106,6 @@ func distrusts(err error) bool {
 		strings.Contains(err.Error(), "x509:") || strings.Contains(err.Error(), "tls:")
 }
 
-// refused explains an answer that refuses.
 func (c *Client) refused(verb, kind string, status apierrors.APIStatus, err error) error {
 	words := said(status.Status().Message)
 	switch details := status.Status().Details; {
@@ -140,11 +136,9 @@ func (c *Client) refused(verb, kind string, status apierrors.APIStatus, err erro
 	return fmt.Errorf("%s %s: %s", verb, kind, words)
 }
 
-// errCut is the end of a stream without a report of the command's end: the API server, the kubelet
-// or something between them is gone.
+// errCut means that a stream ended without a report of the command's end.
 var errCut = errors.New("it was cut on the way")
 
-// broken returns why a stream ended, in words.
 func broken(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
 		return errCut

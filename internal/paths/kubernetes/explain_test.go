@@ -21,7 +21,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// What an API server says, and what toll makes of it: who reads it knows what to do.
 func TestExplain(t *testing.T) {
 	c := &Client{Server: "https://192.0.2.1:6443", Namespace: "perf"}
 	gr := schema.GroupResource{Resource: pods}
@@ -63,7 +62,6 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// Why a pod does not come, or has gone.
 func TestFailedPods(t *testing.T) {
 	r := &run{backend: &Kubernetes{}, image: "127.0.0.1:1/bridgetoll:abc", client: &Client{Namespace: "perf"}}
 	n := Node{Name: "n1", Arch: "arm64"}
@@ -107,7 +105,6 @@ func TestFailedPods(t *testing.T) {
 	}
 }
 
-// A pod that was deleted, evicted or killed for its memory in a run is reported as that.
 func TestWhyPodsLeave(t *testing.T) {
 	now := metav1.Now()
 	pod := func(change func(*corev1.Pod)) *corev1.Pod {
@@ -143,7 +140,6 @@ func TestWhyPodsLeave(t *testing.T) {
 	}
 }
 
-// A stream that broke is no pod that has gone; what the API server says of it then is said, too.
 func TestWhyStreamsBreak(t *testing.T) {
 	s := newAPIServer(t, "n1")
 	p := &corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "toll-x", Namespace: fakeNamespace}}
@@ -163,8 +159,8 @@ func TestWhyStreamsBreak(t *testing.T) {
 	says("stream broke; the API server at " + s.URL + " cannot be reached")
 }
 
-// A node of another architecture gets no pod of toll's own image, and one of an image that the user
-// names; of a mesh the others go on.
+// Toll's own image has one architecture; a user's may have several. Other nodes of a mesh are still
+// measured.
 func TestNodeOfAnotherArchitecture(t *testing.T) {
 	s := newAPIServer(t, "n1", "n2")
 	for i := range s.nodes {

@@ -16,7 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// failed returns why a pod will not run, or nil if it may.
+// failed returns nil if the pod may still run.
 func (r *run) failed(p *corev1.Pod, n Node) error {
 	if err := r.forOther(p, n); err != nil {
 		return err
@@ -50,11 +50,10 @@ func (r *run) otherArch(n Node) error {
 
 const otherKinds = "--image with one in a registry for all kinds of nodes (a manifest list); or --nodes with nodes of one kind"
 
-// notForIt are runtimes' messages about an image for another architecture.
+// notForIt lists runtimes' messages about an image for another architecture.
 var notForIt = []string{"exec format error", "no match for platform in manifest", "no matching manifest for", "no image found in manifest list for architecture"}
 
-// forOther returns an error if a container does not start because its image is for another
-// architecture, else nil.
+// forOther returns an error if the image is for another architecture.
 func (r *run) forOther(p *corev1.Pod, n Node) error {
 	for _, c := range p.Status.ContainerStatuses {
 		words := ""
@@ -71,7 +70,7 @@ func (r *run) forOther(p *corev1.Pod, n Node) error {
 	return nil
 }
 
-// waits returns why a container will not start, or nil if it may.
+// waits returns nil if the container may still start.
 func (r *run) waits(w *corev1.ContainerStateWaiting, n Node) error {
 	switch w.Reason {
 	case "ErrImageNeverPull", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable":
@@ -88,7 +87,6 @@ func (r *run) waits(w *corev1.ContainerStateWaiting, n Node) error {
 	return nil
 }
 
-// ending returns how a pod ended, in words.
 func ending(p *corev1.Pod) string {
 	words := said(strings.TrimSpace(strings.Join([]string{p.Status.Reason, p.Status.Message}, " ")))
 	for _, c := range p.Status.ContainerStatuses {
@@ -99,7 +97,6 @@ func ending(p *corev1.Pod) string {
 	return cmp.Or(strings.TrimSpace(words), string(p.Status.Phase))
 }
 
-// late describes the state of a pod that did not start in time.
 func (r *run) late(p *corev1.Pod, n Node) error {
 	state := strings.ToLower(cmp.Or(string(p.Status.Phase), "not there"))
 	for _, c := range p.Status.ContainerStatuses {
@@ -111,8 +108,7 @@ func (r *run) late(p *corev1.Pod, n Node) error {
 		Remedy: fmt.Sprintf("kubectl -n %s get events; kubectl describe node %s", r.client.Namespace, n.Name)}
 }
 
-// whyLeft returns why an agent is gone, as far as the cluster knows; gone means that its pod is,
-// too.
+// whyLeft returns the cluster's reason for an agent's end; gone means that its pod is gone, too.
 func (r *run) whyLeft(b *body, err error) (why error, gone bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) //nolint:mnd // it is only for the words
 	defer cancel()
@@ -133,7 +129,7 @@ func (r *run) whyLeft(b *body, err error) (why error, gone bool) {
 	return &path.CutError{Err: fmt.Errorf("%w; the API server answers and reports the pod as %s: its node's kubelet or the connection to it may have failed", err, now.Status.Phase)}, false
 }
 
-// evicted returns who is removing a pod, by its condition (since Kubernetes 1.26).
+// evicted returns what is removing a pod, by its condition (since Kubernetes 1.26).
 func evicted(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {

@@ -11,9 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/journal"
 )
 
-// Journal says where a run makes objects. It is written before the first one, and removed after the
-// last; the objects themselves are found by their label. The run holds the file's lock while it
-// lives.
+// Journal names the place of a run's objects. It is written before the first one and removed after
+// the last. The run holds the file's lock while it lives.
 type Journal struct {
 	Owner      string `json:"owner"`                // mark of the toll
 	Run        string `json:"run"`                  // RunLabel's value
@@ -26,13 +25,10 @@ type Journal struct {
 // journalSuffix ends the names of journals in the user's state directory: RUN.kubernetes.
 const journalSuffix = ".kubernetes"
 
-// maxJournal bounds a journal, in bytes.
 const maxJournal = 64 << 10
 
-// journalFile is a journal that is open and locked.
 type journalFile struct{ f *os.File }
 
-// write writes a run's journal and locks it.
 func (j Journal) write(dir string) (*journalFile, error) {
 	d, err := journal.Make(journal.StatePath(dir))
 	if err != nil {
@@ -65,8 +61,8 @@ func (j *journalFile) close(gone bool) error {
 	return errors.Join(err, j.f.Close())
 }
 
-// readJournal reads a journal that no living run has locked. done closes it, and removes it if told
-// to; until then it is locked. The error is journal.ErrLocked if it is locked already.
+// readJournal reads and locks a journal. done unlocks it, and removes it if remove is set. If a run
+// has locked it, the error is journal.ErrLocked.
 func readJournal(d *journal.Dir, name string) (j Journal, done func(remove bool) error, err error) {
 	f, _, err := d.Open(name)
 	if err != nil {

@@ -10,8 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/journal"
 )
 
-// A journal is there before anything else is, belongs to its run while that lives, and is removed with what
-// it tells of.
 func TestJournal(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	j := Journal{Owner: "mark", Run: "abc", Context: "c", Server: "https://192.0.2.1", Namespace: "perf"}

@@ -15,10 +15,10 @@ import (
 // Name is the backend's name.
 const Name = sample.Kubernetes
 
-// Kubernetes is the backend. Only Version must be set; Close ends it.
+// Kubernetes is the backend. Only Version must be set.
 type Kubernetes struct {
 	Access
-	// Nodes are the run's nodes: first the server's, then the client's, for paths that name none.
+	// Nodes lists the run's nodes: first the server's, then the client's, for paths that name none.
 	// Empty: all nodes that take pods.
 	Nodes []string
 	// Most limits the nodes to the first ones; 0: all.
@@ -27,10 +27,10 @@ type Kubernetes struct {
 	Image string
 	// Unprivileged makes only pods without privileges, and reads only what they count.
 	Unprivileged bool
-	// Labels are keys of the nodes' labels that Cluster returns in addition to PlaceLabels.
+	// Labels lists keys of the nodes' labels that Cluster returns in addition to PlaceLabels.
 	Labels []string
-	// Outside makes this machine, which must not be one of the nodes, the client of remote. If
-	// Nodes has a second node, that one's port is dialled, and leads to the server's.
+	// Outside makes this machine, which must not be a node, the client of remote. If Nodes has a
+	// second node, its port is dialled, and leads to the server's.
 	Outside bool
 	// Version is toll's.
 	Version string
@@ -59,7 +59,7 @@ var recipes = map[mode.Name]func(*site) error{
 	mode.NodePort:      (*site).nodePort,
 }
 
-// Modes returns their names.
+// Modes returns the names of the modes that a cluster can have.
 func Modes() []string { return recipe.Names(recipes) }
 
 // Usual returns the modes that are compared if none is named.
@@ -80,8 +80,7 @@ func Usual(unprivileged, outside bool) []string {
 	return append([]string{string(mode.Host), string(mode.HostPort)}, usual...)
 }
 
-// Check makes what the path needs and asks the nodes for their facts. What it made stays until
-// Close.
+// Check makes what the path needs, which stays until Close, and asks the nodes for their facts.
 func (k *Kubernetes) Check(ctx context.Context, spec path.Spec) error {
 	if err := k.refuse(spec); err != nil {
 		return err
@@ -89,7 +88,7 @@ func (k *Kubernetes) Check(ctx context.Context, spec path.Spec) error {
 	return cluster.Check(ctx, k, spec)
 }
 
-// refuse returns an error for what no cluster can have.
+// refuse returns an error for paths that no cluster can have.
 func (k *Kubernetes) refuse(s path.Spec) error {
 	if recipes[s.Mode] == nil {
 		return cluster.NoMode("Kubernetes has no pods", s.Mode, Modes())
@@ -144,7 +143,7 @@ func (k *Kubernetes) Cluster(ctx context.Context) (all []sample.Node, without ma
 	})
 }
 
-// start connects to the cluster once; the result is remembered until Close.
+// start connects to the cluster once and remembers the result until Close.
 func (k *Kubernetes) start(ctx context.Context) (*run, error) {
 	return k.kept.Start(ctx, k.begin)
 }
@@ -154,7 +153,6 @@ func (k *Kubernetes) Close() error {
 	return k.kept.Close((*run).close)
 }
 
-// alone returns an error for a path between two nodes if the run has one.
 func (r *run) alone() error {
 	return &path.UnsupportedError{Missing: fmt.Sprintf("only node %s takes pods: there is no other machine", r.nodes[0].Name),
 		Remedy: "--from host,container; or --nodes with two"}

@@ -1,7 +1,7 @@
 package kubernetes
 
-// All objects that a run makes have RunLabel, with the run's ID, and ownerAnnotation, with the mark
-// of their toll (see package owner): a mark does not fit into a label.
+// RunLabel has the run's ID, and ownerAnnotation the mark of its toll (see package owner), which
+// does not fit into a label.
 const (
 	RunLabel        = "io.bridgetoll/run"
 	roleLabel       = "io.bridgetoll/role"
@@ -11,7 +11,6 @@ const (
 // namePrefix begins the names of all objects: toll-RUN-ROLE-N.
 const namePrefix = "toll-"
 
-// containerName is the name of each pod's only container.
 const containerName = "toll"
 
 // Rule is a permission that a run needs, in RBAC's terms.
@@ -23,8 +22,8 @@ type Rule struct {
 	Cluster bool
 }
 
-// Rules returns the least that a run and toll clean need. An exec stream is a GET if it begins as a
-// WebSocket and a POST by SPDY.
+// Rules returns the least permissions of a run and toll clean. An exec stream is a GET by WebSocket
+// and a POST by SPDY.
 func Rules() []Rule {
 	return []Rule{
 		{Resources: []string{"nodes"}, Verbs: []string{"get", "list"}, Cluster: true},

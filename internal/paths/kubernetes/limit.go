@@ -6,12 +6,11 @@ import (
 	"net/http"
 )
 
-// maxAnswer bounds an answer of the API server, in bytes. A node's object has some ten kB, and
-// clusters have some thousand nodes.
+// maxAnswer bounds an answer of the API server, in bytes. A node's object has about ten kB, and
+// clusters have thousands of nodes.
 const maxAnswer = 256 << 20
 
-// limited bounds the bytes read of an answer, which client-go would keep in memory whatever its
-// length.
+// limited bounds answers, which client-go would keep in memory whatever their length.
 type limited struct {
 	http.RoundTripper
 	most int64
@@ -28,7 +27,6 @@ func (l *limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// bounded is a body with a limit on the bytes left to read.
 type bounded struct {
 	io.ReadCloser
 	left int64

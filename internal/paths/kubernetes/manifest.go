@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Manifest is what an administrator applies so that somebody else may measure on the cluster: a
-// namespace whose Pod Security admits the pods, an account, and the least rights that a run needs.
+// Manifest lets an administrator permit somebody else to measure: a namespace whose Pod Security
+// admits the pods, an account, and the least rights that a run needs.
 type Manifest struct {
 	Namespace string
 	// Account is the name of the service account, and of the roles.
@@ -18,12 +18,11 @@ type Manifest struct {
 	// Unprivileged means that the runs are unprivileged (see the flag): the namespace may be
 	// stricter.
 	Unprivileged bool
-	// Nodes are the names of the nodes that may be measured; nil: all of the cluster.
+	// Nodes names the nodes that may be measured; nil: all of the cluster.
 	Nodes []string
 }
 
-// podSecurity returns the level of Pod Security, for pod-security.kubernetes.io/enforce, that
-// admits a run's pods.
+// podSecurity returns the level for pod-security.kubernetes.io/enforce that admits a run's pods.
 func (m Manifest) podSecurity() string {
 	if m.Unprivileged {
 		return "restricted"
@@ -53,14 +52,13 @@ func (m Manifest) Check() error {
 	return nil
 }
 
-// Write writes it as YAML for kubectl apply. The names must have passed Check.
+// Write writes the manifest as YAML for kubectl apply. The names must have passed Check.
 func (m Manifest) Write(w io.Writer) error {
 	return manifest.Execute(w, map[string]any{"M": m, "PodSecurity": m.podSecurity(), "Namespaced": rules(false, nil), "Cluster": rules(true, m.Nodes),
 		"ClusterName": m.Namespace + ":" + m.Account})
 }
 
-// rules returns those of a role, or of a cluster role. A rule for named objects cannot permit a
-// list of all.
+// A rule for named objects cannot permit a list of all.
 func rules(cluster bool, named []string) (out []namedRule) {
 	for _, r := range Rules() {
 		if r.Cluster != cluster {
@@ -80,7 +78,7 @@ type namedRule struct {
 	Named []string
 }
 
-// list returns a list in YAML's flow style. Its words are names, or toll's own.
+// list uses YAML's flow style. The words are names, or toll's own.
 func list(words []string) string {
 	var quoted []string
 	for _, w := range words {

@@ -8,12 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// What the manifest gives is all that Rules says, and nothing else; it is YAML whatever the names are.
 func TestManifest(t *testing.T) {
 	for name, m := range map[string]Manifest{
 		"whole":        {Namespace: "toll", Account: "toll"},
 		"unprivileged": {Namespace: "net-perf", Account: "me", Unprivileged: true},
-		"nodes":        {Namespace: "true", Account: "null", Nodes: []string{"10.1", "a.b"}}, // words that YAML reads as something else
+		"nodes":        {Namespace: "true", Account: "null", Nodes: []string{"10.1", "a.b"}}, // YAML reads these words as other types
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := m.Check(); err != nil {

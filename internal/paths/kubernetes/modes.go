@@ -20,13 +20,11 @@ import (
 // anywhere is the address that servers listen on in their pods.
 var anywhere = netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort)
 
-// loopbackHop returns the hop of a loopback device as an agent sees it.
 func loopbackHop(a *agent.Agent, others bool) path.Hop {
 	return path.Hop{Kind: mode.HopLoopback, Name: "lo", Where: a.Name(), Expect: path.CarriesBoth, Others: others,
 		Read: a.Read(agent.Counter{Device: &agent.Device{Name: "lo", ForwardRx: true, OneWay: true}})}
 }
 
-// host runs pods with their nodes' networks.
 func (s *site) host() error {
 	pod := func(e *end) path.Place { return e.Agent.As("pod with hostNetwork on " + e.Where) }
 	port := cluster.DrawPort()
@@ -47,7 +45,6 @@ func (s *site) host() error {
 	return err
 }
 
-// shared runs two containers of one pod.
 func (s *site) shared() error {
 	b, err := s.box(serving, s.server)
 	if err != nil {
@@ -59,7 +56,7 @@ func (s *site) shared() error {
 	return nil
 }
 
-// caller is the client: its place, its pod if it is in one, and the addresses of answers to it.
+// caller is the client.
 type caller struct {
 	agent *agent.Agent // nil: outside of the cluster
 	box   *box         // nil: on the node itself
@@ -74,7 +71,6 @@ func (c caller) name() string {
 	return c.agent.Name()
 }
 
-// knock sends a connection attempt or datagram from there.
 func (c caller) knock(ctx context.Context, k agent.Knock) error {
 	if c.agent != nil {
 		return c.agent.Knock(ctx, k)
@@ -84,18 +80,17 @@ func (c caller) knock(ctx context.Context, k agent.Knock) error {
 	return nil
 }
 
-// calls returns the client, which dials an address.
 func (s *site) calls(dial netip.Addr) (caller, error) {
 	switch s.path.Spec.From {
 	case mode.FromHost, mode.FromRemote:
 		c := caller{agent: s.client.Agent, addr: s.client.Addr}
-		if way, err := s.client.Agent.Route(s.ctx, dial); err == nil && way.Source.Is4() { // perhaps a tunnel's own
+		if way, err := s.client.Agent.Route(s.ctx, dial); err == nil && way.Source.Is4() { // it may be a tunnel's own
 			c.addr = way.Source
 		}
 		return c, nil
 	}
 	kind := calling
-	if s.path.Spec.Client != "" { // of a mesh: one pod on each node is enough
+	if s.path.Spec.Client != "" { // a mesh needs only one pod on each node
 		kind = serving
 	}
 	b, err := s.box(kind, s.client)
@@ -105,7 +100,7 @@ func (s *site) calls(dial netip.Addr) (caller, error) {
 	return caller{agent: b.Agent, box: b, addr: b.Addr}, nil
 }
 
-// first returns the client's own hops: its pod's device, and the bridge that leads away from there.
+// first returns the hops from the client: its pod's device and bridge.
 func (s *site) first(c caller) []path.Hop {
 	if c.box == nil {
 		return nil
@@ -117,8 +112,8 @@ func (s *site) first(c caller) []path.Hop {
 	return hops
 }
 
-// last returns the server's hops: the bridge to its pod, and the pod's device. Between pods of one
-// node the bridge is a switch.
+// last returns the hops to the server: bridge and pod's device. Between pods of one node the bridge
+// is a switch.
 func (s *site) last(c caller, server *box) []path.Hop {
 	var hops []path.Hop
 	if s.client == s.server && c.box != nil {
@@ -129,7 +124,6 @@ func (s *site) last(c caller, server *box) []path.Hop {
 	return append(hops, server.hop(true))
 }
 
-// pod dials a pod at its own address.
 func (s *site) pod() error {
 	server, err := s.box(serving, s.server)
 	if err != nil {
@@ -138,7 +132,6 @@ func (s *site) pod() error {
 	return s.direct(server, server.Addr)
 }
 
-// direct dials a pod without NAT.
 func (s *site) direct(server *box, dial netip.Addr) error {
 	c, err := s.calls(dial)
 	if err != nil {
@@ -155,7 +148,7 @@ func (s *site) direct(server *box, dial netip.Addr) error {
 	return nil
 }
 
-// headless dials a pod at the address of a service's name.
+// headless dials the pod's address that a service's name resolves to.
 func (s *site) headless() error {
 	server, err := s.box(serving, s.server)
 	if err != nil {
@@ -171,7 +164,7 @@ func (s *site) headless() error {
 	}
 	name := made.Name + "." + made.Namespace + ".svc"
 	if known, ok := s.run.unnamed.Load(c.agent.Name()); ok {
-		return known.(error) // it was asked for long enough
+		return known.(error) // the earlier result is final
 	}
 	const latest = 10 * time.Second // the DNS server learns it from the API server
 	for began := time.Now(); ; {
@@ -197,12 +190,10 @@ func (s *site) headless() error {
 	return s.direct(server, server.Addr)
 }
 
-// again is the interval of polling.
 const again = 200 * time.Millisecond
 
 const tcp, udp = "tcp", "udp"
 
-// proto returns the protocol of the path's load.
 func (s *site) proto() string {
 	if s.path.Spec.UDP {
 		return udp
@@ -210,9 +201,9 @@ func (s *site) proto() string {
 	return tcp
 }
 
-// rewritten reports whether the node's rules rewrite the destination and the source of what is sent
-// to an address. It sends a datagram and reads the translation from the node's connection table.
-// (The table forgets a TCP connection that is refused at once.) Rules may be installed late.
+// rewritten reports whether the node's rules rewrite the destination and the source. It sends a
+// datagram and reads the node's connection table, which forgets a refused TCP connection at once.
+// Rules may be installed late.
 func (s *site) rewritten(e *end, c caller, to, now netip.AddrPort) (dnat, masked bool, err error) {
 	if e.Agent == nil {
 		return false, false, nil
@@ -249,8 +240,7 @@ func (s *site) rewritten(e *end, c caller, to, now netip.AddrPort) (dnat, masked
 	return false, false, nil
 }
 
-// natHops returns the hops of a node that rewrites connections to an address, as far as its
-// connection table shows them.
+// natHops returns the hops that a node's connection table shows.
 func (s *site) natHops(e *end, c caller, dial, knock, now netip.AddrPort, what string, source conntrack.Source) ([]path.Hop, error) {
 	n := agent.NAT{Proto: s.proto(), To: dial, Now: now}
 	dnat, masked, err := s.rewritten(e, c, knock, now)
@@ -276,7 +266,6 @@ func (s *site) natHops(e *end, c caller, dial, knock, now netip.AddrPort, what s
 	return hops, nil
 }
 
-// clusterIP dials a service at its own address: the client's node rewrites it.
 func (s *site) clusterIP() error {
 	server, err := s.box(serving, s.server)
 	if err != nil {
@@ -315,7 +304,6 @@ func (s *site) clusterIP() error {
 	return nil
 }
 
-// hostPort dials a port of the server's node that is the pod's.
 func (s *site) hostPort() error {
 	server, err := s.box(published, s.server)
 	if err != nil {
@@ -324,11 +312,10 @@ func (s *site) hostPort() error {
 	return s.onNode(server, uint16(server.port), uint16(server.port), "the host port", conntrack.Any)
 }
 
-// nodePort dials a service's port, which every node has, at the server's.
 func (s *site) nodePort() error { return s.nodePortOf(nodePort, conntrack.Any) }
 
-// nodePortLocal dials a service's port that leads only to pods of the dialled node, which see the
-// client's address.
+// nodePortLocal dials a port that leads only to pods of the dialled node, which see the client's
+// address.
 func (s *site) nodePortLocal() error { return s.nodePortOf(nodePortLocal, conntrack.Kept) }
 
 func (s *site) nodePortOf(kind front, source conntrack.Source) error {
@@ -354,7 +341,7 @@ func (s *site) nodePortOf(kind front, source conntrack.Source) error {
 	return s.onNode(server, port, knock, "the node port", source)
 }
 
-// onNode dials a port of the server's node, which rewrites it; knock is the port for datagrams.
+// knock is the port for datagrams.
 func (s *site) onNode(server *box, port, knock uint16, what string, source conntrack.Source) error {
 	if s.run.here != nil {
 		return s.onNodeFromOutside(server, port, knock, what, source)

@@ -21,11 +21,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// ofNamespaces says that this test binary runs in namespaces of its own.
+// ofNamespaces is set if this test binary runs in namespaces of its own.
 const ofNamespaces = "BRIDGETOLL_TEST_KUBERNETES"
 
-// plugin is how a network plug-in joins pods, as shell commands: N is a node's number, O the other's,
-// P a pod's number.
+// plugin joins pods by shell commands: N is a node's number, O the other's, P a pod's number.
 type plugin struct{ node, pod string }
 
 var testPlugins = map[string]plugin{
@@ -63,7 +62,7 @@ const (
 		ip -n pP addr add 10.97.N.P/24 dev eth0
 		ip -n pP link set eth0 up
 		ip -n pP route add default via 10.97.N.1`
-	// machines are two nodes on a wire. Whoever is not told otherwise sends to a router that is not there.
+	// machines makes two nodes on a wire. Their default route leads to a missing router.
 	machines = `
 		ip netns add nN
 		ip -n nN link set lo up
@@ -73,7 +72,7 @@ const (
 		ip -n nN link set eth0 up
 		ip -n nN route add default via 192.0.2.254
 		ip netns exec nN sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'`
-	// rewritten is a rule for an address and port, for both protocols, in every way into a node.
+	// rewritten redirects an address and port, for both protocols, at every way into a node.
 	rewritten = `
 		for proto in tcp udp; do for chain in PREROUTING OUTPUT; do
 			ip netns exec nN iptables -w -t nat -A $chain -d ADDR -p $proto --dport PORT -j DNAT --to-destination POD:5201
@@ -84,7 +83,6 @@ const (
 		done`
 )
 
-// shell runs commands, in which the words stand for others.
 func shell(t *testing.T, script string, words ...string) {
 	t.Helper()
 	out, err := exec.Command("sh", "-ec", strings.NewReplacer(words...).Replace(script)).CombinedOutput()
@@ -93,7 +91,6 @@ func shell(t *testing.T, script string, words ...string) {
 	}
 }
 
-// number returns the number of a node.
 func number(name string) (own, other string) {
 	if name == "n1" {
 		return "1", "2"
@@ -101,8 +98,6 @@ func number(name string) (own, other string) {
 	return "2", "1"
 }
 
-// Every path of every mode is what it is said to be, with whatever plug-in joins the pods: bytes are
-// counted on each hop that the nodes really have.
 func TestConformance(t *testing.T) {
 	if os.Getenv(ofNamespaces) == "" {
 		cmd := exec.Command("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--propagation", "private", "sh", "-ec",
@@ -135,7 +130,6 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// joined starts an API server whose pods are namespaces on two nodes.
 func joined(t *testing.T, p plugin) *apiserver {
 	shell(t, `ip link set lo up; ip link add sw type bridge; ip link set sw up`)
 	for _, n := range []string{"n1", "n2"} {
@@ -247,14 +241,14 @@ func wanted(plugin string, r mode.Route) string {
 	hops := r.String()
 	switch plugin {
 	case "vxlan":
-		// A node's own answers from a service come without the tunnel, as those to a pod from a node's port
-		// go by it: then it is no hop of both directions.
+		// A node's own answers from a service bypass the tunnel, as do requests to a pod from a
+		// node's port: it is no hop of both directions.
 		if r.To == mode.ToContainer && !strings.HasPrefix(hops, "DNAT") {
 			hops = strings.Replace(hops, "wire", "vxlan·wire·vxlan", 1)
 		}
 	case "routed":
 		hops = strings.ReplaceAll(hops, "bridge·", "")
-		if r.From == mode.FromHost { // the node's address stays what it is
+		if r.From == mode.FromHost { // the node's address is not rewritten
 			hops = strings.Replace(hops, "MASQ·", "", 1)
 		}
 	}
@@ -284,8 +278,8 @@ func route(t *testing.T, k *Kubernetes, spec path.Spec, want string) {
 	}
 }
 
-// This machine is a client outside of the cluster: on the wire, and on no node. What it dials is the pod's own
-// node, and another one, which passes packets on.
+// The client is on the wire, and on no node. It dials the pod's own node, and another one, which
+// forwards packets.
 func outsideConforms(t *testing.T, name string, s *apiserver) {
 	at := func(client Node) (*reached, error) {
 		here, err := stepOut(nil)

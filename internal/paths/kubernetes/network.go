@@ -58,7 +58,6 @@ func pluginOf(n Node, devices []agent.Interface) string {
 	return ""
 }
 
-// network returns the facts of the cluster's network that the path is on.
 func (s *site) network() map[string]string {
 	if s.server.Agent == nil {
 		return map[string]string{"network plug-in": cmp.Or(pluginOf(s.server.Node, nil), unknown), "data path": unknown, "kube-proxy": unknown}
@@ -98,13 +97,13 @@ func (s *site) network() map[string]string {
 	return out
 }
 
-// programs returns, in words, the eBPF programs and tc filters that may take packets past devices.
+// programs names the eBPF programs and tc filters that may take packets past devices.
 func (s *site) programs() string {
 	var found []string
 	for _, e := range s.ends() {
 		all, err := e.Agent.Inspect(e.Crossed().At)
 		if err != nil {
-			continue // only a description: the path's own inspection reports the failure
+			continue // the path's own inspection reports the failure
 		}
 		for _, set := range all {
 			if set.Diverts {

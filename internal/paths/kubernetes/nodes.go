@@ -28,7 +28,7 @@ type Node struct {
 	PodCIDR     string
 	Annotations map[string]string
 	Labels      map[string]string
-	Why         string // it takes no pods; "": it does
+	Why         string // the reason why it takes no pods, or ""
 }
 
 // Nodes returns the cluster's nodes, by name.
@@ -60,7 +60,7 @@ func (c *Client) named(ctx context.Context, names []string) (out []Node, err err
 	return out, nil
 }
 
-// rackLabels are the keys that clusters use for a node's rack; there is no standard one.
+// rackLabels lists common keys for a node's rack; there is no standard one.
 var rackLabels = []string{"topology.kubernetes.io/rack", "topology.rook.io/rack", "rack"}
 
 // PlaceLabels returns the keys of the labels for a node's location: the larger place first.
@@ -68,8 +68,7 @@ func PlaceLabels() []string {
 	return append([]string{corev1.LabelTopologyRegion, corev1.LabelTopologyZone}, rackLabels...)
 }
 
-// labelled returns the node's labels for its location, and those with the given keys, or nil if it
-// has none.
+// labelled returns the node's labels for its location and with the given keys, or nil.
 func (n Node) labelled(keys []string) map[string]string {
 	var out map[string]string
 	for _, key := range append(PlaceLabels(), keys...) {
@@ -104,7 +103,7 @@ func nodeOf(n corev1.Node) Node {
 	return out
 }
 
-// whyNot returns why a node takes none of toll's pods, which tolerate nothing, or "".
+// whyNot returns why a node takes no pods without tolerations, or "".
 func whyNot(n corev1.Node, is Node) string {
 	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue

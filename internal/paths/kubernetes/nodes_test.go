@@ -14,7 +14,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// worker returns a node that takes pods, with changes.
 func worker(name string, change ...func(*corev1.Node)) corev1.Node {
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: "zone-1", "topology.rook.io/rack": "r7"}}}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
@@ -80,7 +79,6 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// What a plug-in leaves on its nodes tells which it is; what tells nothing is unknown.
 func TestPluginOf(t *testing.T) {
 	device := func(name, kind string) agent.Interface {
 		d := agent.Interface{}
@@ -105,7 +103,6 @@ func TestPluginOf(t *testing.T) {
 	}
 }
 
-// A pod asks for nothing beyond what its role needs.
 func TestPodsAreOfTheLeastPrivilege(t *testing.T) {
 	r := &run{id: "abc", owner: "mark", image: "image"}
 	for _, kind := range []role{onNode, serving, calling, published} {

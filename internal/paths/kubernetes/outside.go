@@ -20,10 +20,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// thisMachine is the place of a client outside of the cluster.
 const thisMachine = local.ThisMachine
 
-// stepOut makes this machine a client, unless it is one of the cluster's nodes.
+// stepOut returns an error if this machine is a node.
 func stepOut(nodes []Node) (*netns.NS, error) {
 	here, err := netns.Here()
 	if err != nil {
@@ -42,7 +41,6 @@ func stepOut(nodes []Node) (*netns.NS, error) {
 	return here, nil
 }
 
-// outside returns this machine as the client's place.
 func (r *run) outside() path.Place { return local.Place{Space: r.here, Named: thisMachine} }
 
 // isOutside returns an error if a machine with these devices is a node or a pod.
@@ -69,10 +67,9 @@ func isOutside(devices []link.Device, nodes []Node) error {
 	return nil
 }
 
-// fromOutside are the modes with a port of a node, which clients outside of the cluster reach.
+// fromOutside lists the modes with a port of a node, which clients outside of the cluster reach.
 var fromOutside = []mode.Name{mode.Host, mode.HostPort, mode.NodePort, mode.NodePortLocal}
 
-// refuseOutside returns an error for what a client outside of the cluster cannot reach.
 func (k *Kubernetes) refuseOutside(s path.Spec) error {
 	switch {
 	case s.From != mode.FromRemote:
@@ -91,8 +88,8 @@ func (k *Kubernetes) refuseOutside(s path.Spec) error {
 	return nil
 }
 
-// dialled returns the index of the run's node that a client outside of the cluster dials. A pod in
-// a node's network is only on that node.
+// dialled returns the index of the node that an outside client dials. A pod in a node's network is
+// only on that node.
 func (k *Kubernetes) dialled(s path.Spec) int {
 	if len(k.Nodes) > 1 && s.Mode != mode.Host {
 		return 1
@@ -100,7 +97,6 @@ func (k *Kubernetes) dialled(s path.Spec) int {
 	return 0
 }
 
-// reached describes how this machine reaches a node.
 type reached struct {
 	addr netip.Addr // the dialled address
 	own  netip.Addr // the node's own, if NAT on the way changes it
@@ -108,8 +104,8 @@ type reached struct {
 	err  error      // why the node is unreachable
 }
 
-// reach finds the address by which this machine reaches a port of the dialled node: the internal
-// one, or an external one. A closed port answers, too; one behind a firewall does not.
+// reach tries the dialled node's internal and external addresses. A closed port answers, too; one
+// behind a firewall does not.
 func (s *site) reach(port uint16, what string) (*reached, error) {
 	key := fmt.Sprintf("%s %d", s.client.Name, port)
 	if known, ok := s.run.reached.Load(key); ok {
@@ -158,7 +154,7 @@ func (s *site) reach(port uint16, what string) (*reached, error) {
 	return r, nil
 }
 
-// responds dials an address. A refusal is an answer, too.
+// responds accepts a refusal as an answer.
 func responds(ctx context.Context, to netip.AddrPort) error {
 	d := net.Dialer{Timeout: time.Second}
 	c, err := d.DialContext(ctx, tcp, to.String())
@@ -171,11 +167,10 @@ func responds(ctx context.Context, to netip.AddrPort) error {
 	return c.Close()
 }
 
-// entrance returns the place of the wire into the cluster.
 func (s *site) entrance() string { return thisMachine + " and " + s.client.Where }
 
-// entry returns the hop from this machine to the node that it dials: what the cards of both
-// counted. Answers that the node does not see are counted here alone.
+// entry returns the hop between the cards of this machine and the dialled node. Answers that the
+// node does not see are counted here alone.
 func (s *site) entry(r *reached, back bool) (path.Hop, error) {
 	h := path.Hop{Kind: mode.HopWire, Name: r.way.Device, Where: s.entrance(), Others: true, Read: local.Device(s.run.here, r.way.Device, false)}
 	if s.client.Agent == nil || !back {
@@ -197,7 +192,6 @@ func (s *site) entry(r *reached, back bool) (path.Hop, error) {
 	return h, nil
 }
 
-// hostFromOutside dials a pod with the node's network from this machine.
 func (s *site) hostFromOutside(server path.Place, port uint16) error {
 	r, err := s.reach(port, "port")
 	if err != nil {
@@ -212,8 +206,8 @@ func (s *site) hostFromOutside(server path.Place, port uint16) error {
 	return nil
 }
 
-// onNodeFromOutside dials a port of a node from this machine. If it is not the server's node, it
-// forwards packets, and gets the answers if it rewrote the client's address.
+// onNodeFromOutside dials a node's port. A node without the pod forwards packets, and gets the
+// answers if it rewrote the client's address.
 func (s *site) onNodeFromOutside(server *box, port, knock uint16, what string, source conntrack.Source) error {
 	r, err := s.reach(port, what)
 	if err != nil {
@@ -249,7 +243,6 @@ func (s *site) onNodeFromOutside(server *box, port, knock uint16, what string, s
 	return nil
 }
 
-// describeOwn records what a result contains of a client outside of the cluster.
 func (s *site) describeOwn() {
 	r := s.entered
 	if r == nil {
@@ -267,13 +260,13 @@ func (s *site) describeOwn() {
 	}
 	links, err := local.Links(s.run.here, thisMachine, r.way.Device)
 	if err != nil {
-		return // only a description: the counters report a missing device
+		return // the counters report a missing device
 	}
 	s.path.Links = append(s.path.Links, links...)
 }
 
-// inspectsOwn returns the Inspect of this machine's part of the path, or nil for a path inside of
-// the cluster. If only root may read the settings, the result says so.
+// inspectsOwn returns nil for a path inside of the cluster. If only root may read the settings, the
+// result says so.
 func (s *site) inspectsOwn(to []netip.Addr) func() ([]path.Setting, error) {
 	none := func() ([]path.Setting, error) { return nil, nil }
 	if s.entered == nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Neither a node nor a pod is outside of the cluster.
 func TestIsOutside(t *testing.T) {
 	nodes := []Node{{Name: "n1", Addr: netip.MustParseAddr("192.0.2.1"), PodCIDR: "10.244.1.0/24"},
 		{Name: "n2", Addr: netip.MustParseAddr("192.0.2.2"), External: []netip.Addr{netip.MustParseAddr("203.0.113.2")}, PodCIDR: "none"}}
@@ -30,7 +29,6 @@ func TestIsOutside(t *testing.T) {
 	}
 }
 
-// What a client outside of the cluster does not reach is refused by name, before anything is made.
 func TestRefuseOutside(t *testing.T) {
 	for _, tt := range []struct {
 		nodes        string

@@ -21,10 +21,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// client-go runs a kubeconfig's credential plug-in without bounds: one that hangs blocks it for
-// ever, and everything that the plug-in prints is kept in memory or goes to the terminal unchanged.
-// So the configuration names this program with pluginArg instead, which runs the plug-in and bounds
-// it.
+// client-go runs a kubeconfig's credential plug-in without bounds on its time and output. So the
+// configuration names this program with pluginArg instead, which runs the plug-in and bounds it.
 const pluginArg = "kubernetes-credential-plugin"
 
 const (
@@ -36,7 +34,7 @@ const (
 	maxPrompts     = 64 << 10
 )
 
-// Inner runs a credential plug-in if args ask for it.
+// Inner runs a credential plug-in if args request it.
 func Inner(args []string) (ours bool, err error) {
 	const least = 3 // pluginArg, a time and the plug-in
 	if len(args) < least || args[0] != pluginArg {
@@ -49,7 +47,6 @@ func Inner(args []string) (ours bool, err error) {
 	return true, runPlugin(limit, args[2], args[3:]...)
 }
 
-// runPlugin runs a plug-in on the standard streams of this process.
 func runPlugin(limit time.Duration, name string, args ...string) error {
 	said := &prompts{w: os.Stderr, left: maxPrompts}
 	defer exchange.Tell(func(line string) { fmt.Fprintf(os.Stderr, "toll: %s\n", line) })()
@@ -104,8 +101,8 @@ func (c *Client) boundPlugin() error {
 	return nil
 }
 
-// logIn runs the credential plug-in, if any, before the first request, so that it does not count as
-// the server's time. client-go keeps the credentials.
+// logIn runs the plug-in before the first request, so that it does not count as the server's time.
+// client-go keeps the credentials.
 func (c *Client) logIn(ctx context.Context) error {
 	if c.plugin == "" {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// withPlugin returns access to the server for a user whose credentials the command prints.
+// withPlugin returns access for a user whose credentials the command prints.
 func (s *apiserver) withPlugin(command string, args ...string) Access {
 	s.t.Helper()
 	a := s.access()
@@ -43,7 +43,7 @@ func TestPlugin(t *testing.T) {
 	good := fmt.Sprintf(`echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": %q}}'`, fakeToken)
 	for name, tt := range map[string]struct {
 		command, script string
-		want            string // "": it logs in
+		want            string // "" for success
 	}{
 		"prints-a-token":   {"sh", good, ""},
 		"knows-the-server": {"sh", `test -n "$KUBERNETES_EXEC_INFO" && ` + good, ""},
@@ -69,7 +69,6 @@ func TestPlugin(t *testing.T) {
 	}
 }
 
-// A plug-in that hangs ends, with all that it started; what one says is printable and has an end.
 func TestPluginIsBounded(t *testing.T) {
 	for name, tt := range map[string]struct{ limit, script, says string }{
 		"hangs":         {"200ms", "sleep 300 & sleep 300", "toll: credential plug-in: sh did not answer within 200ms\n"},

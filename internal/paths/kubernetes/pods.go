@@ -28,23 +28,20 @@ const (
 	published role = "hostport"
 )
 
-// serverPort is the servers' port inside pods.
 const serverPort = recipe.ServerPort
 
 const (
-	// deadline is when a pod ends in any case: no run is longer.
+	// deadline ends every pod: no run is longer.
 	deadline = 24 * time.Hour
-	// patience is how long a pod waits for its agent, and for the next one after that has gone.
+	// patience is how long a pod waits for an agent, also after the previous one has gone.
 	patience = time.Minute
 	// nobody is the user that unprivileged pods run as.
 	nobody = 65532
 )
 
-// hostPort is a port of a node, reserved for both protocols.
 type hostPort int32
 
-// pod returns a pod for a role on a node. It goes through the scheduler, so a node that takes no
-// pods gets none.
+// pod goes through the scheduler, so a node that takes no pods gets none.
 func (r *run) pod(name string, kind role, n Node, port hostPort) *corev1.Pod {
 	no, seconds, grace := false, int64(deadline/time.Second), int64(1)
 	p := &corev1.Pod{
@@ -74,18 +71,16 @@ func (r *run) pod(name string, kind role, n Node, port hostPort) *corev1.Pod {
 	return p
 }
 
-// uninjected asks service meshes for no sidecar, which would be measured, too.
+// uninjected disables service meshes' sidecars, which would be measured, too.
 var uninjected = map[string]string{"sidecar.istio.io/inject": "false", "linkerd.io/inject": "disabled"}
 
-// Requests of a pod, and its memory limit. There is no CPU limit, which would throttle what is
-// measured.
+// Pods have no CPU limit, which would throttle what is measured.
 var (
 	small = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")}
 	large = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")}
 )
 
-// security returns the least privileges for a role: none, or, for those that read what the nodes
-// count, connection tables and rules.
+// security returns no privileges, or those for reading the nodes' connection tables and rules.
 func security(kind role) *corev1.SecurityContext {
 	no, yes, user := false, true, int64(nobody)
 	s := &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
@@ -99,7 +94,6 @@ func security(kind role) *corev1.SecurityContext {
 	return s
 }
 
-// meta returns the metadata of an object of the run.
 func (r *run) meta(name string, kind role) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Labels: map[string]string{RunLabel: r.id, roleLabel: string(kind)},
 		Annotations: map[string]string{ownerAnnotation: r.owner}}
@@ -115,7 +109,6 @@ const (
 	headless      front = "headless"
 )
 
-// serviceOf returns a service of that kind.
 func (r *run) serviceOf(name string, kind front) *corev1.Service {
 	s := &corev1.Service{ObjectMeta: r.meta(name, role(kind)), Spec: corev1.ServiceSpec{
 		Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{RunLabel: r.id, roleLabel: string(serving)}}}
@@ -136,7 +129,6 @@ func (r *run) serviceOf(name string, kind front) *corev1.Service {
 	return s
 }
 
-// name returns a new name of the run.
 func (r *run) name(what string) string {
 	r.made++
 	return fmt.Sprintf("%s%s-%s-%s", namePrefix, r.id, what, strconv.Itoa(r.made))

@@ -25,7 +25,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// run is what a Kubernetes has started.
 type run struct {
 	backend *Kubernetes
 	client  *Client
@@ -53,7 +52,6 @@ type run struct {
 	closed  bool
 }
 
-// place identifies a pod by node and role.
 type place struct {
 	role role
 	node string
@@ -68,10 +66,10 @@ type body struct {
 	err   error // why it has no agent
 }
 
-// joinTimeout bounds the start of a pod, whose node may have to fetch an image.
+// A node may have to fetch an image.
 const joinTimeout = 90 * time.Second
 
-// begin reads the kubeconfig and finds the nodes. It makes nothing yet.
+// begin reads the kubeconfig and finds the nodes. It makes nothing.
 func (k *Kubernetes) begin(ctx context.Context) (*run, error) {
 	c, err := Connect(ctx, k.Access)
 	if err != nil {
@@ -116,7 +114,6 @@ func (k *Kubernetes) begin(ctx context.Context) (*run, error) {
 	return r, nil
 }
 
-// image returns the name of toll's image.
 func (k *Kubernetes) image() (string, error) {
 	if k.Image != "" {
 		return k.Image, nil
@@ -186,7 +183,7 @@ func (r *run) makePod(ctx context.Context, kind role, n Node, port hostPort) (*c
 	}
 }
 
-// bodyOf returns the pod of a role on a node, with its agent, made once.
+// bodyOf makes the pod and its agent once.
 func (r *run) bodyOf(ctx context.Context, kind role, n Node) (*body, error) {
 	at := place{kind, n.Name}
 	r.making.Lock()
@@ -214,7 +211,6 @@ func (r *run) bodyOf(ctx context.Context, kind role, n Node) (*body, error) {
 	return b, nil
 }
 
-// bring makes the pod, and starts the agent in it.
 func (r *run) bring(ctx context.Context, b *body, kind role, n Node) (err error) {
 	if kind == published {
 		b.port = hostPort(cluster.DrawPort())
@@ -233,14 +229,13 @@ func (r *run) bring(ctx context.Context, b *body, kind role, n Node) (err error)
 	return err
 }
 
-// service is a service for the serving pod.
 type service struct {
 	once sync.Once
 	made corev1.Service
 	err  error
 }
 
-// frontOf returns the service of a kind, made once.
+// frontOf makes the service once.
 func (r *run) frontOf(ctx context.Context, kind front) (*corev1.Service, error) {
 	r.making.Lock()
 	s := r.fronts[kind]
@@ -258,7 +253,6 @@ func (r *run) frontOf(ctx context.Context, kind front) (*corev1.Service, error) 
 	return &s.made, s.err
 }
 
-// proxyOn returns kube-proxy's mode on a node, in words.
 func (r *run) proxyOn(ctx context.Context, e *end) string {
 	if known, ok := r.proxies.Load(e.Name); ok {
 		return known.(string)
@@ -272,8 +266,7 @@ func (r *run) proxyOn(ctx context.Context, e *end) string {
 	return word
 }
 
-// agentIn starts an agent in a pod. Secrets are sent on the stream: arguments are visible to
-// whoever may list processes, and in audit logs.
+// agentIn sends secrets on the stream: arguments are visible in process lists and audit logs.
 func (r *run) agentIn(ctx context.Context, pod, name string) (*agent.Agent, error) {
 	fail := func(err error) error { return fmt.Errorf("%s: start an agent: %w", name, err) }
 	s, err := r.client.exec(ctx, pod, dockerapi.InImage, agent.Arg, "--stdio", pod)
@@ -328,7 +321,7 @@ func (r *run) agentIn(ctx context.Context, pod, name string) (*agent.Agent, erro
 	return a, nil
 }
 
-// carried are the connections of a carrier, whose end has a reason.
+// carried gives the end of a carrier's connections a reason.
 type carried struct {
 	*agent.Carrier
 	why func() error // nil: it continues
@@ -342,7 +335,7 @@ func (c *carried) Accept() (net.Conn, error) {
 	return &explained{conn, c.why}, nil
 }
 
-// explained is a connection whose errors are those of its carrier.
+// explained has its carrier's errors.
 type explained struct {
 	net.Conn
 	why func() error
@@ -367,7 +360,6 @@ func (e *explained) explain(err error) error {
 
 var errSilent = errors.New("the agent said nothing")
 
-// silent returns why nothing arrived from an agent.
 func (r *run) silent(ctx context.Context, s *stream, err error) error {
 	switch end := s.ended(); {
 	case end != nil:
@@ -380,10 +372,8 @@ func (r *run) silent(ctx context.Context, s *stream, err error) error {
 	return err
 }
 
-// removal bounds the removal.
 const removal = 45 * time.Second
 
-// close releases the agents, and removes everything that was made.
 func (r *run) close() error {
 	err := r.hub.Close()
 	if r.here != nil {
@@ -408,7 +398,7 @@ func (r *run) close() error {
 	return errors.Join(err, gone, journal.close(gone == nil))
 }
 
-// leftError reports what of a run is left.
+// leftError lists the objects that are left.
 type leftError struct{ err error }
 
 func (e *leftError) Error() string { return "left behind: " + e.err.Error() }
@@ -417,7 +407,7 @@ func (e *leftError) Unwrap() error { return e.err }
 // Left marks the error.
 func (e *leftError) Left() {}
 
-// Hint returns how to remove it.
+// Hint returns how to remove the objects.
 func (e *leftError) Hint() string {
 	return "toll clean removes what is left, once the API server and the nodes answer; pods end by themselves"
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// site is a path being built. Its context is that of the one operation; counters, which outlive it,
-// do not use it.
+// site is a path being built. Its context is that of the build; counters, which outlive it, do not
+// use it.
 type site struct {
 	ctx  context.Context
 	run  *run
@@ -30,22 +30,19 @@ type site struct {
 	spots          []cluster.Spot
 	used           []used   // pods
 	unseen         []string // hops that cannot be witnessed, and why
-	entered        *reached // the way into the cluster; nil: the client is in it
+	entered        *reached // nil if the client is in the cluster
 }
 
-// used is a pod that the path needs.
 type used struct {
 	body *body
 	node Node
 }
 
-// end is a node that the path is on.
 type end struct {
 	Node
 	cluster.End
 }
 
-// begin finds the nodes.
 func (s *site) begin() error {
 	server, client, err := s.pair()
 	if err != nil {
@@ -72,7 +69,6 @@ func (s *site) begin() error {
 	return nil
 }
 
-// pair returns the path's nodes.
 func (s *site) pair() (server, client Node, err error) {
 	all, spec := s.run.nodes, s.path.Spec
 	if s.run.here != nil {
@@ -90,8 +86,7 @@ func (s *site) pair() (server, client Node, err error) {
 	return cluster.Two(all, spec, func(n Node) string { return n.Name })
 }
 
-// end asks a node's agent for its devices. Unprivileged, a pod of the given role represents the
-// node.
+// end asks a node's agent for its devices. Unprivileged, a pod of role standIn represents the node.
 func (s *site) end(n Node, standIn role) (*end, error) {
 	kind := onNode
 	if s.run.backend.Unprivileged {
@@ -109,15 +104,13 @@ func (s *site) end(n Node, standIn role) (*end, error) {
 	return &end{Node: n, End: e}, err
 }
 
-// deviceHop returns the hop of a device in a node's own namespace, which others' packets cross,
-// too.
+// deviceHop returns the hop of a node's device, which others' packets cross, too.
 func (e *end) deviceHop(kind mode.HopKind, name string, forwardRx bool) path.Hop {
 	h := e.Hop(kind, name, forwardRx)
 	h.Others = true
 	return h
 }
 
-// box is a pod of the path.
 type box struct {
 	*cluster.Box
 	kind mode.HopKind
@@ -125,10 +118,8 @@ type box struct {
 	pair agent.Interface // the other end of its pair, in the node's namespace; without a name if unknown
 }
 
-// kinds are the hops of pods' devices by kind.
 var kinds = map[string]mode.HopKind{"veth": mode.HopVeth, "netkit": mode.HopNetkit}
 
-// box returns the pod of a role on a node.
 func (s *site) box(kind role, e *end) (*box, error) {
 	body, err := s.run.bodyOf(s.ctx, kind, e.Node)
 	if err != nil {
@@ -158,11 +149,10 @@ func (s *site) box(kind role, e *end) (*box, error) {
 	return b, err
 }
 
-// hop returns the hop of the pod's own device.
 func (b *box) hop(toServer bool) path.Hop { return b.Hop(b.kind, toServer) }
 
-// bridged returns the hop of the pod's bridge as its node's own device, which counts what goes
-// between the node and its pods, or none if the pod is on no bridge.
+// bridged returns the hop of the bridge between the node and its pods, or none if the pod is on no
+// bridge.
 func (b *box) bridged(e *end, toServer bool) []path.Hop {
 	if e.Agent == nil || b.pair.Master == "" || e.kindOf(b.pair.Master) != "bridge" {
 		return nil
@@ -170,8 +160,7 @@ func (b *box) bridged(e *end, toServer bool) []path.Hop {
 	return []path.Hop{e.deviceHop(mode.HopBridge, b.pair.Master, !toServer)}
 }
 
-// switched returns the hop of the bridge between two pods of a node: what it sent out of their
-// ports.
+// switched returns the hop of a bridge between two pods of a node, by their ports.
 func (e *end) switched(client, server *box) []path.Hop {
 	if e.Agent == nil || client.pair.Master == "" || client.pair.Master != server.pair.Master || e.kindOf(server.pair.Master) != "bridge" {
 		return nil
@@ -180,7 +169,6 @@ func (e *end) switched(client, server *box) []path.Hop {
 	return []path.Hop{cluster.SwitchHop(e.Agent, e.Where, server.pair.Master, sent(client), sent(server))}
 }
 
-// kindOf returns a device's kind.
 func (e *end) kindOf(name string) string {
 	for _, d := range e.Devices {
 		if d.Name == name {
@@ -193,7 +181,7 @@ func (e *end) kindOf(name string) string {
 // tunnels maps kinds of devices that encapsulate packets to other nodes to hops.
 var tunnels = map[string]mode.HopKind{"vxlan": mode.HopVXLAN, "geneve": mode.HopTunnel, "ipip": mode.HopTunnel, "wireguard": mode.HopTunnel}
 
-// ofCilium are Cilium's tunnels: its routes name a device that its programs bypass.
+// ofCilium lists Cilium's tunnels: its routes name a device that its programs bypass.
 var ofCilium = []string{"cilium_wg0", "cilium_vxlan", "cilium_geneve"}
 
 // between returns the hops from the client's node to the server's, for packets there and back.
@@ -235,7 +223,7 @@ func (s *site) between(there, back netip.Addr) ([]path.Hop, error) {
 	return hops, nil
 }
 
-// leaves returns the device by which packets leave a node for an address of another one.
+// leaves returns the device by which packets leave a node for an address.
 func (s *site) leaves(e *end, to netip.Addr) (agent.Interface, error) {
 	way, err := e.Agent.Route(s.ctx, to)
 	if err != nil {
@@ -263,7 +251,6 @@ func (s *site) leaves(e *end, to netip.Addr) (agent.Interface, error) {
 	return d, nil
 }
 
-// ends returns the path's nodes.
 func (s *site) ends() []*cluster.End {
 	if s.client == s.server {
 		return []*cluster.End{&s.server.End}
@@ -296,7 +283,7 @@ func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place
 // Finish completes the path after its recipe.
 func (s *site) Finish() error {
 	s.describe()
-	if s.path.Spec.Client == "" { // toll mesh, with one visit of very many, has its own
+	if s.path.Spec.Client == "" { // a mesh has its own
 		s.cards()
 	}
 	s.inspectable()
@@ -306,11 +293,11 @@ func (s *site) Finish() error {
 	return nil
 }
 
-// inspectable sets the path's Inspect: of the nodes, what the path crosses there. Programs that may
-// take packets past a device are usual on a cluster; they are named, and not refused: each pod's
-// own device and the nodes' cards count all the same.
+// inspectable sets the path's Inspect to what the path crosses on the nodes. Programs that may take
+// packets past a device are named but not refused: the pods' own devices and the nodes' cards count
+// all the same.
 func (s *site) inspectable() {
-	if s.server.Agent == nil || s.path.Spec.Client != "" { // of toll mesh, for one visit of very many
+	if s.server.Agent == nil || s.path.Spec.Client != "" { // a mesh has too many paths for it
 		return
 	}
 	to := []netip.Addr{s.server.Addr, s.client.Addr}
@@ -333,8 +320,8 @@ func (s *site) inspectable() {
 	}
 }
 
-// lost returns a *path.LeftError for the first pod that is gone. If none is, but the stream to one
-// broke, it returns a *path.CutError; otherwise nil.
+// lost returns a *path.LeftError for the first pod that is gone, a *path.CutError if only a stream
+// broke, or nil.
 func (r *run) lost(all []used) error {
 	var cut error
 	for _, u := range all {
@@ -350,7 +337,6 @@ func (r *run) lost(all []used) error {
 	return cut
 }
 
-// describe records what a result contains of the cluster and its devices.
 func (s *site) describe() {
 	f := s.path.Facts
 	f["server node"], f["client node"] = s.server.fact(), s.client.fact()

@@ -15,18 +15,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// What make test-kubernetes says to tests: its cluster's kubeconfig, and the program that does to it what no
-// API can: test/kubernetes/cluster. Whoever has a cluster of that kind up may set them.
+// make test-kubernetes sets the kubeconfig and the program test/kubernetes/cluster, which does what
+// no API can. Both may be set for another cluster of that kind.
 const (
 	kubeconfigEnv = "BRIDGETOLL_TEST_KUBECONFIG"
 	clusterEnv    = "BRIDGETOLL_TEST_CLUSTER"
-	programsEnv   = "BIN" // of that
+	programsEnv   = "BIN" // the program's directory
 )
 
-// testPatience bounds what a test waits for: two cores run a control plane and two nodes.
+// testPatience is long: two cores run a control plane and two nodes.
 const testPatience = 2 * time.Minute
 
-// testCluster is a real cluster of two nodes, n1 and n2, of which this process is on no node, but in their network.
+// testCluster has two nodes, n1 and n2. This process is in their network, but on no node.
 type testCluster struct{ kubeconfig, program, toll string }
 
 func newTestCluster(t *testing.T) *testCluster {
@@ -40,7 +40,6 @@ func newTestCluster(t *testing.T) *testCluster {
 	return c
 }
 
-// do runs the cluster's program, and returns what it printed.
 func (c *testCluster) do(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := c.try(args...)
@@ -61,13 +60,11 @@ func (c *testCluster) try(args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// kubectl runs kubectl as the administrator.
 func (c *testCluster) kubectl(t testing.TB, args ...string) string {
 	t.Helper()
 	return c.do(t, append([]string{"kubectl"}, args...)...)
 }
 
-// apply makes what a manifest says.
 func (c *testCluster) apply(t testing.TB, manifest string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "manifest.yaml")
@@ -94,7 +91,7 @@ func (c *testCluster) give(t testing.TB, program string) {
 	c.do(t, "import", file)
 }
 
-// account applies toll's manifest for a namespace, and is a kubeconfig of its service account alone.
+// account applies toll's manifest and returns a kubeconfig of its service account.
 func (c *testCluster) account(t testing.TB, namespace string, args ...string) (kubeconfig string) {
 	t.Helper()
 	code, manifest, errOut := c.run(t, "", append([]string{"kubernetes", "manifest", "--namespace", namespace}, args...)...)
@@ -106,7 +103,7 @@ func (c *testCluster) account(t testing.TB, namespace string, args ...string) (k
 		c.kubectl(t, "delete", "namespace", namespace, "--wait=true")
 		c.kubectl(t, "delete", "--ignore-not-found", "clusterrole,clusterrolebinding", namespace+":toll")
 	})
-	for _, made := range []string{"serviceaccount/default", "configmap/kube-root-ca.crt"} { // by the cluster, in each new namespace
+	for _, made := range []string{"serviceaccount/default", "configmap/kube-root-ca.crt"} { // made by the cluster in each new namespace
 		if !testwait.Met(testPatience, func() bool { _, err := c.try("kubectl", "-n", namespace, "get", made); return err == nil }) {
 			t.Fatalf("namespace %s gets no %s", namespace, made)
 		}
@@ -114,7 +111,6 @@ func (c *testCluster) account(t testing.TB, namespace string, args ...string) (k
 	return c.as(t, namespace, strings.TrimSpace(c.kubectl(t, "-n", namespace, "create", "token", "toll")))
 }
 
-// as returns a kubeconfig with a token.
 func (c *testCluster) as(t testing.TB, namespace, token string) string {
 	t.Helper()
 	text, err := os.ReadFile(c.kubeconfig)
@@ -136,7 +132,6 @@ func (c *testCluster) as(t testing.TB, namespace, token string) string {
 	return file
 }
 
-// run runs toll with a kubeconfig; "" is none.
 func (c *testCluster) run(t testing.TB, kubeconfig string, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -156,15 +151,13 @@ func (c *testCluster) command(t testing.TB, kubeconfig string, args ...string) *
 	return cmd
 }
 
-// stateOf returns the state directory of all tolls of a test.
 func stateOf(t testing.TB) string {
 	t.Helper()
 	name, _, _ := strings.Cut(t.Name(), "/")
 	return filepath.Join(os.TempDir(), fmt.Sprintf("bridgetoll-%s-%d", name, os.Getpid()))
 }
 
-// objects returns everything in the cluster, in all namespaces, without what the cluster itself
-// makes and removes over time.
+// objects omits what the cluster itself makes and removes over time.
 func (c *testCluster) objects(t testing.TB) string {
 	t.Helper()
 	kinds := strings.Fields(c.kubectl(t, "api-resources", "--verbs=list", "-o", "name"))
@@ -180,7 +173,7 @@ func (c *testCluster) objects(t testing.TB) string {
 		`jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}/{.metadata.uid}{"\n"}{end}`)
 }
 
-// isAs waits until the cluster and the state directory are what they were.
+// isAs waits until the cluster and the state directory equal before.
 func (c *testCluster) isAs(t testing.TB, before, after string) {
 	t.Helper()
 	now := ""
@@ -192,7 +185,6 @@ func (c *testCluster) isAs(t testing.TB, before, after string) {
 	}
 }
 
-// measurement is a run of toll in the background.
 type measurement struct {
 	cmd  *exec.Cmd
 	file string
@@ -200,7 +192,7 @@ type measurement struct {
 	over chan struct{}
 }
 
-// start starts a run, and waits until it has made so many visits.
+// start starts a run, and waits until it has made the given number of visits.
 func (c *testCluster) start(t testing.TB, kubeconfig string, visits int, args ...string) *measurement {
 	t.Helper()
 	m := &measurement{file: filepath.Join(t.TempDir(), "run.jsonl"), over: make(chan struct{})}
@@ -222,7 +214,6 @@ func (c *testCluster) start(t testing.TB, kubeconfig string, visits int, args ..
 	return m
 }
 
-// visits returns the number of visits so far.
 func (m *measurement) visits() int {
 	text, _ := os.ReadFile(m.file)
 	return max(0, bytes.Count(text, []byte("\n"))-1) // the first line is the plan
@@ -237,7 +228,6 @@ func (m *measurement) ended() bool {
 	}
 }
 
-// ends waits for the end, and returns the exit code and what was said.
 func (m *measurement) ends(t testing.TB) (code int, said string) {
 	t.Helper()
 	select {
