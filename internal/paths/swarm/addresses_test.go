@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// addressesTaken gives node 2 a network of its own with the subnet that the swarm,
-// which gives its networks one after another, gives next: toll goes on to another.
+// addressesTaken gives node 2 a network with the subnet that the swarm assigns next. Toll must use
+// another one.
 func addressesTaken(t *testing.T, c *testCluster, toll string) {
 	t.Helper()
 	c.run(t, 1, "docker", "network", "create", "-d", "overlay", "before")
@@ -30,7 +30,7 @@ func addressesTaken(t *testing.T, c *testCluster, toll string) {
 	at[2]++
 	take := "docker network create --subnet " + netip.PrefixFrom(netip.AddrFrom4(at), subnet.Bits()).String() + " own"
 	if !testwait.Met(time.Minute, func() bool {
-		out, err = c.on(2, "sh", "-c", take).CombinedOutput() // a former run's may still be there
+		out, err = c.on(2, "sh", "-c", take).CombinedOutput() // an earlier run's may still be there
 		return err == nil
 	}) {
 		t.Fatalf("%s: %v: %s", take, err, out)

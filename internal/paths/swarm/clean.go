@@ -59,8 +59,8 @@ func cleanServices(ctx context.Context, s *dockerapi.Sweep) error {
 	return err
 }
 
-// removeNetwork removes a swarm's network, once no task is on it. It returns nil if the network
-// does not exist.
+// removeNetwork waits until no task is on the network. It returns nil if the network does not
+// exist.
 func removeNetwork(ctx context.Context, api *client.Client, name string) error {
 	gone := false
 	return dockerapi.Patiently(ctx, func(error) bool { return !gone }, func() error {

@@ -14,8 +14,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
-// thatHas starts a daemon that has these things, in JSON, by the path of the request that lists
-// them. It records what it is told to remove.
+// thatHas starts a daemon with these things, in JSON, by the path of the request that lists them.
+// deleted returns the removed ones.
 func thatHas(t *testing.T, things map[string]string) (deleted func() []string) {
 	t.Helper()
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "sock"))
@@ -52,7 +52,6 @@ func thatHas(t *testing.T, things map[string]string) (deleted func() []string) {
 	}
 }
 
-// labelled returns a service or secret with the mark of a toll.
 func labelled(name, mark string) string {
 	return fmt.Sprintf(`{"ID": "id-%s", "Spec": {"Name": %[1]q, "Labels": {%q: %q}}}`, name, dockerapi.RunLabel, mark)
 }
@@ -62,7 +61,6 @@ const (
 	aWorker  = `{"OSType": "linux", "Swarm": {"LocalNodeState": "active"}}`
 )
 
-// What tolls of other machines made is left alone, and told.
 func TestCleanLeavesAlone(t *testing.T) {
 	const other = "00000000000000000000000000000000/b/pid:[1]/1/1"
 	deleted := thatHas(t, map[string]string{"info": aManager, "services": "[" + labelled("one", other) + "," + labelled("two", other) + "]"})
@@ -77,8 +75,7 @@ func TestCleanLeavesAlone(t *testing.T) {
 	}
 }
 
-// What a dead toll made in the swarm goes: services and secrets before the networks
-// that their tasks are on. What has no mark stays.
+// Services and secrets must go before their tasks' networks.
 func TestCleanOfTheSwarm(t *testing.T) {
 	gone := owner.Mark() + "9"
 	network := func(name, scope string) string {
@@ -96,7 +93,7 @@ func TestCleanOfTheSwarm(t *testing.T) {
 	}
 }
 
-// On a node that manages no swarm, what a journal tells of is not forgotten.
+// The journal must stay.
 func TestCleanOfAWorker(t *testing.T) {
 	deleted := thatHas(t, map[string]string{"info": aWorker})
 	dir := t.TempDir()

@@ -16,9 +16,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
-// boot makes machines of namespaces, node1 to node$2, on a switch, each with a
-// dockerd, and a swarm of them whose managers are the first $3. All of it ends with
-// its first process. Card wN of the switch leads to nodeN.
+// boot makes machines of namespaces, node1 to node$2, on a switch, each with a dockerd, and a swarm
+// of them whose managers are the first $3. All of it ends with its first process. Card wN of the
+// switch leads to nodeN.
 const boot = `set -e
 dir=$1 n=$2 managers=$3
 mount --make-rshared /
@@ -61,13 +61,11 @@ echo ready
 exec sleep infinity
 `
 
-// testCluster is such a swarm.
 type testCluster struct {
 	dir string
 	pid string // of its first process
 }
 
-// newCluster boots a swarm of n nodes of an engine, for the whole test.
 func newCluster(t *testing.T, e pathtest.Engine, n, managers int) *testCluster {
 	t.Helper()
 	c := &testCluster{dir: t.TempDir()}
@@ -105,7 +103,6 @@ func newCluster(t *testing.T, e pathtest.Engine, n, managers int) *testCluster {
 	return c
 }
 
-// log returns the end of the log of a node's dockerd.
 func (c *testCluster) log(node int) string {
 	b, _ := os.ReadFile(fmt.Sprintf("%s/%d/log", c.dir, node))
 	return string(b[max(0, len(b)-3000):])
@@ -123,7 +120,6 @@ func (c *testCluster) on(node int, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs a command on a node and returns what it printed.
 func (c *testCluster) run(t *testing.T, node int, args ...string) string {
 	t.Helper()
 	var out, errOut bytes.Buffer
@@ -135,7 +131,6 @@ func (c *testCluster) run(t *testing.T, node int, args ...string) string {
 	return strings.TrimSpace(out.String())
 }
 
-// toll runs toll on a node and returns its exit code and what it said.
 func (c *testCluster) toll(t testing.TB, node int, program string, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer

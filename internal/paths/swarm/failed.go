@@ -12,10 +12,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// errOverlap is the reason why a node cannot be on a network.
+// errOverlap means that a node has the network's addresses already.
 var errOverlap = errors.New("the task was rejected")
 
-// failed returns why a task will not bring its agent, or nil if it may.
+// failed returns nil if the task's agent may still come.
 func (r *run) failed(s *service, t swarm.Task) error {
 	if !slices.Contains([]swarm.TaskState{swarm.TaskStateFailed, swarm.TaskStateRejected, swarm.TaskStateShutdown,
 		swarm.TaskStateOrphaned, swarm.TaskStateComplete, swarm.TaskStateRemove}, t.Status.State) {
@@ -46,13 +46,13 @@ func (r *run) failed(s *service, t swarm.Task) error {
 	return fmt.Errorf("node %s: its task %s: %s", name, t.Status.State, said)
 }
 
-// gaveUp reports whether an agent ended itself because it could not reach toll.
+// gaveUp reports whether an agent ended because it could not reach toll.
 func gaveUp(t swarm.TaskStatus) bool {
 	const exit = 1
 	return t.State == swarm.TaskStateFailed && t.ContainerStatus != nil && t.ContainerStatus.ExitCode == exit
 }
 
-// absent describes a node whose agent did not come: what its task did, and what the hub saw.
+// absent adds the state of a node's task to the hub's error.
 func (r *run) absent(node string, task swarm.TaskStatus, err error) error {
 	state := string(task.State)
 	if state == "" {

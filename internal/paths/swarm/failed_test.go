@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// What engines say of a task that will not run, and what toll makes of it.
 func TestFailedTasks(t *testing.T) {
 	const (
 		own   = dockerapi.NodeRepository + ":717559831413"
@@ -25,7 +24,7 @@ func TestFailedTasks(t *testing.T) {
 		named             bool // by --image
 		kind              role
 		state             swarm.TaskState
-		want              string // "": an error like any other; "-": none
+		want              string // "": any other error; "-": none
 	}{
 		{name: "20.10", said: "No such image: " + own, image: own, want: none},
 		{name: "29-containerd", image: own, want: none, said: `failed to resolve reference "` + own + `": failed to do request: Head "https://127.0.0.1:1/v2/bridgetoll/manifests/717559831413": ` +

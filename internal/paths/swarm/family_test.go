@@ -10,7 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Nodes dial each other over IPv6 in a network that both their cards are in.
 func TestOverIPv6(t *testing.T) {
 	at := func(addrs string) *end {
 		e := &end{Node: Node{Name: "n", Addr: netip.MustParseAddr("10.77.0.1")}}
@@ -44,7 +43,6 @@ func TestOverIPv6(t *testing.T) {
 	}
 }
 
-// What a swarm has over IPv6 is its nodes' own network.
 func TestRefuses6(t *testing.T) {
 	for m, want := range map[mode.Name]bool{mode.Host: true, mode.PublishNAT: false, mode.PublishIngress: false} {
 		if err := refuse6(path.Spec{Mode: m, From: mode.FromRemote, To: mode.ToAddress6}); (err == nil) != want {

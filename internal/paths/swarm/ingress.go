@@ -19,12 +19,11 @@ import (
 )
 
 // ingressBox is the file of the namespace in which IPVS chooses a task, on every node (libnetwork;
-// internal/paths/lab builds one like it).
+// see internal/paths/lab).
 const ingressBox = inTask + "/ingress_sbox"
 
-// publishIngress uses a port of the swarm's routing mesh, dialled at the node that runs the
-// service's only task. The mesh's connection table has each connection with the task that IPVS
-// chose.
+// publishIngress dials the routing mesh at the node that runs the service's only task. The mesh's
+// connection table shows which task IPVS chose.
 func (s *site) publishIngress() error {
 	mesh, err := s.run.ingressNetwork(s.ctx)
 	if err != nil {
@@ -64,12 +63,12 @@ func (s *site) publishIngress() error {
 	s.inspectsOf(task.agent, task.namespace, task.where(), task.bridge, task.port, way.port)
 	s.inspectsOf(outer.Agent, ingressBox, outer.Where, inner.Device.Name, outer.Device.Name)
 	s.server.To = append(s.server.To, server.Addr)
-	port := dial.Port() // the same on the whole path: the task redirects it to the server's
+	port := dial.Port() // the task redirects it to the server's port
 	sent := agent.NAT{Proto: string(proto), To: dial, Now: netip.AddrPortFrom(outer.Addr, port)}
 	chosen := &agent.NAT{Proto: string(proto), To: sent.Now, Now: netip.AddrPortFrom(server.Addr, port), As: inner.Addr}
 	return s.dialled(server, dial, proto, []path.Hop{s.wireHop(), s.server.dnatHop(sent),
 		s.server.Hop(mode.HopBridge, bridge, false),
-		// IPVS's own statistics are of all services of the swarm.
+		// IPVS's own statistics cover all services of the swarm.
 		{Kind: mode.HopIPVS, Name: fmt.Sprintf("%s → %s", chosen.To, chosen.Now), Where: outer.Where, Expect: path.Matches,
 			Read: outer.Agent.Read(agent.Counter{Namespace: ingressBox, NAT: chosen})},
 		task.switched(way.port, task.port), server.hop(true)})
@@ -109,8 +108,7 @@ func (s *site) legs(e *end, subnet netip.Prefix) (inner, outer *box, err error) 
 	return inner, outer, nil
 }
 
-// legsOf finds them by their addresses. The inner device also has the services' addresses, with
-// full prefixes.
+// The inner device also has the services' addresses, with full prefixes.
 func legsOf(devices []agent.Interface, subnet netip.Prefix) (inner, outer *box) {
 	for _, d := range devices {
 		for _, p := range d.Addrs {
@@ -126,13 +124,12 @@ func legsOf(devices []agent.Interface, subnet netip.Prefix) (inner, outer *box) 
 	return inner, outer
 }
 
-// listing bounds the listing of a directory on a node.
 const listing = 5 * time.Second
 
 var errNoIPVS = errors.New("/proc/net/ip_vs is not there")
 
-// balances returns an error for a node whose kernel has no IPVS. It checks after the service was
-// made, because the engine then loads IPVS.
+// balances returns an error for a node whose kernel has no IPVS. The engine loads IPVS when a
+// service is made.
 func (s *site) balances(e *end) error {
 	s.run.ipvsMu.Lock()
 	defer s.run.ipvsMu.Unlock()
@@ -157,8 +154,7 @@ func (s *site) balances(e *end) error {
 	return s.run.noIPVS[e.ID]
 }
 
-// meshPorts records the ports that the swarm chose for the services, each of which has its task on
-// one node.
+// meshPorts records the ports of the services, each of which has its task on one node.
 func (r *run) meshPorts(ctx context.Context, s *service) error {
 	for i, id := range s.ids {
 		got, err := r.daemon.API.ServiceInspect(ctx, id, client.ServiceInspectOptions{})

@@ -20,8 +20,7 @@ func device(name string, addrs ...string) agent.Interface {
 	return d
 }
 
-// The legs of the mesh's namespace are told apart by their addresses, whatever the
-// order, and a service's address is never the namespace's own.
+// The order of devices and a service's address must not matter.
 func TestLegsOfTheMesh(t *testing.T) {
 	subnet := netip.MustParsePrefix("10.0.0.0/24")
 	lo := device("lo", "127.0.0.1/8", "::1/128")
@@ -52,7 +51,6 @@ func TestLegsOfTheMesh(t *testing.T) {
 	}
 }
 
-// A swarm may be without the mesh, which is refused with the way to get it back.
 func TestMeshIsTheIngressNetwork(t *testing.T) {
 	named := func(name string, ingress bool) (n network.Summary) {
 		n.ID, n.Name, n.Ingress = name, name, ingress
@@ -68,8 +66,7 @@ func TestMeshIsTheIngressNetwork(t *testing.T) {
 	}
 }
 
-// Two services of the routing mesh share the port of the mesh's namespace on the overlay's bridge,
-// and nothing else there; another network on the node shares nothing.
+// Services share the port of the mesh's namespace on the overlay's bridge, and nothing else.
 func TestServicesShareTheMeshsPort(t *testing.T) {
 	one := (&sandbox{node: "a", namespace: "/run/1-mesh"}).switched("veth0", "veth1").Counters()
 	two := (&sandbox{node: "a", namespace: "/run/1-mesh"}).switched("veth0", "veth2").Counters()

@@ -16,16 +16,15 @@ func (s *site) inspectsOf(a *agent.Agent, file, where string, devices ...string)
 	s.spots = append(s.spots, cluster.Spot{Agent: a, At: agent.Spot{Namespace: file, Where: where, Devices: devices}})
 }
 
-// inspectable sets the path's Inspect. Of the nodes themselves it covers their cards, and the
-// bridges and ports that the path crosses.
+// inspectable covers the nodes' cards, and the bridges and ports that the path crosses.
 func (s *site) inspectable() {
 	ends := []*cluster.End{&s.client.End, &s.server.End}
 	spots := cluster.Watched(ends, s.spots, s.server.Addr, s.client.Addr)
 	s.path.Inspect = func() ([]path.Setting, error) { return cluster.Inspect(spots) }
 }
 
-// guard returns an error if something may already take packets past the path's hops, or if that
-// cannot be determined. Nothing bypasses the one hop of host.
+// guard returns an error if something may take packets past the path's hops, or if that is unknown.
+// Nothing bypasses the one hop of host.
 func (s *site) guard() error {
 	all, err := s.path.Inspect()
 	if err != nil || len(s.path.Hops) == 1 {

@@ -15,8 +15,7 @@ const (
 	filterIt   = "tc qdisc add dev eth0 clsact; tc filter add dev eth0 ingress protocol all u32 match u32 0xffffffff 0xffffffff action mirred egress redirect dev lo"
 )
 
-// settings checks that settings are read on the nodes: a change of a path there fails its cells,
-// and what may take packets past its hops refuses it.
+// A change fails its cells, and a bypass of the hops refuses the path.
 func settings(t *testing.T, c *testCluster, toll string) {
 	compare := func(args ...string) []string {
 		return append([]string{toll, "compare", "host", "overlay", "--on", "swarm", "--nodes", "node2,node3", "--load", "rr", "--quiet"}, args...)

@@ -19,14 +19,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
 )
 
-// service is the services of one role, with the agents in their tasks.
+// service holds the services of one role, with the agents in their tasks.
 type service struct {
 	role    role
 	nodes   []Node
 	attempt int          // from 1
-	network string       // of an overlay: its ID
+	network string       // an overlay's ID
 	subnet  netip.Prefix // of network
-	ids     []string     // of the services, in the order of the nodes if each has one
+	ids     []string     // in the order of the nodes if each has a service
 	ready   bool
 
 	agents map[string]*agent.Agent                  // by the node's ID
@@ -34,15 +34,15 @@ type service struct {
 	ports  map[string]map[network.IPProtocol]uint16 // published on the node, or in the mesh for the node's task
 }
 
-// joinTimeout bounds the start of the nodes' tasks, which may have to fetch an image.
+// Nodes may have to fetch an image.
 const joinTimeout = 90 * time.Second
 
-// attempts is the most networks that are made for a role. The swarm does not know the nodes' own
-// networks, so only a rejected task shows a conflict.
+// attempts limits the networks made for a role. The swarm does not know the nodes' own networks, so
+// only a rejected task shows a conflict.
 const attempts = 5
 
-// service makes the services of a role on the run's nodes, once, and waits for their agents.
-// Missing agents are in its errs. After an error the next call continues where this one ended.
+// service makes the services of a role once, and waits for their agents. Missing agents are in its
+// errs. After an error the next call continues where this one ended.
 func (r *run) service(ctx context.Context, kind role) (*service, error) {
 	r.making.Lock()
 	defer r.making.Unlock()
@@ -59,8 +59,7 @@ func (r *run) service(ctx context.Context, kind role) (*service, error) {
 	}
 	err := r.bring(ctx, s)
 	for err == nil && s.overlap() && s.attempt < attempts {
-		// The network that it was on stays until the run ends: the swarm would assign its subnet
-		// again.
+		// The old network stays until the run ends: the swarm would assign its subnet again.
 		if err = r.withdraw(s); err == nil {
 			s = newService(kind, r.nodes, s.attempt+1)
 			r.services[kind] = s
@@ -88,8 +87,7 @@ func newService(kind role, nodes []Node, attempt int) *service {
 		ports: map[string]map[network.IPProtocol]uint16{}}
 }
 
-// bring makes the services, and the network that they need, as far as they do not exist, and waits
-// for the agents.
+// bring makes the missing services and their network, and waits for the agents.
 func (r *run) bring(ctx context.Context, s *service) error {
 	if (s.role == onOverlay || s.role == encrypted) && s.network == "" {
 		var err error
@@ -103,9 +101,8 @@ func (r *run) bring(ctx context.Context, s *service) error {
 	return r.join(ctx, s)
 }
 
-// overlap reports whether a node could not be on the services' network. The swarm knows only its
-// own networks, and a removed one stays on its nodes for seconds: from Docker Engine 27 on the next
-// one gets the same subnet.
+// overlap reports whether a node rejected the network. A removed network stays on its nodes for
+// seconds, and from Docker Engine 27 on the next one gets the same subnet.
 func (s *service) overlap() bool {
 	for _, err := range s.errs {
 		if errors.Is(err, errOverlap) {
@@ -115,8 +112,8 @@ func (s *service) overlap() bool {
 	return false
 }
 
-// withdraw ends the tasks of services that are replaced. It waits until their agents are gone: one
-// that closed its connection later could disturb a visit.
+// withdraw ends the tasks of replaced services. It waits until their agents are gone: one that
+// closed its connection later could disturb a visit.
 func (r *run) withdraw(s *service) error {
 	for _, a := range s.agents {
 		a.Dismiss()
@@ -131,14 +128,12 @@ func (r *run) withdraw(s *service) error {
 	return nil
 }
 
-// identity returns the identity of the service's agent on a node, which differs from that of a
-// withdrawn one.
+// identity differs from that of the node's withdrawn agents.
 func (s *service) identity(node string) string {
 	return fmt.Sprintf("%s%d.%s", s.role, s.attempt, node)
 }
 
-// environment returns the identity for a task's agent. Swarm expands templates in the environment,
-// not in arguments.
+// Swarm expands templates in the environment, not in arguments.
 func (s *service) environment() []string {
 	name := "node {{.Node.Hostname}}"
 	if s.role != onHost && s.role != inside {
@@ -147,7 +142,7 @@ func (s *service) environment() []string {
 	return []string{"BRIDGETOLL_AGENT_ID=" + s.identity("{{.Node.ID}}"), "BRIDGETOLL_AGENT_NAME=" + name}
 }
 
-// join waits for the agents of all tasks, and gives up those whose tasks failed.
+// join waits for the agents of all tasks but failed ones.
 func (r *run) join(ctx context.Context, s *service) error {
 	limit, cancel := context.WithTimeoutCause(ctx, joinTimeout, errLate)
 	defer cancel()
@@ -157,7 +152,7 @@ func (r *run) join(ctx context.Context, s *service) error {
 		mu    sync.Mutex // guards s.agents and s.errs
 		waits = map[string]context.CancelCauseFunc{}
 	)
-	unknown := those(s.nodes, func(n Node) bool { return s.agents[n.ID] == nil && s.errs[n.ID] == nil }) // by an earlier call
+	unknown := those(s.nodes, func(n Node) bool { return s.agents[n.ID] == nil && s.errs[n.ID] == nil }) // from an earlier call
 	for _, n := range unknown {
 		one, give := context.WithCancelCause(limit)
 		waits[n.ID] = give
@@ -201,8 +196,7 @@ func (r *run) join(ctx context.Context, s *service) error {
 	}
 }
 
-// lookAtTasks records the status of each node's task, and ends the wait for the agents of failed
-// ones.
+// lookAtTasks records the status of each node's task, and ends the wait for failed ones.
 func (r *run) lookAtTasks(ctx context.Context, s *service, waits map[string]context.CancelCauseFunc, last map[string]swarm.TaskStatus) {
 	tasks, err := r.tasks(ctx, s)
 	if err != nil {
@@ -217,16 +211,15 @@ func (r *run) lookAtTasks(ctx context.Context, s *service, waits map[string]cont
 	}
 }
 
-// Reasons for no longer waiting for an agent. What the hub reports is added.
+// Reasons for no longer waiting for an agent.
 var (
 	errLate   = fmt.Errorf("%s are over", joinTimeout)
 	errGaveUp = errors.New("it gave up")
 )
 
-// looks is the interval at which tasks are checked while agents are waited for.
+// looks is the interval of checking tasks.
 const looks = 300 * time.Millisecond
 
-// tasks returns the tasks of the services.
 func (r *run) tasks(ctx context.Context, s *service) ([]swarm.Task, error) {
 	filters := make(client.Filters)
 	for _, id := range s.ids {
@@ -253,8 +246,7 @@ func (s *service) nameOf(id string) string {
 	return id
 }
 
-// waitForPorts records the published ports, which managers learn shortly after the agents have
-// come.
+// waitForPorts waits because managers learn published ports shortly after the agents have come.
 func (r *run) waitForPorts(ctx context.Context, s *service) error {
 	read := r.taskPorts
 	switch s.role {
@@ -284,7 +276,6 @@ func (r *run) waitForPorts(ctx context.Context, s *service) error {
 	}
 }
 
-// taskPorts records the ports that the nodes chose for their tasks.
 func (r *run) taskPorts(ctx context.Context, s *service) error {
 	tasks, err := r.tasks(ctx, s)
 	for _, t := range tasks {
@@ -293,7 +284,6 @@ func (r *run) taskPorts(ctx context.Context, s *service) error {
 	return err
 }
 
-// published records ports of a node.
 func (s *service) published(node string, ports []swarm.PortConfig) {
 	for _, p := range ports {
 		if s.ports[node] == nil {

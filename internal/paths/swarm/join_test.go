@@ -23,16 +23,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// manager is a swarm's manager without a swarm: it takes services, each for one
-// node, and what their tasks are is up to the test.
+// manager is a fake manager: it takes services for one node each, and the test sets their tasks.
 type manager struct {
-	// fails says why a request is refused, by its path; nil: none is.
+	// fails returns the error of a request by its path; it may be nil.
 	fails func(path string) error
-	// began is told of each service.
 	began func(swarm.ServiceSpec)
 
 	mu    sync.Mutex // guards following
-	made  []string   // names of services
+	made  []string   // services
 	tasks []swarm.Task
 }
 
@@ -74,7 +72,6 @@ func (m *manager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// newRun returns a run at a manager, on nodes a, b and c.
 func newRun(t *testing.T, m *manager) *run {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "sock")
@@ -119,8 +116,7 @@ func comes(t *testing.T, r *run, spec swarm.ServiceSpec) {
 	t.Cleanup(func() { r.hub.Close(); ends.Wait() })
 }
 
-// What a manager refused for a moment is asked for again, and what is there is not
-// made twice.
+// Existing services must not be made twice.
 func TestServicesGoOnAfterAnError(t *testing.T) {
 	var r *run
 	m := &manager{began: func(spec swarm.ServiceSpec) { comes(t, r, spec) }}
@@ -165,7 +161,6 @@ func TestServicesGoOnAfterAnError(t *testing.T) {
 	}
 }
 
-// An interrupt is heeded between services.
 func TestInterruptedServices(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	m := &manager{began: func(swarm.ServiceSpec) { cancel() }}
@@ -175,8 +170,7 @@ func TestInterruptedServices(t *testing.T) {
 	}
 }
 
-// A node whose agent does not come is told of with what its task says, also one
-// that found no place, and with what the hub saw.
+// The error has the task's status and what the hub saw.
 func TestAgentsThatDoNotCome(t *testing.T) {
 	r := newRun(t, &manager{})
 	s := &service{role: published, nodes: r.nodes, ids: []string{"1", "2", "3"}}
@@ -201,7 +195,7 @@ func TestAgentsThatDoNotCome(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = stranger.Write([]byte("hello\n"))
-	_, _ = io.Copy(io.Discard, stranger) // until it is turned away
+	_, _ = io.Copy(io.Discard, stranger) // until it is refused
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errLate)
 	defer cancel()
 	_, late := r.hub.Wait(ctx, s.identity("id-of-c"))
@@ -223,8 +217,7 @@ func TestAgentsThatDoNotCome(t *testing.T) {
 	}
 }
 
-// Nodes whose tasks end before an agent came are given up at once, each for what
-// its task says.
+// The wait must end at once.
 func TestTasksThatFail(t *testing.T) {
 	var r *run
 	m := &manager{began: func(spec swarm.ServiceSpec) {

@@ -21,16 +21,15 @@ type meshRun struct {
 	node       int
 	said       *bytes.Buffer
 	file, mark string
-	over       chan struct{} // closed when it has ended
+	over       chan struct{} // closed at its end
 }
 
-// begin starts it on its node.
 func (c *testCluster) begin(t *testing.T, r *meshRun, args ...string) {
 	t.Helper()
 	r.said, r.over = &bytes.Buffer{}, make(chan struct{})
 	r.cmd = c.on(r.node, args...)
 	r.cmd.Stdout, r.cmd.Stderr = r.said, r.said
-	r.cmd.WaitDelay = 10 * time.Second // nsenter may be killed, and toll go on
+	r.cmd.WaitDelay = 10 * time.Second // nsenter may be killed, and toll continue
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +39,6 @@ func (c *testCluster) begin(t *testing.T, r *meshRun, args ...string) {
 	}()
 }
 
-// ended reports whether it has.
 func (r *meshRun) ended() bool {
 	select {
 	case <-r.over:
@@ -50,11 +48,11 @@ func (r *meshRun) ended() bool {
 	}
 }
 
-// leaderless is what a manager says while the managers elect another leader, as they do once
-// one of them is back, and the new one has not heard of its nodes.
+// leaderless matches a manager's errors while no leader is elected, and before a new one knows its
+// nodes.
 var leaderless = regexp.MustCompile("lost leader status|does not have a leader|no elected primary cluster manager|no node takes tasks")
 
-// start starts one on a node, of a load that the wires bound and not the CPUs, and waits for its first visits.
+// The load is bound by the wires, not the CPUs.
 func (c *testCluster) start(t *testing.T, node int, toll, dir string) *meshRun {
 	t.Helper()
 	r := &meshRun{node: node, file: filepath.Join(dir, strings.ReplaceAll(t.Name(), "/", "-")+".jsonl")}
@@ -74,10 +72,8 @@ func (c *testCluster) start(t *testing.T, node int, toll, dir string) *meshRun {
 	return r
 }
 
-// patience is how long a busy machine may take.
 const patience = 90 * time.Second
 
-// waitFor waits for what the results file has.
 func (r *meshRun) waitFor(t *testing.T, what string, enough func([]pathtest.Visit) bool) {
 	t.Helper()
 	met := func() bool { return enough(pathtest.Visits(r.file)) }
@@ -98,7 +94,6 @@ func (r *meshRun) goesOn(t *testing.T) {
 	})
 }
 
-// interrupt ends it as Ctrl-C does.
 func (r *meshRun) interrupt(t *testing.T, c *testCluster) {
 	t.Helper()
 	c.run(t, r.node, "pkill", "-INT", "-f", r.mark)
@@ -112,7 +107,6 @@ func (r *meshRun) interrupt(t *testing.T, c *testCluster) {
 	}
 }
 
-// settles waits until all nodes are ready again.
 func (c *testCluster) settles(t *testing.T) {
 	t.Helper()
 	var out []byte

@@ -17,7 +17,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// host runs tasks with their nodes' networks.
 func (s *site) host() error {
 	at := netip.AddrPortFrom(s.server.Addr, cluster.DrawPort())
 	s.serve(s.server.Agent.As("container on node "+s.server.Name), at, s.client.Agent.As("container on node "+s.client.Name), at)
@@ -26,8 +25,8 @@ func (s *site) host() error {
 }
 
 // publishNAT uses a port published with mode=host: the node's own, rewritten to the task's on the
-// node's default bridge. The agent's image has no iptables, so the connection table, read before
-// and after, counts the rewritten connections.
+// default bridge. The image has no iptables, so the connection table counts the rewritten
+// connections.
 func (s *site) publishNAT() error {
 	server, err := s.box(published, s.server.Node, any4)
 	if err != nil {
@@ -46,11 +45,10 @@ func (s *site) publishNAT() error {
 		s.server.Hop(mode.HopBridge, bridge, false), server.hop(true)})
 }
 
-// any4 accepts any address except loopback ones.
 func any4(p netip.Prefix) bool { return !p.Addr().IsLoopback() }
 
-// publishedAt returns the port that the swarm chose for the role's task on the server's node, at
-// that node's address.
+// publishedAt returns the port that the swarm chose for the task on the server's node, at the
+// node's address.
 func (s *site) publishedAt(kind role) (dial netip.AddrPort, proto network.IPProtocol, err error) {
 	proto = network.TCP
 	if s.path.Spec.UDP {
@@ -67,13 +65,11 @@ func (s *site) publishedAt(kind role) (dial netip.AddrPort, proto network.IPProt
 	return netip.AddrPortFrom(s.server.Addr, port), proto, nil
 }
 
-// dnatHop returns the hop of a port of the node's that rules rewrite.
 func (e *end) dnatHop(n agent.NAT) path.Hop {
 	return e.NAT(mode.HopDNAT, fmt.Sprintf("%s → %s", n.To, n.Now), n)
 }
 
-// dialled places the server in its task, and the client, which dials a port of the server's node;
-// last are the hops from the wire on.
+// last lists the hops from the wire on.
 func (s *site) dialled(server *box, dial netip.AddrPort, proto network.IPProtocol, last []path.Hop) error {
 	listen := netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort)
 	if s.path.Spec.From == mode.FromRemote {
@@ -96,7 +92,7 @@ func (s *site) dialled(server *box, dial netip.AddrPort, proto network.IPProtoco
 	return nil
 }
 
-// bridgeOf returns the bridge on the node that has the task's pair as a port.
+// bridgeOf returns the node's bridge that has the task's pair as a port.
 func (s *site) bridgeOf(e *end, b *box) (string, error) {
 	pair, err := e.Pair(s.ctx, &s.run.devices, b.Box)
 	if err == nil && pair.Master == "" {
@@ -105,7 +101,6 @@ func (s *site) bridgeOf(e *end, b *box) (string, error) {
 	return pair.Master, err
 }
 
-// overlay runs tasks on a network across the nodes, with or without encryption.
 func (s *site) overlay() error {
 	kind := onOverlay
 	if s.path.Spec.Mode == mode.OverlayEncrypted {
@@ -147,7 +142,6 @@ func (s *site) overlay() error {
 	return nil
 }
 
-// subnetOf returns a network's IPv4 subnet.
 func subnetOf(n network.Network) (netip.Prefix, error) {
 	for _, c := range n.IPAM.Config {
 		if c.Subnet.Addr().Is4() {
@@ -162,12 +156,12 @@ type sandbox struct {
 	node        string
 	agent       *agent.Agent
 	namespace   string
-	port, vxlan string // of its bridge: the task's port, and the tunnel
+	port, vxlan string // ports of its bridge
 	bridge      string
 }
 
-// within returns the devices of a namespace that only the node's dockerd has a name for, and the
-// agent that reads them. what is its name in errors.
+// within returns the devices of a namespace that only the node's dockerd can name, and the agent
+// that reads them. what names it in errors.
 func (s *site) within(e *end, what, namespace string) (*agent.Agent, []agent.Interface, error) {
 	v, err := s.run.service(s.ctx, inside)
 	if err != nil {
@@ -210,20 +204,16 @@ func (s *site) sandbox(e *end, b *box, network string) (*sandbox, error) {
 
 func (b *sandbox) where() string { return "overlay on node " + b.node }
 
-// namespace identifies a namespace on a node.
 type namespace struct{ node, file string }
 
-// counter returns a reader of one of its devices.
 func (b *sandbox) counter(name string, forwardRx bool) func() (sample.Counters, error) {
 	return b.agent.Read(agent.Counter{Namespace: b.namespace, Device: &agent.Device{Name: name, ForwardRx: forwardRx}})
 }
 
-// tunnel returns the hop of the VXLAN device.
 func (b *sandbox) tunnel(toServer bool) path.Hop {
 	return path.Hop{Kind: mode.HopVXLAN, Name: b.vxlan, Where: b.where(), Read: b.counter(b.vxlan, toServer)}
 }
 
-// switched returns the hop of the bridge as a switch between two of its ports.
 func (b *sandbox) switched(toClient, toServer string) path.Hop {
 	h := local.SwitchHop(b.where(), b.bridge, b.counter(toClient, false), b.counter(toServer, false))
 	h.Shared = namespace{b.node, b.namespace} // the routing mesh's has ports of all services
@@ -231,7 +221,7 @@ func (b *sandbox) switched(toClient, toServer string) path.Hop {
 	return h
 }
 
-// encryption returns the hops between two tunnels of an encrypted network.
+// encryption returns the hops between two tunnels.
 func (s *site) encryption() ([]path.Hop, error) {
 	esp := agent.Counter{ESP: &agent.ESP{Client: s.client.Addr, Server: s.server.Addr}}
 	var hops []path.Hop
@@ -245,8 +235,8 @@ func (s *site) encryption() ([]path.Hop, error) {
 	return []path.Hop{hops[0], s.wireHop(), hops[1]}, nil
 }
 
-// encrypts returns an error for a node that has no ESP state for the path's other one. It does not
-// wait again for a node that had none, but reads again: the node may have been told late.
+// encrypts returns an error for a node that has no ESP state for the path's other one. It waits
+// once for a node; later it only reads, since the node may have been told late.
 func (s *site) encrypts(n Node, read func() (sample.Counters, error)) error {
 	s.run.espMu.Lock()
 	none := s.run.noESP[n.ID]
@@ -271,7 +261,7 @@ func (s *site) encrypts(n Node, read func() (sample.Counters, error)) error {
 	return err
 }
 
-// settles waits a while for what engines tell each other after a task started.
+// settles waits for what engines tell each other after a task started.
 func (s *site) settles(read func() (sample.Counters, error)) error {
 	const (
 		latest = 5 * time.Second

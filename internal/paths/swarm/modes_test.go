@@ -13,14 +13,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// A node without ESP is refused alone, is waited for once only, and is taken when
-// it turns out to have been told late. What keeps it from being asked is no lack.
+// Each node is waited for once, but may have ESP later. A failed request is no lack.
 func TestNodesWithoutESP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{ctx: context.Background(), run: &run{noESP: map[string]bool{}}}
 		var (
 			says error
-			told time.Time // from when on it has it; zero: never
+			told time.Time // when it gets ESP; zero: never
 		)
 		ask := func(node string) (took time.Duration, err error) {
 			began := time.Now()

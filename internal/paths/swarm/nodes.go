@@ -19,14 +19,14 @@ import (
 // Node is a machine of the swarm.
 type Node struct {
 	ID, Name string
-	Addr     netip.Addr // the swarm's address for it
+	Addr     netip.Addr // as the swarm knows it
 	Engine   string     // version
 
 	shared string // a name that other nodes have, too; "": Name is unique
 }
 
-// nodes returns the swarm's nodes that take tasks, in the order of their names; why has the reason
-// for each of the others.
+// nodes returns the swarm's nodes that take tasks, by name; why has the reason for each of the
+// others.
 func nodes(ctx context.Context, api *client.Client) (ready []Node, why map[string]string, err error) {
 	got, err := api.NodeList(ctx, client.NodeListOptions{})
 	if err != nil {
@@ -61,9 +61,8 @@ func nodes(ctx context.Context, api *client.Client) (ready []Node, why map[strin
 	return ready, why, nil
 }
 
-// choose returns the nodes that were named, by host name or ID, or by the beginning of an ID if no
-// node has that name, in that order; all if none was named. Nodes with the same name are called by
-// their IDs.
+// choose returns the nodes named by host name, ID or else the beginning of an ID, in that order;
+// all if none was named. Nodes with the same name are called by their IDs.
 func choose(all []Node, why map[string]string, wanted []string) ([]Node, error) {
 	names := map[string]int{}
 	for _, n := range all {
@@ -108,8 +107,7 @@ func those(all []Node, are func(Node) bool) (out []Node) {
 	return out
 }
 
-// enough returns an error for fewer than two nodes; why has the reasons of those that take no
-// tasks.
+// why has the reasons of the nodes that take no tasks.
 func enough(chosen, ready []Node, why map[string]string) error {
 	const between = "a swarm is measured between machines, and "
 	switch {

@@ -8,7 +8,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// A name or a whole ID is that node's, also where it is how another one's ID begins.
 func TestChoose(t *testing.T) {
 	all := []Node{{ID: "a1b2c3", Name: "b"}, {ID: "b4", Name: "a"}, {ID: "c5", Name: "twin"}, {ID: "c56", Name: "twin"}, {ID: "d7", Name: "e"}}
 	why := map[string]string{"d": "node d is down", "a9": "node d is down"}
@@ -48,7 +47,6 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// Who has too few nodes is told whether the swarm has, or has asked for, too few.
 func TestTooFewNodes(t *testing.T) {
 	a, b := Node{Name: "a"}, Node{Name: "b"}
 	why := map[string]string{"c": "node c is down", "id-of-c": "node c is down", "d": "node d takes no tasks: its availability is drain"}

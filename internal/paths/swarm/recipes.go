@@ -5,7 +5,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// recipes build the modes that services on a swarm can have.
 var recipes = map[mode.Name]func(*site) error{
 	mode.Host:             (*site).host,
 	mode.PublishNAT:       (*site).publishNAT,
@@ -14,5 +13,5 @@ var recipes = map[mode.Name]func(*site) error{
 	mode.OverlayEncrypted: (*site).overlay,
 }
 
-// Modes returns their names.
+// Modes returns the names of the modes that services on a swarm can have.
 func Modes() []string { return recipe.Names(recipes) }

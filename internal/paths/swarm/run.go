@@ -18,7 +18,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
 )
 
-// run is what a Swarm has started.
 type run struct {
 	swarm     *Swarm
 	daemon    *dockerapi.Daemon
@@ -33,7 +32,7 @@ type run struct {
 	devices   cluster.Devices
 
 	espMu sync.Mutex      // guards the fields that follow
-	noESP map[string]bool // by the node's ID: it had none, and is not waited for again
+	noESP map[string]bool // by the node's ID: it is not waited for again
 
 	ipvsMu sync.Mutex       // guards the fields that follow
 	noIPVS map[string]error // by the node's ID: it is not waited for again
@@ -117,13 +116,11 @@ func (r *run) listen() (err error) {
 	return nil
 }
 
-// name returns a new name.
 func (r *run) name(what string) string {
 	r.made++
 	return r.prefix() + what + strconv.Itoa(r.made)
 }
 
-// prefix returns the beginning of all names.
 func (r *run) prefix() string { return "toll-" + r.daemon.ID + "-" }
 
 // close releases the agents, which end themselves, and removes everything.

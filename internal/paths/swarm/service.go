@@ -27,8 +27,7 @@ const (
 	// onHost tasks are in their nodes' own network namespaces, and read what the nodes count. Every
 	// node of a run has one.
 	onHost role = "host"
-	// inside tasks can also enter the namespaces of their nodes' overlay networks. Only runs that
-	// measure those have them.
+	// inside tasks can also enter the namespaces of their nodes' overlay networks.
 	inside role = "inside"
 	// published tasks are on their nodes' default bridge, with a port of the node.
 	published role = "publish"
@@ -50,11 +49,10 @@ const (
 	inTask      = "/netns"
 )
 
-// removal is how long removals are retried.
 const removal = 45 * time.Second
 
 // cleanUp returns a context for one attempt at a removal, which ignores interrupts. When patience
-// is over, each thing that is left gets a moment.
+// is over, each remaining thing gets a moment.
 func (r *run) cleanUp() (context.Context, context.CancelFunc) {
 	const (
 		most  = 20 * time.Second
@@ -85,7 +83,6 @@ func (r *run) makeSecret() error {
 	return nil
 }
 
-// makeNetwork makes an overlay network for the services of a role.
 func (r *run) makeNetwork(kind role) (id string, err error) {
 	name := r.name("net")
 	err = r.owes(dockerapi.Network, name, func(ctx context.Context) error { return removeNetwork(ctx, r.daemon.API, name) })
@@ -106,8 +103,8 @@ func (r *run) makeNetwork(kind role) (id string, err error) {
 	return made.ID, nil
 }
 
-// makeServices makes the services of a role: one for all nodes if the run has all of them, else one
-// for each. It continues after existing ones.
+// makeServices makes one service if the run has all nodes, else one for each. It continues after
+// existing ones.
 func (r *run) makeServices(ctx context.Context, s *service) error {
 	make := func(name string, mode swarm.ServiceMode, where ...string) error {
 		err := r.owes(dockerapi.Service, name, func(ctx context.Context) error {
@@ -191,7 +188,7 @@ func (r *run) owes(kind dockerapi.Kind, name string, remove func(context.Context
 }
 
 // removed removes a thing and records that. It returns nil if the thing does not exist. It waits
-// for a swarm that has no leader at the moment.
+// for a swarm without a leader.
 func (r *run) removed(kind dockerapi.Kind, name string, remove func(context.Context) error) error {
 	const again = 300 * time.Millisecond
 	for {
@@ -212,7 +209,7 @@ func (r *run) removed(kind dockerapi.Kind, name string, remove func(context.Cont
 	}
 }
 
-// patience returns the end of the time in which removals are retried, all together.
+// patience returns the deadline for all removals together.
 func (r *run) patience() time.Time {
 	if r.until.IsZero() {
 		r.until = time.Now().Add(removal)
@@ -238,7 +235,7 @@ func (r *run) makeImage(ctx context.Context) error {
 	}
 	err = r.owes(dockerapi.Image, name, func(ctx context.Context) error {
 		err := dockerapi.RemoveImage(ctx, r.daemon.API, name)
-		if cerrdefs.IsConflict(err) && !r.uses(name) { // another run uses it by now
+		if cerrdefs.IsConflict(err) && !r.uses(name) { // another run uses it
 			return nil
 		}
 		return err
@@ -263,5 +260,4 @@ func (r *run) uses(image string) bool {
 	})
 }
 
-// serviceLabel is the engine's label on the containers of a service's tasks.
 const serviceLabel = "com.docker.swarm.service.name"

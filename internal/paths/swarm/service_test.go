@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 )
 
-// A manager that does not answer holds nobody up for long, however much is left.
+// However much is left, an unresponsive manager must not delay the end for long.
 func TestRemovalsThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const things = 30

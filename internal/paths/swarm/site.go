@@ -14,11 +14,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// serverPort is the servers' port inside containers.
 const serverPort = recipe.ServerPort
 
-// site is a path being built. Its context is that of the one operation; counters and removals,
-// which outlive it, do not use it.
+// site is a path being built. Its context is that of the build; counters and removals, which
+// outlive it, do not use it.
 type site struct {
 	ctx  context.Context
 	run  *run
@@ -28,13 +27,11 @@ type site struct {
 	spots          []cluster.Spot // added by the recipe
 }
 
-// end is a node that the path is on.
 type end struct {
 	Node
 	cluster.End
 }
 
-// begin finds the two nodes.
 func (s *site) begin() error {
 	server, client, err := s.pair()
 	if err != nil {
@@ -64,7 +61,7 @@ func (s *site) Finish() error {
 	s.describe()
 	s.inspectable()
 	path.Share(s.path, func(h path.Hop) bool { return h.Where == s.client.Where || h.Where == s.server.Where })
-	if s.path.Spec.Client != "" { // of toll mesh, for one visit of very many
+	if s.path.Spec.Client != "" { // a mesh has too many paths for it
 		return nil
 	}
 	for _, e := range []*end{s.server, s.client} {
@@ -75,7 +72,6 @@ func (s *site) Finish() error {
 	return s.guard()
 }
 
-// pair returns the path's nodes.
 func (s *site) pair() (server, client Node, err error) {
 	if s.path.Spec.Client == "" {
 		return s.run.nodes[0], s.run.nodes[1], nil
@@ -95,7 +91,6 @@ func (s *site) end(hosts *service, n Node) (*end, error) {
 	return &end{Node: n, End: e}, err
 }
 
-// on returns the service's agent on a node.
 func (v *service) on(n Node) (*agent.Agent, error) {
 	a := v.agents[n.ID]
 	if a == nil {
@@ -107,7 +102,6 @@ func (v *service) on(n Node) (*agent.Agent, error) {
 	return a, nil
 }
 
-// box is a task of the path.
 type box struct{ *cluster.Box }
 
 // box returns the task of a role on a node, with its device whose address within accepts.
@@ -134,10 +128,8 @@ func (s *site) box(kind role, n Node, within func(netip.Prefix) bool) (*box, err
 
 var errNoAddress = errors.New("the swarm gave the task no IPv4 address")
 
-// hop returns the hop of the task's own device.
 func (b *box) hop(server bool) path.Hop { return b.Hop(mode.HopVeth, server) }
 
-// wireHop returns the hop of the server's network card.
 func (s *site) wireHop() path.Hop { return s.server.Hop(mode.HopWire, s.server.Card.Name, true) }
 
 // serve places the server, and the client, which dials it at dial.
@@ -146,7 +138,6 @@ func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place
 	s.path.Clients = []path.Client{{Place: client, Dial: dial, Machine: s.client.Agent}}
 }
 
-// describe records what a result contains of the path's devices.
 func (s *site) describe() {
 	s.path.Facts["server node"], s.path.Facts["client node"] = s.server.fact(), s.client.fact()
 	if s.run.swarm.Image != "" {

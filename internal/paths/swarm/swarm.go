@@ -1,12 +1,11 @@
 // Package swarm builds network modes across machines, on the user's Docker Swarm: the cluster's own
 // engine places the tasks, and toll runs in each of them as an agent (see package agent), which
-// dials the toll that measures. (Docker's attach and exec reach only containers of the daemon's own
-// node.) It changes nothing on a node that a user's own service could not change.
+// dials the toll that measures. It changes nothing on a node that a user's own service could not
+// change.
 //
-// Everything that it makes, one secret, services and networks, is labelled with the mark of its
-// toll, which names the machine and its boot, and is written to a journal first. It is removed when
-// the backend is closed; dockerapi.Clean, with Leftovers, finds on a manager what a killed toll
-// left. Tasks end when their toll is gone.
+// Everything that it makes is labelled with the mark of its toll and is written to a journal first.
+// It is removed when the backend is closed; dockerapi.Clean, with Leftovers, finds on a manager
+// what a killed toll left. Tasks end when their toll is gone.
 package swarm
 
 import (
@@ -24,9 +23,9 @@ import (
 // Name is the backend's name.
 const Name = sample.Swarm
 
-// Swarm is the backend. Only Version must be set; Close ends it.
+// Swarm is the backend. Only Version must be set.
 type Swarm struct {
-	// Nodes are the run's nodes, by host name or ID: first the server's, then the client's, for
+	// Nodes lists the run's nodes, by host name or ID: first the server's, then the client's, for
 	// paths that name none. Empty: all nodes that take tasks.
 	Nodes []string
 	// Most limits the nodes to the first ones; 0: all.
@@ -59,7 +58,7 @@ func (s *Swarm) Check(ctx context.Context, spec path.Spec) error {
 	return cluster.Check(ctx, s, spec)
 }
 
-// refuse returns an error for what no swarm can have.
+// refuse returns an error for paths that no swarm can have.
 func refuse(s path.Spec) error {
 	if recipes[s.Mode] == nil {
 		return cluster.NoMode("a swarm has no services", s.Mode, Modes())
@@ -74,7 +73,6 @@ func refuse(s path.Spec) error {
 	return cluster.Refuse(s)
 }
 
-// refuse6 returns an error for paths over IPv6.
 func refuse6(s path.Spec) error {
 	switch {
 	case !s.To.Six(), s.Mode == mode.Host:
@@ -123,7 +121,7 @@ func (s *Swarm) Cluster(ctx context.Context) (all []sample.Node, without map[str
 	})
 }
 
-// start connects to the swarm once; the result is remembered until Close.
+// start connects to the swarm once and remembers the result until Close.
 func (s *Swarm) start(ctx context.Context) (*run, error) {
 	return s.kept.Start(ctx, s.begin)
 }

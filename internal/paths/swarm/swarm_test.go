@@ -19,13 +19,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// besideEnv says that this test binary runs on a node of a swarm: it is toll there.
+// besideEnv is set if this test binary runs on a node of a swarm, as toll.
 const (
 	besideEnv = "BRIDGETOLL_TEST_SWARM"
 )
 
-// TestMain is also the program in the image of the conformance suite: an agent,
-// whose workers are the ends of exchanges.
+// TestMain is also the program in the test's image: an agent with workers.
 func TestMain(m *testing.M) {
 	pathtest.Main()
 	if len(os.Args) > 1 && os.Args[1] == agent.Arg {
@@ -66,7 +65,6 @@ func asAgent(args []string) int {
 
 const testVersion = "test"
 
-// test runs a test of this program on node 1.
 func (c *testCluster) test(t *testing.T, tester, name string) {
 	t.Helper()
 	cmd := c.on(1, tester, "-test.run", name, "-test.v")
@@ -78,7 +76,7 @@ func (c *testCluster) test(t *testing.T, tester, name string) {
 	}
 }
 
-// isAs waits until what could be left is what it was before.
+// isAs waits until left prints what it printed before.
 func (c *testCluster) isAs(t *testing.T, before, after string) {
 	t.Helper()
 	now := ""
@@ -87,7 +85,7 @@ func (c *testCluster) isAs(t *testing.T, before, after string) {
 	}
 }
 
-// left is what a run could leave on a manager.
+// left prints what a run could leave on a manager.
 const left = "docker service ls -q; docker secret ls -q; docker network ls -q --filter driver=overlay --filter label=io.bridgetoll.run; " +
 	"docker images -q 127.0.0.1:1/bridgetoll; docker ps -aq; ls $XDG_STATE_HOME/bridgetoll 2>/dev/null || true"
 
@@ -97,7 +95,7 @@ func TestSwarm(t *testing.T) {
 	}
 	pathtest.NeedsDaemons(t, "tc", "nft")
 	toll, tester := pathtest.Toll(t), pathtest.StaticSelf(t)
-	for _, e := range pathtest.Engines(t) { // one after the other: nodes that are slow are to be so by the test's doing
+	for _, e := range pathtest.Engines(t) { // in turn: only the test may make nodes slow
 		t.Run(e.Name, func(t *testing.T) {
 			for name, test := range map[string]func(*testing.T, *testCluster, string, string){"measures": measures, "goes on": goesOn} {
 				t.Run(name, func(t *testing.T) { // on swarms of their own, for which they mostly wait
@@ -109,10 +107,9 @@ func TestSwarm(t *testing.T) {
 	}
 }
 
-// usualRate is that of the wires to the nodes: less than the CPUs can send.
+// usualRate is less than the CPUs can send.
 const usualRate = "1gbit"
 
-// shape gives wires of the switch's a rate.
 func (c *testCluster) shape(t *testing.T, rate string, wires ...string) {
 	t.Helper()
 	for _, wire := range wires {
@@ -120,7 +117,6 @@ func (c *testCluster) shape(t *testing.T, rate string, wires ...string) {
 	}
 }
 
-// measures tests what toll measures in a swarm.
 func measures(t *testing.T, c *testCluster, toll, tester string) {
 	c.shape(t, usualRate, "w1", "w2", "w3")
 	before := c.run(t, 1, "sh", "-c", left)
@@ -193,7 +189,7 @@ func measures(t *testing.T, c *testCluster, toll, tester string) {
 	t.Run("loses", func(t *testing.T) { loses(t, c, toll) })
 }
 
-// slowNode measures a mesh whose node 3 is slow, and nothing else is; but a busy machine may be.
+// slowNode expects only node 3 to be slow; a busy machine may be, too.
 func slowNode(u testing.TB, c *testCluster, toll string) {
 	u.Helper()
 	code, out, errOut := c.toll(u, 1, toll, "mesh", "--sweeps", "5", "--window", "100ms", "--format", "json")
@@ -245,7 +241,7 @@ func goesOn(t *testing.T, c *testCluster, toll, _ string) {
 	})
 
 	t.Run("another machine's", func(t *testing.T) {
-		// A service that a toll on another machine made, as far as this one can tell.
+		// The mark is that of a toll on another machine.
 		mark := "00000000000000000000000000000000/b/pid:[1]/1/1"
 		c.run(t, 1, "sh", "-c", "docker service create -d --no-resolve-image --name toll-else --replicas 0 -l io.bridgetoll.run="+mark+" 127.0.0.1:1/bridgetoll:none")
 		_, out, _ := c.toll(t, 1, toll, "clean")
@@ -258,7 +254,7 @@ func goesOn(t *testing.T, c *testCluster, toll, _ string) {
 		clean(t, "toll clean --others")
 	})
 
-	// Whatever happens to node 3, the others are measured on.
+	// The other nodes must still be measured.
 	for what, fault := range map[string][2]string{
 		"hangs":   {"kill -STOP $(" + agentOn3 + ")", "kill -CONT $(" + agentOn3 + ") || true"},
 		"drained": {"docker node update --availability drain node3", "docker node update --availability active node3"},
@@ -296,8 +292,8 @@ func goesOn(t *testing.T, c *testCluster, toll, _ string) {
 	})
 }
 
-// loses measures a mesh in which one packet in a hundred from node 3 to node 2 is lost,
-// which is named, though nothing need be slow by it.
+// loses loses one packet in a hundred from node 3 to node 2, which must be named although it need
+// not be slow.
 func loses(t *testing.T, c *testCluster, toll string) {
 	c.run(t, 2, "sh", "-c", "nft add table ip loses && nft 'add chain ip loses in { type filter hook input priority 0; }' && "+
 		"nft add rule ip loses in ip saddr 10.77.0.3 numgen random mod 100 == 0 drop")
@@ -331,16 +327,15 @@ func lossyLink(u testing.TB, c *testCluster, toll string) {
 // agentOn3 prints the PID of toll's agent on node 3.
 const agentOn3 = "docker -H unix://DIR/3/sock inspect -f '{{.State.Pid}}' $(docker -H unix://DIR/3/sock ps -q)"
 
-// faultAt is where a fault is made: on the switch, or on the manager.
+// faultAt is 0 for the switch, 1 for the manager.
 var faultAt = map[string]int{"hangs": 0, "cut off": 0, "drained": 1}
 
-// hasIPVS reports whether the kernel has IPVS, as Docker finds out by modprobe.
+// Docker also finds IPVS by modprobe.
 func hasIPVS() bool {
 	_, err := os.Stat("/proc/net/ip_vs")
 	return err == nil || exec.Command("modprobe", "ip_vs").Run() == nil
 }
 
-// TestBeside runs on a node: the conformance suite.
 func TestBeside(t *testing.T) {
 	if os.Getenv(besideEnv) == "" {
 		t.Skip("TestSwarm runs it on a node")
@@ -370,12 +365,10 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// onOneMachine reports whether the refusal is of what no swarm is measured by.
 func onOneMachine(u *path.UnsupportedError) bool {
 	return strings.Contains(u.Missing, "between machines") || strings.Contains(u.Missing, "over IPv4 only") || strings.Contains(u.Missing, "carry no IPv6")
 }
 
-// promises returns the options of the conformance suite for a swarm.
 func promises(s *Swarm) pathtest.Options {
 	return pathtest.Options{Short: true, Lacks: onOneMachine,
 		Common: func(path.Hop) bool { return true }, // all paths of a mode have the same tasks

@@ -18,11 +18,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// vmEnv says that Debian's kernel runs the tests, which has all that a swarm can
-// use: there is no Go there, but toll.
+// vmEnv is set under Debian's kernel, which has all that a swarm can use. The machine has toll, but
+// no Go.
 const vmEnv = "BRIDGETOLL_VM"
 
-// TestFullKernel is what TestSwarm cannot show where the kernel lacks IPVS or ESP.
+// TestFullKernel covers IPVS and ESP, which TestSwarm's kernel may lack.
 func TestFullKernel(t *testing.T) {
 	if os.Getenv(vmEnv) == "" || os.Getenv(besideEnv) != "" {
 		t.Skip("make test-vm-swarm runs it, under a kernel with IPVS and ESP")
@@ -31,8 +31,8 @@ func TestFullKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As dockerd would set it, were it not in a namespace: the mesh's, from which replies
-	// are forwarded, has it from the machine's first one.
+	// dockerd would set it if it were not in a namespace: the mesh's namespace, which forwards
+	// replies, inherits it from the machine's first one.
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestFullKernel(t *testing.T) {
 			t.Fatalf("exit %d\n%s%s", code, out, errOut)
 		}
 		r := read(t, file)
-		counted := map[string]map[string]bool{} // by hop, the cells whose bytes or connections it counted
+		counted := map[string]map[string]bool{} // by hop, the cells that it counted
 		for _, v := range r.Visits {
 			cell := r.Header.Plan.Cells[v.Cell]
 			if !r.Header.Plan.Counts(v) {
@@ -108,7 +108,6 @@ func TestFullKernel(t *testing.T) {
 	})
 }
 
-// read reads a results file.
 func read(t *testing.T, file string) *sample.File {
 	t.Helper()
 	f, err := os.Open(file)
@@ -123,8 +122,8 @@ func read(t *testing.T, file string) *sample.File {
 	return r
 }
 
-// TestMeshAndEncryption runs on a node: the conformance suite for the modes that
-// need IPVS and ESP, which also hears what the kernel says by other ways than toll's.
+// TestMeshAndEncryption runs on a node. It compares the modes that need IPVS and ESP with other
+// sources.
 func TestMeshAndEncryption(t *testing.T) {
 	if os.Getenv(besideEnv) == "" || os.Getenv(vmEnv) == "" {
 		t.Skip("TestFullKernel runs it on a node")
@@ -152,12 +151,11 @@ func TestMeshAndEncryption(t *testing.T) {
 	}
 }
 
-// balanced holds the path to IPVS's own statistics, in the namespace of the mesh on
-// the server's node, which is this one.
+// balanced compares the path with IPVS's own statistics on the server's node, which is this one.
 func balanced(t *testing.T, p *path.Path) {
 	const ofMesh = dockerNetns + "/ingress_sbox"
 	stats := func() (connections, in, out int64) {
-		// Of each CPU, because these are exact: the sums are made every two seconds.
+		// Single CPUs' values are exact; the sums are updated every two seconds.
 		b, err := exec.Command("nsenter", "--net="+ofMesh, "cat", "/proc/net/ip_vs_stats_percpu").Output()
 		if err != nil {
 			t.Fatal(err)
@@ -180,8 +178,8 @@ func balanced(t *testing.T, p *path.Path) {
 	}
 }
 
-// veiled holds the path to what is seen on the wire of the server's node, which is
-// this one: all of it in ESP, and no packet of a tunnel.
+// veiled expects only ESP on the wire of the server's node, which is this one, and no packet of a
+// tunnel.
 func veiled(t *testing.T, p *path.Path) {
 	nft := func(args ...string) []byte {
 		out, err := exec.Command("nft", args...).CombinedOutput()
