@@ -23,8 +23,7 @@ func Check(ctx context.Context, b path.Builder, spec path.Spec) error {
 	return p.Close()
 }
 
-// Refuse returns an error for what no backend on other machines has: crowds, foreign programs, and
-// tunes of devices.
+// Refuse returns an error for crowds, foreign programs and tunes of devices.
 func Refuse(s path.Spec) error {
 	if n, m := s.Count(); n > 1 || m > 1 {
 		return &path.UnsupportedError{

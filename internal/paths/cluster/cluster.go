@@ -1,5 +1,5 @@
-// Package cluster has what backends share whose paths are on a cluster's nodes, where agents read
-// for them (see package agent): the devices there, hops, and settings.
+// Package cluster has the shared parts of backends whose paths are on a cluster's nodes, where
+// agents read for them: devices, hops and settings.
 package cluster
 
 import (
@@ -17,10 +17,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Devices are those of agents' network namespaces, as first read. The zero value is ready to use.
+// Devices caches the devices of agents' network namespaces. The zero value is ready to use.
 type Devices struct{ known sync.Map }
 
-// namespace identifies a namespace of an agent.
 type namespace struct {
 	agent *agent.Agent
 	file  string // "": its own
@@ -49,14 +48,12 @@ type Box struct {
 	Where  string
 }
 
-// port identifies a container's device, which several paths may have.
 type port struct {
 	agent  *agent.Agent
 	device string
 }
 
-// Find returns the box of an agent on its device whose IPv4 address within accepts, or nil if there
-// is none.
+// Find returns the agent's box with its device whose IPv4 address within accepts, or nil.
 func Find(a *agent.Agent, devices []agent.Interface, within func(netip.Prefix) bool) *Box {
 	for _, d := range devices {
 		for _, p := range d.Addrs {
@@ -77,7 +74,6 @@ func (b *Box) Hop(kind mode.HopKind, toServer bool) path.Hop {
 		Read: b.Agent.Read(agent.Counter{Device: &agent.Device{Name: name, ForwardRx: toServer}})}
 }
 
-// paired reports whether a device of the box's node is the other end of its pair.
 func (b *Box) paired(d agent.Interface) bool {
 	return d.Index == b.Device.Peer && d.Kind == b.Device.Kind
 }
@@ -113,7 +109,7 @@ func Inspect(spots []Spot) ([]path.Setting, error) {
 	return AtOnce(reads)
 }
 
-// AtOnce reads settings concurrently, because each agent may be far away. It skips nil functions.
+// AtOnce reads settings concurrently. It skips nil functions.
 func AtOnce(reads []func() ([]path.Setting, error)) ([]path.Setting, error) {
 	var (
 		wg   sync.WaitGroup
@@ -129,21 +125,19 @@ func AtOnce(reads []func() ([]path.Setting, error)) ([]path.Setting, error) {
 	return slices.Concat(got...), errors.Join(errs...)
 }
 
-// DrawPort returns a random port of a node, without checking that it is free; fixed listeners have
-// lower ones, and dialling ends higher ones.
+// DrawPort returns a random port, without checking that it is free; fixed listeners have lower
+// ones, and dialling ends higher ones.
 func DrawPort() uint16 {
 	const first, count = 20000, 10000
 	return first + uint16(rand.N(count))
 }
 
-// SwitchHop returns the hop of a bridge as a switch between two of its ports: what it sent out of
-// them.
+// SwitchHop returns the hop of a bridge between two of its ports: what it sent out of them.
 func SwitchHop(a *agent.Agent, where, bridge string, toClient, toServer agent.Counter) path.Hop {
 	return local.SwitchHop(where, bridge, a.Read(toClient), a.Read(toServer))
 }
 
-// Both returns a reader of what both readers have counted since the first reading, so that what
-// passed only one of them is not included.
+// Both returns a reader of what both readers have counted since the first reading.
 func Both(a, b local.Reader) local.Reader {
 	var (
 		mu    sync.Mutex // guards the fields that follow

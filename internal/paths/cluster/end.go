@@ -61,7 +61,7 @@ func (e *End) NAT(kind mode.HopKind, name string, n agent.NAT) path.Hop {
 // Pair returns the node's end of a container's pair, which it adds to Own together with its bridge.
 // The device has no name if there is none.
 func (e *End) Pair(ctx context.Context, d *Devices, b *Box) (pair agent.Interface, err error) {
-	if !slices.ContainsFunc(e.Devices, b.paired) { // they were read before the container was made
+	if !slices.ContainsFunc(e.Devices, b.paired) { // the devices were read before the container was made
 		d.Forget(e.Agent)
 		if e.Devices, err = d.Of(ctx, e.Agent, ""); err != nil {
 			return pair, err
@@ -85,7 +85,7 @@ func (e *End) Crossed() Spot {
 	return Spot{Agent: cmp.Or(e.Inspector, e.Agent), At: agent.Spot{Where: e.Where, Devices: names}}
 }
 
-// Watched returns the namespaces of the ends and further ones. Of those with other paths it has the
+// Watched returns the namespaces of the ends and further ones. In shared ones it includes the
 // routes to the given addresses and to those that the ends reach.
 func Watched(ends []*End, further []Spot, to ...netip.Addr) []Spot {
 	all := further
@@ -101,7 +101,7 @@ func Watched(ends []*End, further []Spot, to ...netip.Addr) []Spot {
 	return all
 }
 
-// AddLinks adds the devices that the path crosses to what a result contains of it.
+// AddLinks describes the devices that the path crosses.
 func (e *End) AddLinks(p *path.Path) {
 	for _, d := range e.Devices {
 		if slices.Contains(e.Crossed().At.Devices, d.Name) {
@@ -155,8 +155,7 @@ func Two[N any](all []N, spec path.Spec, name func(N) string) (server, client N,
 	return server, client, nil
 }
 
-// Nodes returns what about says of each of the nodes, all at once. without has its errors, by the
-// node's name.
+// Nodes calls about for all nodes concurrently. without has its errors, by the node's name.
 func Nodes[N any](ctx context.Context, nodes []N, about func(N) (sample.Node, error)) (
 	all []sample.Node, without map[string]error, err error) {
 	var (

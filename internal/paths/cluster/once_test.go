@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// What was started is kept, and so is why it could not be, but not that nobody waited for it.
 func TestOnce(t *testing.T) {
 	var (
 		o      Once[int]
@@ -52,7 +51,7 @@ func TestOnce(t *testing.T) {
 	if err := o.Close(end); err != nil || len(ended) != 1 {
 		t.Errorf("nothing had started, it ended %v, %v", ended, err)
 	}
-	// What was started although nobody waits for it has to be ended all the same.
+	// A started value must be ended even if the caller no longer waits.
 	if n, err := o.Start(over, func(context.Context) (int, error) { return 9, nil }); n != 9 || err != nil {
 		t.Errorf("it started %d, %v", n, err)
 	}
