@@ -17,21 +17,20 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Clean removes what runs left whose toll has ended: what has their label at the daemon of this
-// environment, and what they made on the machine outside of Docker. Journals only say where to
-// look: nothing is removed at a daemon because of its name, and no other daemon is contacted
-// because a journal names it. A missing daemon is no error, unless a journal lists things of toll's
-// there.
+// Clean removes what runs left whose toll has ended, at the daemon of this environment and on the
+// machine. Journals only say where to look: nothing is removed at a daemon because of its name, and
+// no other daemon is contacted. A missing daemon is no error, unless a journal lists things of
+// toll's there.
 type Clean struct {
 	// StateDir is the directory of journals; "" is the user's state directory.
 	StateDir string
-	// Others also removes what is not known to be over: what tolls of other machines made in this
-	// one's swarm, and what belongs to processes that cannot be seen from here.
+	// Others also removes what tolls of other machines made in this one's swarm, and what belongs
+	// to processes that cannot be seen.
 	Others bool
 	// Parts remove what backends make.
 	Parts []Part
 
-	// Left lists, after Run, what was left alone.
+	// Left lists, after Run, what was not removed.
 	Left []Left
 
 	limit time.Duration // of an answer of the daemon; 0: NewClient's
@@ -39,11 +38,11 @@ type Clean struct {
 
 // Part removes what a backend makes besides containers, networks and images.
 type Part struct {
-	// Daemon removes it from the daemon, after containers and before networks and images; nil:
-	// nothing to remove. It reports what it removed or left to the sweep; an error ends the sweep.
+	// Daemon removes it from the daemon, after containers and before networks and images. It
+	// reports to the sweep; an error ends the sweep. It may be nil.
 	Daemon func(context.Context, *Sweep) error
-	// Machine removes it from the machine: what has the mark of a dead toll, and what orphans name;
-	// nil: nothing to remove. still has the files of orphans that list what could not be removed.
+	// Machine removes what has the mark of a dead toll, and what orphans name. still has the files
+	// of orphans that list what could not be removed. It may be nil.
 	Machine func(orphans []Orphan, dead func(mark string) bool) (removed []string, still map[string]bool, err error)
 }
 
@@ -70,8 +69,8 @@ func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
 	return removed, errors.Join(errs...)
 }
 
-// daemon removes what dead tolls made at the daemon that docker uses now. kept has the files of
-// journals that list what may still exist, there or at another daemon.
+// daemon cleans the daemon that docker uses now. kept has the files of journals that list what may
+// still exist, there or at another daemon.
 func (c *Clean) daemon(ctx context.Context, js *journals) (removed []string, kept map[string]bool, err error) {
 	host, hostErr := FindHost(os.Getenv)
 	var made []Entry
@@ -99,7 +98,6 @@ func (c *Clean) daemon(ctx context.Context, js *journals) (removed []string, kep
 	return removed, kept, errors.Join(errs...)
 }
 
-// listens reports whether a daemon listens at the address.
 func listens(host string) bool {
 	file, err := Socket(host)
 	return err == nil && reachable(file) == nil
@@ -138,8 +136,7 @@ func (e *otherDaemon) Hint() string {
 	return "if you know that daemon: DOCKER_HOST=" + e.host + " toll clean"
 }
 
-// until removes what dead tolls made, and repeats: the daemon may still be making what they asked
-// for when they were killed.
+// until repeats the removal: the daemon may still be making what dead tolls requested.
 func (c *Clean) until(ctx context.Context, host string, made []Entry, j judge) (removed []string, err error) {
 	const (
 		latest = 3 * time.Second
@@ -164,7 +161,6 @@ func (c *Clean) until(ctx context.Context, host string, made []Entry, j judge) (
 	}
 }
 
-// answers returns an error if the daemon does not answer a ping within limit.
 func answers(ctx context.Context, api *client.Client, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -176,8 +172,8 @@ func answers(ctx context.Context, api *client.Client, limit time.Duration) error
 	return err
 }
 
-// once looks at the daemon once: at containers first, because they use the others. spared has the
-// mark of a toll that may be alive.
+// once looks at containers first, because they use the others. spared has the mark of a toll that
+// may be alive.
 func (c *Clean) once(ctx context.Context, host string, made []Entry, j judge) (removed []Entry, spared []Left, err error) {
 	file, err := Socket(host)
 	if err != nil {

@@ -35,8 +35,8 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 	return "unix://" + l.Addr().String()
 }
 
-// aDaemon starts a daemon with these images and networks, in JSON, which records what it is told to
-// remove.
+// aDaemon starts a daemon with these images and networks, in JSON. deleted returns the removed
+// ones.
 func aDaemon(t *testing.T, images, networks string) (host string, deleted func() []string) {
 	var mu sync.Mutex
 	var all []string
@@ -72,7 +72,6 @@ func aDaemon(t *testing.T, images, networks string) (host string, deleted func()
 	}
 }
 
-// A daemon that only a journal names is not asked: it is told how.
 func TestCleanAsksNoOtherDaemon(t *testing.T) {
 	asked := 0
 	other := serve(t, func(http.ResponseWriter, *http.Request) { asked++ })
@@ -97,7 +96,6 @@ func TestCleanAsksNoOtherDaemon(t *testing.T) {
 	}
 }
 
-// The socket of the daemon may have two names.
 func TestCleanKnowsTheDaemon(t *testing.T) {
 	host, _ := aDaemon(t, "[]", "[]")
 	link := filepath.Join(t.TempDir(), "docker.sock")
@@ -109,8 +107,7 @@ func TestCleanKnowsTheDaemon(t *testing.T) {
 	}
 }
 
-// Of the images that a journal names, those are removed that have our label, by ID, and
-// of one that has other names, too, only the name.
+// Images need the label; of an image with other names only the name goes.
 func TestCleanRemovesOnlyOurImages(t *testing.T) {
 	host, deleted := aDaemon(t, `[{"Id": "sha256:1", "RepoTags": ["127.0.0.1:1/toll:a"]}, {"Id": "sha256:2", "RepoTags": ["127.0.0.1:1/toll:b", "users:2"]},
 		{"Id": "sha256:3", "RepoTags": ["bridgetoll:kept"]}]`, "[]")
@@ -132,8 +129,7 @@ func TestCleanRemovesOnlyOurImages(t *testing.T) {
 	}
 }
 
-// What has the mark of a process that cannot be seen is left alone and told, unless
-// the lock of its journal proves whether it still runs.
+// Only the lock of its journal can prove whether the process still runs.
 func TestCleanOfTheUnseen(t *testing.T) {
 	hidden := strings.Split(owner.Mark(), "/")
 	hidden[2] = "pid:[1]"
@@ -171,7 +167,7 @@ func TestCleanOfTheUnseen(t *testing.T) {
 			t.Errorf("of a run that lives, others %t: removed %t, left %q", others, removed, c.Left)
 		}
 	}
-	if err := j.Close(); err != nil { // as its death would
+	if err := j.Close(); err != nil { // like the death of its run
 		t.Fatal(err)
 	}
 	if c, removed := clean(dir, false); !removed || len(c.Left) > 0 {
@@ -182,8 +178,7 @@ func TestCleanOfTheUnseen(t *testing.T) {
 	}
 }
 
-// A daemon that hangs, or whose answer has no end, keeps nobody waiting and takes no memory: the
-// error names it.
+// Neither a hang nor an endless answer may cost much time or memory.
 func TestCleanOfHostileDaemon(t *testing.T) {
 	ping := func(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Api-Version", "1.51")
@@ -219,7 +214,6 @@ func TestCleanOfHostileDaemon(t *testing.T) {
 	}
 }
 
-// A daemon that lists and then hangs is asked to remove one thing, and no more.
 func TestCleanOfDaemonThatHangsLater(t *testing.T) {
 	dead := owner.Mark() + "9"
 	var removals atomic.Int32

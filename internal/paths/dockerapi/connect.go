@@ -1,17 +1,13 @@
-// Package dockerapi talks to a Docker daemon: the one that the docker command would use, resolved
-// in the same way. It has a client, the daemon's facts, the image that contains toll, the journal
-// of what a run makes, and the clean-up of what runs left.
+// Package dockerapi talks to the Docker daemon that the docker command would use. It has a client,
+// the daemon's facts, the image that contains toll, the journal of what a run makes, and the
+// clean-up of what runs left.
 //
-// Everything that a run makes at a daemon has the label RunLabel with the mark of its toll, and is
-// written to the run's journal first. Clean finds what a killed toll left by both. A run is known
-// to be alive by the lock of its journal, which the kernel releases at its end; a mark alone proves
+// Everything that a run makes has the label RunLabel with the mark of its toll, and is written to
+// the run's journal first. The lock of the journal shows that a run is alive; a mark alone proves
 // an end only by kill(pid, 0), or by a start time in a /proc of the same PID namespace.
 //
 // Requests that make something are not cancelled: the daemon would still carry them out, after the
-// clean-up.
-//
-// Be aware: Connect needs only the right to use the daemon's socket. Backends check for what else
-// they need.
+// clean-up. Connect needs only the right to use the daemon's socket.
 package dockerapi
 
 import (
@@ -42,11 +38,10 @@ type Daemon struct {
 	Info    system.Info
 	Host    string // its address
 	Mark    string // the mark of this process
-	ID      string // the run's id, for names
+	ID      string // for names
 	Journal *Journal
 }
 
-// defaultAnswer bounds the daemon's first answer.
 const defaultAnswer = 10 * time.Second
 
 // firstAPI is the API of the first supported engine, 20.10.
@@ -86,8 +81,7 @@ func connect(ctx context.Context, dir string, answer time.Duration) (*Daemon, er
 }
 
 // NewClient returns a client that opens a connection for each request, so a daemon may restart
-// between them. Answers are limited in time and size by package exchange, except streams such as
-// events.
+// between them. Package exchange limits answers in time and size, except streams such as events.
 func NewClient(host string) (*client.Client, error) { return newClient(host, answerLimit) }
 
 func newClient(host string, limit func(*http.Request) time.Duration) (*client.Client, error) {
@@ -105,7 +99,6 @@ func newClient(host string, limit func(*http.Request) time.Duration) (*client.Cl
 		client.WithScheme("http"), client.WithAPIVersionFromEnv(), client.WithUserAgent("toll"))
 }
 
-// Bounds of the daemon's answers.
 const (
 	readLimit   = 20 * time.Second // of a request that changes nothing
 	changeLimit = making
@@ -119,7 +112,6 @@ func answerLimit(r *http.Request) time.Duration {
 	return changeLimit
 }
 
-// streams reports whether the answer to a request is a stream.
 func streams(r *http.Request) bool {
 	p := r.URL.Path
 	return strings.HasSuffix(p, "/events") || strings.HasSuffix(p, "/logs") || strings.HasSuffix(p, "/images/load")
@@ -134,7 +126,6 @@ func unsupported(err error, besides string) error {
 	return &path.UnsupportedError{Missing: e.Why, Remedy: e.Remedy + besides, Err: e.Err}
 }
 
-// reachable returns an error unless a process listens at the daemon's socket.
 func reachable(file string) error {
 	c, err := net.DialTimeout("unix", file, defaultAnswer)
 	switch {
@@ -188,7 +179,6 @@ func (d *Daemon) meet(ctx context.Context, answer time.Duration) error {
 // Close ends the connection. It removes the journal, unless something that it lists is left.
 func (d *Daemon) Close() error { return errors.Join(d.Journal.Close(), d.API.Close()) }
 
-// making bounds the time for making one thing.
 const making = time.Minute
 
 // Uninterrupted returns a context for making one thing, which ignores interrupts: the daemon would

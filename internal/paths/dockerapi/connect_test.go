@@ -14,7 +14,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// engineSays returns the handler of a daemon with that API and those facts.
 func engineSays(api, info string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Api-Version", api)
@@ -30,14 +29,11 @@ func engineSays(api, info string) http.HandlerFunc {
 	}
 }
 
-// patience is for what takes no time on an idle machine.
 const patience = 30 * time.Second
 
-// anEngine is what a daemon says that is fit.
 const anEngine = `{"OSType": "linux", "OperatingSystem": "Debian GNU/Linux 12 (bookworm)", "ServerVersion": "28.5.2"}`
 
-// Daemons whose containers cannot be measured are refused by name, and those that
-// are none, and soon.
+// The refusal must also be quick.
 func TestDaemonsThatAreRefused(t *testing.T) {
 	const enough = 300 * time.Millisecond
 	for _, c := range []struct {
@@ -88,7 +84,6 @@ func TestDaemonsThatAreRefused(t *testing.T) {
 	}
 }
 
-// Whatever listens need not speak HTTP.
 func TestDaemonThatIsNone(t *testing.T) {
 	for _, c := range []struct{ name, says string }{
 		{"closes", ""}, {"garbage", strings.Repeat("\xff\x00\r\n", 1000)}, {"endless-head", "HTTP/1.1 200 OK\r\n" + strings.Repeat("A: b\r\n", 1<<20)},
@@ -118,7 +113,7 @@ func TestDaemonThatIsNone(t *testing.T) {
 	}
 }
 
-// refusal holds Connect to how it refuses a daemon; missing "" says that it does not.
+// refusal checks how Connect refuses a daemon; missing "" expects none.
 func refusal(t *testing.T, answer time.Duration, missing, remedy, unlikely string) {
 	t.Helper()
 	began := time.Now()
@@ -143,8 +138,6 @@ func refusal(t *testing.T, answer time.Duration, missing, remedy, unlikely strin
 	}
 }
 
-// A daemon that this environment does not name, or that may be on another machine, is
-// refused with what to do about it.
 func TestNoHost(t *testing.T) {
 	t.Setenv("DOCKER_CONTEXT", "yours")
 	t.Setenv("DOCKER_CONFIG", "/nonexistent")

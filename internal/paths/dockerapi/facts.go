@@ -26,8 +26,8 @@ func (d *Daemon) Major() int {
 }
 
 // UserlandProxy returns the engine's setting of "userland-proxy": "true", "false", or "" if
-// unknown. Engines report it from 29.5 on, with the firewall's facts, and omit it if it is off
-// (moby at b985e23, libnetwork/controller_linux.go).
+// unknown. Engines report it from 29.5 on, and omit it if it is off (moby at b985e23,
+// libnetwork/controller_linux.go).
 func UserlandProxy(info system.Info) string {
 	if info.FirewallBackend == nil {
 		return ""

@@ -6,7 +6,7 @@ import (
 	"github.com/moby/moby/api/types/system"
 )
 
-// What an engine says of docker-proxy, and what it means that a new one says nothing.
+// New engines omit the setting if it is off.
 func TestUserlandProxy(t *testing.T) {
 	said := &system.FirewallInfo{Driver: "iptables", Info: [][2]string{{"ReloadedAt", "x"}, {"EnableUserlandProxy", "true"}}}
 	for _, c := range []struct {

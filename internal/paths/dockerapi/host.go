@@ -59,7 +59,6 @@ func FindHost(getenv func(string) string) (string, error) {
 	return contextHost(dir, name)
 }
 
-// contextHost returns the daemon's address in a docker context.
 func contextHost(dir, name string) (string, error) {
 	var meta struct {
 		Endpoints map[string]struct{ Host string }

@@ -27,12 +27,10 @@ import (
 // node of a swarm.
 const keptLabel = "io.bridgetoll.image"
 
-// repository is the first part of the names of a run's images.
 const repository = "bridgetoll"
 
-// NodeRepository is the first part of the name of the image for nodes of a cluster. They may ask a
-// registry for an image even if they have it. No registry is at this address, so the request fails
-// at once.
+// NodeRepository begins the name of the image for nodes of a cluster. They may ask a registry for
+// an image even if they have it. No registry is at this address, so the request fails at once.
 const NodeRepository = "127.0.0.1:1/bridgetoll"
 
 // InImage is the program's file in the image.
@@ -127,7 +125,7 @@ func Archive(file, repository string) (name string, archive []byte, err error) {
 	return name, archive, nil
 }
 
-// read reads a static program; "" is this one, even after its file was replaced.
+// "" is this program, even after its file was replaced.
 func read(file string) ([]byte, error) {
 	if file == "" {
 		file = local.Self
@@ -145,7 +143,7 @@ func read(file string) ([]byte, error) {
 // CheckProgram returns an error if this program cannot run in an image without libraries.
 func CheckProgram() error { return static(local.Self) }
 
-// static returns an error for a program that needs a loader, which the image lacks.
+// static returns an error for a program that needs a loader.
 func static(file string) error {
 	f, err := elf.Open(file)
 	if err != nil {
@@ -162,9 +160,8 @@ func static(file string) error {
 	return nil
 }
 
-// archiveAs returns an image with one layer that contains the program, in the layout of `docker
-// save`, which all engines load, and its name in a repository. The same program and labels make the
-// same image.
+// archiveAs returns an image of one layer in the layout of `docker save`, which all engines load,
+// and its name. The same program and labels make the same image.
 func archiveAs(repository string, program []byte, labels map[string]string) (tag string, _ []byte, err error) {
 	layer, err := tarOf(file{InImage[1:], program, 0o755})
 	if err != nil {

@@ -59,7 +59,6 @@ const (
 	ofLock      Kind = "lock"      // the run holds the file's lock while it lives
 )
 
-// things are the kinds that an entry may have.
 var things = []Kind{Image, Network, Container, Service, Secret, Link, Rule, Switch, Route}
 
 // OfMachine reports whether the thing is outside of Docker.
@@ -85,13 +84,12 @@ func NewMachineJournal(dir string) (*Journal, error) {
 	return NewJournal(dir, NewID(), owner.Mark(), noDaemon)
 }
 
-// noDaemon is the address in a journal without a daemon.
 const noDaemon = "none"
 
 // RouteName returns the name of a route through a neighbour in journals.
 func RouteName(to netip.Prefix, via netip.Addr) string { return to.String() + " " + via.String() }
 
-// ParseRoute parses such a name; ok is false if it is invalid.
+// ParseRoute parses a RouteName; ok is false if it is invalid.
 func ParseRoute(name string) (to netip.Prefix, via netip.Addr, ok bool) {
 	prefix, gateway, _ := strings.Cut(name, " ")
 	to, err := netip.ParsePrefix(prefix)
@@ -142,8 +140,7 @@ func (j *Journal) Add(kind Kind, name string) error {
 	return nil
 }
 
-// create creates the file, locks it and returns its first lines. Until these are written the file
-// is empty, and clean leaves it alone.
+// create creates and locks the file and returns its first lines. Clean leaves an empty file alone.
 func (j *Journal) create() (head string, err error) {
 	dir, err := journal.Make(filepath.Dir(j.file))
 	if err != nil {
@@ -166,7 +163,7 @@ func (j *Journal) Gone(kind Kind, name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.f != nil && j.open[Entry{kind, name}] {
-		_, _ = j.f.WriteString(removedMark + line(kind, name)) // otherwise clean would look for it in vain
+		_, _ = j.f.WriteString(removedMark + line(kind, name)) // without it clean would look for the thing
 	}
 	delete(j.open, Entry{kind, name})
 }
@@ -179,7 +176,7 @@ func (e *leftError) Error() string { return "left behind: " + e.what }
 // Left marks the error.
 func (e *leftError) Left() {}
 
-// Hint returns how to remove it.
+// Hint returns how to remove what is left.
 func (e *leftError) Hint() string {
 	return "toll clean removes what is left; the Docker daemon must answer again for that"
 }

@@ -57,7 +57,6 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// What could not be removed is said with the remedy.
 func TestLeftBehind(t *testing.T) {
 	j, err := NewJournal(t.TempDir(), "id", "mark", "unix:///x")
 	if err != nil {

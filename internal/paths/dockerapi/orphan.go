@@ -47,12 +47,12 @@ const (
 	maxOdd     = 1000     // lines
 )
 
-// sane matches a thing's name. Names are printed, and looked up.
+// sane matches names that can be printed and looked up.
 var sane = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/@-]*( [A-Za-z0-9][A-Za-z0-9_.:/@-]*)?$`)
 
 const maxName = 300 // bytes
 
-// readJournal reads a journal. It ignores a last line that was cut off.
+// readJournal ignores a last line that was cut off.
 func readJournal(f io.Reader) (j Orphan, err error) {
 	in := bufio.NewReader(io.LimitReader(f, maxJournal))
 	open := map[Entry]int{} // 1 + index in made
@@ -89,7 +89,6 @@ func readJournal(f io.Reader) (j Orphan, err error) {
 	}
 }
 
-// journals are the journals of a state directory.
 type journals struct {
 	dir  *journal.Dir // nil: there is none
 	left []Orphan     // of runs that are over; they are open and locked
@@ -120,8 +119,8 @@ func (j judge) of(mark string) owner.State {
 
 func (j judge) dead(mark string) bool { return mark != "" && j.of(mark) == owner.Gone }
 
-// openJournals reads the journals of a directory. A file that is not a journal is an error, with
-// which the others are returned. The caller closes them.
+// openJournals returns all journals, also with an error about a file that is none. The caller
+// closes them.
 func openJournals(dir string, others bool) (js *journals, err error) {
 	js = &journals{judge: judge{gone: map[string]bool{}, alive: map[string]bool{}, others: others}}
 	js.dir, err = journal.Open(journal.StatePath(dir))
@@ -137,7 +136,7 @@ func openJournals(dir string, others bool) (js *journals, err error) {
 	}
 	var errs []error
 	for _, name := range names {
-		if err := js.read(name); err != nil && !errors.Is(err, fs.ErrNotExist) { // removed meanwhile by its owner
+		if err := js.read(name); err != nil && !errors.Is(err, fs.ErrNotExist) { // its owner may have removed it
 			errs = append(errs, fmt.Errorf("read journal: %w", err))
 		}
 	}
@@ -151,7 +150,7 @@ func openJournals(dir string, others bool) (js *journals, err error) {
 	return js, errors.Join(errs...)
 }
 
-// read reads a journal and keeps it if its run is over.
+// read keeps a journal if its run is over.
 func (js *journals) read(name string) error {
 	f, st, err := js.dir.Open(name)
 	if err != nil {
@@ -169,7 +168,7 @@ func (js *journals) read(name string) error {
 	can, held := journal.Lock(f)
 	j, err := readJournal(f)
 	j.File, j.f = f.Name(), f
-	// Its owner, or another clean, may have removed it before the lock was taken.
+	// The file may have been removed before the lock was taken.
 	if unix.Fstat(int(f.Fd()), &st) == nil && st.Nlink == 0 {
 		return nil
 	}
@@ -225,10 +224,9 @@ func (js *journals) close() {
 	}
 }
 
-// Left is something that was left alone.
+// Left is something that was not removed, and the reason.
 type Left struct{ What, Why string }
 
-// why returns the reason why a run's things are left alone.
 func why(mark string) string {
 	if owner.Elsewhere(mark) {
 		return "of a toll on another machine"

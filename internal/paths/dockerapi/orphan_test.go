@@ -13,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
-// aJournal writes a journal that a run left.
 func aJournal(t *testing.T, dir, mark, host string, made ...Entry) (file string) {
 	t.Helper()
 	j, err := NewJournal(dir, NewID(), mark, host)
@@ -31,8 +30,7 @@ func aJournal(t *testing.T, dir, mark, host string, made ...Entry) (file string)
 	return j.file
 }
 
-// What lies among the journals and is none is named and left, without waiting for it,
-// and the journals beside it are read.
+// Other files must not block, or hide the journals beside them.
 func TestWhatIsNoJournal(t *testing.T) {
 	dir := t.TempDir()
 	gone := owner.Mark() + "9"
@@ -94,7 +92,7 @@ func TestWhatIsNoJournal(t *testing.T) {
 	}
 }
 
-// Names that nothing has, and kinds of another version, are neither used nor forgotten.
+// Such lines are neither used nor forgotten.
 func TestJournalWithOddLines(t *testing.T) {
 	for _, odd := range []string{"network -f", "network ../x", "image a\x1b[31m", "network ", "network a\tb", "link toll\u202e", "volume v", "-volume v", "network " + strings.Repeat("x", 400), "container a  b"} {
 		dir := t.TempDir()
@@ -116,7 +114,6 @@ func TestJournalWithOddLines(t *testing.T) {
 	}
 }
 
-// A directory that is not this user's alone is neither read nor written.
 func TestStateDirIsOurs(t *testing.T) {
 	good := t.TempDir()
 	aJournal(t, good, owner.Mark()+"9", "unix:///x", Entry{Network, "toll-x"})
@@ -140,8 +137,7 @@ func TestStateDirIsOurs(t *testing.T) {
 	}
 }
 
-// Of two that clean at once, one has a journal; a journal that is gone meanwhile is
-// no error.
+// A journal that vanishes meanwhile is no error.
 func TestCleanTwiceAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	aJournal(t, dir, owner.Mark()+"9", "unix:///x", Entry{Network, "toll-x"})
@@ -163,7 +159,7 @@ func TestCleanTwiceAtOnce(t *testing.T) {
 	first.close()
 }
 
-// A run that starts while others clean keeps its journal, whatever can be seen of it.
+// A starting run must keep its journal.
 func TestCleanWhileRunsStart(t *testing.T) {
 	dir := t.TempDir()
 	hidden := strings.Split(owner.Mark(), "/")
@@ -212,7 +208,7 @@ func TestCleanWhileRunsStart(t *testing.T) {
 	cleaners.Wait()
 }
 
-// An empty file is a journal that a run is about to write, or was.
+// A run may be about to write the file.
 func TestEmptyJournal(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "x"+journalSuffix)

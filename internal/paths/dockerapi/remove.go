@@ -12,7 +12,6 @@ import (
 // ScopeSwarm is the scope of a swarm's networks.
 const ScopeSwarm = "swarm"
 
-// removal bounds the time for removing one thing.
 const removal = 20 * time.Second
 
 // cleanUp returns a context for removals, which ignores interrupts.
@@ -61,7 +60,7 @@ func removeContainer(api *client.Client, name string) error {
 	}
 }
 
-// removeNetwork removes a network once no task of a swarm needs it.
+// removeNetwork waits until no task of a swarm needs the network.
 func removeNetwork(api *client.Client, name string) error {
 	ctx, cancel := cleanUp()
 	defer cancel()
@@ -74,8 +73,8 @@ func removeNetwork(api *client.Client, name string) error {
 	})
 }
 
-// RemoveImage removes an image once no container needs it: a service's containers end some time
-// after the service.
+// RemoveImage waits until no container needs the image: a service's containers end some time after
+// the service.
 func RemoveImage(ctx context.Context, api *client.Client, name string) error {
 	return Patiently(ctx, cerrdefs.IsConflict, func() error {
 		_, err := api.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})

@@ -9,13 +9,12 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// A network is removed once the swarm knows that the tasks on it have ended.
 func TestRemoveNetworkWaitsForTasks(t *testing.T) {
 	const inUse = `rpc error: code = FailedPrecondition desc = network n is in use by task x`
 	for _, tt := range []struct {
 		name  string
 		first string // the daemon's first answer
-		want  int32  // requests; then the network is gone
+		want  int32  // number of requests; then the network is gone
 	}{
 		{"in-use", inUse, 2},
 		{"endpoints", "network n has active endpoints", 1},

@@ -30,9 +30,9 @@ type Sweep struct {
 // Labelled returns a filter for what has the label of a run.
 func Labelled() client.Filters { return make(client.Filters).Add("label", RunLabel) }
 
-// Over reports whether a thing belongs to a dead toll, and records it if that is unknown. Of what
-// tolls on other machines make, only a swarm's services and secrets are recorded: the rest is
-// removed with them.
+// Over reports whether a thing belongs to a dead toll, and records it if that is unknown. For tolls
+// on other machines only a swarm's services and secrets are recorded: the rest is removed with
+// them.
 func (s *Sweep) Over(kind Kind, name string, labels map[string]string) bool {
 	mark := labels[RunLabel]
 	if mark == "" || s.late {
@@ -81,8 +81,8 @@ func (s *Sweep) networks(ctx context.Context) error {
 	return err
 }
 
-// images removes those of dead tolls, and those that journals name: an image that every node has
-// carries no mark, but the label of toll's images.
+// images also removes those that journals name: an image that every node has carries no mark, but
+// the label of toll's images.
 func (s *Sweep) images(ctx context.Context) error {
 	if s.late {
 		return nil
@@ -112,7 +112,7 @@ func (s *Sweep) images(ctx context.Context) error {
 	return err
 }
 
-// removeImage removes an image, or only toll's name of it if it has another one.
+// removeImage removes only toll's name of an image that has another one.
 func (s *Sweep) removeImage(ctx context.Context, i imageapi.Summary, ours func(tag string) bool) error {
 	tags := slices.DeleteFunc(slices.Clone(i.RepoTags), func(tag string) bool { return !ours(tag) })
 	for _, tag := range tags {

@@ -8,11 +8,10 @@ import (
 	"github.com/distribution/reference"
 )
 
-// Facts that Docker reports only in words. Each function recognizes one message.
+// Each function recognizes one of Docker's messages.
 
-// NotManager reports whether a request was refused because the node manages no swarm, or no longer
-// does. The status, 503, is also that of a swarm without a leader at the moment (moby,
-// daemon/cluster/errors.go).
+// NotManager reports whether a request was refused because the node manages no swarm. A swarm
+// without a leader returns the same status, 503 (moby, daemon/cluster/errors.go).
 func NotManager(err error) bool {
 	return cerrdefs.IsUnavailable(err) && strings.Contains(err.Error(), "not a swarm manager")
 }
@@ -22,19 +21,19 @@ func endedFirst(err error) bool {
 	return strings.Contains(err.Error(), "cannot remove") && strings.Contains(err.Error(), "is not running")
 }
 
-// usedByTask reports whether a network could not be removed because a task of the swarm is on it. A
-// container on an attachable network has one, of whose end the manager learns after the container's.
+// usedByTask reports whether a task of the swarm is on the network. A container on an attachable
+// network has one, of whose end the manager learns after the container's.
 func usedByTask(err error) bool { return strings.Contains(err.Error(), "is in use by task") }
 
-// Overlaps reports whether a task was rejected because its network has addresses of another network
-// of the node. A task's status is only text (moby, libnetwork/ipamapi).
+// Overlaps reports whether a task was rejected because another network of the node has its
+// network's addresses. A task's status is only text (moby, libnetwork/ipamapi).
 func Overlaps(said string) bool {
 	return strings.Contains(said, "Pool overlaps with other one on this address space")
 }
 
-// LacksImage reports whether a task was rejected because its image is missing. Older engines report
-// that; from 29 on (moby pull requests 52698 and 53212) they report why they could not fetch it,
-// with the registry's name or answer.
+// LacksImage reports whether a task was rejected because its image is missing. From 29 on (moby
+// pull requests 52698 and 53212) engines report why they could not fetch it, with the registry's
+// name or answer.
 func LacksImage(said, image string) bool {
 	if strings.Contains(said, "not found") && strings.Contains(said, "image") {
 		return true

@@ -8,8 +8,7 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// What a node says that manages no swarm is told from what a swarm without a leader
-// says, which passes.
+// A swarm without a leader is a temporary state.
 func TestNotManager(t *testing.T) {
 	for _, c := range []struct {
 		status int
