@@ -13,11 +13,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// clientContainer begins the name of the place of a client in a container there.
 const clientContainer = "client container on "
 
 // client places the client of a path to this machine's Docker Engine: outside of every container
-// there, or in one that the engine there makes. The hops are those from it to this machine's card.
+// there, or in one that the engine there makes. The hops lead from it to this machine's card.
 func (r *run) client(ctx context.Context, p *path.Path, dial netip.AddrPort, segment *docker.Segment) (path.Place, []path.Hop, error) {
 	s := &site{ctx: ctx, run: r, path: p}
 	if err := s.begin(); err != nil {
@@ -111,7 +110,6 @@ func (r *run) spotsOf(p *path.Path) []cluster.Spot {
 	return known.([]cluster.Spot)
 }
 
-// has reports whether one of the devices has an address.
 func has(devices []agent.Interface, a netip.Addr) bool {
 	_, ok := cluster.Card(devices, a)
 	return ok

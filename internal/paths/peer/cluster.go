@@ -21,11 +21,11 @@ import (
 )
 
 // Cluster is the backend of a mesh: machines that ssh reaches, each of which dials the others.
-// Hosts and Version must be set; Close ends it.
+// Hosts and Version must be set.
 type Cluster struct {
-	// Hosts are the machines. A Host that is Here is this machine, without ssh.
+	// Hosts lists the machines. A Host that is Here is this machine, without ssh.
 	Hosts []Host
-	// Names are the names of Hosts in the report; "" or nil: the host itself.
+	// Names has the names of Hosts in the report; "" or nil: the host itself.
 	Names []string
 	// Network is the network in which they dial each other; invalid: any.
 	Network netip.Prefix
@@ -54,14 +54,13 @@ type fleet struct {
 	ways map[[2]*member]way
 }
 
-// member is a machine.
 type member struct {
 	name    string
 	host    Host
 	seen    have
 	agent   *agent.Agent
 	devices []agent.Interface
-	addrs   []netip.Addr // its addresses for others, the likeliest first
+	addrs   []netip.Addr // for others, the likeliest first
 	err     error        // why it does not take part
 }
 
@@ -123,7 +122,7 @@ func (c *Cluster) Build(ctx context.Context, spec path.Spec) (*path.Path, error)
 	})
 }
 
-// start connects to the machines once; the result is remembered until Close.
+// start connects to the machines once and remembers the result until Close.
 func (c *Cluster) start(ctx context.Context) (*fleet, error) {
 	return c.kept.Start(ctx, c.begin)
 }
@@ -173,7 +172,7 @@ func (f *fleet) name() {
 	}
 }
 
-// join starts an agent on each machine, on some at a time.
+// join starts agents on a limited number of machines at a time.
 func (f *fleet) join(ctx context.Context, here *netns.NS, bundle []byte) {
 	const atOnce = 16
 	turn := make(chan struct{}, atOnce)
@@ -188,7 +187,6 @@ func (f *fleet) join(ctx context.Context, here *netns.NS, bundle []byte) {
 	wg.Wait()
 }
 
-// bring starts an agent on a machine.
 func (f *fleet) bring(ctx context.Context, here *netns.NS, bundle []byte, m *member) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -243,8 +241,8 @@ func (f *fleet) address() error {
 	return nil
 }
 
-// addresses returns a machine's own addresses, the likeliest first. seen are those at which others
-// saw this machine.
+// addresses returns a machine's own addresses, the likeliest first. seen lists those at which
+// others saw this machine.
 func (m *member) addresses(seen []netip.Addr, within netip.Prefix) (out []netip.Addr) {
 	add := func(a netip.Addr) {
 		if a.IsGlobalUnicast() && a.Zone() == "" && (!within.IsValid() || within.Contains(a)) && !slices.Contains(out, a) {
@@ -271,12 +269,10 @@ func (m *member) addresses(seen []netip.Addr, within netip.Prefix) (out []netip.
 	return out
 }
 
-// same reports whether both are in one machine's network namespace.
 func (m *member) same(other *member) bool {
 	return m.agent.Hello().Boot == other.agent.Hello().Boot && has(other.devices, m.addrs[0])
 }
 
-// find returns a machine that takes part.
 func (f *fleet) find(name string) (*member, error) {
 	for _, m := range f.members {
 		if m.name != name {
@@ -293,7 +289,7 @@ func (f *fleet) find(name string) (*member, error) {
 	return nil, fmt.Errorf("the run has no machine %s", name)
 }
 
-// way returns the routes of a machine to another one, and back, asking the kernels of both once.
+// way asks the kernels of both machines once.
 func (f *fleet) way(ctx context.Context, client, server *member) (w way, err error) {
 	key := [2]*member{client, server}
 	f.mu.Lock()
@@ -336,14 +332,12 @@ func (c *Cluster) Close() error {
 	return c.kept.Close(func(f *fleet) error { return f.end.Undo() })
 }
 
-// leg is a path between two machines that is being built.
 type leg struct {
 	path           *path.Path
 	client, server *member
 	way
 }
 
-// native places a process on either machine, with the wire between them.
 func (l *leg) native() error {
 	at := netip.AddrPortFrom(l.dial, cluster.DrawPort())
 	l.path.Servers = []path.Server{{Place: l.server.agent, Listen: at, Machine: l.server.agent}}
@@ -357,7 +351,7 @@ func (l *leg) native() error {
 
 func (l *leg) between() string { return l.client.name + " and " + l.server.name }
 
-// Finish records what a result contains of the route.
+// Finish describes the route.
 func (l *leg) Finish() error {
 	l.path.Facts["route there"] = wayInWords(l.there.Source, l.there, l.dial)
 	l.path.Facts["route back"] = wayInWords(l.dial, l.back, l.there.Source)

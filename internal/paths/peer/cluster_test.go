@@ -18,7 +18,6 @@ func card(name string, up, uplink bool, addrs ...string) agent.Interface {
 	return d
 }
 
-// Where others dial a machine.
 func TestAddresses(t *testing.T) {
 	devices := []agent.Interface{
 		card("lo", true, false, "127.0.0.1/8", "::1/128"),

@@ -52,8 +52,6 @@ func (r *run) closeEngine() error {
 	return r.docker.Close()
 }
 
-// checkContained checks whether the engine can have the path, and what a path without containers
-// needs, too.
 func (p *Peer) checkContained(ctx context.Context, spec path.Spec) error {
 	r, err := p.start(ctx)
 	if err != nil {
@@ -91,7 +89,6 @@ func (r *run) boxes(ctx context.Context, m mode.Name) error {
 	return err
 }
 
-// buildContained builds a path whose server is in a container.
 func (p *Peer) buildContained(ctx context.Context, spec path.Spec) (_ *path.Path, err error) {
 	r, err := p.start(ctx)
 	if err != nil {

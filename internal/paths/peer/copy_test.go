@@ -14,8 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// A shell that is killed while toll is copied leaves nothing of it, and one that is not runs it.
-// What is left of a copy that ended hours ago is removed; one that may still go on is not.
+// A killed copy leaves nothing. Copies that ended hours ago are removed, those in progress are not.
 func TestCopy(t *testing.T) {
 	program := "#!/bin/sh\necho MARK agent\nrm \"$0\"\n"
 	for _, killed := range []bool{false, true} {

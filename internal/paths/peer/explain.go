@@ -38,7 +38,7 @@ var told = []struct{ says, missing, remedy string }{
 // sudoers is a line that lets an installed toll be run as root, and nothing else.
 const sudoers = `install this toll there as /usr/local/bin/toll, and with visudo add the line "USER ALL=(root) NOPASSWD: /usr/local/bin/toll agent *"; or --peer root@HOST without --peer-sudo`
 
-// explain returns why the peer was not reached, in ssh's words if it has ended.
+// explain uses ssh's words if it has ended.
 func (c *connection) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errSilent) && !errors.Is(err, errSilent) {
 		select {

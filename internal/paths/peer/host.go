@@ -116,12 +116,12 @@ func (h Host) in(remedy, user string) string {
 		"HOST:PORT", "HOST:PORT", "HOST", h.Typed(), "USER", user).Replace(remedy)
 }
 
-// Here reports whether it is this machine, which is reached without ssh: localhost without a user
-// and a port, either of which means ssh.
+// Here reports whether the host is this machine, which is reached without ssh: localhost without a
+// user and a port.
 func (h Host) Here() bool { return h == Host{Name: "localhost"} }
 
-// args returns the arguments of ssh that run a command there. The user's configuration applies,
-// except for prompts at a terminal, traffic in windows, and connections that stay.
+// The user's configuration applies, except for prompts at a terminal, traffic in windows, and
+// connections that stay.
 func (h Host) args(command string) []string {
 	out := []string{"-T", "-e", "none", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=0", "-o", "TCPKeepAlive=yes",
 		"-o", "ClearAllForwardings=yes", "-o", "ControlMaster=no", "-o", "PermitLocalCommand=no", "-o", "RemoteCommand=none"}

@@ -92,7 +92,6 @@ func FuzzSaid(f *testing.F) {
 	})
 }
 
-// What is copied, if anything, fits the machine.
 func TestProgram(t *testing.T) {
 	self, err := sumOf(local.Self)
 	if err != nil {
@@ -134,7 +133,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// A hint has the user, the alias and the port that were typed, each where it belongs.
+// A hint has the user, the alias and the port that were typed.
 func TestHostInHints(t *testing.T) {
 	me := Host{User: "me", Name: "box", Port: 2222}
 	for remedy, want := range map[string]string{

@@ -25,13 +25,12 @@ import (
 //go:embed machines_test.sh
 var boot string
 
-// pair is such machines.
 type pair struct {
 	dir, pid string
-	docker   string // host of machine a's daemon; "": it has none
+	docker   string // of machine a's daemon; "": it has none
 }
 
-// newPair boots them, with a Docker Engine of that folder; "" is the installed one.
+// engine is a Docker Engine's folder; "" is the installed one.
 func newPair(t *testing.T, engine string) *pair {
 	t.Helper()
 	for _, p := range []string{"/usr/sbin/sshd", "/usr/bin/ssh", "ssh-keygen", "unshare", "nsenter", "ip", "tc", "ss"} {
@@ -75,7 +74,6 @@ func newPair(t *testing.T, engine string) *pair {
 	return p
 }
 
-// on returns a command on a machine.
 func (p *pair) on(machine string, args ...string) *exec.Cmd {
 	pid, _ := os.ReadFile(filepath.Join(p.dir, machine+".pid"))
 	cmd := exec.Command("nsenter", append([]string{"-t", p.pid, "-n", "-m", "-p", "nsenter", "-t", strings.TrimSpace(string(pid)), "-n", "-m", "-u"}, args...)...)
@@ -84,7 +82,7 @@ func (p *pair) on(machine string, args ...string) *exec.Cmd {
 }
 
 // toll runs toll on machine a, with ssh's known hosts of that kind. A run that a busy machine
-// spoilt is made again with twice the rounds, at most twice.
+// spoilt is repeated at most twice, with twice the rounds.
 func (p *pair) toll(t *testing.T, known string, args ...string) (code int, said string) {
 	t.Helper()
 	for range 2 {
@@ -102,7 +100,7 @@ func (p *pair) toll(t *testing.T, known string, args ...string) (code int, said 
 	return p.tollOnce(t, known, args...)
 }
 
-// spoilt reports whether visits failed because the machine was too busy, and none for another reason.
+// spoilt reports whether visits failed only because the machine was too busy.
 func spoilt(report string) bool {
 	words := strings.Join(strings.Fields(report), " ")
 	return strings.Contains(words, "the machine was too busy: ") && !strings.Contains(words, "was not witnessed")
@@ -134,7 +132,6 @@ func (p *pair) nothingLeft(t *testing.T) {
 
 const there = "10.78.0.2"
 
-// A toll on one machine measures to another one by a real ssh.
 func TestPeer(t *testing.T) {
 	p := newPair(t, "")
 	greeting := filepath.Join(p.dir, "home", ".bashrc")
@@ -142,7 +139,7 @@ func TestPeer(t *testing.T) {
 		name, known, greet string
 		args               string
 		code               int
-		want               []string // of it
+		want               []string
 	}{
 		{"ipv4", "known", "", "--peer " + there, 0, []string{"Witnessed", "wire    eth0⇄eth0", "address family: IPv4", "route back: 10.78.0.1 by eth0 to 10.78.0.2"}},
 		{"ipv6-greeting", "known", "echo Welcome; seq 3000; printf 'no newline'", "--to address6 --peer [fd78::2]:22", 0, []string{"Witnessed", "dialling [fd78::1]:", "address family: IPv6"}},
@@ -223,8 +220,8 @@ func TestPeer(t *testing.T) {
 	})
 }
 
-// mesh measures between all three machines: one of two ways to the same is refused, a pair
-// that a firewall keeps apart fails by name, and so does a machine that leaves.
+// Two ways to one machine are refused; a pair that a firewall separates and a machine that leaves
+// fail by name.
 func (p *pair) mesh(t *testing.T) {
 	const third = "10.78.0.3"
 	for _, tt := range []struct {
@@ -251,7 +248,7 @@ func (p *pair) mesh(t *testing.T) {
 		})
 	}
 	t.Run("firewall-and-leaves", func(t *testing.T) {
-		// Not reset but dropped, as firewalls do; ssh stays open.
+		// Firewalls drop instead of resetting; ssh stays open.
 		block := "iptables -A INPUT -s " + there + " -p tcp --dport 20000:29999 -j DROP"
 		if out, err := p.on("c", "sh", "-c", block).CombinedOutput(); err != nil {
 			pathtest.SkipOrFail(t, "%v: %s", err, out)
@@ -332,7 +329,6 @@ func (p *pair) yourServer(t *testing.T) {
 	})
 }
 
-// A client on the peer reaches containers of this machine's Docker Engine.
 func TestPeerOfContainers(t *testing.T) {
 	pathtest.NeedsDaemons(t)
 	for _, e := range pathtest.Engines(t) {
@@ -420,7 +416,7 @@ func containers(t *testing.T, e pathtest.Engine) {
 	}
 }
 
-// routeLeft kills the agent that laid a route: toll's next clean there removes it, and no other.
+// The next clean must remove the killed agent's route, and no other.
 func (p *pair) routeLeft(t *testing.T) {
 	routes := func() string {
 		out, err := p.on("b", "ip", "route", "show", "proto", "116").Output()
@@ -482,8 +478,7 @@ func (p *pair) daemon(t *testing.T, machine, name string) string {
 	return host
 }
 
-// processes returns those of a machine that have the given text in their command line. All
-// machines' are in one PID namespace.
+// All machines' processes are in one PID namespace.
 func (p *pair) processes(machine, like string) (string, error) {
 	pid, err := os.ReadFile(filepath.Join(p.dir, machine+".pid"))
 	if err != nil {
@@ -493,7 +488,6 @@ func (p *pair) processes(machine, like string) (string, error) {
 	return string(out), err
 }
 
-// kill kills the processes of a machine that have that in their command line.
 func (p *pair) kill(t *testing.T, machine, like string) {
 	t.Helper()
 	out, err := p.processes(machine, "^/[^ ]*"+like)
@@ -505,7 +499,6 @@ func (p *pair) kill(t *testing.T, machine, like string) {
 	}
 }
 
-// begin starts toll on machine a; what it says is in a buffer, its Stdout.
 func (p *pair) begin(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := p.on("a", append([]string{pathtest.Toll(t)}, args...)...)
@@ -519,7 +512,6 @@ func (p *pair) begin(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// measuring starts a toll that measures to the peer, with that command and its flags.
 func (p *pair) measuring(t *testing.T, command ...string) *exec.Cmd {
 	t.Helper()
 	cmd := p.begin(t, append(command, "--peer", there, "--budget", "10m", "--load", "rr", "--quiet")...)
@@ -530,5 +522,5 @@ func (p *pair) measuring(t *testing.T, command ...string) *exec.Cmd {
 	return cmd
 }
 
-// said returns the output of a toll that has ended.
+// cmd must have ended.
 func said(cmd *exec.Cmd) string { return cmd.Stdout.(*bytes.Buffer).String() }

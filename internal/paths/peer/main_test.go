@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
-// serveEnv has this binary serve a language model at an address, on another machine of the test.
+// serveEnv makes this binary serve a language model at an address, on another machine of the test.
 const serveEnv = "PEER_TEST_SERVE"
 
 func TestMain(m *testing.M) {

@@ -1,11 +1,10 @@
 // Package peer builds paths to another machine that its user reaches by ssh. The system's ssh
 // program starts toll there as an agent (see package agent), whose connections are ssh's standard
-// input and output: no port is opened for it, and ssh's own configuration, keys and known hosts
-// decide who may log in.
+// input and output: no port is opened, and ssh's own configuration, keys and known hosts decide who
+// may log in.
 //
-// A missing toll is copied to a directory of its own, which the agent removes as soon as it runs;
-// the kernel keeps the program for its processes. So nothing is left there, whatever happens to
-// either machine. The agent ends itself when its standard input ends.
+// A missing toll is copied to a directory that the agent removes as soon as it runs, so nothing is
+// left there. The agent ends when its standard input ends.
 //
 // The server is on this machine, as a process or in a container of its Docker Engine, and the
 // client on the peer, as a process or in a container of the engine there.
@@ -34,7 +33,7 @@ import (
 // Name is the backend's name.
 const Name = sample.Peer
 
-// Peer is the backend. Host and Version must be set; Close ends it.
+// Peer is the backend. Host and Version must be set.
 type Peer struct {
 	// Host is the other machine, as for ssh.
 	Host Host
@@ -77,7 +76,7 @@ func (p *Peer) Check(ctx context.Context, spec path.Spec) error {
 	return cluster.Check(ctx, p, spec)
 }
 
-// refuse returns an error for what no peer can have.
+// refuse returns an error for paths that no peer can have.
 func refuse(s path.Spec) error {
 	if recipes[s.Mode] == nil && !contained(s.Mode) {
 		return &path.UnsupportedError{Missing: "from a peer toll reaches native and, of this machine's Docker Engine, " + printable.List(docker.Remotely()),
@@ -108,7 +107,6 @@ func (p *Peer) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
 	})
 }
 
-// run is what a Peer has started.
 type run struct {
 	peer  *Peer
 	hub   *agent.Hub
@@ -117,14 +115,14 @@ type run struct {
 	seen  have
 	end   undo.Stack
 
-	boxed sync.Map // namespaces of containers there, by the *path.Path that has one
+	boxed sync.Map // namespaces of containers there, by *path.Path
 
 	asking sync.Mutex // guards the fields that follow
 	docker *docker.Docker
 	tried  map[bool]error // results of adding a route, by IPv6 or not
 }
 
-// start connects to the peer once; the result is remembered until Close.
+// start connects to the peer once and remembers the result until Close.
 func (p *Peer) start(ctx context.Context) (*run, error) {
 	return p.kept.Start(ctx, p.begin)
 }
@@ -186,7 +184,6 @@ func (p *Peer) Close() error {
 
 const thisMachine = local.ThisMachine
 
-// left returns the error of an agent that is gone.
 func (r *run) left() error {
 	if err := r.agent.Err(); err != nil {
 		return &path.LeftError{Node: r.agent.Name(), Err: err}

@@ -10,8 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// route adds a route on the peer to a network of this machine, by this machine's address on the
-// card towards it, until the path is closed.
+// route adds a route on the peer to a network of this machine, through this machine's address on
+// the card towards it, until the path is closed.
 func (r *run) route(ctx context.Context, p *path.Path, to netip.Prefix) error {
 	s := &site{ctx: ctx, run: r, path: p}
 	if err := s.begin(); err != nil {
@@ -43,7 +43,7 @@ func (r *run) route(ctx context.Context, p *path.Path, to netip.Prefix) error {
 // Networks for documentation (RFC 5737 and 3849), to which the peer briefly gets a route.
 var nobodys = map[bool]netip.Prefix{false: netip.MustParsePrefix("192.0.2.0/24"), true: netip.MustParsePrefix("2001:db8::/64")}
 
-// tryRoute tries, once, whether a route to a network of this machine can be added on the peer.
+// tryRoute tries once whether a route can be added on the peer.
 func (r *run) tryRoute(ctx context.Context, spec path.Spec) error {
 	r.asking.Lock()
 	defer r.asking.Unlock()

@@ -14,8 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 )
 
-// An ssh that says nothing ends, also if what it started holds its output, in a group of its own
-// or not.
+// A silent ssh must end, even if a child in any process group holds its output.
 func TestSilentSSH(t *testing.T) {
 	const patience = time.Minute
 	for name, script := range map[string]string{

@@ -16,7 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// site is a path being built: one operation, to which the context belongs.
+// site is a path being built, with the context of the build.
 type site struct {
 	ctx  context.Context
 	run  *run
@@ -28,7 +28,6 @@ type site struct {
 	unwatched      []string       // machines whose settings cannot be read
 }
 
-// begin finds the routes between the two machines.
 func (s *site) begin() (err error) {
 	if err := s.run.left(); err != nil {
 		return err
@@ -58,8 +57,8 @@ func (s *site) begin() (err error) {
 
 const loopback = "lo"
 
-// dialled returns the address of this machine that the peer dials: the named one, or the one from
-// which ssh's connection comes, or for the other family one of the same card.
+// dialled returns the address of this machine that the peer dials: the named one, or the source of
+// ssh's connection, or for the other family one of the same card.
 func (s *site) dialled(six bool) (netip.Addr, error) {
 	at := s.run.peer.Address
 	if !at.IsValid() {
@@ -102,8 +101,8 @@ func (s *site) dialled(six bool) (netip.Addr, error) {
 	return s.beside(at, others)
 }
 
-// beside returns one of this machine's addresses of the other family, on the card that has at: the
-// peer must have a route to it by the same card, from an address of that family.
+// beside returns this machine's address of the other family on the card that has at. The peer must
+// have a route to it by the same card, from an address of that family.
 func (s *site) beside(at netip.Addr, others []netip.Addr) (netip.Addr, error) {
 	known, err := s.run.agent.Route(s.ctx, at)
 	if err != nil {
@@ -126,7 +125,6 @@ func (s *site) beside(at netip.Addr, others []netip.Addr) (netip.Addr, error) {
 		Remedy: "--peer-dial with this machine's " + family + " address that the peer reaches, or the other family"}
 }
 
-// native places a process on either machine, with the wire between them.
 func (s *site) native() error {
 	port, err := local.FreePort(s.run.here, s.server, s.path.Spec.UDP)
 	if err != nil {
@@ -139,7 +137,6 @@ func (s *site) native() error {
 	return nil
 }
 
-// between returns the place of the wire.
 func (s *site) between() string { return s.run.agent.Name() + " and " + thisMachine }
 
 // wireHop returns the hop between the machines' cards: what both of them counted.
@@ -158,7 +155,7 @@ func (s *site) Finish() error {
 	return s.inspectable()
 }
 
-// describe records what a result contains of the two machines and the routes between them.
+// describe records the two machines and the routes between them.
 func (s *site) describe() error {
 	hello := s.run.agent.Hello()
 	family := "IPv6"
@@ -185,7 +182,6 @@ func (s *site) describe() error {
 	return there.AddCards(s.ctx, s.path)
 }
 
-// wayInWords describes a route for reports.
 func wayInWords(from netip.Addr, w link.Route, to netip.Addr) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s by %s", from, w.Device)
@@ -196,8 +192,8 @@ func wayInWords(from netip.Addr, w link.Route, to netip.Addr) string {
 	return b.String()
 }
 
-// inspectable sets the path's Inspect: both cards, and what else decides on each machine. If that
-// is not permitted, the result says so.
+// inspectable covers both cards, and what else decides on each machine. If that is not permitted,
+// the result says so.
 func (s *site) inspectable() error {
 	to := []netip.Addr{s.server, s.client}
 	for _, c := range s.path.Clients { // a container's address has a route of its own there

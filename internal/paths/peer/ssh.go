@@ -36,8 +36,8 @@ import (
 var boot string
 
 const (
-	// answerLimit bounds the wait for the peer's next message: logging in and starting a shell may
-	// be slow, and so may starting toll.
+	// answerLimit bounds the wait for the peer's next message: logging in and starting a shell or
+	// toll may be slow.
 	answerLimit = 60 * time.Second
 	// stalled bounds the time in which no byte of a copy is accepted.
 	stalled = 60 * time.Second
@@ -47,7 +47,6 @@ const (
 	noise = 1 << 20
 )
 
-// connection is ssh with an agent at its other end.
 type connection struct {
 	host    Host
 	name    string // of the agent, in reports
@@ -105,12 +104,11 @@ func newConnection(h Host) (*connection, error) {
 	return &connection{host: h, name: h.agentName(), ended: make(chan struct{}), mark: "bridgetoll-" + hex.EncodeToString(mark), limit: answerLimit}, nil
 }
 
-// open starts a program, has an agent started at its other end, and carries the agent's
-// connections.
+// open starts a program and the agent at its other end, and carries the agent's connections.
 func (c *connection) open(ctx context.Context, here *netns.NS, cmd *exec.Cmd, start func() error) (err error) {
 	said := &local.Tail{}
 	cmd.Stderr = said
-	cmd.WaitDelay = endLimit // a master connection of the user's may keep the standard error open
+	cmd.WaitDelay = endLimit // a user's master connection may keep the standard error open
 	if c.process, err = local.Start(here, "ssh", cmd, said); err != nil {
 		return err
 	}
@@ -141,7 +139,6 @@ type stdio struct {
 func (s stdio) Write(b []byte) (int, error) { return s.process.In.Write(b) }
 func (s stdio) Close() error                { return errors.Join(s.process.In.Close(), s.process.Out.Close()) }
 
-// prepare has the shell start an agent.
 func (c *connection) prepare(p *Peer, bundle []byte) error {
 	sudo := "''"
 	if p.Sudo {
@@ -180,13 +177,12 @@ func (c *connection) introduce(bundle []byte) error {
 	return c.say(string(agent.Introduce(bundle, c.name)))
 }
 
-// otherMachine returns the error for a machine of another architecture.
 func otherMachine(h have) error {
 	return &path.UnsupportedError{Missing: fmt.Sprintf("the peer is %s, this toll is for %s", printable.Words(h.Machine), runtime.GOARCH),
 		Remedy: "--peer-binary with a toll of this version for it: GOOS=linux GOARCH=… make build; or install this version there as toll"}
 }
 
-// program returns the file to copy to such a machine, or "" if it has one.
+// program returns the file to copy to the peer, or "" if it has the program.
 func (p *Peer) program(h have) (file string, err error) {
 	if h.System != "Linux" {
 		return "", &path.UnsupportedError{Missing: fmt.Sprintf("the peer runs %s", printable.Words(h.System)), Remedy: "a peer runs Linux"}
@@ -257,7 +253,6 @@ func sumOf(file string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// copy sends a program.
 func (c *connection) copy(file string) error {
 	f, err := os.Open(file)
 	if err != nil {
