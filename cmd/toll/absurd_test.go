@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// toll runs a command line in this process, which must not panic.
 func toll(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -29,8 +28,6 @@ func toll(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// commands returns the commands that a user sees, each with the arguments it needs to be
-// understood. None of them measures anything.
 func commands(t *testing.T) map[string][]string {
 	t.Helper()
 	none := filepath.Join(t.TempDir(), "none")
@@ -63,8 +60,6 @@ func visible(t *testing.T, command string) []*pflag.Flag {
 	return out
 }
 
-// checkRefusal checks that a refused command line has an error line that begins as all do and
-// contains no control characters.
 func checkRefusal(t *testing.T, args []string, code int, stderr string) {
 	t.Helper()
 	if code == exitOK || !strings.HasPrefix(stderr, "toll: error: ") {
@@ -77,7 +72,6 @@ func checkRefusal(t *testing.T, args []string, code int, stderr string) {
 	}
 }
 
-// Every flag that takes a list refuses an empty one, in every command.
 func TestEmptyLists(t *testing.T) {
 	n := 0
 	for command, needs := range commands(t) {
@@ -102,7 +96,6 @@ func TestEmptyLists(t *testing.T) {
 	}
 }
 
-// absurd has, for each type of flag, values that no flag of that type can have.
 var absurd = map[string][]string{
 	"int":      {"-1", "-9223372036854775808", "9223372036854775807", "1e309", "NaN", "", "0x", "\x1b[2J\u202e"},
 	"uint64":   {"-1", "18446744073709551616", "NaN", "", "\x1b"},
@@ -111,17 +104,14 @@ var absurd = map[string][]string{
 	"bool":     {"2", "", "NaN", "\x1b"},
 }
 
-// absurdTexts are texts that are no word, number or name of any flag.
 var absurdTexts = []string{"\x1b]0;x\a\u202e\u009b", "\xff", "NaN", "-1", "1e309", strings.Repeat("9", 400), ",", "a\nb"}
 
-// free are the flags that take any text: the command line refuses none.
+// The command line refuses no text for these flags.
 var free = []string{"save", "output", "server", "client", "ready", "prompt", "model", "query", "image", "proxy", "congestion", "parent", "keep-image", "metric",
 	"peer"} // TestParseHost has the invalid hosts
 
-// Whatever value a flag gets, the command line is refused or understood: it neither panics nor runs
-// with a value that makes no sense.
 func TestAbsurdFlags(t *testing.T) {
-	// What these mean at their bounds: no slices, no limit, and no more rounds than necessary.
+	// At their bounds these mean: no slices, no limit, and no more rounds than necessary.
 	means := map[string]string{"duration 0s": "slice", "duration 2562047h": "budget", "duration 1ns": "budget", "int 9223372036854775807": "rounds sweeps at-once"}
 	for command, needs := range commands(t) {
 		for _, f := range visible(t, command) {
@@ -147,8 +137,7 @@ func TestAbsurdFlags(t *testing.T) {
 	}
 }
 
-// A flag of a load that is not measured would be ignored, so it is refused whatever its value. Its
-// help says which loads have it.
+// A flag of a load that is not measured would be ignored, so it is refused whatever its value.
 func TestFlagsOfOtherLoads(t *testing.T) {
 	flags := map[string]string{"reverse": "true", "bidir": "true", "under-load": "true", "gso": "true", "nodelay": "on", "send": "copy", "bitrate": "1mbit", "datagram": "1400", "slice": "4ms"}
 	var f runFlags
@@ -186,7 +175,6 @@ func TestFlagsOfOtherLoads(t *testing.T) {
 	}
 }
 
-// No command overwrites a file that it reads, or writes two outputs to one file, under any name.
 func TestSameFile(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -249,7 +237,6 @@ func TestSameFile(t *testing.T) {
 	}
 }
 
-// A budget too short for the rounds of a run is reported before the run.
 func TestBudgetTooShort(t *testing.T) {
 	for _, tt := range []struct {
 		args []string

@@ -23,40 +23,33 @@ import (
 type backend struct {
 	name  string
 	words string // description for help; "" if the name is enough
-	// model reports whether the machines are toll's own: they can be set up freely, and the
-	// backend's flags are refused in runs that also have other backends.
+	// model: the machines are toll's own and can be set up freely. The backend's flags are refused
+	// in runs that also have other backends.
 	model bool
-	// modes returns the modes that "all" means there; nil: all but Kubernetes's own.
+	// nil: "all" means all modes but Kubernetes's own
 	modes func() []string
-	// visits is why loads are measured in visits there unless slices are asked for; "": slices are
-	// the default.
-	visits string
-	// settings returns new, empty settings for a command with such flags.
+	// why loads are measured in visits unless slices are asked for; "": slices are the default
+	visits   string
 	settings func(*builderFlags) settings
-	// meshModes returns the modes that toll mesh can measure there; nil: none. The settings then
-	// make a cluster for it.
+	// modes that toll mesh can measure; nil: none. If there are any, the settings make a cluster.
 	meshModes func() []string
-	// inner runs the part of this program that the backend starts, if args ask for one; nil: there
-	// is none.
+	// inner runs the part of this program that the backend starts, if args ask for one.
 	inner func(args []string) (ours bool, err error)
-	// leftovers returns what toll clean looks for with a Docker daemon; nil: nothing.
+	// what toll clean looks for with a Docker daemon
 	leftovers func() dockerapi.Part
 }
 
 // settings holds the values of a backend's flags and makes the backend from them.
 type settings interface {
-	// add adds the flags of a command of that kind.
 	add(fl *pflag.FlagSet, k commandKind)
-	// defaults returns the defaults of a run on the backend and on others beside it, or nil if they
-	// are those of the flags.
+	// defaults returns the defaults of a run on the backend beside others, or nil for those of the
+	// flags.
 	defaults(others []string) (*defaults, error)
 	// check reads and checks the flags. It is called only if the backend is used.
 	check() error
-	// with makes the backend, calls use with it, and closes it.
 	with(ctx context.Context, wire sample.Wire, use func(path.Builder) error) error
 }
 
-// defaults are what a run has where its user says nothing.
 type defaults struct {
 	modes    []string
 	from     []mode.Placement
@@ -65,17 +58,17 @@ type defaults struct {
 	mesh     string         // --mode of toll mesh
 }
 
-// commandKind is what a command does with backends; each kind also has the flags of the kinds
+// commandKind is what a command does with backends. Each kind also has the flags of the kinds
 // before.
 type commandKind int
 
 const (
-	checksPaths  commandKind = iota // toll modes
-	buildsPath                      // toll path
-	comparesRuns                    // those that measure
+	checksPaths commandKind = iota
+	buildsPath
+	comparesRuns // those that measure
 )
 
-// backends lists all backends. Those whose processes contain others come first.
+// Backends whose processes contain others come first.
 var backends = []backend{
 	{
 		name:     sample.Lab,
@@ -119,7 +112,6 @@ var backends = []backend{
 	},
 }
 
-// modesOf returns the modes that "all" means on the backend.
 func (b backend) modesOf() []mode.Name {
 	var out []mode.Name
 	if b.modes != nil {
@@ -134,7 +126,7 @@ func (b backend) modesOf() []mode.Name {
 	return out
 }
 
-// visitsOn returns why loads are measured in visits on one of the named backends; "": slices are
+// visitsOn returns why loads are measured in visits on one of the backends, or "" if slices are
 // possible on all.
 func visitsOn(on []string) string {
 	for _, b := range backends {
@@ -145,7 +137,7 @@ func visitsOn(on []string) string {
 	return ""
 }
 
-// modesOn returns the modes that "all" means on those backends, in the catalogue's order.
+// modesOn returns the modes that "all" means, in the catalogue's order.
 func modesOn(on []string) []mode.Name {
 	var some []mode.Name
 	for _, b := range backends {
@@ -167,7 +159,6 @@ func namesOf(all []backend) (out []string) {
 	return out
 }
 
-// meshBackends returns the backends that toll mesh can measure on.
 func meshBackends() (out []string) {
 	for _, b := range backends {
 		if b.meshModes != nil {
@@ -177,8 +168,7 @@ func meshBackends() (out []string) {
 	return out
 }
 
-// distantOf returns the first of the named backends that places client and server on different
-// machines, or "".
+// distantOf returns the first backend that places client and server on different machines, or "".
 func distantOf(on []string) string {
 	for _, b := range backends {
 		if sample.Distant(b.name) && slices.Contains(on, b.name) {
@@ -204,7 +194,6 @@ func listBackends(all []backend, last string) string {
 	return strings.Join(words[:n], ", ") + last + words[n]
 }
 
-// closing calls use with a backend, and closes it.
 func closing(b interface {
 	path.Builder
 	Close() error

@@ -10,7 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Help describes every backend, and each has flags of its own or shares another one's.
 func TestBackendsAreRegistered(t *testing.T) {
 	var f builderFlags
 	fl := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -38,7 +37,6 @@ func TestBackendsAreRegistered(t *testing.T) {
 	}
 }
 
-// A flag of an unused backend is refused, and so is a model's flag in a run with other backends.
 func TestFlagsFitBackends(t *testing.T) {
 	for _, tt := range []struct{ args, on, want string }{
 		{"", "lab,docker", ""},

@@ -19,7 +19,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// adviseLoads are the loads that a search can use: toll's own, between two ends.
 var adviseLoads = names(func(w workload.Workload) bool { return w.Gist != "" && w.Name != workload.Stream })
 
 func newAdvise(e env) *cobra.Command {
@@ -83,11 +82,10 @@ It changes nothing on the machine: levers are put on toll's own containers and n
 	return c
 }
 
-// adviseBudget is the default duration of a search.
 const adviseBudget = 5 * time.Minute
 
-// advice plans the first part of the first mode's search, and returns the searches of the other
-// modes as later.
+// advice plans the first part of the first mode's search. later holds the searches of the other
+// modes.
 func advice(r plan.Request, here lever.Host, named []string) (first sample.Plan, later []sample.Plan, err error) {
 	modes := r.Modes
 	if len(modes) == 0 {
@@ -114,7 +112,7 @@ func advice(r plan.Request, here lever.Host, named []string) (first sample.Plan,
 	return first, later, nil
 }
 
-// Shares of a search's time: for trying each lever alone; to be left over for continuing with the
+// Shares of a search's time: for trying each lever alone; to be left for continuing with the
 // undecided levers; and, of what is left, for that continuation.
 const (
 	firstShare = 0.5
@@ -122,15 +120,14 @@ const (
 	moreShare  = 0.5
 )
 
-// searches holds the progress of a run of several searches.
 type searches struct {
 	later []sample.Plan // searches that have not begun
 	time  float64       // of the current search, in seconds
 	floor float64       // of the budget, left for the later searches
 }
 
-// searching turns a run into a search, followed by the searches of later. Each begins with an equal
-// share of the time that is left.
+// searching turns a run into a search, followed by those of later. Each begins with an equal share
+// of the time that is left.
 func searching(c *engine.Config, later []sample.Plan) {
 	s := &searches{later: later}
 	s.share(c.Plan.Budget)
@@ -160,8 +157,7 @@ func (s *searches) next(p sample.Plan, visits []sample.Visit, left float64) (sam
 		next.Cells, firstShare * s.time
 }
 
-// further returns the next step of the current search, which has left seconds of its own. Without
-// cells, the search has ended.
+// further returns the current search's next step. Without cells, the search has ended.
 func (s *searches) further(p sample.Plan, visits []sample.Visit, left float64) (sample.Step, []sample.Cell, float64) {
 	step, waiting := advise.Next(p, visits)
 	own := p.Now()

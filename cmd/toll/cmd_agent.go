@@ -24,11 +24,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent/box"
 )
 
-// maxBundle is the largest bundle file, in bytes: the limit of a Swarm secret.
+// maxBundle is the limit of a Swarm secret, in bytes.
 const maxBundle = 500 << 10
 
-// newAgent returns the command that toll starts on other machines. Swarm expands templates in the
-// environment but not in arguments, so the identity may come from the environment.
+// Swarm expands templates in the environment but not in arguments, so the identity may come from
+// the environment.
 func newAgent() *cobra.Command {
 	var (
 		bundle, id, name string
@@ -97,8 +97,8 @@ func readBundle(file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// peerAgent runs the agent that ssh or an API server's exec started. It announces itself, then
-// reads a line with the bundle's length and its own name, and the bundle.
+// peerAgent announces itself, then reads a line with the bundle's length and its own name, and the
+// bundle.
 func peerAgent(ctx context.Context, id string, remove bool) error {
 	if remove {
 		if err := removeSelf(); err != nil {
@@ -138,7 +138,7 @@ func peerAgent(ctx context.Context, id string, remove bool) error {
 	err = agent.Main(ctx, agent.Config{Bundle: secret, Open: carrier.Open, ID: id, Name: name, Version: version,
 		Starts: []string{worker.Arg, program.Arg, endpoint.Arg}, Engine: engine, Router: engine})
 	err = errors.Join(err, engine.Close())
-	if carrier.IsClosed() { // the stream has closed, so nobody would read an error
+	if carrier.IsClosed() { // nobody would read an error
 		return nil
 	}
 	return err
@@ -150,8 +150,8 @@ type standard struct{ io.Reader }
 func (standard) Write(b []byte) (int, error) { return os.Stdout.Write(b) }
 func (standard) Close() error                { return errors.Join(os.Stdin.Close(), os.Stdout.Close()) }
 
-// removeSelf removes this program's file and its directory, which were made for it. The kernel
-// keeps the program for processes that run it.
+// removeSelf removes this program's file and its directory. The kernel keeps the program for
+// processes that run it.
 func removeSelf() error {
 	file, err := os.Executable()
 	if err != nil {

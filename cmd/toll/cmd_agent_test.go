@@ -17,9 +17,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// The agent takes its identity from the environment and starts workers, and nothing else. It needs
-// only its own binary and /proc, as in a container where it is the first process and has Docker's
-// usual capabilities.
+// The agent needs only its own binary and /proc, as in a container where it is the first process
+// and has Docker's usual capabilities.
 func TestAgent(t *testing.T) {
 	bin := binary(t)
 	root := t.TempDir()
@@ -35,7 +34,6 @@ func TestAgent(t *testing.T) {
 	})
 }
 
-// agentOf runs an agent with the given program, which sees the bundle's file under the name bundle.
 func agentOf(t *testing.T, secret, bundle string, program ...string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
@@ -51,7 +49,6 @@ func agentOf(t *testing.T, secret, bundle string, program ...string) {
 	if err := os.WriteFile(secret, key.Bundle(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Nothing listens at the first address.
 	args := append(program[1:len(program):len(program)], "agent", "--bundle", bundle, "--dial", "127.0.0.1:1,"+hub.Addr().String())
 	cmd := exec.CommandContext(ctx, program[0], args...)
 	cmd.Env = append(os.Environ(), "BRIDGETOLL_AGENT_ID=task.1", "BRIDGETOLL_AGENT_NAME=container on node b")

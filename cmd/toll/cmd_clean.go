@@ -59,7 +59,6 @@ belongs to a toll that is gone.`,
 	return c
 }
 
-// clean removes what killed runs left behind, and prints what it did.
 func clean(ctx context.Context, e env, d *dockerapi.Clean, k *kubernetes.Clean) error {
 	killed, err := lab.Clean()
 	for _, p := range killed {

@@ -74,7 +74,6 @@ of its own.`,
 	return c
 }
 
-// differenceOf judges the difference between two results files or kept runs.
 func differenceOf(e env, before, after string, stdin io.Reader) (*difference.Report, error) {
 	old, err := readResults(e, before, stdin)
 	if err != nil {
@@ -115,8 +114,7 @@ func newestPair() ([]string, error) {
 	return nil, &failure{exitBadFile, fmt.Errorf("no earlier run measured the same modes and loads as the newest, %s (%s)", now.Name(), now.CommandLine()), hint}
 }
 
-// worseThan returns the error that sets the exit code of --fail-above. A cell that had a result
-// before and has none now fails.
+// A cell that had a result before and has none now fails.
 func worseThan(r *difference.Report, share float64) error {
 	switch {
 	case len(r.Failing) > 0:

@@ -47,8 +47,6 @@ in all of them.`,
 	}
 }
 
-// explainHint returns the remedy for an unknown word: the likely word, or where the words are
-// listed.
 func explainHint(err error) string {
 	if h := hintOf(err, err); strings.HasPrefix(h, "did you mean") {
 		return h
@@ -56,7 +54,6 @@ func explainHint(err error) string {
 	return "toll explain lists the words"
 }
 
-// explainWords returns all words, each once.
 func explainWords() (out []string) {
 	for _, x := range explain.All() {
 		if !slices.Contains(out, x.Name) {
@@ -69,7 +66,6 @@ func explainWords() (out []string) {
 	return out
 }
 
-// explained returns the meaning of a word, wrapped to the given number of columns.
 func explained(word string, columns int) (string, error) {
 	for _, c := range exitCodes {
 		if slices.Contains(strings.Split(c.code, ", "), word) {
@@ -95,7 +91,6 @@ func explained(word string, columns int) (string, error) {
 
 func sentenceOf(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }
 
-// explainList lists the words by group.
 func explainList(columns int) string {
 	var b strings.Builder
 	var groups []string

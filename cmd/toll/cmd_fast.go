@@ -45,16 +45,13 @@ docs/fastpath.md says what changes, what does not, and what it takes. As root.`,
 	return c
 }
 
-// Bounds of the lease.
 const minLease, maxLease = time.Second, 24 * time.Hour
 
-// leaseFlag adds the flag for how long shortcuts last if nobody renews them.
 func leaseFlag(c *cobra.Command, to *time.Duration) {
 	c.Flags().Var(timeFlag(to, fast.Lease, minLease, maxLease), "lease",
 		"end by itself after so long, unless renewed: 1s to 24h")
 }
 
-// asRoot refuses other users, before anything is read.
 func asRoot(command string) error {
 	if os.Geteuid() == 0 {
 		return nil
@@ -136,8 +133,7 @@ func (f *onFlags) run(c *cobra.Command, e env, args []string) error {
 	})(c, args)
 }
 
-// turnOn enables fast and prints the result. If nothing that was asked for is possible, it changes
-// nothing.
+// turnOn changes nothing if nothing that was asked for is possible.
 func turnOn(ctx context.Context, e env, out *outputFlags, want fast.Choice, lease time.Duration) error {
 	routes, links, left, err := fast.Preview(ctx, want)
 	if err != nil {
@@ -166,7 +162,7 @@ func turnOn(ctx context.Context, e env, out *outputFlags, want fast.Choice, leas
 	return nil
 }
 
-// enable turns fast on. After an error it is as before.
+// After an error, fast is as it was before.
 func enable(ctx context.Context, want fast.Choice, lease time.Duration) error {
 	was := fast.IsOn()
 	f, err := fast.TurnOn(want)
@@ -181,7 +177,6 @@ func enable(ctx context.Context, want fast.Choice, lease time.Duration) error {
 	return err
 }
 
-// nothingFor returns why neither a shortcut nor a raised link is possible for the ports.
 func nothingFor(want fast.Choice, left fast.Left) error {
 	hint := fmt.Sprintf("toll ports %d shows who serves it", want.Ports[0])
 	if want.With(fast.Connect) {
@@ -217,7 +212,6 @@ func parseParts(words []string) (out []fast.Part, err error) {
 	return out, nil
 }
 
-// whyLeft returns why a port has no shortcut.
 func whyLeft(left []fast.Refusal, port uint16) string {
 	for _, l := range left {
 		if l.Host.Port() == port && l.Proto == "tcp" {
@@ -240,7 +234,6 @@ func portList(ports []uint16) string {
 	return strings.Join(out, ", ")
 }
 
-// parseChoice reads the ports of the command line.
 func parseChoice(args []string, all bool) (c fast.Choice, err error) {
 	switch {
 	case all && len(args) > 0:
@@ -286,7 +279,6 @@ func newFastOff(e env) *cobra.Command {
 	}
 }
 
-// sayKept prints which links stay as they are because others changed them.
 func sayKept(e env, kept []string) {
 	for _, name := range kept {
 		say(e.stdout, fmt.Sprintf("Link %s was changed by others since, and is left as it is.",

@@ -24,7 +24,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// The words of --measure that send what the command of the same name does.
+// These words of --measure send what the command of the same name does.
 const (
 	asStream = "stream"
 	asSQL    = "sql"
@@ -35,7 +35,6 @@ func measureWords() []string {
 	return append(endpoint.Probes(), asStream, asStream+":/PATH", asSQL, asRun)
 }
 
-// ofCommand returns the command that a word of --measure stands for, or "".
 func ofCommand(word string) string {
 	if slices.Contains([]string{asStream, asSQL, asRun}, word) {
 		return word
@@ -46,8 +45,7 @@ func ofCommand(word string) string {
 	return ""
 }
 
-// checkMeasure refuses unknown words. The error does not show the part after a command's name,
-// which may be an address with a password.
+// The error does not show the part after a command's name, which may be an address with a password.
 func checkMeasure(word string) error {
 	if ofCommand(word) != "" {
 		return nil
@@ -112,7 +110,6 @@ func (f *measureFlags) add(fl *pflag.FlagSet) {
 	}
 }
 
-// check refuses flags that do not fit the word.
 func (f *measureFlags) check(c *cobra.Command, want fast.Choice) error {
 	if f.word == "" && c.Flags().Changed("measure") {
 		return usage(errors.New("--measure= names no load"),
@@ -146,23 +143,20 @@ func (f *measureFlags) check(c *cobra.Command, want fast.Choice) error {
 		f.run.out.check(place{saveFlag, f.run.save}))
 }
 
-// endpointsOf names the endpoints of a measurement: the port without fast, which is the baseline,
-// and with it.
+// without is the baseline.
 func endpointsOf(port uint16) (without, with string) {
 	return fmt.Sprintf("port-%d", port), fmt.Sprintf("fast-%d", port)
 }
 
-// fastWindow is how long a visit of --measure asks, where the client does not decide it.
+// fastWindow is the window of a visit, in seconds, where the client does not decide it.
 const fastWindow = 0.1 // seconds
 
-// requests are what a port is sent.
 type requests struct {
 	client endpoint.Client
 	load   sample.Load
 	url    func(dial netip.AddrPort) (string, error)
 }
 
-// asker returns the asker of a port that clients dial at that address.
 func (r *requests) asker(dial netip.AddrPort) (endpoint.Asker, error) {
 	u, err := r.url(dial)
 	if err != nil {
@@ -174,8 +168,7 @@ func (r *requests) asker(dial netip.AddrPort) (endpoint.Asker, error) {
 	return endpoint.New(r.client, []endpoint.Address{without, with})
 }
 
-// requests returns what the word has ports be sent, or nil if the word stands for no command. It
-// reports invalid flags, and sends nothing.
+// requests returns nil if the word stands for no command. It sends nothing.
 func (f *measureFlags) requests(ports []uint16) (r *requests, err error) {
 	switch ofCommand(f.word) {
 	case asStream:
@@ -245,8 +238,7 @@ func (f *measureFlags) command() (*requests, error) {
 	}}, nil
 }
 
-// sudoSecret returns the value of an environment variable, or "" if no name was given. Its error
-// mentions sudo, which the command needs and which drops variables.
+// sudoSecret returns "" if no name was given. Its error mentions sudo, which drops variables.
 func sudoSecret(flag, variable string) (string, error) {
 	s, err := secret(flag, variable)
 	if x := (*failure)(nil); errors.As(err, &x) {
@@ -255,15 +247,15 @@ func sudoSecret(flag, variable string) (string, error) {
 	return s, err
 }
 
-// switched is an asker of a port that turns fast on for the visits of one endpoint. Fast is prepared
-// by Check and off after Close.
+// switched turns fast on for the visits of one endpoint. Fast is prepared by Check and off after
+// Close.
 type switched struct {
 	endpoint.Asker
-	with  string // the endpoint
+	with  string
 	want  fast.Choice
 	port  uint16
-	stop  context.CancelCauseFunc // ends the run
-	trial *fast.Trial             // nil before Check
+	stop  context.CancelCauseFunc
+	trial *fast.Trial // nil before Check
 }
 
 func (s *switched) Check(ctx context.Context) (err error) {
@@ -302,7 +294,6 @@ func (s *switched) Close() (err error) {
 	return errors.Join(err, s.Asker.Close())
 }
 
-// measurement measures ports with fast and without.
 type measurement struct {
 	*measureFlags
 	cmd      *cobra.Command
@@ -312,7 +303,6 @@ type measurement struct {
 	verdicts tried
 }
 
-// measure measures each port, and turns fast on if it helped.
 func (m *measurement) measure(lease time.Duration) error {
 	if m.run.quiet {
 		defer sayNothing()()
@@ -341,7 +331,6 @@ func (m *measurement) measure(lease time.Duration) error {
 	return nil
 }
 
-// port measures one port, prints the report and adds its verdicts.
 func (m *measurement) port(port uint16) error {
 	if fast.IsOn() {
 		return fast.ErrOn
@@ -373,7 +362,6 @@ func (m *measurement) port(port uint16) error {
 	return err
 }
 
-// asker returns the asker of a port, and its load.
 func (m *measurement) asker(ctx context.Context, dial netip.AddrPort, inside uint16) (
 	a endpoint.Asker, l sample.Load, err error) {
 	if r := m.requests; r != nil {
@@ -388,10 +376,9 @@ func (m *measurement) asker(ctx context.Context, dial netip.AddrPort, inside uin
 	return p, p.Load(), nil
 }
 
-// tried counts the verdicts on fast.
 type tried map[stats.Verdict]int
 
-// decisive returns the metrics of a load by which fast is judged.
+// decisive returns the metrics by which fast is judged.
 func decisive(l sample.Load) []string {
 	switch l.Kind {
 	case workload.Chat:
@@ -410,7 +397,6 @@ func decisive(l sample.Load) []string {
 	return out
 }
 
-// add counts the verdicts of a report.
 func (t tried) add(r judge.Report) {
 	l := r.Base().Plan.Loads[0]
 	for _, c := range r.Base().Cells {
@@ -425,8 +411,7 @@ func (t tried) add(r judge.Report) {
 	}
 }
 
-// helped reports whether something was certainly better with fast and nothing certainly worse, and
-// says so.
+// helped reports whether something was certainly better with fast and nothing certainly worse.
 func (t tried) helped() (kept bool, why string) {
 	switch better, worse := t[stats.Better] > 0, t[stats.Worse] > 0; {
 	case worse && better:

@@ -12,7 +12,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Invalid command lines are refused before anything is read or changed.
 func TestFastRefuses(t *testing.T) {
 	for line, says := range map[string]string{
 		"fast":                                              "needs one of on, off, status, watch",
@@ -78,7 +77,6 @@ func TestFastRefuses(t *testing.T) {
 	}
 }
 
-// Without root or without an engine, the error names what is missing.
 func TestFastNeeds(t *testing.T) {
 	t.Setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
 	for _, line := range []string{"fast on --all", "fast on 80"} {
@@ -93,7 +91,6 @@ func TestFastNeeds(t *testing.T) {
 	}
 }
 
-// Fast is kept only if something was better with it and nothing worse.
 func TestTried(t *testing.T) {
 	for _, c := range []struct {
 		verdicts tried

@@ -103,7 +103,6 @@ func (f *gateFlags) run(e env, c *cobra.Command, args []string) error {
 	return nil
 }
 
-// mostConfirm is the largest number of repetitions.
 const mostConfirm = 10
 
 // confirmed checks violated sentences against further runs: those of files, or runs that it makes.
@@ -138,7 +137,6 @@ func (f *gateFlags) confirmed(e env, c *cobra.Command, file *sample.File, r *gat
 	return nil
 }
 
-// ordinal returns a small number as an ordinal: "1st".
 func ordinal(n int) string {
 	return strconv.Itoa(n) + cmp.Or(map[int]string{1: "st", 2: "nd", 3: "rd"}[n], "th")
 }
@@ -158,7 +156,6 @@ func parseSentences(texts []string, f *sample.File) ([]gate.Sentence, error) {
 	return out, nil
 }
 
-// mostRules is the largest number of sentences in a file.
 const mostRules = 1000
 
 func readRules(name string) ([]string, error) {
@@ -190,7 +187,6 @@ func readRules(name string) ([]string, error) {
 	return out, nil
 }
 
-// remeasure repeats the run of a results file with its own command, and returns the results.
 func remeasure(ctx context.Context, e env, h sample.Header) (*sample.File, error) {
 	if h.Command == nil {
 		return nil, usage(errors.New("the results file does not say by which command it was measured"),

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// commandGroups lists the commands by purpose.
 var commandGroups = []named{
 	{"Measure network modes", []string{"compare", "ladder", "scale", "run"}},
 	{"Measure what is already running", []string{"stream", "sql", "mesh"}},
@@ -18,7 +17,6 @@ var commandGroups = []named{
 	{"Other commands", []string{"explain", "help", "completion", "image", "kubernetes", "clean", "version"}},
 }
 
-// helpful sets the commands' groups and help functions.
 func helpful(root *cobra.Command) {
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultHelpCmd()
@@ -41,7 +39,6 @@ func helpful(root *cobra.Command) {
 	addHelpAll(root)
 }
 
-// newHelp returns the command that shows the help of the others.
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:               "help [COMMAND]",
@@ -67,7 +64,6 @@ func newHelp(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// topics are the help topics that are no commands.
 var topics = []struct {
 	name, short string
 	long        func() string
@@ -100,7 +96,6 @@ func exitCodesHelp() string {
 	return b.String()
 }
 
-// environmentHelp describes the environment variables.
 var environmentHelp = fmt.Sprintf(`toll reads these environment variables:
 
   NO_COLOR     if set, no colours

@@ -31,8 +31,7 @@ func shownCommands(t *testing.T) (out []*cobra.Command) {
 	return out
 }
 
-// Flags and commands are listed by purpose. A new one needs an entry in flagGroups or
-// commandGroups.
+// A new flag or command needs an entry in flagGroups or commandGroups.
 func TestFlagsAndCommandsAreGrouped(t *testing.T) {
 	for _, c := range shownCommands(t) {
 		if !c.HasParent() {
@@ -54,8 +53,7 @@ func TestFlagsAndCommandsAreGrouped(t *testing.T) {
 	}
 }
 
-// Help is as wide as the terminal, up to 80 columns. Commands to copy may be wider than a narrow
-// terminal.
+// Commands to copy may be wider than a narrow terminal.
 func TestFlagsHelpWidth(t *testing.T) {
 	for _, c := range shownCommands(t) {
 		for _, columns := range []int{40, 60, helpWidth} {
@@ -80,7 +78,6 @@ func TestFlagsHelpWidth(t *testing.T) {
 	}
 }
 
-// Every command that does something has an example.
 func TestFlagsHaveExamples(t *testing.T) {
 	bare := map[string]bool{"mesh": false, "clean": true, "version": true, "help": true, "completion": true}
 	for _, c := range shownCommands(t) {
@@ -111,7 +108,6 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// A command with many flags shows only the main ones, and how to see all.
 func TestShortHelp(t *testing.T) {
 	for _, c := range shownCommands(t) {
 		if !c.HasParent() {

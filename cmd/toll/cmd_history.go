@@ -118,7 +118,6 @@ variant such as bridge+gro=on, or an endpoint's name.`,
 	return c
 }
 
-// knownModes refuses words that are no mode, endpoint or row of a run.
 func knownModes(l trend.List, words []string) error {
 	own := map[string]bool{}
 	for _, r := range l.Runs {
@@ -164,7 +163,7 @@ func newHistoryClear(e env) *cobra.Command {
 	}
 }
 
-// historyEnv names the variable that turns the history off.
+// historyEnv turns the history off if it is "off".
 const historyEnv = "TOLL_HISTORY"
 
 func findHistory() (*history.Store, error) {
@@ -175,11 +174,11 @@ func findHistory() (*history.Store, error) {
 	return s, err
 }
 
-// usualRuns is the number of earlier runs that define the machine's usual state.
+// usualRuns earlier runs define the machine's usual state.
 const usualRuns = 20
 
-// sayUnusual warns if the baseline's own figure shows that the machine is not in its usual state.
-// It ignores summaries of other versions, because their runs would have to be judged again.
+// sayUnusual warns if the baseline's own figure is unusual for the machine. It ignores summaries of
+// other versions, because their runs would have to be judged again.
 func sayUnusual(e env, s *history.Store, now trend.Summary) {
 	runs, _ := s.Runs() // an unreadable history gives no warning
 	var before []trend.Summary
@@ -194,8 +193,7 @@ func sayUnusual(e env, s *history.Store, now trend.Summary) {
 	}
 }
 
-// keep stores a run in the history and reports whether it did. A failure is only a warning, and the
-// results are printed anyway.
+// keep stores a run in the history and reports whether it did. A failure is only a warning.
 func keep(e env, results []byte, f *sample.File, r judge.Report) bool {
 	if os.Getenv(historyEnv) == "off" || r.Empty() {
 		return false
@@ -219,8 +217,8 @@ func keep(e env, results []byte, f *sample.File, r judge.Report) bool {
 	return err == nil
 }
 
-// priorsOf returns how much epochs varied in the kept runs, for a run of a plan. It returns nothing
-// if the history cannot be read, and ignores runs that another version summarized.
+// priorsOf returns nothing if the history cannot be read. It ignores runs that another version
+// summarized.
 func priorsOf(p sample.Plan, env sample.Environment) []sample.Prior {
 	if os.Getenv(historyEnv) == "off" {
 		return nil
@@ -273,7 +271,6 @@ func listHistory(last int) (trend.List, error) {
 	return out, nil
 }
 
-// summaryOf returns the summary of a run.
 func summaryOf(s *history.Store, r history.Run) (trend.Summary, error) {
 	if b, err := s.Summary(r); err == nil {
 		if out, ok := trend.Read(b, version); ok {

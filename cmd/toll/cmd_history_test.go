@@ -10,7 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// What kept runs tell about epochs goes into a new run's header, unless the history is off.
 func TestPriorsOfHistory(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	t.Setenv("SUDO_UID", "")

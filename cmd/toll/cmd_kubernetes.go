@@ -9,7 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kubernetes"
 )
 
-// newKubernetes returns the command that prepares a cluster. --on kubernetes measures there.
 func newKubernetes(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "kubernetes",

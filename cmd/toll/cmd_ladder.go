@@ -12,7 +12,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// ladderLoads are the loads for which toll can attribute a price to each part.
 var ladderLoads = []string{workload.RR, workload.Bulk, workload.Stream}
 
 func newLadder(e env) *cobra.Command {

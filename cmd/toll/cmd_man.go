@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// newMan returns the command that writes a page for each command. Packages use it.
 func newMan() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",
@@ -32,8 +31,8 @@ func newMan() *cobra.Command {
 	}
 }
 
-// writeMan writes the pages with the date of the build's commit, so that the same toll always
-// writes the same pages.
+// The pages have the date of the build's commit, so that the same toll always writes the same
+// pages.
 func writeMan(root *cobra.Command, dir string) error {
 	date, err := time.Parse(time.RFC3339, stamped(debug.ReadBuildInfo()).time)
 	if err != nil {
@@ -53,8 +52,7 @@ func writeMan(root *cobra.Command, dir string) error {
 	}, dir)
 }
 
-// asMarkdown escapes the texts of c and its commands, so that a Markdown reader shows them as they
-// are.
+// asMarkdown escapes the texts, so that a Markdown reader shows them as they are.
 func asMarkdown(c *cobra.Command) {
 	c.DisableAutoGenTag = true
 	c.Short, c.Long = escape(c.Short), escape(c.Long)
@@ -63,7 +61,7 @@ func asMarkdown(c *cobra.Command) {
 	}
 }
 
-// escape keeps indented lines as they are, such as lists of exit codes.
+// Indented lines stay as they are, such as lists of exit codes.
 func escape(text string) string {
 	special := strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, "`", "\\`")
 	lines := strings.Split(text, "\n")

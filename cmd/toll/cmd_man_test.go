@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// Each command that users see has a page with its flags and examples.
 func TestMan(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "man1")
 	var out bytes.Buffer
@@ -39,7 +38,6 @@ func TestMan(t *testing.T) {
 	}
 }
 
-// plain replaces roff's escapes by their characters.
 func plain(roff string) string {
 	return strings.NewReplacer(`\-`, "-", `\(aq`, "'", `\e`, `\`, `\&`, "", `\\`, `\`).Replace(roff)
 }
@@ -51,7 +49,6 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// toll writes the scripts for shells to complete its words.
 func TestCompletionScripts(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		var out bytes.Buffer

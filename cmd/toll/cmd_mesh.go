@@ -23,7 +23,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// meshFlags are the flags that only a mesh has.
 type meshFlags struct {
 	mode   string // one, or two with a comma
 	sweeps int
@@ -80,7 +79,6 @@ this one. toll starts itself there by ssh, and the machines dial each other.`,
 	return c
 }
 
-// addMeshModes adds --mode with the modes of each backend.
 func (f *runFlags) addMeshModes(fl *pflag.FlagSet, m *meshFlags) {
 	help, all := "the network mode between the nodes, or a mode and host, to compare it with host", []string{}
 	for _, b := range backends {
@@ -98,9 +96,8 @@ func (f *runFlags) addMeshModes(fl *pflag.FlagSet, m *meshFlags) {
 	offer(fl, "mode", slices.Compact(all))
 }
 
-// usualMesh returns the modes that are measured on a backend if none is named.
 func (f *runFlags) usualMesh(on string) string {
-	d, _ := f.of[on].defaults(nil) // which no flag of a mesh makes fail
+	d, _ := f.of[on].defaults(nil) // no flag of a mesh makes it fail
 	return d.mesh
 }
 
@@ -113,14 +110,12 @@ func (f *runFlags) addMeshLoads(fl *pflag.FlagSet) {
 	})
 }
 
-// addSweeps adds the flags for when to stop and where the results go.
 func (f *runFlags) addSweeps(fl *pflag.FlagSet, m *meshFlags) {
 	f.addRounds(fl)
 	fl.Var(wholeFlag(&m.sweeps, 0, 0, unlimited[int]()), "sweeps", "visit every pair this many times, regardless of budget and precision")
 	_ = fl.MarkHidden("rounds")
 }
 
-// runMesh reads the flags and measures.
 func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pflag.FlagSet, machines []string) error {
 	if f.quiet {
 		defer sayNothing()()
@@ -148,7 +143,6 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pfla
 	})
 }
 
-// measureMesh finds the nodes, plans and measures.
 func (f *runFlags) measureMesh(ctx context.Context, e env, req plan.MeshRequest, between []path.Spec, given *pflag.FlagSet, s cluster) error {
 	nodes, without, err := s.Cluster(ctx)
 	if err != nil {
@@ -184,8 +178,7 @@ func (f *runFlags) measureMesh(ctx context.Context, e env, req plan.MeshRequest,
 	return f.measure(ctx, e, engine.Config{Plan: p, Builders: []path.Builder{s}})
 }
 
-// inMesh returns the names of the nodes that have an agent, or an error if there are fewer than
-// two.
+// inMesh returns the nodes that have an agent, or an error if there are fewer than two.
 func inMesh(nodes []sample.Node, without map[string]error) (with []string, err error) {
 	if len(nodes)-len(without) < 2 {
 		for _, err := range without {
@@ -200,8 +193,7 @@ func inMesh(nodes []sample.Node, without map[string]error) (with []string, err e
 	return with, nil
 }
 
-// meshModes returns the request's modes. The second one, if any, is what the first is compared
-// with.
+// The second mode, if any, is what the first is compared with.
 func meshModes(r plan.MeshRequest) []mode.Name {
 	if r.Beside == "" {
 		return []mode.Name{r.Mode}
@@ -209,7 +201,6 @@ func meshModes(r plan.MeshRequest) []mode.Name {
 	return []mode.Name{r.Mode, r.Beside}
 }
 
-// parseMeshModes reads --mode: one mode, or two of which one is host.
 func parseMeshModes(text string) (name, beside mode.Name, err error) {
 	const example = "--mode pod, --mode host or --mode pod,host"
 	words := strings.Split(text, ",")
@@ -228,8 +219,8 @@ func parseMeshModes(text string) (name, beside mode.Name, err error) {
 	return name, beside, nil
 }
 
-// meshLabels returns the label keys that tell the nodes apart: the larger place first, then the
-// keys that the user named.
+// meshLabels returns the label keys that tell the nodes apart, that of the larger place first, then
+// those that the user named.
 func meshLabels(nodes []sample.Node, named []string) (keys []string) {
 	for _, key := range append(kubernetes.PlaceLabels(), named...) {
 		has := slices.ContainsFunc(nodes, func(n sample.Node) bool { return n.Labels[key] != "" })
@@ -252,13 +243,12 @@ func unseen(ctx context.Context, s path.Builder, spec path.Spec, nodes []string)
 	return "", ctx.Err()
 }
 
-// badMesh refuses a request that cannot be planned.
 func badMesh(err error) error {
 	return usage(err, cmp.Or((&failure{err: err}).Hint(), "see toll mesh --help"))
 }
 
-// checkMesh checks the path between two of the nodes, and then between others if it is unsupported
-// there, because a lack of one node does not rule out the mesh.
+// checkMesh also tries other nodes if the path is unsupported between the first ones, because a
+// lack of one node does not rule out the mesh.
 func checkMesh(ctx context.Context, s interface {
 	Check(ctx context.Context, spec path.Spec) error
 }, between path.Spec, nodes []string) error {
@@ -275,7 +265,6 @@ func checkMesh(ctx context.Context, s interface {
 	return first
 }
 
-// meshRequest reads the flags. The nodes are added later.
 func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet, machines []string) (r plan.MeshRequest, err error) {
 	if err := f.out.check(place{saveFlag, f.save}); err != nil {
 		return r, err
@@ -307,7 +296,6 @@ func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet, machines []st
 	return r, nil
 }
 
-// meshOn returns the backend that has the nodes, and checks its flags.
 func (f *runFlags) meshOn(given *pflag.FlagSet, machines []string) (string, error) {
 	peers := f.of[peer.Name].(*meshPeers) //nolint:forcetypeassert // it is that backend's
 	peers.hosts = append(peers.hosts, machines...)

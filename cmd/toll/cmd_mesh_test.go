@@ -30,7 +30,6 @@ func (l lacking) Check(_ context.Context, s path.Spec) error {
 	return nil
 }
 
-// A mesh is refused if none of the first nodes can be measured, but not because of one node.
 func TestOneNodeThatLacksSomething(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -57,8 +56,7 @@ func TestOneNodeThatLacksSomething(t *testing.T) {
 	}
 }
 
-// If some nodes or links of a mesh have no result, the exit code says so. One failed visit is made
-// up for by the others.
+// One failed visit is made up for by the others.
 func TestExitCodeOfAMesh(t *testing.T) {
 	const refused = "connection refused"
 	for _, tt := range []struct {
@@ -108,8 +106,8 @@ func TestExitCodeOfAMesh(t *testing.T) {
 	}
 }
 
-// If some paths of a comparison broke and did not come back, as when an engine is restarted, the
-// exit code says so. A single failed visit is made up for.
+// A path may break and not come back, for instance when an engine is restarted. A single failed
+// visit is made up for.
 func TestExitCodeOfPathsThatBroke(t *testing.T) {
 	for bad, want := range map[int]int{0: exitOK, 1: exitOK, 3: exitCells, 7: exitCells, 8: exitCells} {
 		var records bytes.Buffer

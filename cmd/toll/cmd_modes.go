@@ -16,7 +16,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// modeInfo is a mode as `toll modes --format json` prints it.
 type modeInfo struct {
 	Mode    string      `json:"mode"`
 	Summary string      `json:"summary"`
@@ -28,7 +27,6 @@ type modeInfo struct {
 	No6     string      `json:"no_ipv6,omitempty"` // why there is no path over IPv6
 }
 
-// apartInfo is a placement that has no path to the mode.
 type apartInfo struct {
 	From   string `json:"from"`
 	Why    string `json:"why"`
@@ -94,7 +92,6 @@ func noArguments(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// checkModes checks every path of the named modes, or of all modes if names is empty.
 func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []modeInfo {
 	var out []modeInfo
 	for _, m := range mode.All() {
@@ -134,7 +131,6 @@ func kinds(r mode.Route) []string {
 	return out
 }
 
-// modesDocument returns a document with a section for each mode.
 func modesDocument(list []modeInfo) document.Document {
 	d := document.Document{Kind: document.ModeList, JSON: list}
 	for _, m := range list {
@@ -143,7 +139,7 @@ func modesDocument(list []modeInfo) document.Document {
 	return d
 }
 
-// joined merges paths that have the same hops from the same placement, and sorts them by placement.
+// joined merges paths that have the same hops from the same placement.
 func joined(paths []routeInfo) []routeInfo {
 	var out []routeInfo
 	for _, p := range paths {

@@ -9,7 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// Paths of a mode that cannot be built are grouped by reason, each printed once.
 func TestModesByReason(t *testing.T) {
 	const far = "docker has only this machine"
 	var out bytes.Buffer

@@ -21,8 +21,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
-// probe is the small load that `toll path` sends: enough to tell the load's packets from an ARP
-// request.
+// probe is large enough to tell the load's packets from an ARP request.
 var probe = sample.Load{Kind: workload.RR, Options: sample.RROptions{Messages: sample.Messages{Request: 1000, Reply: 1000}}, Warmup: 0.03, Window: 0.2}
 
 type pathFlags struct {
@@ -65,7 +64,6 @@ order, with the counters of each before and after.`,
 	return c
 }
 
-// draw builds the mode's path, visits it and prints it.
 func (f *pathFlags) draw(ctx context.Context, e env, name string) error {
 	if err := f.out.check(); err != nil {
 		return err
@@ -117,7 +115,7 @@ func (f *pathFlags) draw(ctx context.Context, e env, name string) error {
 	})
 }
 
-// oneVariant parses the tunes of a path, which can have only one variant.
+// A path can have only one variant.
 func oneVariant(words []string) (mode.Tunes, error) {
 	variants, err := parseAll(words, mode.ParseTunes)
 	switch {
@@ -129,7 +127,7 @@ func oneVariant(words []string) (mode.Tunes, error) {
 	return variants[0], nil
 }
 
-// chooseRoute returns the route that the words name. By default it is the mode's first.
+// chooseRoute returns the mode's first route unless the words name another.
 func chooseRoute(name, from, to string, six bool) (path.Spec, error) {
 	var s path.Spec
 	n, err := parseOne(name, mode.ParseName)
@@ -173,10 +171,9 @@ func chooseRoute(name, from, to string, six bool) (path.Spec, error) {
 	return s, usage(fmt.Errorf("%s from %s is not dialled at %s", name, routes[0].From, to), hint)
 }
 
-// tries is the number of attempts on a busy machine. They do not change where packets go.
+// Attempts on a busy machine do not change where packets go.
 const tries = 3
 
-// walk builds the path, visits it once and returns what it saw.
 func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*view.Trace, error) {
 	probe := probe
 	probe.Warmup += workload.Settled * w.RoundTrip()
@@ -212,7 +209,6 @@ func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*vie
 	}
 }
 
-// visitOnce makes a run of one round. Its visit may have failed.
 func visitOnce(ctx context.Context, c engine.Config) (*sample.File, error) {
 	var records bytes.Buffer
 	c.Out = sample.NewWriter(&records)

@@ -65,8 +65,7 @@ It changes nothing. Without root it says what it could not see.`,
 	return c
 }
 
-// readPorts judges this machine's ports. If port is not 0, it also connects to that port. A results
-// file, if given, is read first.
+// readPorts also connects to the port if it is not 0. It reads the results file, if given, first.
 func readPorts(c *cobra.Command, e env, port uint16, results, client string) (*ports.Report, error) {
 	from, err := parseClient(client)
 	if err != nil {
@@ -100,7 +99,6 @@ func readPorts(c *cobra.Command, e env, port uint16, results, client string) (*p
 	return r, nil
 }
 
-// parseClient parses the address of another machine.
 func parseClient(s string) (netip.Addr, error) {
 	if s == "" {
 		return netip.Addr{}, nil
@@ -112,7 +110,7 @@ func parseClient(s string) (netip.Addr, error) {
 	return a, nil
 }
 
-// parsePort parses a port; example is a valid command line for the hint.
+// example is a valid command line for the hint.
 func parsePort(word, example string) (uint16, error) {
 	n, err := strconv.ParseUint(strings.TrimPrefix(word, ":"), 10, 16)
 	if err != nil || n == 0 {

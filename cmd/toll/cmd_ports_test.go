@@ -28,7 +28,6 @@ var containers = []string{
 	"fight --network host | :7000",
 }
 
-// populate starts all containers.
 func populate(e *dockerHost, echo string) {
 	e.t.Helper()
 	e.run("docker", "import", "-c", "EXPOSE 9000", "-c", `ENTRYPOINT ["/echo"]`, echo+".tar", "echo")
@@ -44,7 +43,6 @@ func populate(e *dockerHost, echo string) {
 	e.neighbours = neighbours(e)
 }
 
-// listPorts returns the report of `toll ports` on the machine.
 func listPorts(e *dockerHost, bin string, prefix ...string) *ports.Report {
 	e.t.Helper()
 	return reportOf(e, append(prefix, bin, "ports", "--format", "json")...)
@@ -87,7 +85,6 @@ func checkRows(t *testing.T, r *ports.Report, want ...string) {
 	}
 }
 
-// The table agrees with real connections, with docker-proxy and without.
 func TestPorts(t *testing.T) {
 	t.Parallel() // waits for daemons
 	bin, echo := binary(t), buildEcho(t)
@@ -112,7 +109,6 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// The backends with which dockerd writes its rules.
 const (
 	firewallFlag = "--firewall-backend"
 	iptables     = "iptables"
@@ -242,7 +238,7 @@ func administratorsRules(e *dockerHost, t *testing.T, bin, echo string) {
 	opened(e, t, bin, echo)
 }
 
-// opened checks that the remedy of toll ports works: a rule before the one that blocks.
+// opened adds the remedy of toll ports, a rule before the one that blocks.
 func opened(e *dockerHost, t *testing.T, bin, echo string) {
 	about := []string{bin, "ports", "8080", "--client", "198.18.0.2", "--format", "json"}
 	e.run("iptables", "-I", "DOCKER-USER", "-s", "198.18.0.2", "-j", "DROP")
@@ -261,7 +257,6 @@ func opened(e *dockerHost, t *testing.T, bin, echo string) {
 	dialAll(e, echo, reportOf(e, bin, "ports", "--client", "198.18.0.2", "--format", "json"))
 }
 
-// containerStates checks the states in which a container does not serve its published port.
 func containerStates(e *dockerHost, t *testing.T, bin, echo string) {
 	e.run("docker", "network", "create", "--internal", "shut")
 	e.run("docker", "run", "-d", "--name", "inside", "--network", "shut", "-p", "8090:80", "echo", "listen", ":80")
@@ -273,7 +268,7 @@ func containerStates(e *dockerHost, t *testing.T, bin, echo string) {
 	var r *ports.Report
 	var traps map[string]ports.Trap
 	starting := func(row ports.Row) bool { return row.Port == 8092 }
-	// Until it is seen between two starts, when it has no proxy.
+	// Wait for the time between two starts, when it has no proxy.
 	testwait.Met(patience, func() bool {
 		r = listPorts(e, bin)
 		traps = trapsOf(r)
@@ -291,7 +286,6 @@ func containerStates(e *dockerHost, t *testing.T, bin, echo string) {
 	dialAll(e, echo, r)
 }
 
-// onePort prints the routes of one port and checks them.
 func onePort(e *dockerHost, t *testing.T, bin string) {
 	out := e.run(bin, "ports", "8080")
 	for _, says := range []string{"8080/tcp on 0.0.0.0: served by web:80 (echo)", "dials 172.17.0.2:80", "another machine: DNAT", "127.0.0.1:8080: connected in", "[::1]:8080: connected in"} {
@@ -330,8 +324,6 @@ func onePort(e *dockerHost, t *testing.T, bin string) {
 	}
 }
 
-// ordinaryUser checks that a user without rights sees sockets and proxies, and is told what is
-// missing.
 func ordinaryUser(e *dockerHost, t *testing.T, bin string) {
 	r := listPorts(e, bin, "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
 	checkRows(t, r, "8080/tcp 0.0.0.0 172.17.0.2:80 docker-proxy", "8082/tcp ::1 172.17.0.4:80 docker-proxy")
@@ -350,7 +342,6 @@ func ordinaryUser(e *dockerHost, t *testing.T, bin string) {
 	}
 }
 
-// dockerGroup checks that members of the group docker see the names.
 func dockerGroup(e *dockerHost, t *testing.T, bin string) {
 	e.run("chmod", "666", "/var/run/docker.sock")
 	r := listPorts(e, bin, "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
@@ -360,7 +351,6 @@ func dockerGroup(e *dockerHost, t *testing.T, bin string) {
 	}
 }
 
-// noDockerSocket checks that containers show by their ids and that the routes stay the same.
 func noDockerSocket(e *dockerHost, t *testing.T, bin, echo string) {
 	r := listPorts(e, bin, "env", "DOCKER_HOST=unix:///nowhere")
 	id := e.run("docker", "inspect", "-f", "{{.Id}}", "web")

@@ -13,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
-// mostPredicted is the largest number of times that an application does something.
 const mostPredicted = 1e9
 
 func newPredict(e env) *cobra.Command {

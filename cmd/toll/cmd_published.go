@@ -59,8 +59,7 @@ Studies: ` + strings.Join(published.Names(), ", ") + ".",
 	return c
 }
 
-// findStudies returns the named studies in the order of the data, or all of them if there are no
-// names.
+// findStudies returns the named studies, or all if there are no names, in the order of the data.
 func findStudies(names []string) ([]published.Study, error) {
 	if len(names) == 0 {
 		return published.Studies(), nil

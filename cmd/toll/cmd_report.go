@@ -45,7 +45,6 @@ killed is read as far as it goes.`,
 	return c
 }
 
-// judgeFile judges a results file. If that takes long, it shows so on a terminal.
 func judgeFile(e env, f *sample.File) judge.Report {
 	bar := newProgress(e.stderr, false)
 	defer bar.clear()
@@ -72,8 +71,8 @@ func readResults(e env, name string, stdin io.Reader) (*sample.File, error) {
 	return f, nil
 }
 
-// openResults opens a results file or a run of the history, and returns its size in bytes, or -1 if
-// it is no regular file.
+// openResults opens a results file or a run of the history. size is in bytes, or -1 if it is no
+// regular file.
 func openResults(name string) (f *os.File, size int64, err error) {
 	f, kept, err := openRun(name)
 	if !kept {

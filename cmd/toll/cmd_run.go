@@ -17,7 +17,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// programFlags say which programs run, and what is taken from their output.
 type programFlags struct {
 	recipe         string
 	server, client string
@@ -109,7 +108,6 @@ a container's network. The client itself is this machine's program.`,
 	return c
 }
 
-// load makes the load from the flags, which override a recipe's values.
 func (f *programFlags) load() (l sample.Load, err error) {
 	p := sample.Program{Ready: program.ReadyTCP}
 	if f.recipe != "" {
@@ -132,7 +130,6 @@ func (f *programFlags) load() (l sample.Load, err error) {
 	return f.finished(p)
 }
 
-// finished returns the load of programs that were checked.
 func (f *programFlags) finished(p sample.Program) (l sample.Load, err error) {
 	if len(f.metrics) > 0 {
 		if p.Gauges, err = parseMetrics(f.metrics); err != nil {
@@ -144,8 +141,7 @@ func (f *programFlags) finished(p sample.Program) (l sample.Load, err error) {
 	return sample.Load{Kind: workload.Exec, Options: sample.ExecOptions{Program: &p}, Window: float64(f.seconds)}, nil
 }
 
-// fromRecipe returns the recipe's programs. They must be installed unless --server or --client
-// replaces one.
+// The recipe's programs must be installed unless --server or --client replaces one.
 func (f *programFlags) fromRecipe() (p sample.Program, err error) {
 	r, err := program.FindRecipe(f.recipe)
 	if err != nil {
@@ -174,7 +170,6 @@ func (f *programFlags) check(p sample.Program) error {
 	return f.checkBoth(p)
 }
 
-// checkBoth refuses flags that no client can satisfy.
 func (f *programFlags) checkBoth(p sample.Program) error {
 	switch {
 	case !f.addressed && !hasAny(p.Client, "{host}", "{addr}"):

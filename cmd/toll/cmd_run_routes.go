@@ -19,8 +19,7 @@ import (
 )
 
 const (
-	runToHelp = "what the client dials: " + targetsHelp
-	// runningExample is the form without a server.
+	runToHelp      = "what the client dials: " + targetsHelp
 	runningExample = "toll run 127.0.0.1:6379 --client 'redis-benchmark -h {host} -p {port}'"
 )
 
@@ -46,7 +45,6 @@ func routed(to, from []string) bool {
 		slices.ContainsFunc(from, func(w string) bool { return strings.Contains(w, ":") })
 }
 
-// running runs the client over the routes in f.to, from the places of --from.
 func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes []string) error {
 	if err := f.fitsRunning(c.Flags(), modes); err != nil {
 		return err
@@ -79,12 +77,10 @@ func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes []str
 	return f.endpoints(c, e, w, []sample.Load{l}, from)
 }
 
-// elsewhere reports whether the client runs on the peer only.
 func (f *runFlags) elsewhere(fl *pflag.FlagSet) bool {
 	return fl.Changed(peerFlag) && (!fl.Changed("from") || slices.Equal(f.from, []string{vantage.Remote}))
 }
 
-// fitsRunning refuses flags and arguments that only fit modes that toll builds.
 func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
 	const why = "with HOST:PORT the server runs already"
 	if len(modes) > 0 {
@@ -112,8 +108,8 @@ func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
 	return nil
 }
 
-// clientAlone returns the load of the flags without a server. here reports whether the client runs
-// on this machine, where the recipe can check that it is installed.
+// clientAlone returns a load without a server. here reports whether the client runs on this
+// machine, where the recipe can check that it is installed.
 func (f *programFlags) clientAlone(here bool) (l sample.Load, err error) {
 	var p sample.Program
 	if f.recipe != "" {
@@ -140,7 +136,6 @@ func (f *programFlags) clientAlone(here bool) (l sample.Load, err error) {
 	return f.finished(p)
 }
 
-// checkClient refuses a client that cannot be told where to connect.
 func (f *programFlags) checkClient(p sample.Program) error {
 	switch {
 	case p.Client == "":

@@ -52,12 +52,9 @@ func startLines(t *testing.T) (addr string) {
 	return l.Addr().String()
 }
 
-// askLines sends two lines on each of two connections, and prints the last answer. Bash opens the
-// connections itself.
+// askLines sends two lines on each of two connections. Bash opens the connections itself.
 const askLines = `exec bash -c 'for c in 1 2; do exec 3<>/dev/tcp/{host}/{port}; for l in 1 2; do echo hello >&3; read -r x <&3; done; done; echo "$x"; id -u; ls {dir}; sleep 1000 & disown'`
 
-// A client over two routes to a running server: its connections are counted, the processes that it
-// leaves are removed, and judging the file again gives the same report.
 func TestRunOverRoutes(t *testing.T) {
 	t.Parallel()
 	bin := binary(t)
@@ -105,7 +102,6 @@ func TestRunOverRoutes(t *testing.T) {
 	}
 }
 
-// A server outside a container that its CPU limit throttles is found and named.
 func TestRunNamesServersCPULimit(t *testing.T) {
 	t.Parallel()
 	needRedis(t)
@@ -120,7 +116,6 @@ func TestRunNamesServersCPULimit(t *testing.T) {
 		pathtest.SkipOrFail(t, "no cgroup can be made: %v", err)
 	}
 	t.Cleanup(func() {
-		// Once its processes have ended.
 		testwait.Met(patience, func() bool { return os.Remove(group) == nil })
 	})
 	for name, text := range files {
@@ -156,7 +151,6 @@ func TestRunNamesServersCPULimit(t *testing.T) {
 	}
 }
 
-// A run that is killed leaves no client behind.
 func TestRunOverRoutesKilled(t *testing.T) {
 	t.Parallel()
 	r := startToll(t, binary(t), nil, "run", "--client", "sleep 1000; true {addr}", "--timeout", "1h", "--to", startLines(t), "--no-history")
@@ -177,8 +171,8 @@ func TestRunOverRoutesKilled(t *testing.T) {
 	r.gone(t)
 }
 
-// ranInContainers checks that a client in a container's network reaches the servers there, by the
-// container's loopback and by a name that only Docker's DNS server knows.
+// The client reaches the servers by the container's loopback and by a name that only Docker's DNS
+// server knows.
 func ranInContainers(e *dockerHost, t *testing.T, bin, echo string) {
 	client := echo + ` dial {addr} | grep -q answered && echo {name}`
 	args := func(to, from string) []string {

@@ -15,15 +15,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
-// Two real programs that start quickly, and the data that they move: enough for the hops to
-// witness.
+// The programs start quickly and move enough data for the hops to witness.
 const (
 	redisServer = `cd {dir} && exec redis-server --port {port} --bind '*' --protected-mode no --save '' --appendonly no`
 	redisCLI    = `redis-cli -h {host} -p {port} `
 	redisClient = `head -c 65536 /dev/zero | tr '\0' x | ` + redisCLI + `-x set k && ` + redisCLI + `get k | wc -c && echo keys $(` + redisCLI + `dbsize)`
 )
 
-// needRedis skips a test, or fails it, if redis is not installed.
 func needRedis(t *testing.T) {
 	t.Helper()
 	for _, p := range []string{"redis-server", "redis-cli"} {
@@ -33,7 +31,6 @@ func needRedis(t *testing.T) {
 	}
 }
 
-// judged is the part of toll's JSON that the tests check.
 type judged struct {
 	Cells []struct {
 		Mode, From, To string
@@ -78,8 +75,6 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// The same pair of programs runs over every mode that can be built, and its bytes take each mode's
-// path.
 func runOverEveryMode(t *testing.T, bin string) {
 	needRedis(t)
 	args := []string{"run", "all", "--from", "container,remote", "--rounds", "1", "--quiet", "--format", "json",
@@ -120,7 +115,6 @@ func runOverEveryMode(t *testing.T, bin string) {
 	r.gone(t)
 }
 
-// Failures of programs are reported soon, with the programs' last output.
 func runFailures(t *testing.T, bin string) {
 	needRedis(t)
 	const nothing = "true # {host}"
@@ -189,7 +183,7 @@ func runFailures(t *testing.T, bin string) {
 	}
 }
 
-// A run that is stopped midway leaves no process and no file, whatever its programs leave running.
+// However its programs end, a run that is stopped midway leaves no process and no file.
 func runStopped(t *testing.T, bin string) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		pathtest.SkipOrFail(t, "setsid is not installed: apt-get install util-linux")
@@ -247,7 +241,6 @@ func kept(t *testing.T) string {
 	return strings.Join(names, "\n")
 }
 
-// If a keeper is killed, its visit fails and the run goes on.
 func runWithKilledKeeper(t *testing.T, bin string) {
 	needRedis(t)
 	// With this seed the first visit is not the control's, whose failures are not listed.
@@ -263,8 +256,7 @@ func runWithKilledKeeper(t *testing.T, bin string) {
 	r.gone(t)
 }
 
-// An ordinary user gets the same results from a user namespace, and from a second, nested one for
-// programs that refuse to run as root.
+// A second, nested user namespace is for programs that refuse to run as root.
 func runAsOrdinaryUser(t *testing.T, bin string) {
 	needRedis(t)
 	dir := openDir(t)
@@ -312,7 +304,6 @@ func runAsOrdinaryUser(t *testing.T, bin string) {
 	}
 }
 
-// A recipe needs no further arguments.
 func runRecipe(t *testing.T, bin string) {
 	needRedis(t)
 	r := startToll(t, bin, nobody, "run", "host", "--recipe", "redis", "--rounds", "1", "--quiet", "--format", "json")
@@ -329,7 +320,6 @@ func runRecipe(t *testing.T, bin string) {
 	r.gone(t)
 }
 
-// If a recipe's programs are not installed, the error names their packages.
 func TestRecipeNotInstalled(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	var out, errOut bytes.Buffer

@@ -15,12 +15,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// shapeFlags set the number of servers, clients and processes.
 type shapeFlags struct {
 	clients, pairs, procs, shapes []string
 }
 
-// crowdLoads are the loads that crowds can have.
 var crowdLoads = names(func(w workload.Workload) bool { return w.Crowds })
 
 func newScale(e env) *cobra.Command {
@@ -92,8 +90,8 @@ func turn(here machine.Machine) float64 {
 	return 2 * slice / cpus
 }
 
-// crowdHeadroom refuses crowds that the machine cannot hold. The needs of each process and each
-// connection were measured and rounded up.
+// crowdHeadroom refuses crowds that the machine cannot hold. Its figures were measured and rounded
+// up.
 func crowdHeadroom(here machine.Machine, shapes []sample.Shape, streams int) error {
 	const (
 		files      = 4 // of toll: two pipes and the process
@@ -117,7 +115,6 @@ func crowdHeadroom(here machine.Machine, shapes []sample.Shape, streams int) err
 	return nil
 }
 
-// parse returns the shapes in the order of the flags, each once.
 func (s shapeFlags) parse() ([]sample.Shape, error) {
 	if len(s.clients)+len(s.pairs)+len(s.procs)+len(s.shapes) == 0 {
 		s.clients = []string{"1", "2", "4", "8", "16"}
@@ -152,7 +149,6 @@ func (s shapeFlags) parse() ([]sample.Shape, error) {
 	return out, nil
 }
 
-// product parses the given number of positive integers with an x between them.
 func product(word string, numbers int) ([]int, error) {
 	parts := strings.FieldsFunc(word, func(r rune) bool { return r == 'x' || r == '×' })
 	if len(parts) != numbers {
@@ -172,7 +168,7 @@ func product(word string, numbers int) ([]int, error) {
 	return out, nil
 }
 
-// fits refuses shapes that are too large to run, or that have more servers than clients.
+// fits refuses shapes that are too large, or that have more servers than clients.
 func fits(s sample.Shape) error {
 	switch {
 	case s.Clients*s.Procs > sample.MaxProcs:

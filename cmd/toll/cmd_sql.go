@@ -12,7 +12,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// sqlFlags say what a database is asked.
 type sqlFlags struct {
 	dsn               []string
 	query             string

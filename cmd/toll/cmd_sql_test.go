@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// labPostgres returns the server command of toll run for a PostgreSQL that keeps its files in
-// memory and accepts everyone. The first server creates the files, and later ones copy them.
+// labPostgres returns a server command for a PostgreSQL that keeps its files in memory and accepts
+// everyone. The first server creates the files, and later ones copy them.
 func labPostgres(t *testing.T) string {
 	made := filepath.Join(openDir(t), "data")
 	return `PATH=$(printf %s: /usr/lib/postgresql/*/bin)$PATH; test -e ` + made + `/ready || { rm -rf ` + made + ` && ` +
@@ -21,8 +21,7 @@ func labPostgres(t *testing.T) string {
 		`cd {dir} && { test -e data/ready || cp -r ` + made + ` .; } && exec postgres -D data -h '*' -p {port} -k {dir} -c fsync=off -c shared_buffers=16MB`
 }
 
-// pgReady is the line that PostgreSQL prints when it is ready. Its port opens earlier, and
-// connections are refused until then.
+// PostgreSQL's port opens earlier, but connections are refused until it prints this line.
 const pgReady = "ready to accept connections"
 
 func needPostgres(t *testing.T) {
@@ -46,7 +45,6 @@ func runFile(t *testing.T, file string) *sample.File {
 	return got
 }
 
-// toll sql is the client of a run over several modes, each with a witnessed path.
 func TestSQLInTheLab(t *testing.T) {
 	needPostgres(t)
 	inLabs(t)
@@ -84,8 +82,6 @@ func TestSQLInTheLab(t *testing.T) {
 	}
 }
 
-// The three routes from a machine to its container: through docker-proxy, by Docker's NAT rules,
-// and directly.
 func TestSQLOverThreeRoutes(t *testing.T) {
 	needPostgres(t)
 	inLabs(t)
@@ -98,7 +94,7 @@ func TestSQLOverThreeRoutes(t *testing.T) {
 		"--server", labPostgres(t), "--ready", pgReady, "--client", client, "--save", file)
 	code, took := r.wait(t, 4*patience)
 	t.Logf("it took %s", took)
-	// The witness fails rightly, because some of the traffic bypassed the proxy.
+	// The witness fails because some of the traffic bypassed the proxy.
 	if out := r.out.String(); code != exitFailed || !strings.Contains(out, "the path was not witnessed") {
 		t.Errorf("exit code %d\n%s\n%s", code, r.errOut.String(), out)
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// chatFlags say what a language model's server is asked.
 type chatFlags struct {
 	model, prompt, keyEnv string
 	tokens                int
@@ -24,7 +23,6 @@ type chatFlags struct {
 	batch, noStream       bool
 }
 
-// chatPrompt is the default prompt.
 const chatPrompt = "Tell a long story about a container ship and the keeper of a toll bridge."
 
 func (f *chatFlags) add(fl *pflag.FlagSet) {
@@ -114,7 +112,6 @@ func (f *chatFlags) check() error {
 // seen.
 const usualResponse = 2
 
-// loads returns the loads: streamed responses, whole ones or both.
 func (f *chatFlags) loads() (out []sample.Load) {
 	for _, k := range []struct {
 		kind  string

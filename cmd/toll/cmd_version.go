@@ -11,20 +11,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is this toll's version, as written to every results file. The go command stamps it.
+// version is written to every results file.
 var version = stamped(debug.ReadBuildInfo()).version
 
-// build is what the go command stamped on this binary.
 type build struct {
-	version  string // 0.1.0; 0.0.0-20260102030405-0123456789ab+dirty of a commit without a tag; devel where nothing is known
+	version  string // "0.1.0", "0.0.0-20260102030405-0123456789ab+dirty" for a commit without a tag, or "devel"
 	revision string // the commit, if built in a checkout
-	time     string // the commit's time
-	dirty    bool   // the checkout had uncommitted changes
+	time     string
+	dirty    bool // the checkout had uncommitted changes
 }
 
-// stamped returns a binary's build information. `go install …@version` stamps the module's version,
-// and a build in a checkout the commit. With -buildvcs=false, `go run` and `go test` neither is
-// stamped.
+// `go install …@version` stamps the module's version, and a build in a checkout the commit. With
+// -buildvcs=false, `go run` and `go test` neither is stamped.
 func stamped(info *debug.BuildInfo, ok bool) build {
 	b := build{version: "devel"}
 	if !ok {
@@ -51,7 +49,6 @@ func stamped(info *debug.BuildInfo, ok bool) build {
 	return b
 }
 
-// print writes what a reader of a bug report needs to find the source.
 func (b build) print(w io.Writer) {
 	say(w, "toll "+b.version)
 	if b.revision != "" {

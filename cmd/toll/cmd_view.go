@@ -81,14 +81,12 @@ func viewFile(ctx context.Context, e env, name string, stdin io.Reader) error {
 	return errors.Join(interrupted(ctx), err, d.Close())
 }
 
-// stdinOf returns the standard input as a file, or nil if it is none.
 func stdinOf(in io.Reader) *os.File {
 	f, _ := in.(*os.File)
 	return f
 }
 
-// soon runs f, which leaves nothing behind, and returns when f does or when a signal comes,
-// whichever is first.
+// soon returns when f does or when a signal comes. f must leave nothing behind.
 func soon(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -100,7 +98,6 @@ func soon(ctx context.Context, f func() error) error {
 	}
 }
 
-// growing is a results file that may still be written.
 type growing struct {
 	io.Reader
 	name    string
@@ -108,12 +105,12 @@ type growing struct {
 	file    *sample.Growing
 	took    int64 // bytes read
 
-	ended bool          // whether the run had ended when it was last judged
+	ended bool          // when it was last judged
 	cost  time.Duration // time of the last judging
 }
 
-// begin opens the file, reads it to its present end, and judges the result. It reads nothing from a
-// pipe or device, which may have no end.
+// begin reads the file to its present end, and judges the result. It reads nothing from a pipe or
+// device, which may have no end.
 func (g *growing) begin(ctx context.Context, e env) (s live.State, err error) {
 	if g.name == "-" {
 		return g.state(), nil
@@ -140,7 +137,6 @@ func (g *growing) begin(ctx context.Context, e env) (s live.State, err error) {
 	return g.state(), nil
 }
 
-// read reads until the present end of r.
 func (g *growing) read(ctx context.Context, r io.Reader) error {
 	b := make([]byte, 64<<10)
 	for ctx.Err() == nil {
@@ -163,8 +159,7 @@ func (g *growing) bad(err error) error {
 	return &failure{exitBadFile, fmt.Errorf("%s: %w", g.name, err), "a results file is what toll compare --save writes"}
 }
 
-// check refuses a file that is no results file. An empty regular file is accepted, because it may
-// become one.
+// An empty regular file is accepted, because it may become a results file.
 func (g *growing) check() error {
 	if _, err := g.file.File(); err != nil && (g.took > 0 || !g.regular) {
 		return g.bad(err)
@@ -179,7 +174,6 @@ const (
 	judgeShare = 10
 )
 
-// follow shows new results until the run has ended.
 func (g *growing) follow(ctx context.Context, d *terminal.Display) error {
 	if !g.regular {
 		return g.followStream(ctx, d)
@@ -198,7 +192,7 @@ func (g *growing) follow(ctx context.Context, d *terminal.Display) error {
 	return nil
 }
 
-// followStream shows results from a pipe. It updates when the pipe is silent for a moment.
+// followStream updates when the pipe is silent for a moment.
 func (g *growing) followStream(ctx context.Context, d *terminal.Display) error {
 	type chunk struct {
 		b   []byte
@@ -255,7 +249,6 @@ func (g *growing) followStream(ctx context.Context, d *terminal.Display) error {
 	}
 }
 
-// state judges the results so far.
 func (g *growing) state() (s live.State) {
 	f, err := g.file.File()
 	if err != nil {
@@ -270,7 +263,7 @@ func (g *growing) state() (s live.State) {
 	return s
 }
 
-// pause waits for t. It returns false as soon as ctx ends.
+// pause returns false as soon as ctx ends.
 func pause(ctx context.Context, t time.Duration) bool {
 	select {
 	case <-ctx.Done():

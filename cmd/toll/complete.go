@@ -16,10 +16,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// resultsFile is the extension of results files.
 const resultsFile = "jsonl"
 
-// completeValues registers completion of the values of flags and arguments.
 func completeValues(root *cobra.Command) {
 	all := append(root.Commands(), root)
 	for _, c := range root.Commands() {
@@ -40,12 +38,10 @@ func completeValues(root *cobra.Command) {
 // offers is the annotation that holds a flag's completions where the command decides them.
 const offers = "offers"
 
-// offer makes completion offer words for a flag.
 func offer(fl *pflag.FlagSet, flag string, words []string) {
 	_ = fl.SetAnnotation(flag, offers, words) // fails for flags that do not exist
 }
 
-// argumentsOf returns the completion of a command's arguments, or nil if it has none.
 func argumentsOf(command string) cobra.CompletionFunc {
 	switch command {
 	case "compare", "ladder", "advise", "run", "scale", "modes":
@@ -66,7 +62,6 @@ func argumentsOf(command string) cobra.CompletionFunc {
 	return nil
 }
 
-// completionOf returns the completion of a flag's values, or nil if it has none.
 func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	if value, is := f.Value.(*formatFlag); is {
 		return oneOf(func() []string { return format.Names(value.kind) }, many)
@@ -109,14 +104,12 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	return nil
 }
 
-// The number of words that a command takes.
 const (
 	one  = 1
 	two  = 2
 	many = 1000
 )
 
-// oneOf completes with words of a list, for at most most arguments.
 func oneOf(of func() []string, most int) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) >= most {
@@ -148,7 +141,7 @@ func listed(of func() []string) cobra.CompletionFunc {
 	}
 }
 
-// keptRuns lists the kept runs, newest first. It returns none if the history cannot be read.
+// keptRuns lists the kept runs, newest first, or none if the history cannot be read.
 func keptRuns() (out []string) {
 	l, err := listHistory(0)
 	if err != nil {
@@ -175,7 +168,6 @@ func results(most int) cobra.CompletionFunc {
 	}
 }
 
-// newResults completes the name of a results file to write, which cannot be a kept run.
 func newResults(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return []cobra.Completion{resultsFile}, cobra.ShellCompDirectiveFilterFileExt
 }
@@ -188,7 +180,6 @@ func modeWords() []string {
 	return out
 }
 
-// loadWords returns the loads with the descriptions that completion shows.
 func loadWords(names []string) []string {
 	var out []string
 	for _, n := range names {
@@ -198,7 +189,7 @@ func loadWords(names []string) []string {
 	return out
 }
 
-// tuneStarts returns the tunes with their values, or without the value where there are many.
+// tuneStarts leaves out the value where there are many.
 func tuneStarts() (out []string) {
 	for _, form := range mode.Forms() {
 		key, values, _ := strings.Cut(form, "=")
@@ -221,8 +212,7 @@ func recipeWords() []string {
 	return out
 }
 
-// choices returns the words that flags of loads take, by the flag's name. Flags that take no words
-// are absent.
+// choices returns the words that flags of loads take, by the flag's name.
 var choices = sync.OnceValue(func() map[string][]string {
 	out := map[string][]string{}
 	for _, w := range workload.All() {
@@ -248,7 +238,6 @@ var bashWords = strings.NewReplacer(
     fi
 `)
 
-// keepAtInWords applies bashWords to bash's completion script.
 func keepAtInWords(root *cobra.Command) {
 	c, _, err := root.Find([]string{"completion", "bash"})
 	if err != nil || c.Name() != "bash" {

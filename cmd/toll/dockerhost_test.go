@@ -44,16 +44,14 @@ case "$2" in *nftables*) sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forw
 exec dockerd -D --data-root "$1/data" --exec-root /run/docker --pidfile /run/docker.pid -H unix:///var/run/docker.sock $2
 `
 
-// dockerHost is a machine that engineBoot made.
 type dockerHost struct {
-	t   *testing.T
-	dir string
-	pid string // its first process, as this process sees it
-	// neighbours returns, by the server's name, the command that runs a program beside it.
+	t          *testing.T
+	dir        string
+	pid        string // of its first process, as this process sees it
 	neighbours map[string][]string
 }
 
-// startEngine boots a machine and passes the additional flags to its dockerd.
+// flags are additional ones of dockerd.
 func startEngine(t *testing.T, flags string) *dockerHost {
 	t.Helper()
 	pathtest.NeedsDaemons(t, "nft")
@@ -99,7 +97,6 @@ func (e *dockerHost) run(args ...string) string {
 	return out
 }
 
-// start runs a program in the background and waits until it has printed ready.
 func (e *dockerHost) start(ready string, args ...string) {
 	e.t.Helper()
 	r, w, err := os.Pipe()
@@ -125,7 +122,7 @@ func (e *dockerHost) start(ready string, args ...string) {
 	}
 }
 
-// buildEcho builds the echo program, in a directory that becomes a container's root.
+// The program's directory becomes a container's root.
 func buildEcho(t *testing.T) (echo string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -137,8 +134,8 @@ func buildEcho(t *testing.T) (echo string) {
 	return echo
 }
 
-// neighbours returns, by server, the command that runs a program in the network of the server's
-// container. The key is the server's name, or its id where Docker is not asked.
+// neighbours returns, by server, the command that runs a program in its container's network. The
+// key is the server's name, or its id where Docker is not asked.
 func neighbours(e *dockerHost) map[string][]string {
 	in := func(name string) []string {
 		return []string{"nsenter", "-n", "-t", e.run("docker", "inspect", "-f", "{{.State.Pid}}", name)}
@@ -157,7 +154,6 @@ type asking struct {
 	said   map[string]ports.Path
 }
 
-// askings returns everything that a report says about TCP.
 func askings(e *dockerHost, r *ports.Report) (all []asking) {
 	e.t.Helper()
 	for _, c := range ports.Clients() {
@@ -211,8 +207,7 @@ func insiders(e *dockerHost, r *ports.Report) (all []asking) {
 	return all
 }
 
-// dialAll dials every address of the report at once, because those that are not answered time out,
-// and compares the results with the report.
+// dialAll dials all addresses at once, because those that are not answered time out.
 func dialAll(e *dockerHost, echo string, r *ports.Report) {
 	e.t.Helper()
 	var n atomic.Int64
@@ -249,8 +244,8 @@ func dialAll(e *dockerHost, echo string, r *ports.Report) {
 }
 
 // fromContainers asks servers that only the place can reach: a container's own loopback, and a name
-// that only the Docker DNS server of a network knows. None of them is a database, so a server that
-// is reached does not speak first.
+// that only the Docker DNS server of a network knows. None is a database, so a server that is
+// reached does not speak first.
 func fromContainers(e *dockerHost, t *testing.T, bin string) {
 	const reached = "connected, but no answer within"
 	for _, tt := range []struct{ from, at, says string }{

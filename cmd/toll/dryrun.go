@@ -17,8 +17,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// planDocument returns a document of what a run would do, and why loads that could be sliced are
-// measured in visits.
 func planDocument(p sample.Plan, whole map[string]string) document.Document {
 	printable.Fields(&p) // engines' reasons, users' command lines
 	d := document.Document{Kind: document.APlan, JSON: p}
@@ -62,7 +60,6 @@ func planSections(p sample.Plan, whole map[string]string) []document.Section {
 	return out
 }
 
-// adviseOutline describes a search.
 func adviseOutline(p sample.Plan) string {
 	first := fmt.Sprintf("until each is certain or %.3g s have passed", firstShare*p.Budget/float64(1+len(p.Also)))
 	if p.Rounds > 0 {
@@ -75,7 +72,7 @@ func adviseOutline(p sample.Plan) string {
 	return first
 }
 
-// lines returns one paragraph of one line for each text that is not empty.
+// lines leaves out empty texts.
 func lines(texts ...string) []document.Block {
 	var out []document.Block
 	for _, t := range texts {
@@ -93,9 +90,9 @@ func rounds(n int) string {
 	return fmt.Sprintf("%d rounds", n)
 }
 
-// fitBudget refuses a run that needs more time for a verdict than the budget that the user gave. A
-// default budget grows, with a warning. The time of an endpoint is only estimated, and a mesh makes
-// one sweep whatever its budget.
+// fitBudget refuses a run whose verdict needs more time than the user's budget. A default budget
+// grows, with a warning. The time of an endpoint is only estimated, and a mesh makes one sweep
+// whatever its budget.
 func (f *runFlags) fitBudget(e env, p *sample.Plan) error {
 	over := overBudget(*p)
 	if over == "" || p.Foreign() || p.Mesh != nil {
@@ -115,8 +112,7 @@ func (f *runFlags) fitBudget(e env, p *sample.Plan) error {
 	return usage(errors.New(over), fmt.Sprintf("--budget %.0fs, %s", least, or))
 }
 
-// overBudget reports that the run will exceed its budget, and by how much. It returns "" if the run
-// fits or if the number of rounds is fixed.
+// overBudget returns "" if the run fits or if the number of rounds is fixed.
 func overBudget(p sample.Plan) string {
 	least := plan.LeastTime(p)
 	if p.Rounds > 0 || p.Mesh != nil && p.Mesh.Sweeps > 0 || least <= p.Budget {
@@ -133,7 +129,6 @@ func overBudget(p sample.Plan) string {
 	return fmt.Sprintf("the run %s take about %.0f s, longer than its budget of %g s: it makes %s", verb, math.Ceil(least), p.Budget, what)
 }
 
-// loadLines lists the plan's loads with their times, and why they are measured in visits.
 func loadLines(p sample.Plan, whole map[string]string) []document.Block {
 	var out []document.Block
 	for _, l := range p.Loads {
@@ -149,7 +144,6 @@ func loadLines(p sample.Plan, whole map[string]string) []document.Block {
 	return out
 }
 
-// timetable describes how the cells of a sliced load take turns in an epoch.
 func timetable(p sample.Plan, l sample.Load) string {
 	for _, t := range plan.Turns(p, 0) {
 		if !t.Epoch || p.Cells[t.Cells[0]].Load != l.Kind || p.Cells[t.Cells[0]].Point != l.Point {
@@ -172,8 +166,7 @@ func hasControl(p sample.Plan, t plan.Turn) bool {
 	return slices.ContainsFunc(t.Cells, func(i int) bool { return p.Cells[i].Control })
 }
 
-// turnTables describes the n-th turn of a round: a visit, or an epoch with its cells and the number
-// of slices of each.
+// turnTables describes the n-th turn of a round: a visit, or an epoch with its cells.
 func turnTables(p sample.Plan, n int, t plan.Turn) []document.Block {
 	turn := document.Table{Columns: append([]document.Column{{Right: true, Width: 4}}, cellColumns...)}
 	turn.Columns[1].Gap = 2
@@ -198,7 +191,6 @@ func turnTables(p sample.Plan, n int, t plan.Turn) []document.Block {
 	return []document.Block{turn, cells}
 }
 
-// cellColumns are the columns of a cell in a plan.
 var cellColumns = []document.Column{{Width: 28}, {Width: 15, Gap: 1}, {Gap: 1}}
 
 func cellTexts(p sample.Plan, c sample.Cell) []document.Cell {
@@ -212,7 +204,6 @@ func cellTexts(p sample.Plan, c sample.Cell) []document.Cell {
 	return document.Texts(name, "from "+string(c.From), loadAndPin(p, c))
 }
 
-// loadAndPin returns a cell's load and, if the plan has several, its placement on CPUs.
 func loadAndPin(p sample.Plan, c sample.Cell) string {
 	if len(p.Pins) < 2 {
 		return loadAt(c)
@@ -223,15 +214,13 @@ func loadAndPin(p sample.Plan, c sample.Cell) string {
 // loadAt returns a cell's load, in a sweep with its point.
 func loadAt(c sample.Cell) string { return wholeKey(sample.Load{Kind: c.Load, Point: c.Point}) }
 
-// The number of tournament rounds that a mesh's plan prints, of phases in each round, and of pairs
-// in each phase.
+// Limits of what a mesh's plan prints: tournament rounds, phases in each, and pairs in each phase.
 const (
 	shownRounds = 5
 	shownPhases = 6
 	shownPairs  = 6
 )
 
-// meshSections describes what a run of a mesh would do.
 func meshSections(p sample.Plan) []document.Section {
 	m := p.Mesh
 	n := len(m.Nodes)
@@ -267,7 +256,6 @@ func meshSections(p sample.Plan) []document.Section {
 	return []document.Section{head, first}
 }
 
-// phaseTable lists the load and the first pairs of each phase.
 func phaseTable(m *sample.Mesh, phases []plan.Phase) document.Table {
 	t := document.Table{Level: 2, Columns: []document.Column{{Width: 4}, {}}}
 	for _, ph := range phases {

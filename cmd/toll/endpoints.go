@@ -29,7 +29,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// places are the places from which endpoints are asked.
 type places struct {
 	from []*vantage.Vantage
 	peer *peer.Peer // nil if no place is on the peer
@@ -51,7 +50,6 @@ func (p places) close() error {
 	return p.peer.Close()
 }
 
-// endpoints compares endpoints under the loads.
 func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, ls []sample.Load, from places) (err error) {
 	if !c.Flags().Changed("seed") {
 		f.seed = uint64(rand.Uint32())
@@ -102,7 +100,6 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, ls []sam
 	return f.measure(c.Context(), e, engine.Config{Plan: p, Endpoints: w})
 }
 
-// placeFlags say from where endpoints are asked, and over which address family.
 type placeFlags struct {
 	from       []string
 	ipv4, ipv6 bool
@@ -117,7 +114,6 @@ func (f *placeFlags) add(fl *pflag.FlagSet) {
 	f.peer.how.add(fl)
 }
 
-// ask returns the asker of the endpoints from each of the places.
 func (f *placeFlags) ask(fl *pflag.FlagSet, c endpoint.Client, at []endpoint.Address, example string) (endpoint.Asker, places, error) {
 	at, err := endpoint.ByFamily(at, endpoint.Families{Four: f.ipv4, Six: f.ipv6})
 	if err != nil {
@@ -135,7 +131,7 @@ func (f *placeFlags) ask(fl *pflag.FlagSet, c endpoint.Client, at []endpoint.Add
 	return w, from, nil
 }
 
-// fromPlaces returns the addresses from each place. --peer alone adds the peer as a place.
+// --peer alone adds the peer as a place.
 func fromPlaces(at []endpoint.Address, words []string, fl *pflag.FlagSet, p *peerFlags) ([]endpoint.Address, places, error) {
 	if p.host != "" && !fl.Changed("from") {
 		words = []string{vantage.Remote}
@@ -166,7 +162,6 @@ func fromPlaces(at []endpoint.Address, words []string, fl *pflag.FlagSet, p *pee
 	return endpoint.From(at, out.from), out, nil
 }
 
-// statusHint returns the remedy for a server's refusal, or "" if none is known.
 func statusHint(err error) string {
 	var status *openai.StatusError
 	if !errors.As(err, &status) {
@@ -181,7 +176,7 @@ func statusHint(err error) string {
 	return ""
 }
 
-// parseEndpoints reads the endpoints of a command; what is one word for the kind of argument.
+// what is one word for the kind of argument.
 func parseEndpoints(words []string, command, what, example string) ([]endpoint.Address, error) {
 	if len(words) == 0 {
 		return nil, usage(fmt.Errorf("%s takes at least one %s", command, what), example)
@@ -193,8 +188,7 @@ func parseEndpoints(words []string, command, what, example string) ([]endpoint.A
 	return w, nil
 }
 
-// secret returns the value of the named environment variable, or "" if no name was given. It returns
-// an error if the variable is unset or empty.
+// secret returns "" if no name was given, and an error if the variable is unset or empty.
 func secret(flag, variable string) (string, error) {
 	if variable == "" {
 		return "", nil
@@ -206,9 +200,9 @@ func secret(flag, variable string) (string, error) {
 	return s, nil
 }
 
-// locateServers returns a function that finds which server on this machine serves an endpoint,
-// whether a docker-proxy is in between, and what slows the server down. Facts that cannot be read
-// stay unknown without an error, because endpoints may be anywhere.
+// locateServers returns a function that finds the server of an endpoint on this machine, a
+// docker-proxy in between, and what slows the server down. Facts that cannot be read stay unknown
+// without an error, because endpoints may be anywhere.
 func locateServers() endpoint.Locate {
 	var once sync.Once
 	var facts *ports.Facts

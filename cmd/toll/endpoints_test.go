@@ -24,19 +24,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// tollInPath is the name under which this test's binary is toll (TestMain). These tests need no
-// lab, and so no root.
+// tollInPath is the name under which this test's binary is toll (TestMain).
 const tollInPath = "toll"
 
-// llm is a language model's server that sends a few tokens.
 type llm struct {
 	*httptest.Server
 	asked atomic.Int64 // for completions
 	keys  sync.Map     // Authorization headers
 }
 
-// startLLM starts a server whose tokens are a few ms apart. before is called before the n-th
-// response, from 0; if it returns false, the server closes the connection instead.
+// The tokens are a few ms apart. before is called before the n-th response, from 0; if it returns
+// false, the server closes the connection instead.
 func startLLM(t *testing.T, before func(n int64) bool) *llm {
 	t.Helper()
 	m := &llm{}
@@ -113,8 +111,8 @@ func startRelay(t *testing.T, to string, seed uint64, most time.Duration) (url s
 	return "http://" + l.Addr().String()
 }
 
-// Over two routes to one server, one of which delays data, a key from the environment reaches only
-// the server, and judging the file again gives the same report.
+// A key from the environment reaches only the server, and judging the file again gives the same
+// report.
 func TestStreamOverTwoRoutes(t *testing.T) {
 	const key = "sk-hunter22"
 	visited, goOn := make(chan bool), make(chan bool)
@@ -216,8 +214,7 @@ func TestStreamOverTwoRoutes(t *testing.T) {
 	}
 }
 
-// A gateway that buffers whole responses is named, with the evidence, even if responses take as
-// long through it.
+// A gateway that buffers is named even if responses take as long through it.
 func TestStreamGateway(t *testing.T) {
 	m := startLLM(t, nil)
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -259,7 +256,6 @@ func readReport(t *testing.T, b []byte) analysis.Report {
 	return r
 }
 
-// Whole responses are measured in the same run as streamed ones, or alone.
 func TestStreamBatch(t *testing.T) {
 	m := startLLM(t, nil)
 	held := startRelay(t, m.Listener.Addr().String(), 5, 20*time.Millisecond)
@@ -287,7 +283,6 @@ func TestStreamBatch(t *testing.T) {
 	}
 }
 
-// Ctrl-C prints what was measured.
 func TestStreamInterrupted(t *testing.T) {
 	measured := make(chan bool, 1)
 	m := startLLM(t, func(n int64) bool {
@@ -319,7 +314,6 @@ func TestStreamInterrupted(t *testing.T) {
 	r.gone(t)
 }
 
-// If SIGINT arrives while the server delays the check, there is nothing to print.
 func TestStreamInterruptedAtCheck(t *testing.T) {
 	asked := make(chan bool, 1)
 	let := make(chan bool)
@@ -339,7 +333,6 @@ func TestStreamInterruptedAtCheck(t *testing.T) {
 	}
 }
 
-// Responses that break off fail their visits, not the run.
 func TestStreamSomeVisitsFail(t *testing.T) {
 	m := startLLM(t, func(n int64) bool { return n < 6 || n%4 != 0 })
 	r := startToll(t, tollInPath, nil, "stream", "a="+m.URL, "--rounds", "12", "--format", "json")
@@ -362,7 +355,6 @@ func TestStreamSomeVisitsFail(t *testing.T) {
 	}
 }
 
-// A server that dies ends the run early, and the results so far are printed.
 func TestStreamServerDies(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -396,7 +388,6 @@ func TestStreamServerDies(t *testing.T) {
 	}
 }
 
-// Whatever a server replies to the check is printed on one line, without control characters.
 func TestHostileServers(t *testing.T) {
 	const red = "\x1b[31m\r\nred\x07"
 	for _, tt := range []struct{ name, answer, words string }{

@@ -13,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Exit codes, as the manual lists them.
 const (
 	exitOK        = 0
 	exitFailed    = 1 // the run could not start or continue
@@ -27,7 +26,6 @@ const (
 	exitSignalled = 128
 )
 
-// exitCodes are the exit codes as help describes them.
 var exitCodes = []struct{ code, means string }{
 	{"0", "done"},
 	{"1", "the run could not start or go on; what was measured is printed; toll view: there is no terminal"},
@@ -41,7 +39,6 @@ var exitCodes = []struct{ code, means string }{
 	{"130, 143, 129", "ended by SIGINT, SIGTERM, SIGHUP; what was measured is printed"},
 }
 
-// exitCode returns the exit code for the error of a command.
 func exitCode(err error) int {
 	var f *failure
 	switch {
@@ -82,7 +79,7 @@ func (f *failure) Hint() string {
 func usage(err error, hint string) error { return &failure{exitUsage, err, hint} }
 
 // hintOf returns the hint of the first failure in err, or else that of said, followed by the hint
-// about anything left behind, which is a separate error.
+// about anything left behind.
 func hintOf(err, said error) string {
 	var f *failure
 	if !errors.As(err, &f) {
@@ -98,7 +95,6 @@ func hintOf(err, said error) string {
 	return hint
 }
 
-// leftHint returns how to remove what an error says was left behind, or "".
 func leftHint(err error) string {
 	var left interface {
 		Left()
@@ -111,7 +107,7 @@ func leftHint(err error) string {
 }
 
 // unsaid returns the part of an error that is still to be printed. It leaves out that a signal
-// ended the run, and errors that follow from it: whoever sent the signal knows.
+// ended the run, and errors that follow from it.
 func unsaid(err error) error {
 	switch x := err.(type) { //nolint:errorlint // it is what wraps that is looked at
 	case *failure:
@@ -132,7 +128,6 @@ func unsaid(err error) error {
 	return err
 }
 
-// interrupted returns the error of a command that a signal stopped, or nil if none did.
 func interrupted(ctx context.Context) error {
 	var stop signaled
 	if !errors.As(context.Cause(ctx), &stop) {
@@ -143,7 +138,7 @@ func interrupted(ctx context.Context) error {
 
 // atOnce wraps the RunE of a command that leaves nothing behind, so that it ends with the first
 // signal even if it waits for a pipe without a writer or a terminal. f goes on in the background
-// until the process exits, which is soon.
+// until the process exits.
 func atOnce(f func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		done := make(chan error, 1)

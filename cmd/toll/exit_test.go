@@ -36,7 +36,6 @@ func TestExitCode(t *testing.T) {
 	}
 }
 
-// Help lists all exit codes in order.
 func TestHelpExitCodes(t *testing.T) {
 	var got, want []string
 	for _, c := range exitCodes {

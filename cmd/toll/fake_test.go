@@ -26,7 +26,6 @@ const fakeEnv = "TOLL_TEST_FAKE"
 // last one repeats. Without it the CPUs are free.
 const fakeBusyEnv = "TOLL_TEST_BUSY"
 
-// scriptedContention reads the contention from fakeBusyEnv.
 func scriptedContention() func(func() float64) func() sample.Contention {
 	left := strings.Split(cmp.Or(os.Getenv(fakeBusyEnv), "0"), ",")
 	return func(func() float64) func() sample.Contention {
@@ -42,7 +41,6 @@ func scriptedContention() func(func() float64) func() sample.Contention {
 	}
 }
 
-// fakeLab replaces the lab and its flags.
 func fakeLab() {
 	congestionHere = func() string { return "" }
 	placeCPUs = func(pin string, _ int) (sample.CPUs, error) {
@@ -60,7 +58,8 @@ func fakeLab() {
 	}
 }
 
-// mustFit panics if a document does not fit terminals from 60 columns on, or contradicts its verdicts.
+// mustFit panics if a document does not fit terminals from 60 columns on, or contradicts its
+// verdicts.
 func mustFit(d document.Document) {
 	if said := documenttest.Contradictions(d); len(said) > 0 {
 		panic(strings.Join(said, "\n"))
@@ -102,8 +101,8 @@ func leveredRate(s path.Spec, load string, _ int) float64 {
 	return x
 }
 
-// catalogued builds the lab's modes by name, with the hops of the catalogue. Its clock is fake, so
-// nothing waits.
+// catalogued builds the lab's modes with the hops of the catalogue. Its clock is fake, so nothing
+// waits.
 type catalogued struct{ *fake.Builder }
 
 var _ timed = catalogued{}

@@ -40,8 +40,8 @@ func overwriteHint(p place) string {
 	return fmt.Sprintf("--%s overwrites it; or give --%s another path", forceFlag, p.flag)
 }
 
-// direct reports whether writing to name goes to a pipe, a device or an open stream, and so
-// replaces nothing.
+// direct reports whether name is a pipe, a device or an open stream, so that writing replaces
+// nothing.
 func direct(name string) bool {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return true
@@ -54,9 +54,8 @@ func direct(name string) bool {
 	return isFile(os.Stdout, name) || isFile(os.Stderr, name)
 }
 
-// create opens a file that is written during the run. The file is new, or truncated with force. The
-// standard output, under any name, is not opened a second time, because the two writers would
-// overwrite each other.
+// create does not open the standard output, under any name, a second time, because the two writers
+// would overwrite each other.
 func create(name string, stdout io.Writer, force bool) (f *os.File, closeFile func() error, err error) {
 	if out, is := stdout.(*os.File); is && isFile(out, name) {
 		return out, func() error { return nil }, nil
@@ -90,7 +89,7 @@ func beside(name string) (*os.File, error) {
 	return f, nil
 }
 
-// writable returns why no file of that name can be written, or nil. It leaves no file behind.
+// writable leaves no file behind.
 func writable(name string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	switch {
@@ -106,9 +105,8 @@ func writable(name string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// replace makes data the file's content atomically: a reader sees the old content or the new.
-// Without force, a file that has appeared since the check is kept, and the hint says where the data
-// is.
+// replace makes data the file's content atomically. Without force, a file that has appeared since
+// the check is kept, and the hint says where the data is.
 func replace(name string, data []byte, force bool) error {
 	name = resolved(name)
 	old, missing := os.Stat(name)
@@ -138,7 +136,7 @@ func replace(name string, data []byte, force bool) error {
 	return errors.Join(err, os.Remove(f.Name()))
 }
 
-// move renames a file. It replaces an existing file only with force.
+// move replaces an existing file only with force.
 func move(from, to string, force bool) error {
 	if force {
 		return os.Rename(from, to)
@@ -156,13 +154,11 @@ func move(from, to string, force bool) error {
 	return os.Rename(from, to)
 }
 
-// place is a file that a command reads or writes besides --output. flag is the flag that named it,
-// or "" for an argument.
+// place is a file that a command reads or writes besides --output. flag is "" for an argument.
 type place struct{ flag, name string }
 
-// apart refuses an --output that is already a file of the command under any name, because one would
-// destroy the other. Terminals, pipes and the standard output are allowed for both: writes go to
-// them in turn.
+// apart refuses an --output that is already a file of the command under any name. Terminals, pipes
+// and the standard output are allowed for both: writes go to them in turn.
 func (o *outputFlags) apart(others []place) error {
 	for _, p := range others {
 		if o.file == "" || p.name == "" || !sameFile(o.file, p.name) || p.flag == saveFlag && isFile(os.Stdout, o.file) {
@@ -195,14 +191,13 @@ func stat(name string) (os.FileInfo, error) {
 	return os.Stat(name)
 }
 
-// isFile reports whether the name leads to the open file f.
 func isFile(f *os.File, name string) bool {
 	have, errHave := f.Stat()
 	want, errWant := os.Stat(name)
 	return errHave == nil && errWant == nil && os.SameFile(have, want)
 }
 
-// maxLinks is the number of symbolic links that the kernel follows.
+// maxLinks is the kernel's limit.
 const maxLinks = 40
 
 // links yields a name and then each target as it follows symbolic links.
@@ -225,8 +220,7 @@ func links(name string) iter.Seq[string] {
 	}
 }
 
-// resolved returns the path of a file without symbolic links, in the name or in its directory. The
-// file need not exist.
+// resolved follows symbolic links in the name and in its directory. The file need not exist.
 func resolved(name string) string {
 	for to := range links(name) {
 		name = to
@@ -241,8 +235,8 @@ func resolved(name string) string {
 	return filepath.Join(dir, filepath.Base(name))
 }
 
-// tee keeps every record and copies it to the file of --save. The kept records are complete even if
-// the file cannot be written.
+// tee copies every record to the file of --save. The kept records are complete even if the file
+// cannot be written.
 type tee struct {
 	kept bytes.Buffer
 	file io.Writer // nil: there is none
@@ -256,7 +250,6 @@ func (t *tee) Write(b []byte) (int, error) {
 	return t.file.Write(b)
 }
 
-// saveFlag names the file to which every visit is written.
 const saveFlag = "save"
 
 func (f *runFlags) records(e env) (t *tee, closeFile func() error, err error) {

@@ -8,7 +8,6 @@ import (
 	"testing"
 )
 
-// A file that appears during a run is kept, and the results are not lost.
 func TestReplaceKeepsWhatAppeared(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "report")
 	if err := writable(name); err != nil {
@@ -33,8 +32,7 @@ func TestReplaceKeepsWhatAppeared(t *testing.T) {
 	}
 }
 
-// With force the whole file is replaced and keeps its mode. A reader that has it open keeps the old
-// content.
+// A reader that has the old file open keeps its content.
 func TestReplace(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "toll.prom")
 	for _, c := range []struct {

@@ -16,33 +16,30 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// builderFlags say which backends build the modes, and how.
 type builderFlags struct {
 	on   []string
-	wire string // of the lab
-	mesh bool   // the command is toll mesh
+	wire string
+	mesh bool // the command is toll mesh
 
-	nodes []string                  // of a cluster
-	image string                    // of a cluster's containers
-	of    map[string]settings       // by the backend's name
-	own   map[string]*pflag.FlagSet // the flags of each backend
-	all   *pflag.FlagSet            // of the command
+	nodes []string // of a cluster
+	image string   // of a cluster's containers
+	of    map[string]settings
+	own   map[string]*pflag.FlagSet
+	all   *pflag.FlagSet
 }
 
-// addBuilders adds the flags of commands that measure and can compare backends.
 func (f *builderFlags) addBuilders(fl *pflag.FlagSet) {
 	fl.StringSliceVar(&f.on, "on", []string{sample.Lab}, "who builds the modes: "+listBackends(backends, "")+", or several: "+strings.Join(backendNames()[:2], ","))
 	f.addSettings(fl, comparesRuns)
 }
 
-// addBuilder adds the flags of commands that show what one backend builds.
 func (f *builderFlags) addBuilder(fl *pflag.FlagSet, k commandKind) {
 	fl.StringSliceVar(&f.on, "on", []string{sample.Lab}, "who builds: "+listBackends(backends, " or "))
 	f.addSettings(fl, k)
 }
 
-// onlyLocal leaves the backends with distant ends, which the command refuses, out of the help of
-// --on and of its completion.
+// onlyLocal leaves the backends with distant ends, which the command refuses, out of the help and
+// completion of --on.
 func onlyLocal(fl *pflag.FlagSet) {
 	names := namesOf(localBackends())
 	fl.Lookup("on").Usage = "who builds the modes: " + listBackends(localBackends(), "") + ", or both: " +
@@ -50,7 +47,6 @@ func onlyLocal(fl *pflag.FlagSet) {
 	offer(fl, "on", names)
 }
 
-// localBackends returns the backends whose paths have both ends on this machine.
 func localBackends() []backend {
 	return slices.DeleteFunc(slices.Clone(backends), func(b backend) bool { return sample.Distant(b.name) })
 }
@@ -76,7 +72,6 @@ func (f *builderFlags) imply() {
 	}
 }
 
-// one returns the backend of a command that takes a single one.
 func (f *builderFlags) one() (string, error) {
 	f.imply()
 	on, err := parseAll(f.on, parseBackend)
@@ -89,7 +84,6 @@ func (f *builderFlags) one() (string, error) {
 	return on[0], nil
 }
 
-// with makes the named backends, calls use with them, and closes them.
 func (f *builderFlags) with(ctx context.Context, on []string, wire sample.Wire, use func([]path.Builder) error) error {
 	if err := f.fit(on); err != nil {
 		return err
@@ -109,13 +103,11 @@ func (f *builderFlags) with(ctx context.Context, on []string, wire sample.Wire, 
 	return run()
 }
 
-// timed is a builder whose paths have their own clock and meter.
 type timed interface {
 	Time() (engine.Clock, engine.Meter)
 }
 
-// timeOf returns the clock and the meter of a run on these builders. By default they are the
-// machine's.
+// The default clock and meter are the machine's.
 func timeOf(builders []path.Builder) (engine.Clock, engine.Meter, error) {
 	for _, b := range builders {
 		if t, ok := b.(timed); ok {
@@ -127,8 +119,7 @@ func timeOf(builders []path.Builder) (engine.Clock, engine.Meter, error) {
 	return engine.Monotonic{}, m, err
 }
 
-// fit refuses flags of a backend that is not used, and of a model in a run with other backends. It
-// checks the flags of the backends that are used.
+// fit refuses flags of a backend that is not used, and of a model in a run with other backends.
 func (f *builderFlags) fit(on []string) error {
 	for _, b := range backends {
 		used := slices.Contains(on, b.name)
@@ -149,7 +140,6 @@ func (f *builderFlags) fit(on []string) error {
 	return nil
 }
 
-// owners returns the backends that have the flag.
 func (f *builderFlags) owners(flag string) []string {
 	var out []string
 	for _, b := range backends {
@@ -160,7 +150,6 @@ func (f *builderFlags) owners(flag string) []string {
 	return out
 }
 
-// usedBy reports whether one of the named backends has the flag.
 func (f *builderFlags) usedBy(flag string, on []string) bool {
 	return slices.ContainsFunc(f.owners(flag), func(name string) bool { return slices.Contains(on, name) })
 }
@@ -176,8 +165,7 @@ func given(fl *pflag.FlagSet, looked func(string) bool) (name string) {
 	return name
 }
 
-// defaults returns the defaults of a run on the backends of --on, or nil if they are those of the
-// flags.
+// defaults returns nil if they are those of the flags.
 func (f *builderFlags) defaults() (*defaults, error) {
 	f.imply()
 	for _, b := range backends {
@@ -192,9 +180,8 @@ func (f *builderFlags) defaults() (*defaults, error) {
 	return nil, nil
 }
 
-// setDefaults sets the defaults of the run's backends, and clears --pin if they place client and
-// server on different machines. It returns the modes that are compared if none is named, or nil if
-// they are those of all backends.
+// setDefaults also clears --pin if client and server are on different machines. It returns the
+// modes that are compared if none is named, or nil if they are those of all backends.
 func (f *runFlags) setDefaults(fl *pflag.FlagSet) (modes []string, err error) {
 	d, err := f.defaults()
 	if d == nil || err != nil {
@@ -216,7 +203,6 @@ func (f *runFlags) setDefaults(fl *pflag.FlagSet) (modes []string, err error) {
 	return d.modes, f.unpinned(fl)
 }
 
-// reachedFrom reports whether the mode has a path from each of the placements.
 func reachedFrom(m mode.Name, from []string) bool {
 	known, _ := mode.Find(m)
 	return !slices.ContainsFunc(from, func(p string) bool {
@@ -224,7 +210,7 @@ func reachedFrom(m mode.Name, from []string) bool {
 	})
 }
 
-// unpinned refuses CPU numbers, because they differ between machines.
+// CPU numbers differ between machines.
 func (f *runFlags) unpinned(fl *pflag.FlagSet) error {
 	if fl.Changed("pin") && f.pin != "none" {
 		return usage(fmt.Errorf("--pin %s: client and server are on different machines", f.pin), "leave --pin out")

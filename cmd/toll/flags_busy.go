@@ -16,11 +16,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// busyEnv names the variable that, if "yes", acts as --busy for all commands and silences the
-// warning before the run.
+// busyEnv, if "yes", acts as --busy for all commands and silences the warning before the run.
 const busyEnv = "TOLL_BUSY"
 
-// How long the machine is watched before a run, in ns, and how long a run waits for a busy machine.
+// How long the machine is watched before a run, in ns, and how long a run waits for a busy one.
 const (
 	busyLook  = int64(300 * time.Millisecond)
 	busyAgain = int64(time.Second)
@@ -28,14 +27,13 @@ const (
 	busyCalm  = 2 // consecutive samples that must find it free
 )
 
-// contentionSince starts to watch how much other programs use this machine's CPUs. Tests replace
-// it.
+// Tests replace contentionSince.
 var contentionSince = func(own func() float64) func() sample.Contention { return machine.Machine{}.Contention(own) }
 
-// watchContention waits until other programs leave enough CPU time to measure, and makes the engine
-// watch contention during the run. It returns an error if that takes longer than a minute. With
-// --busy it does not wait. This machine is not watched if the traffic runs between other machines
-// or to endpoints that toll did not start.
+// watchContention waits until other programs leave enough CPU time, and makes the engine watch
+// contention during the run. It returns an error after a minute. With --busy it does not wait. This
+// machine is not watched if the traffic runs between other machines or to endpoints that toll did
+// not start.
 func (f *runFlags) watchContention(ctx context.Context, e env, p *progress, c *engine.Config) error {
 	if c.Plan.Foreign() || c.Plan.Mesh != nil || f.of == nil || distantOf(f.on) != "" {
 		return nil
@@ -58,8 +56,8 @@ func (f *runFlags) watchContention(ctx context.Context, e env, p *progress, c *e
 // known before they end.
 func runsPrograms(l sample.Load) bool { return workload.ExecOf(l).Program != nil }
 
-// contentionOfRun returns a function that reports contention during a run. Other programs' CPU time
-// is known only if everything that the run starts is a child of this process.
+// Other programs' CPU time is known only if everything that the run starts is a child of this
+// process.
 func contentionOfRun(children bool) func(own []int) sample.Contention {
 	var pids []int
 	own := func() float64 {
@@ -79,7 +77,7 @@ func contentionOfRun(children bool) func(own []int) sample.Contention {
 	}
 }
 
-// childrenCPU returns the CPU time of this process's children that have ended.
+// childrenCPU counts the children that have ended.
 func childrenCPU() time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &u); err != nil {
@@ -88,8 +86,7 @@ func childrenCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// waitForCPUs waits until contention is low enough and returns it, or an error after a minute. With
-// goOn, it does not wait.
+// waitForCPUs waits until contention is low, for at most a minute. With goOn, it does not wait.
 func waitForCPUs(ctx context.Context, p *progress, clock engine.Clock, goOn bool) (sample.Contention, error) {
 	look := func(took int64) (sample.Contention, error) {
 		own := func() float64 { return meter.ProcessCPU(os.Getpid()).Seconds() }

@@ -10,7 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// dockerFlags are the flags of a Docker Engine.
 type dockerFlags struct {
 	parent    string
 	keepImage bool

@@ -15,8 +15,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// kubernetesFlags are the flags of runs on a Kubernetes cluster, except those that are shared with
-// a swarm.
 type kubernetesFlags struct {
 	all          *builderFlags
 	access       kubernetes.Access
@@ -60,8 +58,8 @@ func (f *kubernetesFlags) with(_ context.Context, _ sample.Wire, use func(path.B
 		Unprivileged: f.unprivileged, Outside: f.outside, Version: version}, use)
 }
 
-// defaults returns the modes that the flags allow, from where the flags allow. Beside the lab they
-// are the modes of both: the lab's have the same path between pods, without plug-in and cluster.
+// Beside the lab the default modes are those of both: the lab's have the same path between pods,
+// without plug-in and cluster.
 func (f *kubernetesFlags) defaults(others []string) (*defaults, error) {
 	besideLab := slices.Equal(others, []string{sample.Lab})
 	if f.outside && len(others) > 0 {

@@ -22,12 +22,10 @@ import (
 
 const liveFlag = "live"
 
-// addLive adds --live.
 func (f *runFlags) addLive(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.live, liveFlag, false, "show the tables on the whole terminal as they form, with keys (? lists them)")
 }
 
-// checkLive refuses flags that contradict --live, and stores the command's title.
 func (f *runFlags) checkLive(c *cobra.Command) error {
 	f.title = c.CommandPath()
 	if !c.HasParent() {
@@ -39,8 +37,7 @@ func (f *runFlags) checkLive(c *cobra.Command) error {
 	return nil
 }
 
-// watch shows a run on a screen. It draws before each epoch and each visit, never during a
-// measurement.
+// watch draws before each epoch and each visit, never during a measurement.
 type watch struct {
 	bar     *progress // takes over when the user closes the screen
 	display *terminal.Display
@@ -53,8 +50,8 @@ type watch struct {
 	cost    float64 // how long that took, in s
 }
 
-// watching shows a run on the terminal. The returned context ends when the user stops the run. The
-// watch is nil if the terminal cannot be drawn on.
+// The returned context ends when the user stops the run. The watch is nil if the terminal cannot be
+// drawn on.
 func (f *runFlags) watching(ctx context.Context, e env, bar *progress, records *tee) (context.Context, *watch) {
 	t, err := liveTerminal(e.stderr)
 	if err != nil {
@@ -83,7 +80,6 @@ func (f *runFlags) watching(ctx context.Context, e env, bar *progress, records *
 	return ctx, w
 }
 
-// liveTerminal opens the terminal on standard error.
 func liveTerminal(stderr io.Writer) (*terminal.Terminal, error) {
 	out, is := stderr.(*os.File)
 	switch {
@@ -97,7 +93,7 @@ func liveTerminal(stderr io.Writer) (*terminal.Terminal, error) {
 	return terminal.Open(os.Stdin, out)
 }
 
-// show shows the run's progress and its results so far. It is called between measurements.
+// show is called between measurements.
 func (w *watch) show(p engine.Progress) {
 	select {
 	case <-w.display.Ended():

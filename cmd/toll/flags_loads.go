@@ -20,11 +20,10 @@ type loadFlags struct {
 	given func(flag string) bool // reports whether the user gave the flag
 	flags map[string]loadFlag
 
-	// threads is the largest number of threads of an end of any load, once the loads are known.
+	// largest number of threads of an end of any load, once the loads are known
 	threads int
 }
 
-// loadNames are toll's own loads, in the order in which they are listed.
 var loadNames = names(func(w workload.Workload) bool { return w.Gist != "" })
 
 func names(has func(workload.Workload) bool) (out []string) {
@@ -44,7 +43,6 @@ func flagOf(w workload.Workload, name string) (f workload.Flag, ok bool) {
 	return w.Flags[i], true
 }
 
-// sliceFlag is the flag of the loads that can be measured in slices.
 const sliceFlag = "slice"
 
 // loadsWith returns toll's own loads that have a flag without the help of another flag.
@@ -58,8 +56,7 @@ func loadsWith(flag string) []string {
 	})
 }
 
-// addLoads adds the flags of the loads; kinds are the default loads. Help shows the flags of the
-// loads that the command takes.
+// kinds are the default loads; help shows the flags of the loads in takes.
 func (f *runFlags) addLoads(fl *pflag.FlagSet, takes []string, kinds ...string) {
 	var words []string
 	for _, n := range takes {
@@ -78,7 +75,6 @@ func (f *runFlags) addLoads(fl *pflag.FlagSet, takes []string, kinds ...string) 
 	}
 }
 
-// add adds the flags of the loads that wanted accepts.
 func (f *loadFlags) add(fl *pflag.FlagSet, loads []string, wanted func(flag string) bool) {
 	f.given, f.flags = fl.Changed, map[string]loadFlag{}
 	for _, n := range loads {
@@ -99,8 +95,8 @@ func (f *loadFlags) add(fl *pflag.FlagSet, loads []string, wanted func(flag stri
 	}
 }
 
-// flagHelp returns the help of a flag: the loads that have it, what it does for each, and the
-// defaults that differ from the first load's.
+// flagHelp names the loads that have the flag, what it does for each, and the defaults that differ
+// from the first load's.
 func flagHelp(name string, loads []string) string {
 	var have, what, defaults []string
 	first, bare := "", false
@@ -127,10 +123,8 @@ func flagHelp(name string, loads []string) string {
 	return strings.Join(have, ", ") + ": " + text
 }
 
-// presetOf returns the default of a load's flag, as help texts show it.
 func presetOf(f workload.Flag) string { return newLoadFlag(f.Value).value.String() }
 
-// has reports whether the load has the flag, given the user's other flags.
 func (f *loadFlags) has(load, flag string) bool {
 	if slices.Contains(loadsWith(flag), load) {
 		return true
@@ -158,8 +152,8 @@ func (f *loadFlags) idle() error {
 	return nil
 }
 
-// load makes a load with the user's flags, over the wire, for a window of at least window seconds.
-// put sets the values of a sweep, or is nil.
+// load makes a load with a window of at least window seconds. put sets the values of a sweep, or is
+// nil.
 func (f *loadFlags) load(kind string, w sample.Wire, window float64, put func(workload.Workload, *sample.Load) error) (sample.Load, error) {
 	known, _ := workload.Find(kind)
 	l := known.New()
@@ -190,8 +184,8 @@ func (f *loadFlags) load(kind string, w sample.Wire, window float64, put func(wo
 	return l, enoughFiles(known, l)
 }
 
-// enoughFiles refuses more connections than there are files for: each takes one of toll's ends, and
-// six of a docker-proxy with its pipes.
+// Each connection takes one file for each of toll's ends, and six for a docker-proxy with its
+// pipes.
 func enoughFiles(w workload.Workload, l sample.Load) error {
 	const others, each = 100, 6
 	if w.FilesFor == "" {
@@ -204,7 +198,6 @@ func enoughFiles(w workload.Workload, l sample.Load) error {
 	return nil
 }
 
-// crowd refuses flags that a crowd does not have.
 func (f *loadFlags) crowd() error {
 	for _, name := range f.kinds {
 		w, _ := workload.Find(name)
@@ -217,7 +210,6 @@ func (f *loadFlags) crowd() error {
 	return nil
 }
 
-// crowdless returns the flags that crowd refuses.
 func crowdless() (out []string) {
 	for _, l := range crowdLoads {
 		w, _ := workload.Find(l)
@@ -230,8 +222,8 @@ func crowdless() (out []string) {
 	return out
 }
 
-// takeTurns lengthens warm-up and window, as for a crowd, if an end has so many threads that they
-// must wait for a CPU in turn.
+// takeTurns lengthens warm-up and window if an end has so many threads that they must wait for a
+// CPU in turn.
 func takeTurns(l *sample.Load) {
 	n := workload.Of(*l).Threads(*l)
 	if n <= load.ManyThreads || workload.BulkOf(*l).Bytes > 0 {
@@ -243,7 +235,7 @@ func takeTurns(l *sample.Load) {
 	l.Window = max(l.Window, windowTurns*turns)
 }
 
-// mostThreads returns the largest number of threads of an end of any load, at least 1.
+// mostThreads returns at least 1.
 func (f *loadFlags) mostThreads() int { return cmp.Or(f.threads, 1) }
 
 func only(r plan.Request, command string, loads ...string) error {

@@ -14,7 +14,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// loadsOf returns the flags of the loads of a command line.
 func loadsOf(t *testing.T, args ...string) loadFlags {
 	t.Helper()
 	var f runFlags
@@ -27,7 +26,7 @@ func loadsOf(t *testing.T, args ...string) loadFlags {
 	return f.loads
 }
 
-// made returns the loads of a command line, with a window of 250 ms.
+// The window is 250 ms.
 func made(t *testing.T, args ...string) ([]sample.Load, loadFlags, error) {
 	t.Helper()
 	f := runFlags{window: 250 * time.Millisecond, loads: loadsOf(t, args...)}
@@ -54,7 +53,6 @@ func TestDefaultLoads(t *testing.T) {
 	}
 }
 
-// Each flag sets an option of the loads that it belongs to.
 func TestFlagsOfLoads(t *testing.T) {
 	for _, tt := range []struct {
 		args    string
@@ -90,7 +88,6 @@ func TestFlagsOfLoads(t *testing.T) {
 	}
 }
 
-// A flag that several loads share takes the same values for all.
 func TestSharedFlagsAgree(t *testing.T) {
 	bounds := map[string]string{}
 	for _, name := range loadNames {
@@ -109,7 +106,6 @@ func TestSharedFlagsAgree(t *testing.T) {
 	}
 }
 
-// Many threads get longer visits, in which each has its turns. A few do not.
 func TestTakeTurns(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -133,7 +129,6 @@ func TestTakeTurns(t *testing.T) {
 	}
 }
 
-// A rate with too few requests in the window is refused.
 func TestRatesThatAreRefused(t *testing.T) {
 	for rate, hint := range map[string]string{"0": "", "40": "", "39": "--window 1s", "0.5": "--window 20s"} {
 		_, _, err := made(t, "--load", "rr", "--rate", rate)
@@ -144,7 +139,6 @@ func TestRatesThatAreRefused(t *testing.T) {
 	}
 }
 
-// A crowd lacks the options that it cannot measure.
 func TestCrowdsOptions(t *testing.T) {
 	for _, args := range []string{"", "--rate 0", "--bidir=false", "--streams 3"} {
 		f := loadsOf(t, strings.Fields(args)...)

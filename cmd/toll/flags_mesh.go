@@ -18,13 +18,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// meshPeersFlag names the machines of a mesh without a swarm. It is an older form of the arguments.
+// meshPeersFlag is an older form of the arguments.
 const meshPeersFlag = "peers"
 
-// machineName matches the valid names of a machine.
 var machineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,39}$`)
 
-// meshPeers are the flags of a mesh of machines that are reached by ssh.
 type meshPeers struct {
 	hosts   []string
 	network string
@@ -72,7 +70,7 @@ func (f *meshPeers) check() error {
 	return nil
 }
 
-// read parses one machine: [NAME=]HOST.
+// word is [NAME=]HOST.
 func (f *meshPeers) read(word, example string) error {
 	name, host, named := strings.Cut(word, "=")
 	if !named {
@@ -104,10 +102,9 @@ func (f *meshPeers) with(_ context.Context, _ sample.Wire, use func(path.Builder
 		Binary: f.how.binary, Sudo: f.how.sudo, Version: version}, use)
 }
 
-// cluster is a backend that has nodes.
 type cluster interface {
 	path.Builder
-	// Cluster starts an agent on each node and returns the nodes. without holds, by name, the
-	// errors of the nodes that have no agent.
+	// Cluster starts an agent on each node. without holds, by name, the errors of the nodes that
+	// have no agent.
 	Cluster(context.Context) (nodes []sample.Node, without map[string]error, err error)
 }

@@ -18,14 +18,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
-// outputFlags say how and where a command prints.
 type outputFlags struct {
-	format formatFlag
-	file   string
-	force  bool     // overwrite existing files
-	to     *os.File // an open pipe or device; nil: the standard output, a file, or not yet open
-	close  func() error
-	// details asks for the whole report.
+	format  formatFlag
+	file    string
+	force   bool     // overwrite existing files
+	to      *os.File // an open pipe or device; nil: the standard output, a file, or not yet open
+	close   func() error
 	details bool
 }
 
@@ -36,12 +34,10 @@ func (o *outputFlags) add(fl *pflag.FlagSet, kind document.Kind) {
 	fl.BoolVar(&o.force, forceFlag, false, "overwrite files that exist")
 }
 
-// addDetails adds the flag of a command whose reports have a summary.
 func (o *outputFlags) addDetails(fl *pflag.FlagSet) {
 	fl.BoolVar(&o.details, "details", false, "also print CPU time, percentiles, paths and all warnings")
 }
 
-// printReport prints a judged run: its summary, or the whole report with details.
 func (o *outputFlags) printReport(e env, r judge.Report) error {
 	if o.whole() {
 		return o.print(e, view.Report(r))
@@ -49,14 +45,12 @@ func (o *outputFlags) printReport(e env, r judge.Report) error {
 	return o.print(e, view.Summary(r))
 }
 
-// whole reports whether the document should have all details, because they were asked for or
-// because the format has space for them.
+// whole reports whether details were asked for or the format has space for them.
 func (o *outputFlags) whole() bool {
 	f, _ := format.Find(o.format.name)
 	return o.details || f.Whole
 }
 
-// check checks the flags. others are the command's other files.
 func (o *outputFlags) check(others ...place) error {
 	if err := o.format.check(o.format.kind); err != nil {
 		return err
@@ -69,8 +63,8 @@ func (o *outputFlags) check(others ...place) error {
 
 const outputFlag = "output"
 
-// open opens an output that is not a regular file, and only checks a regular file, so that errors
-// show before the measurement. write calls it if nothing else has.
+// open only checks a regular file, so that errors show before the measurement. write calls it if
+// nothing else has.
 func (o *outputFlags) open(e env) (err error) {
 	switch {
 	case o.file == "" || o.to != nil:
@@ -82,7 +76,6 @@ func (o *outputFlags) open(e env) (err error) {
 	return unwritten(err)
 }
 
-// unwritten turns an error of writing the output into a failure.
 func unwritten(err error) error {
 	if err == nil || errors.As(err, new(*failure)) {
 		return err
@@ -108,7 +101,6 @@ func (o *outputFlags) write(e env, f func(io.Writer) error) (err error) {
 	return unwritten(replace(o.file, b.Bytes(), o.force))
 }
 
-// print prints a document in the chosen format.
 func (o *outputFlags) print(e env, d document.Document) error {
 	if err := o.format.check(d.Kind); err != nil {
 		return err
@@ -122,7 +114,7 @@ func (o *outputFlags) print(e env, d document.Document) error {
 	return o.write(e, func(w io.Writer) error { return f.Write(w, d, opts) })
 }
 
-// printing is called with each document before it is printed. Tests lay it out in other widths.
+// Tests replace printing to lay documents out in other widths.
 var printing = func(document.Document) {}
 
 // either joins words for a sentence: "a, b or c".
@@ -136,7 +128,6 @@ func either(words []string) string {
 
 const formatName = "format"
 
-// formatFlag names a format, among those that can write what the command prints.
 type formatFlag struct {
 	name string
 	kind document.Kind
@@ -146,7 +137,6 @@ func (f *formatFlag) String() string     { return f.name }
 func (f *formatFlag) Set(s string) error { f.name = s; return nil }
 func (f *formatFlag) Type() string       { return "string" }
 
-// check refuses a format that does not exist or cannot write such documents.
 func (f *formatFlag) check(k document.Kind) error {
 	names := format.Names(k)
 	switch found, ok := format.Find(f.name); {
@@ -169,7 +159,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// terminalWidth returns the number of columns of w, or 80 if w is not a terminal.
+// terminalWidth returns 80 if w is not a terminal.
 func terminalWidth(w io.Writer) int {
 	const usual = 80
 	if f, ok := w.(*os.File); ok {

@@ -10,8 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// Every command with a --format offers the registered formats in its help and to the shell, and
-// names them when it refuses others.
 func TestFormatsAreTheRegistered(t *testing.T) {
 	all := make([]string, len(format.All()))
 	for i, f := range format.All() {

@@ -17,7 +17,6 @@ import (
 
 const peerFlag = "peer"
 
-// peerFlags are the flags of runs to another machine.
 type peerFlags struct {
 	host, dial string
 	how        peerHow
@@ -32,7 +31,6 @@ func (f *peerFlags) add(fl *pflag.FlagSet, _ commandKind) {
 	f.how.add(fl)
 }
 
-// peerHow says how toll is started on machines that are reached by ssh.
 type peerHow struct {
 	binary string
 	sudo   bool
@@ -86,7 +84,7 @@ func (f *peerFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder
 	return closing(f.machine(), use)
 }
 
-// machine returns the peer. check must have succeeded.
+// machine requires that check has succeeded.
 func (f *peerFlags) machine() *peer.Peer {
 	return &peer.Peer{Host: f.to, Address: f.at, Binary: f.how.binary, Sudo: f.how.sudo, Version: version}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// bothPins are the placements that a comparison measures by default.
 const bothPins = sample.PinFar + "," + sample.PinNear
 
 const pinHelp = "CPUs of client and server: far (one each), near (one for both), none (the scheduler's choice), or CLIENT,SERVER"
@@ -23,10 +22,9 @@ func (f *runFlags) addPin(fl *pflag.FlagSet, pins string) {
 	fl.StringVar(&f.pin, "pin", pins, pinHelp)
 }
 
-// placeCPUs chooses the CPUs of a placement. Tests without a kernel replace it.
+// Tests without a kernel replace placeCPUs.
 var placeCPUs = machine.Machine{}.Place
 
-// pinInto sets the placement of --pin in a request.
 func (f *runFlags) pinInto(r *plan.Request) (err error) {
 	if len(f.sweep.given) > 0 && !f.pinSet { // one curve for each mode is enough
 		f.pin = sample.PinFar
@@ -43,11 +41,10 @@ func (f *runFlags) pinInto(r *plan.Request) (err error) {
 	return err
 }
 
-// pinHint is the hint for an invalid --pin.
 const pinHint = "--pin far, --pin near, --pin far,near, --pin none, or two CPU numbers: --pin 0,1"
 
-// pinnings returns the named placements, far before near. It leaves out those of the default that
-// are impossible here.
+// pinnings returns far before near. It leaves out placements of the default that are impossible
+// here.
 func (f *runFlags) pinnings(names []string) (out []sample.Pinning, err error) {
 	for _, n := range names {
 		if n != sample.PinFar && n != sample.PinNear {
@@ -81,7 +78,6 @@ func (f *runFlags) pinnings(names []string) (out []sample.Pinning, err error) {
 	return out, nil
 }
 
-// cpuPair returns the placement on two CPUs given by number.
 func (f *runFlags) cpuPair(words []string) (sample.CPUs, error) {
 	if len(words) != 2 {
 		return sample.CPUs{}, usage(fmt.Errorf("--pin %q cannot be understood", f.pin), pinHint)

@@ -25,7 +25,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// runFlags are the flags of the commands that measure. Each command adds the ones it has.
+// Each command adds the flags it has.
 type runFlags struct {
 	builderFlags
 
@@ -34,9 +34,9 @@ type runFlags struct {
 	tune           []string
 	rounds         int
 	window, budget time.Duration
-	windowSet      bool // by the user
-	budgetSet      bool // by the user
-	pinSet         bool // by the user
+	windowSet      bool
+	budgetSet      bool
+	pinSet         bool
 	onePin         bool // the command measures one placement on CPUs only
 	precision      float64
 	baseline, pin  string
@@ -48,7 +48,7 @@ type runFlags struct {
 	out            outputFlags
 	dryRun, quiet  bool
 	live           bool
-	title          string // the command's title
+	title          string
 	noHistory      bool
 	busy           bool // measure on a busy machine
 
@@ -59,10 +59,8 @@ type runFlags struct {
 	judged func(judge.Report)
 }
 
-// targetsHelp describes the targets.
 const targetsHelp = "loopback (127.0.0.1), address (the machine's own), container; with a 6 (loopback6 is ::1), over IPv6"
 
-// addFrom adds --from for the placements of some clients.
 func addFrom(fl *pflag.FlagSet, into *[]string, of mode.Clients, usual ...mode.Placement) {
 	var words []string
 	for _, p := range usual {
@@ -72,7 +70,6 @@ func addFrom(fl *pflag.FlagSet, into *[]string, of mode.Clients, usual ...mode.P
 	offerFrom(fl, of)
 }
 
-// offerFrom makes completion offer the placements of some clients.
 func offerFrom(fl *pflag.FlagSet, of mode.Clients) {
 	var words []string
 	for _, p := range of.Placements() {
@@ -99,7 +96,6 @@ func (f *runFlags) addWindow(fl *pflag.FlagSet) {
 	fl.Var(timeFlag(&f.window, 250*time.Millisecond, minWindow, maxWindow), "window", "how long each visit measures, after the warm-up")
 }
 
-// addRun adds the flags of every run.
 func (f *runFlags) addRun(fl *pflag.FlagSet) {
 	f.addBuilders(fl)
 	f.addRounds(fl)
@@ -108,14 +104,12 @@ func (f *runFlags) addRun(fl *pflag.FlagSet) {
 	f.addLive(fl)
 }
 
-// addEndpoints adds the flags of a run over external endpoints.
 func (f *runFlags) addEndpoints(fl *pflag.FlagSet) {
 	fl.StringVar(&f.baseline, "baseline", "", "the endpoint that others are compared with (default the first)")
 	f.addRounds(fl)
 	f.addLive(fl)
 }
 
-// addRounds adds the flags for when to stop and where the results go.
 func (f *runFlags) addRounds(fl *pflag.FlagSet) {
 	fl.Var(timeFlag(&f.budget, time.Minute, 1, unlimited[time.Duration]()), "budget", "end within this time; the few rounds that a verdict needs are always made")
 	fl.Var(shareFlag(&f.precision, 0.02), "precision", "end when every ratio is known to ± this much")
@@ -128,8 +122,7 @@ func (f *runFlags) addRounds(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.quiet, "quiet", false, "print no progress on the standard error")
 }
 
-// command returns the RunE of a command that measures. change, if not nil, changes the request of
-// the common flags first.
+// change, if not nil, changes the request of the common flags first.
 func (f *runFlags) command(e env, change func(*plan.Request) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		if !c.Flags().Changed("seed") {
@@ -213,7 +206,7 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 	})
 }
 
-// checkBaseline refuses a plan whose baseline, or every cell, was skipped.
+// checkBaseline also refuses a plan of which every cell was skipped.
 func checkBaseline(p sample.Plan) error {
 	if len(p.Cells) == 0 {
 		return nothing(p)
@@ -227,8 +220,8 @@ func checkBaseline(p sample.Plan) error {
 	return nil
 }
 
-// checkBackends refuses a plan in which one of the backends to compare has no cell left, before the
-// others are measured.
+// checkBackends refuses a plan in which a backend to compare has no cell left, before the others
+// are measured.
 func checkBackends(p sample.Plan, on []string) error {
 	for _, name := range on {
 		if slices.ContainsFunc(p.Cells, func(c sample.Cell) bool { return c.On == name }) {
@@ -243,14 +236,12 @@ func checkBackends(p sample.Plan, on []string) error {
 	return nil
 }
 
-// nothing returns the error that no cell can be measured here, with the reason.
 func nothing(p sample.Plan) error {
 	s := p.Skipped[len(p.Skipped)-1]
 	return &failure{exitNothing, fmt.Errorf("nothing can be measured here: %s: %s", s.Mode, s.Reason), s.Remedy}
 }
 
-// measure makes the run of c, which has the plan and its builders. It judges and prints the
-// results, also after an interrupt or a failure during the run.
+// measure judges and prints the results also after an interrupt or a failure during the run.
 func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	var err error
 	if c.Clock, c.Meter, err = timeOf(c.Builders); err != nil {
@@ -350,7 +341,7 @@ func (f *runFlags) saveHint(err error) string {
 	return ""
 }
 
-// forOutput are the flags that only decide where output goes, and whether each takes a value.
+// forOutput has the flags that only decide where output goes, and whether each takes a value.
 var forOutput = map[string]bool{"save": true, "output": true, "format": true,
 	"force": false, "live": false, "details": false, "quiet": false}
 

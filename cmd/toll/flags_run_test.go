@@ -9,7 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// A run's command is recorded without its output flags, and not at all if it may contain secrets.
 func TestCommandOf(t *testing.T) {
 	bulk := sample.Plan{Loads: []sample.Load{{Kind: workload.Bulk}}}
 	for line, want := range map[string]string{

@@ -16,17 +16,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// sliceFlags say how loads are measured in slices, and which differences count as none.
 type sliceFlags struct {
 	same  float64       // 0: the command has no such flags
 	slice time.Duration // 0: nothing is sliced
 	asked bool          // the user set the slice, so it is not made longer
-	// unpinned reports that the scheduler places client and server.
+	// the scheduler places client and server
 	unpinned bool
-	// held is why nothing is sliced in this run; "": slices are allowed.
+	// why nothing is sliced in this run
 	held string
 
-	// whole holds, by load and point, why it is not sliced although --slice is not 0.
+	// why a load is not sliced although --slice is not 0, by load and point
 	whole map[string]string
 }
 
@@ -44,30 +43,27 @@ const (
 	maxSlice = time.Second
 )
 
-// The warm-up and the windows of a sliced load, in seconds.
+// In seconds.
 const (
 	sliceWarmup  = 0.01
-	windowBeside = 0.05 // for each cell at an epoch's end, by default
+	windowBeside = 0.05 // for each cell at an epoch's end
 )
 
-// epochLength is the time of the slices of all cells in an epoch, in seconds. Only tests change it.
+// epochLength is the time of the slices of all cells, in seconds. Tests change it.
 var epochLength = 2.0
 
 // settleTime is the shortest warm-up of unpinned ends, in seconds. The scheduler of an idle machine
 // moves the threads of new processes to separate CPUs within some 100 ms.
 const settleTime = 0.3
 
-// unpinnedVisits is the reason why unpinned ends are not measured in slices. A thread that has
-// slept for tens of milliseconds wakes on the CPU of the thread that wakes it, even if another CPU
-// is idle (a virtual CPU that has halted long enough does not count as available), and stays there.
-// In slices all ends would share one CPU on any machine.
+// A thread that has slept for tens of milliseconds wakes on the CPU of the thread that wakes it,
+// even if another CPU is idle (a virtual CPU that has halted long enough does not count as
+// available), and stays there. In slices all unpinned ends would share one CPU on any machine.
 const unpinnedVisits = "--pin none: after the rest between two slices the scheduler places threads differently"
 
-// heldVisits is the reason why loads are not measured in slices if a tune sets the whole machine:
-// all modes run in the same slices.
+// All modes run in the same slices.
 const heldVisits = "--tune rmem_max, wmem_max: they are the whole machine's, and set while a visit measures"
 
-// into sets in the request --same, and the precision and epoch that sliced loads need.
 func (f *sliceFlags) into(r *plan.Request, given func(flag string) bool) error {
 	if f.same == 0 {
 		return nil
@@ -122,7 +118,7 @@ func (f *sliceFlags) cut(l *sample.Load, window float64, w sample.Wire, on []str
 	}
 }
 
-// wholeKey identifies a load, and in a sweep its point: only some points may be unsliced.
+// wholeKey includes the point of a sweep: only some points may be unsliced.
 func wholeKey(l sample.Load) string { return strings.TrimSpace(l.Kind + " " + l.Point) }
 
 // bulkSlice is the default length of slices of bulk, in s. In 4 ms docker-proxy and NAT reach 8 to
@@ -144,8 +140,7 @@ func (f *sliceFlags) lengthOf(l sample.Load) float64 {
 	return max(f.slice.Seconds(), min(most, pages*query*float64(workload.QueryOf(l).Queries)))
 }
 
-// whole returns why a load cannot be measured in slices of the given seconds over that wire on
-// those backends, or "" if it can.
+// whole returns why a load cannot be measured in slices of the given seconds, or "" if it can.
 func whole(l sample.Load, slice float64, w sample.Wire, on []string) string {
 	known := workload.Of(l)
 	if why := known.NotSliced(l); why != "" {
@@ -166,9 +161,9 @@ func whole(l sample.Load, slice float64, w sample.Wire, on []string) string {
 }
 
 // turnsSlice returns how long a slice of bulk must be, in s, for all threads of both ends to run
-// often enough on the given number of CPUs. In shorter slices few are on time, and those are not
-// representative. (With 4 ms, 4 streams on 2 CPUs lost half of their slices, and so did one stream
-// in both directions.)
+// often enough on the CPUs. In shorter slices few are on time, and those are not representative.
+// (With 4 ms, 4 streams on 2 CPUs lost half of their slices, and so did one stream in both
+// directions.)
 func turnsSlice(l sample.Load, cpus int) float64 {
 	const turn = 3e-3
 	w := workload.Of(l)

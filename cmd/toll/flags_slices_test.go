@@ -59,8 +59,6 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// A slice is long enough for all threads of bulk to have their turns on the CPUs, unless the user
-// sets its length.
 func TestTurnsSlice(t *testing.T) {
 	for _, tt := range []struct {
 		load sample.Load
@@ -88,7 +86,6 @@ func TestTurnsSlice(t *testing.T) {
 	}
 }
 
-// slicing returns the flags of a run of these loads.
 func slicing(slice, window time.Duration, kinds ...string) *runFlags {
 	f := &runFlags{window: 250 * time.Millisecond, precision: 0.02, builderFlags: builderFlags{on: []string{sample.Lab}}, slicing: sliceFlags{same: 0.03, slice: slice},
 		loads: loadFlags{kinds: kinds, given: func(string) bool { return false }}}
@@ -98,7 +95,6 @@ func slicing(slice, window time.Duration, kinds ...string) *runFlags {
 	return f
 }
 
-// A sliced load has short windows unless the user sets their length. Other loads keep theirs.
 func TestSlicedLoads(t *testing.T) {
 	type times struct{ slice, warmup, window float64 }
 	for _, tt := range []struct {
@@ -130,7 +126,6 @@ func TestSlicedLoads(t *testing.T) {
 			}
 		})
 	}
-	// A command without the flags has neither slices nor --same.
 	f := slicing(0, 0, "bulk")
 	f.slicing = sliceFlags{}
 	if r, err := f.toRequest(nil); err != nil || r.Same != 0 || r.Epoch != 0 || r.Loads[0].Slice != 0 || r.Loads[0].Window != 0.25 {
@@ -138,7 +133,6 @@ func TestSlicedLoads(t *testing.T) {
 	}
 }
 
-// A --same below the default needs more precision.
 func TestPrecisionOfSame(t *testing.T) {
 	for _, tt := range []struct {
 		same, precision float64
@@ -177,7 +171,6 @@ func TestSlicesThatAreRefused(t *testing.T) {
 			t.Errorf("error %v, want %q", err, tt.want)
 		}
 	}
-	// --slice is accepted if another load is sliced.
 	f := slicing(4*time.Millisecond, 0, "crr", "bulk")
 	f.loads.given = func(flag string) bool { return flag == "slice" }
 	if _, err := f.toRequest(nil); err != nil {
@@ -185,7 +178,6 @@ func TestSlicesThatAreRefused(t *testing.T) {
 	}
 }
 
-// With default flags, loads are sliced where possible.
 func TestDefaultsAreSliced(t *testing.T) {
 	for kind, want := range map[string]bool{"bulk": true, "rr": true, "udp-rr": true, "query": true, "crr": false, "udp": false, "stream": false} {
 		f := slicing(4*time.Millisecond, 0, kind)

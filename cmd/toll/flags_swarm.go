@@ -73,7 +73,7 @@ func (f *swarmFlags) with(_ context.Context, _ sample.Wire, use func(path.Builde
 		Control: f.at, Version: version}, use)
 }
 
-// mostNodes returns the number of a cluster's nodes that a run needs; 0: all.
+// mostNodes returns the number of nodes that a run needs, or 0 for all.
 func (f *builderFlags) mostNodes() int {
 	if f.mesh {
 		return 0

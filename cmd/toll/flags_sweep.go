@@ -16,7 +16,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
-// sweepFlags say that loads are measured at several values of an option.
 type sweepFlags struct {
 	given []string // each --sweep on the command line
 
@@ -38,7 +37,6 @@ func axisNames() (out []string) {
 	return out
 }
 
-// loads checks the flags and returns the loads that result from kinds.
 func (f *sweepFlags) loads(kinds []string, given func(flag string) bool) ([]string, error) {
 	switch len(f.given) {
 	case 0:
@@ -72,7 +70,6 @@ func axesOf(kind string) []string {
 	return slices.DeleteFunc(axisNames(), func(a string) bool { return !slices.Contains(loadsWith(a), kind) })
 }
 
-// parse parses a --sweep.
 func (f *sweepFlags) parse(text string) error {
 	name, list, ok := strings.Cut(text, "=")
 	if !ok {
@@ -104,12 +101,10 @@ func (f *sweepFlags) parse(text string) error {
 	return nil
 }
 
-// sweepError describes an invalid value of --sweep and names it.
 type sweepError struct{ error }
 
 func (e *sweepError) Unwrap() error { return e.error }
 
-// refuse returns the error for an invalid value.
 func (f *sweepFlags) refuse(text string, err error) error {
 	hint := ""
 	var hinted interface{ Hint() string }
@@ -119,14 +114,14 @@ func (f *sweepFlags) refuse(text string, err error) error {
 	return usage(&sweepError{fmt.Errorf("--sweep %s: %q %w", f.axis.Name, text, err)}, cmp.Or(hint, "as --"+f.axis.Name+" takes it"))
 }
 
-// sweepPoint is a value that a load gets. The zero value changes nothing.
+// The zero value of sweepPoint changes nothing.
 type sweepPoint struct {
 	f     *sweepFlags
 	value float64
 	name  string
 }
 
-// points returns the points of the sweep, or without one a single point that changes nothing.
+// Without a sweep, points returns a single point that changes nothing.
 func (f *sweepFlags) points() []sweepPoint {
 	if len(f.given) == 0 {
 		return []sweepPoint{{}}
@@ -149,7 +144,6 @@ func (p sweepPoint) put(w workload.Workload, l *sample.Load) error {
 	return nil
 }
 
-// explain adds to an error the point at which a load is invalid.
 func (p sweepPoint) explain(err error) error {
 	var (
 		f    *failure
@@ -169,7 +163,7 @@ const (
 	sweepRounds = 6
 )
 
-// into makes a request a sweep, if --sweep was given.
+// into changes nothing without --sweep.
 func (f *sweepFlags) into(r *plan.Request) error {
 	if len(f.given) == 0 {
 		return nil
@@ -185,8 +179,7 @@ func (f *sweepFlags) into(r *plan.Request) error {
 	return nil
 }
 
-// sweepFits refuses a sweep that needs more than its budget, because incomplete curves would show
-// nothing.
+// Incomplete curves would show nothing.
 func sweepFits(p sample.Plan) error {
 	if p.Sweep == nil || p.Rounds > 0 {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// bounded is a flag with bounds, which are checked when the command line is parsed.
+// bounded is a flag whose bounds are checked when the command line is parsed.
 type bounded[T int | int64 | uint64 | float64 | time.Duration] struct {
 	to          *T
 	least, most T
@@ -59,12 +59,10 @@ func (b *bounded[T]) Set(s string) error {
 	return boundsError(text)
 }
 
-// boundsError says which values a flag accepts.
 type boundsError string
 
 func (e boundsError) Error() string { return string(e) }
 
-// unlimited returns the maximum of a flag without an upper bound.
 func unlimited[T int | int64 | uint64 | float64 | time.Duration]() (most T) {
 	switch m := any(&most).(type) {
 	case *int:
@@ -81,7 +79,6 @@ func unlimited[T int | int64 | uint64 | float64 | time.Duration]() (most T) {
 	return most
 }
 
-// wholeFlag returns a flag that takes an integer.
 func wholeFlag(to *int, preset, least, most int) pflag.Value {
 	*to = preset
 	return &bounded[int]{to: to, least: least, most: most, kind: "int", format: strconv.Itoa, parse: func(s string) (int, error) {
@@ -90,7 +87,6 @@ func wholeFlag(to *int, preset, least, most int) pflag.Value {
 	}}
 }
 
-// seedFlag returns a flag that takes any 64-bit unsigned integer.
 func seedFlag(to *uint64) pflag.Value {
 	return &bounded[uint64]{to: to, most: math.MaxUint64, kind: "uint64",
 		format: func(n uint64) string { return strconv.FormatUint(n, 10) },
@@ -115,19 +111,18 @@ func timeFlag(to *time.Duration, preset, least, most time.Duration) *bounded[tim
 	return &bounded[time.Duration]{to: to, least: least, most: most, kind: "duration", format: units.FormatTime, parse: units.ParseTime}
 }
 
-// sizeFlag returns a flag that takes a number of bytes.
 func sizeFlag(to *int64, preset, least, most int64) pflag.Value {
 	*to = preset
 	return &bounded[int64]{to: to, least: least, most: most, kind: "size", format: units.FormatSize, parse: units.ParseSize}
 }
 
-// rateFlag returns a flag that takes a rate in bit/s.
+// The rate is in bit/s.
 func rateFlag(to *float64, preset, least, most float64) pflag.Value {
 	*to = preset
 	return &bounded[float64]{to: to, least: least, most: most, kind: "rate", format: units.FormatRate, parse: units.ParseRate}
 }
 
-// shareFlag returns a flag that takes a share, in per cent or as a fraction.
+// The share is given in per cent or as a fraction.
 func shareFlag(to *float64, preset float64) pflag.Value {
 	*to = preset
 	return &bounded[float64]{to: to, most: 1, kind: "share", format: units.FormatShare, parse: units.ParseShare}
@@ -142,7 +137,7 @@ func plainly(err error, want string) error {
 	return errors.New(want)
 }
 
-// parseOne parses a word of a closed list. The error names the list.
+// The error of parseOne names the words of the list.
 func parseOne[T any](word string, parse func(string) (T, error)) (T, error) {
 	v, err := parse(word)
 	if err != nil {
@@ -151,8 +146,7 @@ func parseOne[T any](word string, parse func(string) (T, error)) (T, error) {
 	return v, nil
 }
 
-// parseAll parses words of a closed list. Repeated words count once. The error names all unknown
-// words.
+// Repeated words count once. The error names all unknown words.
 func parseAll[T comparable](words []string, parse func(string) (T, error)) ([]T, error) {
 	var out []T
 	var unknown *suggest.UnknownError
@@ -178,10 +172,8 @@ func parseAll[T comparable](words []string, parse func(string) (T, error)) ([]T,
 	return out, nil
 }
 
-// allModes is the word for every mode.
 const allModes = "all"
 
-// parseModes parses modes. "all" means those of the backends called on.
 func parseModes(words, on []string) ([]mode.Name, error) {
 	if slices.Contains(words, allModes) {
 		return modesOn(on), nil
@@ -189,26 +181,22 @@ func parseModes(words, on []string) ([]mode.Name, error) {
 	return parseAll(words, mode.ParseName)
 }
 
-// tuneWords lists the tunes for help texts.
 var tuneWords = strings.Join(mode.Forms(), ", ")
 
 func parseWire(s string) (sample.Wire, error) { return parseOne(s, lab.ParseWire) }
 
-// closed returns a parser for a closed list of words.
 func closed(what string, known ...string) func(string) (string, error) {
 	return func(s string) (string, error) { return suggest.Parse(what, s, known) }
 }
 
 var parseLoad = closed("load", loadNames...)
 
-// loadFlag is a flag of one or several loads.
 type loadFlag struct {
 	value pflag.Value
 	// put sets the flag's value on a load, through the load's own flag.
 	put func(of workload.Value, l *sample.Load) error
 }
 
-// newLoadFlag returns a flag that takes the same values as of.
 func newLoadFlag(of workload.Value) loadFlag {
 	switch v := of.(type) {
 	case workload.Whole:
@@ -255,7 +243,6 @@ func newLoadFlag(of workload.Value) loadFlag {
 	}}
 }
 
-// wordFlag is a flag that takes a word of a closed list.
 type wordFlag string
 
 func (f *wordFlag) String() string { return string(*f) }

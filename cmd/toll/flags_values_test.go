@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// flagsOf returns a command with one flag of each kind.
 func flagsOf(parsed func(values)) *cobra.Command {
 	var v values
 	c := &cobra.Command{Use: "x", SilenceErrors: true, SilenceUsage: true, Run: func(*cobra.Command, []string) { parsed(v) }}

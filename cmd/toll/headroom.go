@@ -8,8 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Go aborts a process that cannot create a thread, without a chance to explain why, so toll checks
-// for enough threads and files first. These numbers were measured and rounded up.
+// Go aborts a process that cannot create a thread, without an explanation, so toll checks for
+// enough threads and files first. These numbers were measured and rounded up.
 const (
 	ownThreads = 10 // of a toll that measures nothing
 	ownFiles   = 10
@@ -20,7 +20,6 @@ const (
 	pathFiles   = 2
 )
 
-// ownHeadroom returns an error if there are too few threads or files for toll itself.
 func ownHeadroom() error {
 	if lab.Entered() {
 		return nil
@@ -28,9 +27,8 @@ func ownHeadroom() error {
 	return tooLittle("toll itself", machine.Machine{}.Headroom(machine.Crowd{Threads: ownThreads, Files: ownFiles}))
 }
 
-// runHeadroom refuses a run if there are too few threads or files for its paths and loads. most is
-// the largest number of threads of one end. Inside a user namespace it checks nothing, because the
-// outer toll has.
+// most is the largest number of threads of one end. Inside a user namespace runHeadroom checks
+// nothing, because the outer toll has.
 func runHeadroom(p sample.Plan, most int) error {
 	if lab.Entered() {
 		return nil
@@ -46,7 +44,7 @@ func runHeadroom(p sample.Plan, most int) error {
 	}))
 }
 
-// pathHeadroom is runHeadroom for a command that builds one path at a time.
+// pathHeadroom is for a command that builds one path at a time.
 func pathHeadroom() error { return runHeadroom(sample.Plan{Cells: make([]sample.Cell, 1)}, 1) }
 
 func counted(n int, what string) string {

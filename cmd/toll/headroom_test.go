@@ -15,7 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// If there are too few threads or files, toll says so before Go's runtime or a worker dies of it.
+// Without the check, Go's runtime or a worker would die.
 func TestLimits(t *testing.T) {
 	for _, tt := range []struct{ limit, args, want string }{
 		{"-u 20", "compare host bridge --rounds 1 --load rr", "toll: error: 2 paths: not enough headroom: threads of this user: need about 48, have "},
@@ -46,7 +46,6 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// asUser returns a copy of this program, named toll, that every user may run.
 func asUser(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "toll-limits-")

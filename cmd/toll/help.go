@@ -13,16 +13,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// helpWidth is the maximum width of help, in columns.
+// helpWidth is in columns.
 const helpWidth = 80
 
-// named is a heading and the names listed below it.
 type named struct {
 	title string
 	names []string
 }
 
-// flagGroups lists the flags by what they decide.
 var flagGroups = []named{
 	{"What to measure", []string{"mode", "label", "from", "to", "ipv4", "ipv6", "baseline", "tune", "lever", "clients", "pairs", "procs", "shape", "dsn", "query", "model", "prompt",
 		"recipe", "server", "client", "ready", "metric", "seconds", "no-root", "password-env", "api-key-env", "all", "parts", "measure"}},
@@ -35,11 +33,10 @@ var flagGroups = []named{
 	{"Output", []string{"details", "live", "format", "output", "save", "force", "no-history", "fail-above", "dry-run", "quiet"}},
 }
 
-// otherFlags is the heading of flags without a group.
 const otherFlags = "Other flags"
 
-// helpOf returns a command's help in lines of at most the given number of columns, with all flags
-// or only the main ones. Commands in examples are not broken, so that they can be copied.
+// helpOf returns a command's help, with all flags or only the main ones. Commands in examples are
+// not broken, so that they can be copied.
 func helpOf(c *cobra.Command, columns int, all bool) string {
 	var b strings.Builder
 	b.WriteString(paragraphs(cmp.Or(c.Long, c.Short+"."), columns))
@@ -85,7 +82,6 @@ func section(b *strings.Builder, title, text string) {
 	fmt.Fprintf(b, "\n%s:\n%s", title, text)
 }
 
-// usageLine shows how a command is called.
 func usageLine(c *cobra.Command) string {
 	if !c.HasParent() {
 		return "toll [COMMAND] [flags]"
@@ -100,7 +96,6 @@ func usageLine(c *cobra.Command) string {
 	return line
 }
 
-// commandLists writes a command's subcommands, group by group.
 func commandLists(b *strings.Builder, c *cobra.Command, columns int) {
 	left := slices.DeleteFunc(slices.Clone(c.Commands()), func(sub *cobra.Command) bool {
 		return !sub.IsAvailableCommand() && sub.Name() != "help"
@@ -125,13 +120,12 @@ func commandLists(b *strings.Builder, c *cobra.Command, columns int) {
 	list("Commands", func(sub *cobra.Command) bool { return sub.GroupID == "" })
 }
 
-// flagGroup is a heading and the flags listed below it.
 type flagGroup struct {
 	title string
 	flags []*pflag.Flag
 }
 
-// grouped returns the flags by group, in the order of flagGroups.
+// grouped keeps the order of flagGroups.
 func grouped(fl *pflag.FlagSet) []flagGroup {
 	out := make([]flagGroup, len(flagGroups)+1)
 	for i, g := range flagGroups {
@@ -152,7 +146,7 @@ func grouped(fl *pflag.FlagSet) []flagGroup {
 	return slices.DeleteFunc(out, func(g flagGroup) bool { return len(g.flags) == 0 })
 }
 
-// valueNames are the placeholders for flags' values, by the flag's name.
+// valueNames has placeholders by the flag's name.
 var valueNames = map[string]string{
 	"from": "PLACE", "to": "TARGET", "load": "LOAD", "on": "BACKEND", "baseline": "MODE", "mode": "MODE", "label": "KEY", "tune": "TUNE", "lever": "LEVER", "format": "FORMAT",
 	"send": "HOW", "nodelay": "on|off", "pin": "CPUS", "confirm": "N|FILE", "wire": "WIRE", "congestion": "NAME", "parent": "CARD", "nodes": "NODES", "image": "IMAGE",
@@ -161,13 +155,12 @@ var valueNames = map[string]string{
 	"output": "FILE", "save": "FILE", "results": "FILE", "against": "FILE", "proxy": "FILE",
 }
 
-// typeNames are the placeholders for other flags' values, by the flag's type.
+// typeNames has placeholders by the flag's type, for flags that valueNames lacks.
 var typeNames = map[string]string{
 	"bool": "", "int": "N", "uint64": "N", "float64": "N", "duration": "TIME", "size": "SIZE", "rate": "RATE", "share": "PERCENT",
 	"string": "TEXT", "stringSlice": "LIST", "stringArray": "TEXT",
 }
 
-// flagText returns a flag's entry: its name, its value, what it does and its default.
 func flagText(f *pflag.Flag, columns int) string {
 	value, text := pflag.UnquoteUsage(f)
 	if !strings.Contains(f.Usage, "`") {
@@ -199,7 +192,6 @@ func entry(name, text string, at, columns int) string {
 	return name + body[ansi.StringWidth(name):]
 }
 
-// footer says where to read on.
 func footer(c *cobra.Command) []string {
 	if c.HasParent() {
 		return []string{"Exit codes: toll help exit-codes. Words of the output: toll explain WORD."}
@@ -212,8 +204,7 @@ func footer(c *cobra.Command) []string {
 	}
 }
 
-// paragraphs wraps text again at the given number of columns. It keeps lines that begin with a
-// space unless they are too long.
+// paragraphs keeps lines that begin with a space unless they are too long.
 func paragraphs(text string, columns int) string {
 	var out strings.Builder
 	var open []string
@@ -250,7 +241,7 @@ func paragraphs(text string, columns int) string {
 	return out.String()
 }
 
-// examples returns commands with what they do, each on one line if that fits.
+// examples returns each command with what it does on one line if that fits.
 func examples(text string, columns int) string {
 	out := ""
 	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
@@ -262,9 +253,8 @@ func examples(text string, columns int) string {
 	return out
 }
 
-// hanging returns an indented line in lines of at most the given number of columns. Text after a
-// gap of at least two spaces is indented to where it begins, or goes below the name if little room
-// is left.
+// hanging wraps an indented line. Text after a gap of at least two spaces is indented to where it
+// begins, or goes below the name if little room is left.
 func hanging(line string, columns int) string {
 	if ansi.StringWidth(line) <= columns {
 		return line + "\n"
@@ -302,8 +292,7 @@ func hung(line string) (name, text string, ok bool) {
 	return line[:i], strings.TrimLeft(line[i:], " "), true
 }
 
-// wrap breaks text between words into lines of at most the given number of columns, each after
-// margin. A longer word gets a line of its own.
+// A word longer than columns gets a line of its own.
 func wrap(text, margin string, columns int) string {
 	var out strings.Builder
 	line := ""
@@ -323,11 +312,9 @@ func wrap(text, margin string, columns int) string {
 	return out.String()
 }
 
-// helpAllFlag prints the help with all flags, for commands with many.
 const helpAllFlag = "help-all"
 
-// mainFlags are the flags in the short help of commands with many: those for a first run and most
-// later ones. Commands without an entry show all.
+// mainFlags are those for a first run and most later ones. Commands without an entry show all.
 var mainFlags = map[string][]string{
 	"compare": {"from", "load", "sweep", "tune", "baseline", "ipv6", "pin", "budget", "on", "peer", "live", "details", "format", "save"},
 	"ladder":  {"from", "load", "pin", "budget", "on", "peer", "live", "details", "format", "save"},
@@ -342,12 +329,10 @@ var mainFlags = map[string][]string{
 // mostShown is the largest number of flags in a help without a selection.
 const mostShown = 24
 
-// shortened reports whether the help of a command shows only its main flags.
 func shortened(c *cobra.Command) bool {
 	return mainFlags[c.Name()] != nil && c.HasParent() && !c.Parent().HasParent()
 }
 
-// addHelpAll adds helpAllFlag to the commands with many flags.
 func addHelpAll(root *cobra.Command) {
 	for _, c := range append(root.Commands(), root) {
 		if !shortened(c) && c != root {
@@ -358,7 +343,7 @@ func addHelpAll(root *cobra.Command) {
 	}
 }
 
-// askedForAll prints the help with all flags and returns true, if the user asked for it.
+// askedForAll prints the help and returns true, if the user asked for all flags.
 func askedForAll(c *cobra.Command) bool {
 	f := c.Flags().Lookup(helpAllFlag)
 	if f == nil || f.Value.String() != "true" {
@@ -372,7 +357,6 @@ func askedForAll(c *cobra.Command) bool {
 	return true
 }
 
-// selected returns the flags that a command's help shows, and the number of flags left out.
 func selected(c *cobra.Command, fl *pflag.FlagSet) (shown *pflag.FlagSet, left int) {
 	if !shortened(c) {
 		return fl, 0

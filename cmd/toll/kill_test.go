@@ -19,7 +19,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// binary returns a toll that every user may run.
 func binary(t *testing.T) string {
 	t.Helper()
 	if !mayBuild() {
@@ -28,7 +27,6 @@ func binary(t *testing.T) string {
 	return pathtest.Toll(t)
 }
 
-// openDir returns a directory in which every user may write.
 func openDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "toll-test-")
@@ -42,8 +40,7 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
-// tollRun is a running toll. Its processes are found by an environment variable that they all
-// inherit.
+// The processes of a tollRun are found by an environment variable that they all inherit.
 type tollRun struct {
 	cmd         *exec.Cmd
 	out, errOut bytes.Buffer
@@ -71,7 +68,7 @@ func startToll(t *testing.T, bin string, user *syscall.Credential, args ...strin
 	return r
 }
 
-// processes returns the command lines of the run's processes, by process id.
+// processes returns command lines by process id.
 func (r *tollRun) processes() map[int]string {
 	out := map[int]string{}
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
@@ -90,13 +87,11 @@ func (r *tollRun) processes() map[int]string {
 // patience is the timeout for what takes a second on an idle machine.
 const patience = time.Minute
 
-// find waits for a process of the run whose command line contains word, and returns its id.
 func (r *tollRun) find(t *testing.T, word string) int {
 	t.Helper()
 	return r.findAll(t, word, 1)[0]
 }
 
-// findAll waits for at least n such processes.
 func (r *tollRun) findAll(t *testing.T, word string, n int) (found []int) {
 	t.Helper()
 	if !testwait.Met(patience, func() bool {
@@ -114,8 +109,7 @@ func (r *tollRun) findAll(t *testing.T, word string, n int) (found []int) {
 	return found
 }
 
-// descendants returns the descendants of a running process. A search of the whole machine would
-// take longer than some of them live.
+// A search of the whole machine would take longer than some descendants live.
 func descendants(pid int) (found []int) {
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*/children", pid))
 	for _, f := range files {
@@ -129,7 +123,6 @@ func descendants(pid int) (found []int) {
 	return found
 }
 
-// awaitVisits waits until the results file has n visits with a result.
 func awaitVisits(t *testing.T, file string, n int) {
 	t.Helper()
 	testwait.Until(t, patience, strconv.Itoa(n)+" visits have a result", func() bool {
@@ -144,7 +137,6 @@ func awaitVisits(t *testing.T, file string, n int) {
 	})
 }
 
-// wait waits until the run ends, and returns its exit code and how long that took.
 func (r *tollRun) wait(t *testing.T, limit time.Duration) (code int, took time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -157,7 +149,6 @@ func (r *tollRun) wait(t *testing.T, limit time.Duration) (code int, took time.D
 	}
 }
 
-// gone waits until no process of the run is left.
 func (r *tollRun) gone(t *testing.T) {
 	t.Helper()
 	var left map[int]string
@@ -168,8 +159,7 @@ func (r *tollRun) gone(t *testing.T) {
 
 var nobody = &syscall.Credential{Uid: 65534, Gid: 65534}
 
-// Ctrl-C ends a run within a second and prints the results so far. For an ordinary user there is a
-// second toll inside the user namespace.
+// For an ordinary user there is a second toll inside the user namespace.
 func TestInterrupt(t *testing.T) {
 	bin := binary(t)
 	for _, c := range []struct {
@@ -205,7 +195,6 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// SIGKILL of toll at any time leaves nothing behind.
 func TestKillToll(t *testing.T) {
 	bin := binary(t)
 	for _, c := range []struct {
@@ -240,8 +229,7 @@ func TestKillToll(t *testing.T) {
 	}
 }
 
-// nothingMore waits until list has no line that is not in before. Lines may vanish, because other
-// programs come and go.
+// Lines of before may vanish, because other programs come and go.
 func nothingMore(t *testing.T, before string, list func(*testing.T) string) {
 	t.Helper()
 	had := strings.Split(before, "\n")
@@ -272,7 +260,7 @@ func files(t *testing.T) string {
 	return strings.Join(out, "\n") + "\n" + string(mounts)
 }
 
-// A worker that dies fails only its visit, and a proxy only its path. The run goes on.
+// A worker that dies fails only its visit, and a proxy only its path.
 func TestKillParts(t *testing.T) {
 	bin := binary(t)
 	for _, c := range []struct {
@@ -306,7 +294,6 @@ func TestKillParts(t *testing.T) {
 	}
 }
 
-// An ordinary user gets the same results from a user namespace.
 func TestOrdinaryUser(t *testing.T) {
 	inLabs(t)
 	r, code := runPatiently(t, binary(t), nobody, "compare", "--from", "host,container,remote,remote-container", "--load", "rr", "--rounds", "1", "--pin", "far", "--window", "60ms")
@@ -319,7 +306,6 @@ func TestOrdinaryUser(t *testing.T) {
 	r.gone(t)
 }
 
-// Where user namespaces are forbidden, the error names the setting.
 func TestUserNamespacesForbidden(t *testing.T) {
 	bin := binary(t)
 	for _, tool := range []string{"unshare", "setpriv"} {

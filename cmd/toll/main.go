@@ -21,7 +21,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// env is what a command knows about its environment.
 type env struct {
 	stdout, stderr io.Writer
 	args           []string // the command line, without the program's name
@@ -35,7 +34,7 @@ func main() {
 	if err != nil {
 		os.Exit(internal(err))
 	}
-	os.Args = argv // the parts that toll starts of itself get these arguments, and are no plug-in
+	os.Args = argv // the parts that toll starts of itself get these arguments
 	os.Exit(start(os.Args[1:]))
 }
 
@@ -79,7 +78,6 @@ type signaled struct{ syscall.Signal }
 
 func (s signaled) Error() string { return "stopped by signal: " + s.String() }
 
-// untilSignal returns a context that ends with the first signal that asks the process to stop.
 func untilSignal() (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -91,13 +89,12 @@ func untilSignal() (context.Context, context.CancelCauseFunc) {
 		// Wait before resetting: without root there are two tolls, and a Ctrl-C from a terminal
 		// reaches the inner one twice.
 		time.Sleep(time.Second)
-		signal.Reset() // from now on a signal ends the process
+		signal.Reset()
 	}()
 	return ctx, cancel
 }
 
-// say prints a line for people. On a terminal it is broken between words if it is too long. Files
-// and pipes get it whole.
+// On a terminal, say breaks a long line between words. Files and pipes get it whole.
 func say(w io.Writer, text string) { sayAfter(w, "", text) }
 
 func sayAfter(w io.Writer, before, text string) {

@@ -19,7 +19,6 @@ import (
 
 var update = flag.Bool("update", false, "write the output of the manual's examples anew")
 
-// manual returns the pages under docs, by name.
 func manual(t *testing.T) (pages map[string]string) {
 	t.Helper()
 	pages = map[string]string{}
@@ -39,12 +38,11 @@ func manual(t *testing.T) (pages map[string]string) {
 
 var example = regexp.MustCompile("(?ms)^```console\n\\$ (toll[^\n]*)\n(.*?)^```$")
 
-// beats matches the progress lines of a run.
 var beats = regexp.MustCompile(`(?m)^toll: \d+ of \d+ s, .*\n`)
 
 // TestManual runs every `$ toll …` example of the manual, with one round instead of the stated
-// number. The manual and the output must have the same shape: figures, verdicts and the order of rows
-// may differ, and a line "…" stands for lines that the manual leaves out.
+// number. Figures, verdicts and the order of rows may differ, and a line "…" stands for lines that
+// the manual leaves out.
 func TestManual(t *testing.T) {
 	t.Parallel()
 	if !mayBuild() {
@@ -106,7 +104,6 @@ func runPage(t *testing.T, bin, page, text string, examples [][]string) {
 	}
 }
 
-// Links between the documents work.
 func TestManualLinks(t *testing.T) {
 	pages := manual(t)
 	for _, p := range []string{"../../README.md", "../../ARCHITECTURE.md", "../../CONTRIBUTING.md", "../../SECURITY.md"} {
@@ -136,7 +133,6 @@ func TestManualLinks(t *testing.T) {
 	}
 }
 
-// anchors returns the anchors of a page's headings, as GitHub makes them.
 func anchors(text string) []string {
 	var out []string
 	drop := regexp.MustCompile(`[^\p{L}\p{N} _-]`)
@@ -146,7 +142,6 @@ func anchors(text string) []string {
 	return out
 }
 
-// The page about choosing a mode names every mode, in a heading or between backquotes.
 func TestManualNamesEveryMode(t *testing.T) {
 	text, err := os.ReadFile("../../docs/choosing-a-mode.md")
 	if err != nil {
@@ -160,8 +155,6 @@ func TestManualNamesEveryMode(t *testing.T) {
 	}
 }
 
-// toll understands every command line that the manual shows without output, with its flags and
-// their values.
 func TestManualCommands(t *testing.T) {
 	pages := manual(t)
 	t.Chdir(t.TempDir()) // for the files that they write
@@ -201,7 +194,6 @@ func TestManualCommands(t *testing.T) {
 	}
 }
 
-// plainBlocks returns the blocks of a page whose fence names no language.
 func plainBlocks(text string) (out []string) {
 	fence, block := "", ""
 	for l := range strings.Lines(text) {

@@ -17,10 +17,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
-// patientEnv makes the toll of this binary patient.
 const patientEnv = "TOLL_TEST_PATIENT"
 
-// patient runs toll, and repeats the run with more rounds if the machine was too busy.
+// patient repeats the run with more rounds if the machine was too busy.
 func patient(args []string) int {
 	os.Unsetenv(patientEnv)
 	self, err := os.Executable()
@@ -50,7 +49,6 @@ func patient(args []string) int {
 	}
 }
 
-// runPatiently runs a binary to its end, and repeats it in the same way.
 func runPatiently(t *testing.T, bin string, user *syscall.Credential, args ...string) (r *tollRun, code int) {
 	t.Helper()
 	const limit = 3 * patience
@@ -73,7 +71,7 @@ const rerunsEnv = "TOLL_TEST_RERUNS"
 // point to another fault. On an idle machine with two cores it is three.
 const mostReruns = 20
 
-// noteRerun records a repeated run, and what its report says about the machine.
+// report says why the run is repeated.
 func noteRerun(args []string, report string) {
 	f, err := os.OpenFile(os.Getenv(rerunsEnv), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -83,10 +81,9 @@ func noteRerun(args []string, report string) {
 	fmt.Fprintf(f, "toll %s: %s\n", strings.Join(args, " "), disturbed.FindString(strings.Join(strings.Fields(report), " ")))
 }
 
-// disturbed matches what a report says about the first visit that a busy machine spoilt.
 var disturbed = regexp.MustCompile(`.{0,60}(the machine was too busy:|the load ended before the window did).{0,80}`)
 
-// countReruns prints which runs were repeated, and reports whether they are few enough.
+// few reports whether the repeated runs are few enough.
 func countReruns(w io.Writer, noted string) (few bool) {
 	n := strings.Count(noted, "\n")
 	if n > 0 {
@@ -116,7 +113,6 @@ func (m accounted) Run() int {
 	return code
 }
 
-// Reruns are recorded with their arguments, and too many fail the tests.
 func TestReruns(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "reruns")
 	t.Setenv(rerunsEnv, file)
@@ -139,15 +135,14 @@ func TestReruns(t *testing.T) {
 	}
 }
 
-// tooBusy reports whether visits failed because other programs kept the loads off the CPUs. Such a
-// visit is no result, and the report says so. Other failures are not excused.
+// tooBusy reports whether visits failed because other programs kept the loads off the CPUs. Other
+// failures are not excused.
 func tooBusy(report string) bool {
 	said := strings.Join(strings.Fields(report), " ")
 	busy := strings.Contains(said, "the machine was too busy") || strings.Contains(said, "the load ended before the window did")
 	return busy && !strings.Contains(said, "was not witnessed")
 }
 
-// outputOf returns the content of the file that --output names, or "".
 func outputOf(args []string) string {
 	at := slices.Index(args, "--output") + 1
 	if at == 0 || at == len(args) {
@@ -157,8 +152,7 @@ func outputOf(args []string) string {
 	return string(b)
 }
 
-// moreRounds doubles the rounds in args, so that each cell has more chances. It returns false if
-// args do not set them.
+// moreRounds doubles the rounds in args. It returns false if args do not set them.
 func moreRounds(args []string) bool {
 	at := slices.Index(args, "--rounds") + 1
 	if at == 0 || at == len(args) {

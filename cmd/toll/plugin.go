@@ -16,7 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kubernetes"
 )
 
-// Called by this name, toll is a plug-in of the docker command, and docker has the command toll.
+// Called by this name, toll is a plug-in of the docker command.
 const (
 	pluginName     = "docker-toll"
 	pluginCommand  = "toll"
@@ -51,7 +51,7 @@ func asPlugin(argv []string) ([]string, error) {
 	return rest, nil
 }
 
-// setenv sets a variable, or removes it if the value is "".
+// An empty value removes the variable.
 func setenv(name, value string) error {
 	if value == "" {
 		return os.Unsetenv(name)
@@ -59,9 +59,9 @@ func setenv(name, value string) error {
 	return os.Setenv(name, value)
 }
 
-// dockersOptions parses docker's own options, which come before the plug-in's command. It returns
-// the remaining arguments, nil if this is no such command line, and the options as environment
-// variables. Options for TLS are ignored: toll does not speak to such daemons.
+// dockersOptions parses docker's own options, which come before the plug-in's command. rest is nil
+// if this is no such command line. Options for TLS are ignored: toll does not speak to such
+// daemons.
 func dockersOptions(args []string) (rest []string, env map[string]string) {
 	fl := pflag.NewFlagSet("docker", pflag.ContinueOnError)
 	fl.SetInterspersed(false)
@@ -93,7 +93,6 @@ func dockersOptions(args []string) (rest []string, env map[string]string) {
 	return fl.Args(), env
 }
 
-// printMetadata describes this plug-in to docker.
 func printMetadata(w io.Writer) error {
 	return json.NewEncoder(w).Encode(map[string]string{
 		"SchemaVersion":    "0.1.0",
@@ -112,8 +111,8 @@ func endWithDocker(cancel context.CancelCauseFunc) error {
 		return nil
 	}
 	conn, err := net.Dial("unix", at)
-	// toll's own child processes must not see it: the socket is between docker and toll, in toll's
-	// network namespace.
+	// Child processes must not see it: the socket is between docker and toll, in toll's network
+	// namespace.
 	if err := errors.Join(err, os.Unsetenv(dockerSocketEnv)); err != nil {
 		return err
 	}
@@ -125,18 +124,17 @@ func endWithDocker(cancel context.CancelCauseFunc) error {
 	return nil
 }
 
-// Called by the first name, toll is a kubectl plug-in, and kubectl has the command toll. By the
-// second name kubectl's shell completion asks it for words (kubectl 1.26 and later).
+// Called by the first name, toll is a kubectl plug-in. By the second name kubectl's shell
+// completion asks it for words (kubectl 1.26 and later).
 const (
 	kubectlName     = "kubectl-toll"
 	kubectlComplete = "kubectl_complete-toll"
 
-	// kubectlEnv tells toll that kubectl started it. toll sets it itself, because kubectl passes
-	// nothing to its plug-ins.
+	// toll sets kubectlEnv itself, because kubectl passes nothing to its plug-ins.
 	kubectlEnv = "BRIDGETOLL_KUBECTL"
 )
 
-// asKubectl turns a kubectl plug-in's command line into one of toll. It returns others unchanged.
+// asKubectl returns other command lines unchanged.
 func asKubectl(argv []string) ([]string, error) {
 	if len(argv) == 0 {
 		return argv, nil
@@ -152,7 +150,6 @@ func asKubectl(argv []string) ([]string, error) {
 	return append([]string{pluginCommand}, args...), os.Setenv(kubectlEnv, "1")
 }
 
-// forKubectl makes the cluster the default of commands that can measure there.
 func forKubectl(root *cobra.Command) {
 	if os.Getenv(kubectlEnv) == "" {
 		return

@@ -61,7 +61,7 @@ func TestAsPlugin(t *testing.T) {
 	}
 }
 
-// docker ends its plug-ins by closing a socket.
+// Docker ends its plug-ins by closing a socket.
 func TestEndWithDocker(t *testing.T) {
 	at := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", at)
@@ -95,7 +95,7 @@ func TestEndWithDocker(t *testing.T) {
 	}
 }
 
-// The docker command finds toll, lists it, runs it and completes its words. This asks no daemon.
+// This asks no daemon.
 func TestDockerPlugin(t *testing.T) {
 	t.Parallel()
 	docker, err := exec.LookPath("docker")
@@ -207,8 +207,6 @@ func TestAsKubectl(t *testing.T) {
 	}
 }
 
-// As a kubectl plug-in, toll measures the cluster by default, and its help shows the name by which
-// it is called.
 func TestForKubectl(t *testing.T) {
 	t.Setenv(kubectlEnv, "1")
 	root := newRoot(env{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}})

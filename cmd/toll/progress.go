@@ -22,14 +22,14 @@ import (
 type progress struct {
 	w     io.Writer // a terminal; nil: there is none
 	plain io.Writer // an output that is no terminal; nil: w is used, or nothing is printed
-	// standings returns the ratios that are known so far; nil: nothing was judged yet.
+	// nil: nothing was judged yet
 	standings func() []standing
 	page      int     // of the ranking
 	turned    float64 // when the page was turned, in s since the run's start
 	beaten    float64 // when the last line of text was printed, in s since the run's start
 }
 
-// beat is the time between two lines of text, in s.
+// s
 const beat = 10
 
 func newProgress(w io.Writer, quiet bool) *progress {
@@ -71,8 +71,8 @@ func (p *progress) ranking() []standing {
 	return p.standings()
 }
 
-// progressLine returns a line of at most the given number of columns: the maximum time left, and a
-// page of the ratios so far or, before there are any, the next step.
+// progressLine shows the maximum time left, and a page of the ratios so far or, before there are
+// any, the next step.
 func progressLine(s engine.Progress, ranking []standing, page, columns int) string {
 	columns-- // a full line would wrap
 	line := timeLeft(s, columns)
@@ -82,7 +82,7 @@ func progressLine(s engine.Progress, ranking []standing, page, columns int) stri
 	return cut(line+next(s), columns)
 }
 
-// timeLeft returns the maximum time left of a run, with a progress bar where there is room.
+// timeLeft adds a progress bar where there is room.
 func timeLeft(s engine.Progress, columns int) string {
 	const cells, roomy = 10, 60
 	left := fmt.Sprintf("%.0f s left · ", max(0, s.Total-s.Elapsed))
@@ -96,7 +96,6 @@ func timeLeft(s engine.Progress, columns int) string {
 	return fmt.Sprintf("[%s%s] %s", strings.Repeat("█", done), strings.Repeat("░", cells-done), left)
 }
 
-// beatLine returns the line of text that describes a run.
 func beatLine(s engine.Progress, ranking []standing) string {
 	line := fmt.Sprintf("toll: %.0f of %.0f s, %s", s.Elapsed, max(s.Elapsed, s.Total), next(s))
 	if groups := rankings(ranking); len(groups) > 0 {
@@ -113,7 +112,6 @@ func beatLine(s engine.Progress, ranking []standing) string {
 	return line
 }
 
-// next describes the next step of a run.
 func next(s engine.Progress) string {
 	if s.Rounds > 0 {
 		return fmt.Sprintf("sweep %d, round %d of %d: %d pairs at once, %s", s.Sweep+1, s.Round+1, s.Rounds, s.Pairs, s.Cell.Load)
@@ -136,7 +134,6 @@ func cut(s string, columns int) string {
 	return string(r) + "…"
 }
 
-// readProgress is a reader that shows how much it has read.
 type readProgress struct {
 	*progress
 	io.Reader
@@ -144,14 +141,12 @@ type readProgress struct {
 	next       time.Time // earliest time of the next message
 }
 
-// Delay of the first message about reading, and the time between two messages.
 const (
 	toldAfter = 500 * time.Millisecond
 	toldEvery = 200 * time.Millisecond
 )
 
-// reading returns r wrapped to show how much of size bytes it has read. A size of 0 or less is
-// unknown. Without a terminal it returns r itself.
+// A size of 0 or less is unknown. Without a terminal, reading returns r itself.
 func (p *progress) reading(r io.Reader, size int64) io.Reader {
 	if p.w == nil {
 		return r
@@ -177,7 +172,6 @@ func (r *readProgress) share() string {
 	return fmt.Sprintf("%d %% of %.0f MB", min(percent, percent*r.read/r.size), float64(r.size)/megabyte)
 }
 
-// judging prints that visits are being judged, if they are many.
 func (p *progress) judging(visits int) {
 	const many = 20_000 // they take a second
 	if p.w != nil && visits >= many {
@@ -192,7 +186,6 @@ func (p *progress) first(name string) {
 	}
 }
 
-// waitsFor prints why a run waits for free CPUs, and the maximum time left.
 func (p *progress) waitsFor(left time.Duration, why string) {
 	seconds := left.Round(time.Second).Seconds()
 	text := fmt.Sprintf("waiting up to %.0f s for free CPUs (--busy: do not wait): %s", seconds, why)
@@ -221,7 +214,7 @@ func sayWaiting(w io.Writer) (done func()) {
 	})
 }
 
-// sayNothing suppresses messages about what toll waits for, until done is called.
+// The silence lasts until done is called.
 func sayNothing() (done func()) { return exchange.Tell(func(string) {}) }
 
 // silentStop is how long a stopped run may take to end before it prints a message.

@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// Reading shows its share after a delay, and passes the data on unchanged.
 func TestReadingTells(t *testing.T) {
 	var told bytes.Buffer
 	p := &progress{w: &told}
@@ -64,7 +63,6 @@ func TestSayAfter(t *testing.T) {
 	}
 }
 
-// heard is a terminal that can be read while it is written.
 type heard struct {
 	mu   sync.Mutex // guards following
 	text strings.Builder
@@ -82,8 +80,6 @@ func (h *heard) String() string {
 	return h.text.String()
 }
 
-// A run that takes long to end after a signal prints why. A run that ends soon, or that nobody
-// stopped, prints nothing.
 func TestSayStopping(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

@@ -14,8 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// toRequest makes a request from the flags and arguments. It leaves fields empty whose flags the
-// command lacks.
+// toRequest leaves fields empty whose flags the command lacks.
 func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
 	if r.On, err = parseAll(f.on, parseBackend); err != nil {
 		return r, err
@@ -54,8 +53,8 @@ func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
 	return r, f.slicing.into(&r, f.loads.given)
 }
 
-// inFamilies returns the targets in the chosen address families, or unchanged if none is chosen. An
-// empty list stands for all targets.
+// inFamilies returns the targets unchanged if no family is chosen. An empty list stands for all
+// targets.
 func inFamilies(to []mode.Target, four, six bool) (out []mode.Target) {
 	if !four && !six {
 		return to
@@ -76,7 +75,6 @@ func inFamilies(to []mode.Target, four, six bool) (out []mode.Target) {
 	return out
 }
 
-// wireApplies refuses a wire that makes no difference to any path of the plan.
 func (f *runFlags) wireApplies(p sample.Plan) error {
 	// Without the lab, fit has refused --wire.
 	if f.wire == "" || p.Wire == nil || !slices.Contains(f.on, sample.Lab) {
@@ -94,7 +92,6 @@ func (f *runFlags) wireApplies(p sample.Plan) error {
 	return idleWire(from)
 }
 
-// targetsApply refuses a target of --to that no path of the plan uses.
 func (f *runFlags) targetsApply(p sample.Plan) error {
 	var dialled, from []string
 	for _, c := range p.Cells {
@@ -116,7 +113,6 @@ func (f *runFlags) targetsApply(p sample.Plan) error {
 	return nil
 }
 
-// idleWire returns the error for a wire that no path from these placements crosses.
 func idleWire(from []string) error {
 	return usage(fmt.Errorf("--wire is for paths between two machines; the placements here are: %s", strings.Join(from, ", ")),
 		"leave --wire out, or add --from remote")
@@ -127,7 +123,7 @@ const (
 	maxWindow = time.Hour
 )
 
-// loadsOver returns the loads of the flags over the wire, or none if the command has no such flags.
+// loadsOver returns none if the command has no flags of loads.
 func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
 	if len(f.loads.kinds) == 0 {
 		return nil, nil
@@ -167,8 +163,7 @@ func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
 	return out, nil
 }
 
-// windowFor returns the window over the wire, in seconds: --window, or a longer default over a slow
-// wire.
+// windowFor returns --window, or a longer default over a slow wire, in seconds.
 func (f *runFlags) windowFor(w sample.Wire) (float64, error) {
 	least := workload.Measured * w.RoundTrip()
 	if f.window.Seconds() >= least {
@@ -181,14 +176,13 @@ func (f *runFlags) windowFor(w sample.Wire) (float64, error) {
 	return least, nil
 }
 
-// congestionHere returns the machine's TCP congestion control, "" if it is unknown. Tests without a
-// kernel replace it.
+// congestionHere returns "" if it is unknown. Tests without a kernel replace it.
 var congestionHere = func() string {
 	facts, _ := machine.Machine{}.Read() // what cannot be read is left empty
 	return facts.Congestion
 }
 
-// unpacedTune is a congestion control that does not pace and that every kernel has.
+// a congestion control that does not pace and that every kernel has
 var unpacedTune = mode.Tunes(mode.Congestion) + "=reno"
 
 // unpace makes the lab also measure the baseline and bridge without pacing, if the machine's
@@ -204,8 +198,7 @@ func unpace(r *plan.Request) {
 	}
 }
 
-// paced says that a run's bulk is paced by the given congestion control, and what is measured
-// because of that. It returns "" if bulk is not paced.
+// paced returns "" if bulk is not paced.
 func paced(p sample.Plan, congestion string) string {
 	if p.Unpaced == "" {
 		return ""

@@ -7,7 +7,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Warm-up and window hold enough round trips over a slow wire.
 func TestLoadsOverASlowWire(t *testing.T) {
 	f := runFlags{window: 250 * time.Millisecond, loads: loadsOf(t)}
 	for _, tt := range []struct {

@@ -18,7 +18,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
-// run runs the command line and returns the exit code.
 func run(ctx context.Context, e env, args []string) int {
 	e.args = args
 	root := newRoot(e)
@@ -80,7 +79,6 @@ machine's own Docker Engine instead.`,
 	return root
 }
 
-// noCommand refuses words that are no command, and suggests the one that was probably meant.
 func noCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -96,7 +94,6 @@ func noCommand(c *cobra.Command, args []string) error {
 	return usage(fmt.Errorf("unknown command %q", args[0]), hint)
 }
 
-// commandNames returns the commands that help lists.
 func commandNames(root *cobra.Command) (names []string) {
 	for _, c := range root.Commands() {
 		if !c.Hidden {
@@ -106,8 +103,8 @@ func commandNames(root *cobra.Command) (names []string) {
 	return names
 }
 
-// inLab runs f where l can make network namespaces, and then closes l: in this process, or in this
-// program started again in a user namespace.
+// inLab runs f, in this process or in this program started again in a user namespace, and then
+// closes l.
 func inLab(ctx context.Context, l *lab.Lab, f func() error) (err error) {
 	if l.MayBuild() {
 		defer func() { err = errors.Join(err, l.Close()) }()
@@ -130,7 +127,6 @@ func inLab(ctx context.Context, l *lab.Lab, f func() error) (err error) {
 	return nil
 }
 
-// flagError rewords pflag's error about a command line.
 func flagError(c *cobra.Command, err error) error {
 	var (
 		unknown *pflag.NotExistError
@@ -160,7 +156,6 @@ func seeHelp(c *cobra.Command) string {
 	return "see " + c.CommandPath() + " --help"
 }
 
-// badValue describes what is wrong with a flag's value.
 func badValue(c *cobra.Command, bad *pflag.InvalidValueError) error {
 	flag, cause, hint := bad.GetFlag(), bad.Unwrap(), seeHelp(c)
 	var (
@@ -181,7 +176,6 @@ func badValue(c *cobra.Command, bad *pflag.InvalidValueError) error {
 	return usage(fmt.Errorf("--%s %q: %w", flag.Name, bad.GetValue(), cause), hint)
 }
 
-// unknownFlag suggests the flag that was probably meant, or the commands that have it.
 func unknownFlag(c *cobra.Command, err *pflag.NotExistError) error {
 	name, text := err.GetSpecifiedName(), error(err)
 	if short := err.GetSpecifiedShortnames(); short != "" {
@@ -211,8 +205,7 @@ func flagNames(c *cobra.Command) (names []string) {
 	return names
 }
 
-// fullLists refuses empty lists, such as --from=. A given list replaces the default, so an empty
-// one is a mistake.
+// A given list replaces the default, so an empty one, such as --from=, is a mistake.
 func fullLists(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		list, is := f.Value.(pflag.SliceValue)
@@ -223,7 +216,6 @@ func fullLists(c *cobra.Command) (err error) {
 	return err
 }
 
-// prepare runs the checks that all commands share.
 func prepare(c *cobra.Command, _ []string) error {
 	if askedForAll(c) {
 		return &failure{code: exitOK}

@@ -13,8 +13,6 @@ type hinted struct{ error }
 func (hinted) Hint() string { return "toll clean" }
 func (hinted) Left()        {}
 
-// The hint about what was left behind is printed once, beside that of the failure, however the
-// errors are joined.
 func TestHintOfWhatIsLeft(t *testing.T) {
 	left := hinted{errors.New("left behind: 1 pod")}
 	failed := &failure{exitFailed, errors.New("no cell has a result"), "see above"}
@@ -37,8 +35,7 @@ func TestHintOfWhatIsLeft(t *testing.T) {
 	}
 }
 
-// After a signal, only errors besides it are printed. Otherwise all are, including what was left
-// behind.
+// Errors about what was left behind are printed even after a signal.
 func TestUnsaid(t *testing.T) {
 	var (
 		stopped = signaled{syscall.SIGINT}

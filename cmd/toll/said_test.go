@@ -11,8 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
-// Each word that people type by mistake is refused where it is typed, and the hint is a word that
-// is understood there.
 func TestSaidWords(t *testing.T) {
 	understood := map[string]func(string) error{
 		"mode":      func(w string) error { _, err := mode.ParseName(w); return err },
@@ -54,7 +52,6 @@ func TestSaidWords(t *testing.T) {
 	}
 }
 
-// unlessForm drops the error that a tune has no value.
 func unlessForm(err error) error {
 	if err != nil && strings.Contains(err.Error(), "unknown tune") {
 		return err

@@ -43,31 +43,27 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// scripted is the name of toll in PATH: this program, with short epochs.
 const scripted = "toll"
 
-// labs limits the tests that measure in labs to two at a time. They mostly wait for warm-ups and
-// windows, and need no speed. More of them would keep each other's loads off the CPUs.
+// labs limits the tests that measure in labs. They mostly wait for warm-ups and windows. More than
+// two of them would keep each other's loads off the CPUs.
 var labs = make(chan bool, 2)
 
 // others limits the tests that wait more than they measure.
 var others = make(chan bool, 3)
 
-// besideLabs makes a test parallel and waits for a place in others.
 func besideLabs(t *testing.T) {
 	t.Parallel()
 	others <- true
 	t.Cleanup(func() { <-others })
 }
 
-// inLabs makes a test parallel and waits for a place in labs.
 func inLabs(t *testing.T) {
 	t.Parallel()
 	labs <- true
 	t.Cleanup(func() { <-labs })
 }
 
-// TestScripts runs the scripts of testdata with toll as users run it.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, scripts("testdata", func(e *testscript.Env) error {

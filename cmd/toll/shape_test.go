@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The parts of an example's output that depend on the machine.
 var (
 	machineLine = regexp.MustCompile(`^toll \S+ · Linux.*|^  lab: .*`)
 	figure      = regexp.MustCompile(`\d[\d.,k]*`)
@@ -21,13 +20,11 @@ var (
 	tableHead   = regexp.MustCompile(`^\S.* (→|from) \S.*[:,] `) // the line above a table of modes
 )
 
-// judging lists texts of sentences that say what the figures mean. Whether they are printed depends
-// on the figures.
+// The figures decide whether sentences with these texts are printed.
 var judging = []string{"port isolation", "Publishing", "delivers", "largest crowd", "noise floor", "Ratios are of",
 	"A price is what", "measurable", "From host the machine", "times bridge's median", "Median latency: ", "Throughput, of that", "Total throughput at", " unclear; ", " are unclear, ", " verdict is unclear", "as many as asked for", " verdicts is unclear", "container: ", "  Keep ", "  Avoid ", "  Not certain yet", "  The machine was too busy", "  The scheduler had",
 	"  What costs nothing", "  The proxy takes", "  machine A:", "  Of "}
 
-// leftOut is the line of an example that stands for lines left out.
 const leftOut = "…"
 
 // shape reduces output to what does not depend on the machine: the words of sentences, and each
@@ -65,15 +62,13 @@ func shape(out string) []string {
 	return parts
 }
 
-// masked returns the words of a line without its figures and verdicts.
 func masked(l string) string {
 	return words(verdicts.ReplaceAllString(alike.Replace(figure.ReplaceAllString(l, "#")), "VERDICT"))
 }
 
 func words(l string) string { return strings.Join(strings.Fields(l), " ") }
 
-// tableShape returns a table's two head lines and its rows. Depending on the width, a path stands
-// in the row or below it.
+// Depending on the width, a path stands in the row or below it.
 func tableShape(table []string) []string {
 	if len(table) < 3 {
 		return table
@@ -150,7 +145,7 @@ func rowShape(l string, retr, limited bool) string {
 	return words(strings.Join(names, " ") + " | " + strings.Join(figures, " "))
 }
 
-// differs returns how the shape of got differs from that of the example want, or "".
+// differs returns "" if the shapes are equal.
 func differs(want, got string) string {
 	w, g := shape(want), shape(got)
 	if sameParts(w, g) {
@@ -159,8 +154,7 @@ func differs(want, got string) string {
 	return cmp.Diff(strings.Split(strings.Join(w, "\n"), "\n"), strings.Split(strings.Join(g, "\n"), "\n"))
 }
 
-// sameParts reports whether an example's parts are those of an output. A cut stands for any number of
-// them, and for the rest of the one before it.
+// A cut stands for any number of parts, and for the rest of the one before it.
 func sameParts(want, got []string) bool {
 	for i, w := range want {
 		if w == leftOut {
@@ -177,7 +171,6 @@ func sameParts(want, got []string) bool {
 	return len(want) == len(got)
 }
 
-// endsWith reports whether an example's parts are the last ones of an output.
 func endsWith(want, got []string) bool {
 	for from := range len(got) + 1 {
 		if sameParts(want, got[from:]) {
@@ -187,11 +180,11 @@ func endsWith(want, got []string) bool {
 	return false
 }
 
-// heads is the number of a table's lines above its rows.
+// A table has this many lines above its rows.
 const heads = 3
 
-// sameTable reports whether two tables have the same heads and rows, in any order: figures decide
-// it. Rows may be missing where the first has a cut.
+// sameTable accepts rows in any order: figures decide it. Rows may be missing where the first has a
+// cut.
 func sameTable(want, got []string) bool {
 	if len(want) < heads || len(got) < heads || !slices.Equal(want[:heads], got[:heads]) {
 		return false
@@ -209,8 +202,7 @@ func sameTable(want, got []string) bool {
 	return len(left) == 0 || slices.Contains(want, leftOut)
 }
 
-// covers reports whether two rows are alike except that the first lacks figures that the second may
-// have, with or without an interval.
+// covers reports whether the rows are alike except for figures that only the second has.
 func covers(lacks, row string) bool {
 	if !strings.Contains(lacks, "none") {
 		return false
@@ -218,9 +210,9 @@ func covers(lacks, row string) bool {
 	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(lacks), "none", "(none|#)( ±( VERDICT)?)?") + "$").MatchString(row)
 }
 
-// recut leaves out of an output what an example leaves out: lines follow each other as in the
-// example, by their words, those of indented lines before the first figure. It returns the whole
-// output if that has few of the lines.
+// recut leaves out of an output what an example leaves out. Lines are matched by their words, those
+// of indented lines before the first figure. It returns the whole output if that has few of the
+// example's lines.
 func recut(example, out string) string {
 	rest := strings.SplitAfter(out, "\n")
 	key := func(l string) string {
@@ -310,7 +302,6 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// A cut stands for any number of lines between those of an example.
 func TestShapeOfCut(t *testing.T) {
 	text, err := os.ReadFile("testdata/manual/compare.txt")
 	if err != nil {
@@ -339,7 +330,6 @@ func TestShapeOfCut(t *testing.T) {
 	}
 }
 
-// An output that has few of an example's lines is not cut.
 func TestRecutOfAnother(t *testing.T) {
 	const example = "…\nFrom here, rr\n  mode path µs\n  host lo 1\n  bridge veth 2\n  routed veth 3\n…\n"
 	const out = "Which mode?\n\nFrom here, rr\n  mode µs\n  host 1\n    lo\n  bridge 2\n    veth\n\n  Witnessed.\n"

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// Installed shells parse the scripts of toll completion, and fish completes toll's words. (zsh
-// completes only on a terminal.)
+// zsh completes only on a terminal, so only fish completes toll's words here.
 func TestCompletionInShells(t *testing.T) {
 	bin, dir := binary(t), t.TempDir()
 	if err := os.Symlink(bin, filepath.Join(dir, "toll")); err != nil {

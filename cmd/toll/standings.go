@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// standing is the result of a cell so far, during a run.
 type standing struct {
 	cell  sample.Cell
 	label string // distinguishes the cell within its group
@@ -28,8 +27,7 @@ func (s standing) String() string {
 	return s.label + " " + s.ratio.String()
 }
 
-// pagesOf lays out the ratios in lines of at most the given number of columns. Each line shows one
-// group, its best mode first, and the groups take turns.
+// Each line shows one group, its best mode first, and the groups take turns.
 func pagesOf(all []standing, columns int) []string {
 	var out []string
 	groups := rankings(all)
@@ -49,7 +47,6 @@ func pagesOf(all []standing, columns int) []string {
 	return out
 }
 
-// headOf names a group by what distinguishes it from the others.
 func headOf(all []standing, c sample.Cell) string {
 	head := loadAt(c)
 	if several(all, func(s standing) string { return string(s.cell.From) }) {
@@ -78,8 +75,7 @@ func page(head string, g []standing, columns int) (line string, n int) {
 	return line, n
 }
 
-// rankings groups the standings that are compared with the same baseline, and sorts each group from
-// best to worst.
+// rankings groups the standings that are compared with the same baseline, best first.
 func rankings(all []standing) [][]standing {
 	var out [][]standing
 	at := map[sample.Cell]int{}
@@ -104,12 +100,10 @@ func rankings(all []standing) [][]standing {
 	return out
 }
 
-// several reports whether of differs between the standings.
 func several(all []standing, of func(standing) string) bool {
 	return slices.ContainsFunc(all, func(s standing) bool { return of(s) != of(all[0]) })
 }
 
-// standingsOf returns the results so far of a run.
 func standingsOf(all []analysis.Standing) []standing {
 	var out []standing
 	for _, s := range all {

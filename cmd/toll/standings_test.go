@@ -14,7 +14,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// stands returns a standing of a cell of the lab.
 func stands(label, from, load string, ratio, half float64, lower bool) standing {
 	return standing{sample.Cell{Mode: mode.Name(label), From: mode.Placement(from), Load: load, On: sample.Lab}, label,
 		analysis.Ratio{To: "host", Median: ratio, Low: ratio - half, High: ratio + half, N: 3}, lower}
@@ -28,7 +27,6 @@ func usualStandings() []standing {
 	}
 }
 
-// A page of the ranking holds what fits, best first. Each load has its own pages.
 func TestPages(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -56,7 +54,6 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// Pages name their group if there are several.
 func TestPagesOfGroups(t *testing.T) {
 	a, b := stands("bridge", "host", "rr", 1, 0.01, true), stands("bridge", "remote", "rr", 1.1, 0.01, true)
 	b.cell.On = "docker"
@@ -66,7 +63,6 @@ func TestPagesOfGroups(t *testing.T) {
 	}
 }
 
-// The line shows the time left and never wraps.
 func TestProgressLine(t *testing.T) {
 	cell := sample.Cell{Mode: "publish-proxy", From: "remote-container", To: "loopback6", Load: "udp-rr", On: sample.Lab}
 	s := engine.Progress{Round: 2, Cell: cell, Visit: 3, Visits: 16, Elapsed: 12.4, Total: 60}
@@ -102,7 +98,6 @@ func TestProgressLine(t *testing.T) {
 	}
 }
 
-// The line is narrower than any width, and shows the time first.
 func TestProgressLineFits(t *testing.T) {
 	s := engine.Progress{Round: 2, Cell: sample.Cell{Mode: "bridge", From: "host", Load: "rr"}, Visit: 3, Visits: 16, Elapsed: 12.4, Total: 60}
 	for columns := 20; columns <= 200; columns++ {
@@ -117,7 +112,6 @@ func TestProgressLineFits(t *testing.T) {
 	}
 }
 
-// Without a terminal a line of text comes every ten seconds, and none in a short run.
 func TestHeartbeat(t *testing.T) {
 	var out bytes.Buffer
 	p := newProgress(&out, false)
@@ -152,7 +146,6 @@ func TestHeartbeat(t *testing.T) {
 	}
 }
 
-// A ratio is short, even if its interval is uneven or missing.
 func TestStandingWords(t *testing.T) {
 	uneven, single := stands("bridge", "host", "rr", 0.9, 0.02, true), stands("bridge", "host", "rr", 0.9, 0, true)
 	uneven.ratio.Low, single.ratio.N = 0.7, 1
@@ -161,7 +154,6 @@ func TestStandingWords(t *testing.T) {
 	}
 }
 
-// A crowd's ratio names the shape.
 func TestStandingsOf(t *testing.T) {
 	s := analysis.Standing{Cell: sample.Cell{Mode: "bridge", From: "host", To: "container", Load: "rr"}, Label: "bridge", Ratio: analysis.Ratio{To: "host"}}
 	crowd := s
@@ -177,7 +169,6 @@ func TestStandingsOf(t *testing.T) {
 	}
 }
 
-// Without a terminal nothing is drawn and standings are not computed.
 func TestNoProgressInPipes(t *testing.T) {
 	var out bytes.Buffer
 	p := newProgress(&out, false)

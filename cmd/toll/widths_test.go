@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// Help fits 60 columns, except for commands, which users copy.
+// Users copy commands, which may be wider.
 func TestHelpFits(t *testing.T) {
 	const columns = 60
 	var visit func(*cobra.Command)
@@ -34,7 +34,6 @@ func TestHelpFits(t *testing.T) {
 	visit(newRoot(env{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}))
 }
 
-// An error is broken between words on a terminal, and printed on one line elsewhere.
 func TestSay(t *testing.T) {
 	text := "toll: error: the mode overlay-encrypted cannot be built here, because the kernel has no ESP (12 µs)"
 	var b bytes.Buffer

@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// listen echoes on an address, which several programs may share.
+// Several programs may share addr.
 func listen(addr string) error {
 	c := net.ListenConfig{}
 	if os.Getenv("REUSEPORT") != "" {
@@ -79,7 +79,6 @@ func listen(addr string) error {
 	return nil
 }
 
-// dial sends bytes, waits for them to come back, and then holds the connection for the given time.
 func dial(addr string, bytes int, hold time.Duration) string {
 	conn, err := net.DialTimeout("tcp", addr, patience)
 	if err != nil {
