@@ -74,7 +74,6 @@ func run(binary, dir, sbom string) error {
 	return annotate(sbom, append(modules, own))
 }
 
-// module is a module with its licence files.
 type module struct {
 	Path, Version, Dir string
 
@@ -82,8 +81,7 @@ type module struct {
 	ids   []string          // SPDX identifiers of the files in the module's root
 }
 
-// find returns the modules with the directories of their source. Go's standard library is one of
-// them.
+// Go's standard library is one of the modules.
 func find(names []string) ([]module, error) {
 	text, err := output(goCommand(), "env", "GOROOT", "GOVERSION")
 	if err != nil {
@@ -123,8 +121,8 @@ var (
 	code        = regexp.MustCompile(`\.(go|json|py|sh|ya?ml)$`)
 )
 
-// read reads the licence files. For the standard library and this module it reads those in the
-// root; for other modules also those of parts copied from elsewhere.
+// For the standard library and this module read reads the licence files in the root; for other
+// modules also those of parts copied from elsewhere.
 func (m *module) read() error {
 	m.files = map[string][]byte{}
 	err := filepath.WalkDir(m.Dir, func(name string, e fs.DirEntry, err error) error {
@@ -162,7 +160,7 @@ func (m *module) read() error {
 	return nil
 }
 
-// identify returns the SPDX identifiers of the licences in text.
+// identify returns SPDX identifiers.
 func identify(text []byte) (ids []string) {
 	words := strings.ToLower(strings.Join(strings.Fields(string(text)), " "))
 	has := func(s string) bool { return strings.Contains(words, s) }
@@ -187,7 +185,6 @@ func identify(text []byte) (ids []string) {
 	return ids
 }
 
-// write writes the licence files to the module's directory in dir.
 func (m *module) write(dir string) error {
 	for name, text := range m.files {
 		to := filepath.Join(dir, filepath.FromSlash(m.Path), name)
@@ -201,7 +198,6 @@ func (m *module) write(dir string) error {
 	return nil
 }
 
-// index returns the list of modules in Markdown.
 func index(modules []module) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Licences of what toll contains\n\n" +
@@ -215,7 +211,6 @@ func index(modules []module) []byte {
 	return b.Bytes()
 }
 
-// annotate adds the licences to the components of a CycloneDX file.
 func annotate(file string, modules []module) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

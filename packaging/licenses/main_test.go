@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// modulesOf returns the modules whose packages toll contains, on both architectures.
+// The modules are those of both architectures.
 func modulesOf(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -25,7 +25,6 @@ func modulesOf(t *testing.T) []string {
 	return slices.Compact(out)
 }
 
-// Each module in toll has a licence that identify recognizes, and the packages contain its text.
 func TestModulesHaveLicences(t *testing.T) {
 	names := modulesOf(t)
 	modules, err := find(names)

@@ -34,7 +34,6 @@ type set struct {
 	toll, serve, cache string
 }
 
-// unpack fetches the model and builds toll, or skips the test.
 func unpack(t *testing.T) set {
 	t.Helper()
 	if os.Getenv("TOLL_LLM") == "" {
@@ -74,8 +73,8 @@ func unpack(t *testing.T) set {
 	return s
 }
 
-// command returns a command that ends on Ctrl-C. If the test is killed, the kernel ends the command
-// when the thread that started it exits; so the caller must lock itself to its thread.
+// If the test is killed, the kernel ends the command when the thread that started it exits; so the
+// caller must lock itself to its thread.
 func (s set) command(user *syscall.Credential, name string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(s.ctx, name, args...)
 	c.Env = append(os.Environ(), "XDG_CACHE_HOME="+s.cache)
@@ -87,7 +86,6 @@ func (s set) command(user *syscall.Credential, name string, args ...string) *exe
 	return c
 }
 
-// start serves the model and returns its address.
 func (s set) start(t *testing.T) string {
 	t.Helper()
 	addr := testnet.TCP(t).String()
@@ -114,8 +112,7 @@ func (s set) start(t *testing.T) string {
 	return ""
 }
 
-// relay forwards connections to a server and returns its own address. It delays each tenth piece
-// that the server sends.
+// relay delays each tenth piece that the server sends.
 func relay(t *testing.T, server string, late time.Duration) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -157,7 +154,6 @@ func relay(t *testing.T, server string, late time.Duration) string {
 	return l.Addr().String()
 }
 
-// report holds the parts of toll's report that matter here.
 type report struct {
 	Cells []struct {
 		Mode      string
@@ -169,7 +165,6 @@ type report struct {
 	Findings []string
 }
 
-// run runs toll. The test fails unless toll succeeds with this number of cells and no failed one.
 func (s set) run(t *testing.T, user *syscall.Credential, cells int, args ...string) report {
 	t.Helper()
 	c := s.command(user, s.toll, append(args, "--format", "json", "--quiet")...)
@@ -187,7 +182,6 @@ func (s set) run(t *testing.T, user *syscall.Credential, cells int, args ...stri
 	return r
 }
 
-// about returns the finding that begins with words, or "" if there is none.
 func (r report) about(words string) string {
 	for _, f := range r.Findings {
 		if strings.HasPrefix(f, words) {
@@ -197,7 +191,7 @@ func (r report) about(words string) string {
 	return ""
 }
 
-// few is a number of tokens that every response should exceed.
+// Every response should exceed this number of tokens.
 const few = 10
 
 func TestRealModel(t *testing.T) {

@@ -1,6 +1,5 @@
-// Coredns is CoreDNS with only the plug-ins that a test cluster's names require. The cluster runs
-// it next to the API server, not in pods: the pods' addresses that it returns do not depend on
-// where it runs.
+// Coredns is CoreDNS with only the plug-ins that a test cluster's names require. It runs next to
+// the API server, not in pods: the pods' addresses that it returns do not depend on where it runs.
 package main
 
 import (

@@ -1,7 +1,6 @@
 // Hyperkube is a small Kubernetes cluster in one static binary, for make test-kubernetes. The name
-// that it is called by, or its first argument, selects the component. The components are
-// Kubernetes' own commands, unchanged. They share most of their code, so one binary is a fifth of
-// the size of seven.
+// that it is called by, or its first argument, selects the component. The components are unchanged.
+// They share most of their code, so one binary is a fifth of the size of seven.
 package main
 
 import (
@@ -27,7 +26,7 @@ import (
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
-// components are those with a cobra command; etcd has its own.
+// Etcd has its own command.
 var components = map[string]func() *cobra.Command{
 	"kube-apiserver":          apiserver.NewAPIServerCommand,
 	"kube-controller-manager": controllers.NewControllerManagerCommand,

@@ -1,11 +1,11 @@
 // Package bench compares toll's own loops with the tools that engineers use instead: iperf3, qperf,
 // sockperf and netperf. Each round visits all of them in an order shuffled by the seed, on the
 // loopback device of a fresh network namespace, on the same CPUs and with messages of the same
-// size. As in toll itself, the printed results are ratios within a round.
+// size. The printed results are ratios within a round.
 //
 // Throughput and latency are each program's own figures. CPU time and, for the second table,
-// traffic are read from outside by one instrument: the CPU-time clocks of both processes and the
-// counters of the loopback device, at two instants inside the measured part.
+// traffic are read from outside: the CPU-time clocks of both processes and the counters of the
+// loopback device, at two instants inside the measured part.
 //
 // It needs CAP_SYS_ADMIN and CPUs 0 and 1.
 package bench
@@ -81,8 +81,8 @@ func write(stdout io.Writer, file string, r report) error {
 	return os.WriteFile(file, text, 0o644)
 }
 
-// order returns the order of the cells in a round. It shuffles the groups, and the cells within
-// each group, so that compared cells are measured within seconds of each other.
+// order shuffles the groups, and the cells within each group, so that compared cells are measured
+// within seconds of each other.
 func order(groups [][]cell, seed uint64, round int) []cell {
 	rng := rand.New(rand.NewPCG(seed, uint64(round)))
 	var out []cell
@@ -94,7 +94,7 @@ func order(groups [][]cell, seed uint64, round int) []cell {
 	return out
 }
 
-// compare makes the run. An interrupt ends it early, and the report then has the results so far.
+// An interrupt ends the run early, and the report then has the results so far.
 func compare(ctx context.Context, progress io.Writer, o options) (r report, err error) {
 	env, _ := machine.Machine{}.Read() // facts that could not be read are not shown
 	for _, cpu := range []int{clientCPU, serverCPU} {

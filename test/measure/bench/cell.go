@@ -10,13 +10,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/test/measure/peer"
 )
 
-// The CPUs to which the two ends are pinned.
 const (
 	clientCPU = 0
 	serverCPU = 1
 )
 
-// The tools, by the names of their programs.
 const (
 	toll      = "toll"
 	iperf3    = peer.IPerf3
@@ -32,18 +30,18 @@ const (
 	rr    = "rr"
 	udp   = "udp"
 	crr   = "crr"
-	start = "start" // no load: the time until toll's first visit
+	start = "start"
 )
 
 // cell is one combination of tool and load, visited once per round.
 type cell struct {
 	tool    string
 	load    string
-	size    int    // of request and response (rr, crr), a write (bulk) or a datagram (udp)
-	batch   int    // datagrams that toll sends at once (udp); 0: each at its own time
-	sameCPU bool   // both ends on serverCPU
-	like    string // the peer whose phases toll follows
-	anew    bool   // the same cell a second time, for the noise floor
+	size    int // of request and response (rr, crr), a write (bulk) or a datagram (udp)
+	batch   int // datagrams that toll sends at once (udp); 0: each at its own time
+	sameCPU bool
+	like    string
+	anew    bool // a second time, for the noise floor
 }
 
 func (c cell) String() string {
@@ -57,7 +55,6 @@ func (c cell) String() string {
 	return strings.Join(words, " ")
 }
 
-// what names the load with its sizes.
 func (c cell) what() string {
 	if c.load == bulk || c.load == start {
 		return c.load
@@ -93,11 +90,10 @@ const (
 	datagram     = 1400
 )
 
-// bitrate is the rate of udp, in bit/s. At this rate the peer loses few datagrams in its receive
-// buffer.
+// bitrate is the rate of udp, in bit/s. The peer loses few datagrams at this rate.
 const bitrate = 500_000_000
 
-// burst is the number of datagrams that the peer sends at once, every millisecond.
+// The peer sends this many datagrams at once, every millisecond.
 const burst = bitrate / 1000 / (8 * datagram)
 
 // The phases of the peers, which toll follows. iperf3 is told to leave out its first second,
@@ -109,8 +105,7 @@ const (
 	sockperfTail = 50 * time.Millisecond
 )
 
-// phases returns the durations of a cell's warm-up and of its measured part, if the peers are asked
-// for a time of window.
+// The peers are asked for a time of window.
 func (c cell) phases(window time.Duration) (warmup, measured time.Duration) {
 	peer := c.like
 	if peer == "" {
@@ -125,7 +120,6 @@ func (c cell) phases(window time.Duration) (warmup, measured time.Duration) {
 	return 0, window
 }
 
-// pair is a cell of toll, the same cell a second time, and the peer's.
 type pair struct{ own, again, peer cell }
 
 func makePair(peer, load string, size int, sameCPU bool) pair {
@@ -145,7 +139,6 @@ func (p pair) inBursts() pair {
 // wake both ends more often than the peer's bursts.
 func (p pair) comparable() bool { return p.own.load != udp || p.own.batch > 0 }
 
-// pairs lists all comparisons.
 var pairs = []pair{
 	makePair(iperf3, bulk, workload.DefaultWrite, false),
 	makePair(qperf, rr, qperfSize, false),
@@ -158,10 +151,10 @@ var pairs = []pair{
 	makePair(netperf, crr, netperfSize, true),
 }
 
-// startCell measures toll's start. It has no peer.
+// startCell has no peer.
 var startCell = cell{tool: toll, load: start}
 
-// groupsFor returns the cells of a run, grouped by what is compared, without the missing peers.
+// groupsFor groups the cells by what is compared.
 func groupsFor(missing []missing) [][]cell {
 	gone := map[string]bool{}
 	for _, m := range missing {
@@ -178,14 +171,12 @@ func groupsFor(missing []missing) [][]cell {
 	return append(out, []cell{startCell})
 }
 
-// missing is a program that is not installed.
 type missing struct{ program, pkg string }
 
 func (m missing) text() string {
 	return fmt.Sprintf("%s is missing, its rows are skipped: apt-get install %s", m.program, m.pkg)
 }
 
-// peers returns the versions of the installed peers, and the programs that are missing.
 func peers() (versions []string, out []missing) {
 	for _, p := range []missing{{taskset, "util-linux"}, {iperf3, iperf3}, {qperf, qperf}, {sockperf, sockperf},
 		{netperf, "netperf, which Debian has from 13 (trixie) on"}, {netserver, netperf}} {

@@ -15,19 +15,18 @@ import (
 // outside is what one instrument, the same for all programs, saw within the measured part.
 type outside struct {
 	elapsed        float64 // s
-	client, server float64 // CPU seconds of the processes
+	client, server float64 // CPU seconds
 	bytes, packets float64 // over the loopback device, headers and ACKs included
 	foreign        float64 // CPUs that other programs kept busy
 }
 
 func (o outside) cpu() float64 { return o.client + o.server }
 
-// trips returns the number of round trips: the request is one packet and the response another, and
-// each carries the acknowledgement of the other.
+// The request is one packet and the response another, and each carries the acknowledgement of the
+// other.
 func (o outside) trips() float64 { return o.packets / 2 }
 
-// margin is the distance from the bounds of the measured part, which are only known to within the
-// time between two looks.
+// The bounds of the measured part are only known to within the time between two looks.
 const margin = 50 * time.Millisecond
 
 // The traffic after which the load has begun: preparation takes less.
@@ -36,9 +35,9 @@ const (
 	begunPackets = 60
 )
 
-// watch waits for the traffic of the client, given by its process ID as the server is, and then
-// reads the clocks and counters inside the measured part. before holds the loopback device's
-// counters from before the client's start. ended is closed when the client has ended.
+// watch waits for the traffic of the client, and then reads the clocks and counters inside the
+// measured part. client and server are process IDs. before holds the loopback device's counters
+// from before the client's start. ended is closed when the client has ended.
 func (b *bench) watch(ctx context.Context, c cell, before link.Counters, client, server int, ended <-chan struct{}) (outside, error) {
 	if err := b.awaitTraffic(ctx, c, before, ended); err != nil {
 		return outside{}, err
@@ -91,7 +90,6 @@ func (b *bench) awaitTraffic(ctx context.Context, c cell, before link.Counters, 
 	}
 }
 
-// reading is the state of clocks and counters at an instant.
 type reading struct {
 	at             time.Time
 	client, server float64
@@ -121,7 +119,6 @@ func (r reading) since(a reading) (outside, error) {
 // group holds the process ids of each end.
 type group struct{ client, server []int }
 
-// members returns the processes of two process groups.
 func members(client, server int) (group, error) {
 	var g group
 	all, err := procfs.AllProcs()

@@ -7,10 +7,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/test/measure/peer"
 )
 
-// peerTool is one of the other tools, with the figure of a visit that it measures.
 type peerTool struct {
 	peer.Tool
-	program string // the server's program, if different from the client's
+	program string // if different from the client's
 	figure  func(*visit) *float64
 }
 
@@ -22,7 +21,6 @@ var peerOf = map[string]peerTool{
 	sockperf:           {Tool: peer.SockTrips, figure: func(v *visit) *float64 { return &v.oneWay }},
 }
 
-// kind returns the key of peerOf: the tool, followed by udp for that load.
 func (c cell) kind() string {
 	if c.load == udp {
 		return c.tool + " " + udp
@@ -30,8 +28,7 @@ func (c cell) kind() string {
 	return c.tool
 }
 
-// visitPeer visits a cell of another tool, with a new server and a new client each time, as toll
-// does.
+// The server and the client are new each time, as in toll.
 func (b *bench) visitPeer(ctx context.Context, c cell) (v visit, err error) {
 	p, ok := peerOf[c.kind()]
 	if !ok {

@@ -33,15 +33,14 @@ func (r *report) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
 }
 
-// metric is a figure of a visit and its format.
 type metric struct {
 	name   string
 	unit   string
 	scale  float64 // units in a base unit
 	digits int
 	of     func(visit) float64
-	higher bool // whether a higher value is better
-	target bool // whether toll must be as good as the peer
+	higher bool
+	target bool // toll must be as good as the peer
 }
 
 var metrics = map[string][]metric{
@@ -75,8 +74,7 @@ var metrics = map[string][]metric{
 	},
 }
 
-// agreement returns the ratio of a tool's own figure to the loopback device's counters. It is 1 if
-// both count the same traffic.
+// agreement returns the ratio of a tool's own figure to the loopback device's counters.
 func agreement(c cell, v visit) float64 {
 	switch c.load {
 	case bulk, udp:
@@ -87,7 +85,6 @@ func agreement(c cell, v visit) float64 {
 	return v.seen.elapsed / v.seen.trips() / (2 * v.oneWay)
 }
 
-// values returns a metric by round.
 func (r *report) values(c cell, of func(visit) float64) map[int]float64 {
 	out := map[int]float64{}
 	for round, v := range r.visits[c] {
@@ -108,8 +105,7 @@ func (m metric) text(byRound map[int]float64) string {
 	return fmt.Sprintf("%.*f %s", m.digits, stats.Median(list(byRound))*m.scale, m.unit)
 }
 
-// precision is how far the interval of a ratio may reach to the wrong side of 1 if the target is to
-// hold.
+// The interval of a ratio may reach this far to the wrong side of 1 if the target is to hold.
 const precision = 0.02
 
 func (r *report) markdown() string {
@@ -172,9 +168,8 @@ func (r *report) row(b *strings.Builder, p pair, m metric) {
 		m.text(own), peerText, ratio(compared), ratio(noise), target, holds)
 }
 
-// held reports whether toll is as good as the peer: "yes" if the interval rules out that it is
-// worse by more than precision, "no" if toll is worse by more than it differs from itself, and
-// otherwise that it is unclear.
+// held returns "yes" if the interval rules out that toll is worse by more than precision, "no" if
+// toll is worse by more than it differs from itself, and otherwise that it is unclear.
 func held(compared, noise stats.Summary, higher bool) string {
 	if compared.N == 0 {
 		return "not measured"
@@ -191,7 +186,6 @@ func held(compared, noise stats.Summary, higher bool) string {
 	return string(stats.Unclear)
 }
 
-// The targets of the metrics without a peer.
 const (
 	maxRSS   = 25 << 20
 	maxStart = 300 * time.Millisecond

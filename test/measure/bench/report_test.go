@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// fabricated returns a report of seven rounds on a machine that drifts. The ratios do not drift.
+// The machine of these seven rounds drifts. The ratios do not.
 func fabricated() report {
 	r := report{
 		options:     options{rounds: 7, window: time.Second, seed: 3},
@@ -29,7 +29,7 @@ func fabricated() report {
 		visits:      map[cell]map[int]visit{},
 		again:       2, disturbed: 1,
 	}
-	// The ratios of toll to iperf3 and qperf, on separate CPUs and on one.
+	// toll to iperf3 and qperf, on separate CPUs and on one
 	worth := map[cell]float64{pairs[0].own: 1.1, pairs[1].own: 0.9, pairs[3].own: 1.2}
 	for round := range r.rounds {
 		drift := 1 + 0.1*float64(round)
@@ -173,7 +173,6 @@ func TestGroupsWithoutPeers(t *testing.T) {
 	}
 }
 
-// toll's warm-up and measured part are as long as the peer's.
 func TestPhases(t *testing.T) {
 	for _, p := range pairs {
 		ownWarmup, own := p.own.phases(2 * time.Second)

@@ -15,13 +15,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/test/measure/peer"
 )
 
-// compareArgs are the arguments of the toll whose start is timed: the smallest run. It has no
-// slices, because the first visit of an epoch is written when the slices of all its cells have
-// ended.
+// The smallest run has no slices, because the first visit of an epoch is written when the slices of
+// all its cells have ended.
 var compareArgs = []string{"compare", "host", "--from", "host", "--load", rr, "--rounds", "1", "--slice", "0", "--quiet"}
 
-// visitStart measures the time that toll's smallest comparison takes to the start of its first
-// visit's load: the time from the program's start to the first visit in its results file, less that
+// visitStart measures the time from toll's start to the first visit in its results file, less that
 // visit's warm-up and window. This is an upper bound, because it includes the work after the
 // window.
 func (b *bench) visitStart(ctx context.Context) (v visit, err error) {
@@ -86,8 +84,7 @@ func hasVisit(file string) bool {
 	return err == nil && bytes.Contains(b, []byte(`{"visit":`))
 }
 
-// firstPhases returns the sum of warm-up and window of the first visit in file. It returns an error
-// for a load in slices.
+// firstPhases returns the sum of warm-up and window, or an error for a load in slices.
 func firstPhases(file string) (_ time.Duration, err error) {
 	f, err := os.Open(file)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// results writes a results file with one visit and returns its name.
 func results(t *testing.T, v sample.Visit) string {
 	t.Helper()
 	return resultsOf(t, sample.Load{Kind: rr, Warmup: 0.0001, Window: 0.0002}, v)
@@ -45,7 +44,7 @@ func TestFirstPhases(t *testing.T) {
 	}
 }
 
-// A visit in slices is refused: the time of its epoch would count as toll's start.
+// The time of the epoch would count as toll's start.
 func TestFirstPhasesOfAnEpoch(t *testing.T) {
 	got, err := firstPhases(resultsOf(t, sample.Load{Kind: rr, Warmup: 0.0001, Window: 0.0002, Slice: 0.004}, sample.Visit{}))
 	if err == nil || !strings.Contains(err.Error(), "epoch") {
@@ -53,7 +52,6 @@ func TestFirstPhasesOfAnEpoch(t *testing.T) {
 	}
 }
 
-// A program that copies a results file takes the place of toll.
 func TestVisitStart(t *testing.T) {
 	for _, c := range []struct{ name, script, want string }{
 		{"good", "cp RESULTS $LAST", ""},

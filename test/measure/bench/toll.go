@@ -19,7 +19,6 @@ const bitsPerByte = 8
 // lead is the time from sending the schedule to the common start.
 const lead = 3 * time.Millisecond
 
-// hand is a worker: its process and the connection to it.
 type hand struct {
 	*path.Process
 	*worker.Control
@@ -35,7 +34,6 @@ func (b *bench) startWorker() (*hand, error) {
 	return &hand{p, worker.NewControl(p.In, p.Out)}, nil
 }
 
-// exitTimeout is how long a process may take to exit by itself.
 const exitTimeout = 2 * time.Second
 
 // stop closes the worker's input, as toll's engine does, and waits until it exits. With now, it
@@ -56,7 +54,7 @@ func (h *hand) stop(now bool) error {
 	return nil
 }
 
-// visitToll visits a cell of toll, as toll's engine does.
+// It follows toll's engine.
 func (b *bench) visitToll(ctx context.Context, c cell) (v visit, err error) {
 	var client, server *hand
 	defer func() {
@@ -111,8 +109,7 @@ func (b *bench) openBoth(ctx context.Context, c cell, client, server *hand) erro
 	return nil
 }
 
-// collect waits for the results of both ends. The latency is the window divided by its trips, as in
-// qperf, and not the histogram's mean.
+// The latency is the window divided by its trips, as in qperf, and not the histogram's mean.
 func (b *bench) collect(ctx context.Context, c cell, v visit, client, server *hand) (visit, error) {
 	fromClient, err := client.Done(ctx)
 	if err != nil {

@@ -12,19 +12,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
 )
 
-// bench is a run: a namespace and the instrument that reads clocks and counters.
 type bench struct {
 	options
 	ns    *netns.NS
 	meter *meter.Meter
 	port  uint16
 
-	vain      time.Duration // time spent on discarded visits and on waiting
-	again     int           // visits that were repeated
-	disturbed int           // visits that were kept although other programs ran
+	vain      time.Duration // for discarded visits and waiting
+	again     int           // repeated visits
+	disturbed int           // visits kept although other programs ran
 }
 
-// newBench makes the namespace. The caller must close the bench.
 func newBench(o options) (_ *bench, err error) {
 	const firstPort = 20000
 	b := &bench{options: o, port: firstPort}
@@ -43,7 +41,7 @@ func newBench(o options) (_ *bench, err error) {
 	return b, err
 }
 
-// prepare sets up the namespace. It runs inside.
+// prepare runs inside the namespace.
 func (b *bench) prepare() error {
 	if err := link.Up("lo"); err != nil {
 		return err
@@ -71,25 +69,23 @@ func (b *bench) close() error {
 	return b.ns.Close()
 }
 
-// nextAddr returns an address that no earlier visit has used.
+// No earlier visit has used the address.
 func (b *bench) nextAddr() netip.AddrPort {
 	b.port++
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), b.port)
 }
 
-// visit is the result of a visit.
 type visit struct {
-	bits      float64 // bit/s received, the tool's own figure (bulk, udp)
-	perSecond float64 // connections, the tool's own figure (crr)
-	oneWay    float64 // s, half a mean round trip, the tool's own figure (rr)
+	bits      float64 // bit/s received (bulk, udp)
+	perSecond float64 // connections (crr)
+	oneWay    float64 // s, half a mean round trip (rr)
 	seen      outside
 	rss       float64 // bytes, of the larger of toll's two workers
 	started   float64 // s from toll's start to its first visit (start)
 }
 
-// Other programs that run beside a visit make it worthless for a comparison. A visit of any tool is
-// then repeated once they are quiet, whatever it measured, until attempts or patience run out. The
-// last attempt counts.
+// A visit beside other programs is worthless for a comparison. It is repeated once they are quiet,
+// whatever it measured, until attempts or patience run out. The last attempt counts.
 const (
 	attempts   = 5
 	patience   = 15 * time.Minute // per run, for discarded visits and waiting
@@ -98,7 +94,6 @@ const (
 	maxForeign = 0.2 // CPUs
 )
 
-// visitCalm visits c until a visit is undisturbed, or until attempts or patience run out.
 func (b *bench) visitCalm(ctx context.Context, c cell) (v visit, err error) {
 	for i := 1; ; i++ {
 		began := time.Now()
@@ -121,7 +116,6 @@ func (b *bench) visitCalm(ctx context.Context, c cell) (v visit, err error) {
 	return v, err
 }
 
-// awaitCalm waits until the CPUs are idle, for at most maxWait.
 func (b *bench) awaitCalm(ctx context.Context) error {
 	for waited := time.Duration(0); waited < maxWait; waited += calm {
 		first, err := b.readAt(ctx, time.Now(), group{})

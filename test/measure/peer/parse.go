@@ -32,7 +32,7 @@ func parseIperf3(out []byte) (bitsPerSecond float64, err error) {
 }
 
 // parseQperf returns the one-way latency in seconds: qperf divides the time by the number of
-// messages in both directions, which is half a round trip.
+// messages in both directions.
 func parseQperf(out []byte) (seconds float64, err error) {
 	for line := range strings.Lines(string(out)) {
 		name, value, ok := strings.Cut(line, "=")
@@ -77,8 +77,7 @@ func parseSockperf(out []byte) (seconds float64, err error) {
 	return Positive("sockperf's latency", n)
 }
 
-// parseNetperf returns the transactions per second of a test without a banner: the sixth number of
-// its first line.
+// The transactions per second are the sixth number of the first line of a test without a banner.
 func parseNetperf(out []byte) (perSecond float64, err error) {
 	const rate, fields = 5, 6
 	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")

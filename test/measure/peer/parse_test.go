@@ -17,7 +17,6 @@ func record(t testing.TB, name string) []byte {
 	return b
 }
 
-// The files in testdata are the programs' own words.
 func TestParse(t *testing.T) {
 	for _, c := range []struct {
 		file  string

@@ -1,5 +1,5 @@
-// Package peer runs the tools that engineers use instead of toll's own loops, and reads what they
-// print. A program that imports it calls Inner before anything else.
+// Package peer runs the tools that engineers use instead of toll's own loops, and parses their
+// output. A program that imports it calls Inner before anything else.
 package peer
 
 import (
@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// The tools, by the names of their programs.
+// Names of the tools' programs.
 const (
 	IPerf3   = "iperf3"
 	QPerf    = "qperf"
 	SockPerf = "sockperf"
 	NetPerf  = "netperf"
-	// NetServer is netperf's server.
+	// netperf's server
 	NetServer = "netserver"
-	// TaskSet pins them.
+	// TaskSet pins the tools.
 	TaskSet = "taskset"
 )
 
@@ -56,7 +56,7 @@ type Tool struct {
 	parse          func(out []byte) (float64, error)
 }
 
-// Tools are those that can be run, by what they measure.
+// The tools, by what they measure.
 var (
 	// Bulk is iperf3's TCP stream, in bit/s received.
 	Bulk = Tool{Ask.iperf3Server, func(a Ask) []string { return a.iperf3() }, parseIperf3}
@@ -95,7 +95,7 @@ var (
 	}
 )
 
-// pinned returns a command line that runs on the given CPUs; none: any.
+// No CPUs stand for any.
 func pinned(cpus []int, command []string) []string {
 	if len(cpus) == 0 {
 		return command
@@ -118,7 +118,7 @@ func listens(pid int, port uint16) (bool, error) {
 	return false, nil
 }
 
-// listed looks for a listening socket in a table of /proc/net/tcp.
+// table has the format of /proc/net/tcp.
 func listed(table string, port uint16) bool {
 	const local, state = 1, 3 // fields of a line, as proc_net_tcp.txt has them
 	suffix := fmt.Sprintf(":%04X", port)

@@ -53,8 +53,8 @@ func (n Namespace) Start(c path.Command) (*path.Process, error) {
 type Process struct {
 	*path.Process
 	Done chan struct{} // closed when it has ended
-	out  []byte        // its output, once it has ended
-	err  error         // its error, once it has ended
+	out  []byte        // the output, once it has ended
+	err  error         // once it has ended
 	stop func() bool
 }
 
@@ -92,14 +92,13 @@ func (p *Process) Wait() (out []byte, err error) {
 	return p.out, p.err
 }
 
-// kill kills the program and waits for its end.
 func (p *Process) kill() {
 	p.killGroup()
 	_, _ = p.Wait() // it was killed
 }
 
-// killGroup kills the program and its child processes (qperf's server forks). The only possible
-// error is that they have ended.
+// killGroup also kills the child processes (qperf's server forks). The only possible error is that
+// they have ended.
 func (p *Process) killGroup() { _ = syscall.Kill(-p.PID, syscall.SIGKILL) }
 
 // listens waits until a socket in the program's namespace listens on port.

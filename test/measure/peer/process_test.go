@@ -26,7 +26,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Other programs and their child processes end with their context.
 func TestStartEnds(t *testing.T) {
 	ns, err := netns.Here()
 	if err != nil {
@@ -63,7 +62,6 @@ func TestStartEnds(t *testing.T) {
 	}
 }
 
-// Each tool's server and client find each other and are understood.
 func TestVisit(t *testing.T) {
 	ns, err := netns.New()
 	if errors.Is(err, os.ErrPermission) {

@@ -12,8 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
-// burnArg makes this process burn CPU time beside a run, as a compiler does, for the share of the
-// time that is the next argument.
+// burnArg makes this process burn CPU time for the share of the time that is the next argument.
 const burnArg = "burn"
 
 // Inner burns CPU time until it is killed or its parent exits. ours is false if args are not of a
@@ -37,12 +36,12 @@ const (
 	niceness  = 10
 )
 
-// burn works in bursts for the given share of the time, over more memory than the caches hold,
-// until it is killed or its parent exits.
+// burn works in bursts, over more memory than the caches hold, until it is killed or its parent
+// exits.
 func burn(share float64) {
 	const (
 		size = 8 << 20 // bytes
-		line = 64      // bytes of a cache line
+		line = 64
 		mean = 150 * time.Millisecond
 	)
 	pause := time.Duration(float64(mean) * (1 - share) / share)
@@ -60,7 +59,6 @@ func burn(share float64) {
 	}
 }
 
-// work describes the processes that burn CPU time beside a run.
 type work struct {
 	processes int
 	share     float64 // of the time that each process works
@@ -71,16 +69,13 @@ type work struct {
 // ordinary is the load of a machine that also does other work.
 var ordinary = work{processes: burners, share: burnShare, nice: niceness}
 
-// halfBusy is the name in tables for what startHalfBusy starts.
 const halfBusy = "a half-busy CPU"
 
-// startHalfBusy keeps one of the given CPUs half busy until stop is called.
 func startHalfBusy(cpus ...int) (stop func(), err error) {
 	const half = 0.5
 	return startWork(work{processes: 1, share: half, cpus: cpus})
 }
 
-// startWork starts the processes. stop kills them.
 func startWork(w work) (stop func(), err error) {
 	var all []*exec.Cmd
 	stop = func() {

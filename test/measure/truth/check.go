@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// check is one claim about toll, and the function that tests it.
 type check struct {
 	name string
 	make func(*trial, context.Context) ([]table, error)
 }
 
-// checks lists all checks in the order in which they run.
+// In the order in which they run.
 var checks = []check{
 	{"aa", (*trial).identical},
 	{"planted", (*trial).planted},
@@ -31,7 +30,6 @@ func names() (out []string) {
 	return out
 }
 
-// scale sets the number of runs and their length.
 type scale struct {
 	name string
 	aa   runs // in each situation

@@ -12,7 +12,6 @@ import (
 // interval is represented by its larger half on both sides.
 type estimate struct{ log, half float64 }
 
-// ofRatio returns a report's ratio as an estimate.
 func ofRatio(r *analysis.Ratio) (estimate, error) {
 	switch {
 	case r == nil:
@@ -25,7 +24,7 @@ func ofRatio(r *analysis.Ratio) (estimate, error) {
 	return estimate{math.Log(r.Median), max(math.Log(r.High/r.Median), math.Log(r.Median/r.Low))}, nil
 }
 
-// ofLogs estimates a logarithm from repeated measurements, with an interval from their own spread.
+// The interval comes from the measurements' own spread.
 func ofLogs(logs []float64) (estimate, error) {
 	s := stats.Summarize(logs)
 	if s.N < stats.MinValues {
@@ -59,7 +58,6 @@ func (e estimate) one() bool { return math.Abs(e.log) <= e.half }
 
 const percent = 100
 
-// String formats an estimate as "0.953 ±0.8 %". The half width is a share of the ratio.
 func (e estimate) String() string {
 	return fmt.Sprintf("%.3f ±%.1f %%", math.Exp(e.log), percent*math.Expm1(e.half))
 }
@@ -77,7 +75,7 @@ func agreement(ratio estimate, n int, limit float64) (wide estimate, v verdict) 
 	return wide, yes
 }
 
-// quantile returns the standard normal distribution's quantile.
+// quantile is that of the standard normal distribution.
 func quantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
 
 // least returns a lower bound for the number of successes in n trials of probability p: fewer
@@ -93,11 +91,9 @@ func least(n int, p, risk float64) int {
 	return n
 }
 
-// binomial returns the probability of k successes in n trials.
 func binomial(n, k int, p float64) float64 {
 	lgamma := func(x int) float64 { y, _ := math.Lgamma(float64(x) + 1); return y }
 	return math.Exp(lgamma(n) - lgamma(k) - lgamma(n-k) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
 }
 
-// halfWidth formats half of an interval of a logarithm, as a share of the ratio.
 func halfWidth(half float64) string { return fmt.Sprintf("±%.1f %%", percent*math.Expm1(half)) }

@@ -17,13 +17,12 @@ import (
 const inert = "mtu=1500"
 
 const (
-	// wrongShare is the largest share of verdicts on identical modes that may be better or worse.
+	// largest share of verdicts on identical modes that may be better or worse
 	wrongShare = 1.0 / 200
-	// coverageRisk is the probability that intervals with a true coverage of 95 % fail the check.
+	// probability that intervals with a true coverage of 95 % fail the check
 	coverageRisk = 0.025
 )
 
-// tally counts verdicts on identical modes, and the intervals that contain 1.
 type tally struct {
 	n, covered int
 	by         map[stats.Verdict]int
@@ -51,25 +50,22 @@ func (t *tally) join(o *tally) {
 	}
 }
 
-// identical reports whether these verdicts fit modes that are the same: few enough are better or
-// worse, and enough intervals contain 1.
+// identical reports whether few enough verdicts are better or worse, and enough intervals contain
+// 1.
 func (t *tally) identical() bool {
 	wrong := t.by[stats.Better] + t.by[stats.Worse]
 	return t.n > 0 && float64(wrong) <= wrongShare*float64(t.n) && t.by[""] == 0 &&
 		t.covered >= least(t.n, stats.Confidence, coverageRisk)
 }
 
-// bothPins are the placements that toll measures by default.
 const bothPins = sample.PinFar + "," + sample.PinNear
 
-// situation is a set of conditions in which identical modes are compared.
 type situation struct {
 	busy bool
 	pins string
 }
 
-// runs returns how many runs are made, and their budget. What nobody pins is measured in visits,
-// which need more time.
+// Unpinned ends are measured in visits, which need more time.
 func (s situation) runs(aa runs) runs {
 	const longer, fewer = 5, 2
 	if s.pins == sample.PinNone {
@@ -85,8 +81,8 @@ func (s situation) beside() string {
 	return "nothing"
 }
 
-// identical runs toll as users do on identical modes: bridge, and bridge with a tune that changes
-// nothing. It does so with pinned and unpinned ends, on an idle machine and beside a half-busy CPU.
+// identical runs toll as users do on bridge, and on bridge with a tune that changes nothing: with
+// pinned and unpinned ends, on an idle machine and beside a half-busy CPU.
 func (t *trial) identical(ctx context.Context) ([]table, error) {
 	out := table{title: "Identical modes",
 		text: fmt.Sprintf("`toll compare bridge --baseline bridge --tune %s --congestion %s --budget %s`, %d times "+
@@ -108,7 +104,6 @@ func (t *trial) identical(ctx context.Context) ([]table, error) {
 	return []table{out}, nil
 }
 
-// identicalIn makes the runs of one situation and adds its rows.
 func (t *trial) identicalIn(ctx context.Context, s situation, out *table, all *tally) error {
 	if s.busy {
 		stop, err := startHalfBusy(0)
@@ -144,8 +139,7 @@ func (t *trial) identicalIn(ctx context.Context, s situation, out *table, all *t
 	return nil
 }
 
-// inertRow is a report's row of the variant that changes nothing. If its verdict is empty, it has
-// no result.
+// An empty verdict means no result.
 type inertRow struct {
 	pin, load string
 	ratio     estimate
@@ -171,7 +165,6 @@ func inertRows(r *analysis.Report) (out []inertRow) {
 	return out
 }
 
-// pinName returns the name of a row's placement on CPUs. The empty one is sample.PinNone.
 func pinName(pin string) string { return cmp.Or(pin, sample.PinNone) }
 
 func (t *tally) cells(beside, pin, load string) []string {

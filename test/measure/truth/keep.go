@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// keeping is a builder that builds each path once and keeps it. Close of a path only returns it, so
-// that several runs and other programs use the same path.
+// keeping builds each path once and keeps it. Close of a path only returns it, so that several runs
+// and other programs use the same path.
 type keeping struct {
 	path.Builder
 	mu    sync.Mutex // guards following
@@ -37,7 +37,6 @@ func (k *keeping) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
 	return lent(p), nil
 }
 
-// lent returns a copy of the path whose Close undoes nothing.
 func lent(p *path.Path) *path.Path {
 	out := &path.Path{}
 	was, is := reflect.ValueOf(p).Elem(), reflect.ValueOf(out).Elem()
@@ -49,7 +48,7 @@ func lent(p *path.Path) *path.Path {
 	return out
 }
 
-// of returns the path that was built for a mode, or nil.
+// of returns nil if no path was built for the mode.
 func (k *keeping) of(m mode.Name) *path.Path {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -12,7 +12,7 @@ const (
 	rr   = "rr"
 )
 
-// sliced returns the plan with slices of the given length (s).
+// length is in s.
 func sliced(p sample.Plan, length float64) sample.Plan {
 	p.Loads = slices.Clone(p.Loads)
 	for i := range p.Loads {
@@ -24,8 +24,7 @@ func sliced(p sample.Plan, length float64) sample.Plan {
 // warmup is longer than slow start, in s.
 const warmup = 0.1
 
-// visited returns the plan without slices: each cell is visited once per round, with its own
-// processes, warm-up and window.
+// visited returns the plan without slices.
 func visited(p sample.Plan, window time.Duration) sample.Plan {
 	p.Loads = slices.Clone(p.Loads)
 	for i := range p.Loads {
@@ -36,7 +35,6 @@ func visited(p sample.Plan, window time.Duration) sample.Plan {
 	return p
 }
 
-// under returns the plan with only the given load.
 func under(p sample.Plan, load string) sample.Plan {
 	p.Loads = slices.DeleteFunc(slices.Clone(p.Loads), func(l sample.Load) bool { return l.Kind != load })
 	p.Cells = slices.DeleteFunc(slices.Clone(p.Cells), func(c sample.Cell) bool { return c.Load != load })

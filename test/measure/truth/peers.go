@@ -25,8 +25,7 @@ type rival struct {
 	size       int
 	metric     string // toll's metric that corresponds to what rate returns
 	// rate converts the tool's figure into that metric: qperf's time is half of a mean round trip.
-	rate func(x float64) float64
-	// unit and scale format a rate.
+	rate  func(x float64) float64
 	unit  string
 	scale float64
 }
@@ -38,7 +37,6 @@ var rivals = []rival{
 		unit: "1000 round trips a second", scale: 1e3},
 }
 
-// programs returns the programs that the checks need besides toll.
 func programs(only []string) []string {
 	others := []string{peer.TaskSet, peer.IPerf3, peer.QPerf}
 	needs := map[string][]string{"planted": {"nft", "tc"}, "peers": others, "unpinned": others}
@@ -49,7 +47,7 @@ func programs(only []string) []string {
 	return out
 }
 
-// checked are the modes that other tools measure, host first.
+// Host is first.
 var checked = []mode.Name{mode.Host, mode.Bridge, mode.PublishNAT, mode.PublishProxy}
 
 // published returns the plan for the ratios of bridge and of published ports to host.
@@ -62,7 +60,7 @@ func (t *trial) published(ctx context.Context, pin string) (sample.Plan, error) 
 		"--seed", strconv.FormatUint(t.seed, 10))...)
 }
 
-// keep returns a builder that keeps its paths and gives them a second port, which qperf needs.
+// Qperf needs a second port.
 func (t *trial) keep() *keeping {
 	return &keeping{Builder: t.lab, second: true, paths: map[path.Spec]*path.Path{}}
 }
@@ -114,7 +112,6 @@ func (t *trial) peers(ctx context.Context) (_ []table, err error) {
 // visitWindow is toll's window without slices, for the comparison of docker-proxy with qperf.
 const visitWindow = 250 * time.Millisecond
 
-// agree adds a row that shows whether the tool and toll find the same ratio of a mode to host.
 func (t *table) agree(r rival, pin string, m mode.Name, name string, theirs rates, ours *found, rows int) {
 	own, none := ours.ratio(m)
 	by, few := theirs.ratio(m)
@@ -126,7 +123,6 @@ func (t *table) agree(r rival, pin string, m mode.Name, name string, theirs rate
 	t.add(v, r.load, pin, r.name, name, by.String(), own.String(), ratio.String())
 }
 
-// block describes how a tool and toll measure in turns.
 type block struct {
 	check  string
 	rival  rival
@@ -134,10 +130,9 @@ type block struct {
 	pinned bool // pin the tool, too, to the CPUs of the plan's first cell
 }
 
-// rates holds the logarithms of a tool's rates by mode, one for each block.
+// rates holds the logarithms of a tool's rates, one for each block.
 type rates map[mode.Name][]float64
 
-// ratio returns the ratio of a mode to host.
 func (r rates) ratio(m mode.Name) (estimate, error) {
 	var logs []float64
 	for i, x := range r[m] {
@@ -146,14 +141,14 @@ func (r rates) ratio(m mode.Name) (estimate, error) {
 	return ofLogs(logs)
 }
 
-// found holds toll's results for one placement on CPUs: for each block the ratios to host, and the
-// logarithm of host's own rate.
+// found holds, for one placement on CPUs and each block, the ratios to host and the logarithm of
+// host's own rate.
 type found struct {
 	ratios map[mode.Name][]estimate
 	host   []float64
 }
 
-// blocks measures with both in turns. It returns the tool's rates, and toll's results by placement.
+// blocks returns the tool's rates, and toll's results by placement.
 func (t *trial) blocks(ctx context.Context, b block, kept *keeping) (theirs rates, ours map[string]*found, err error) {
 	theirs, ours = rates{}, map[string]*found{}
 	for i := range t.scale.peers.n {
@@ -188,7 +183,6 @@ func (t *trial) blocks(ctx context.Context, b block, kept *keeping) (theirs rate
 	return theirs, ours, nil
 }
 
-// add records a report's results for the modes in a placement.
 func (f *found) add(r *analysis.Report, pin string, by rival) error {
 	for _, m := range checked {
 		c, err := cell(r, string(m), "", by.load)
@@ -211,7 +205,7 @@ func (f *found) add(r *analysis.Report, pin string, by rival) error {
 	return nil
 }
 
-// ratio returns the ratio of a mode to host, pooled over the blocks that have one.
+// ratio pools the blocks that have a ratio of the mode to host.
 func (f *found) ratio(m mode.Name) (estimate, error) {
 	if len(f.ratios[m]) == 0 {
 		return estimate{}, errors.New("no ratio has an interval")
@@ -243,11 +237,10 @@ func (t *trial) turn(ctx context.Context, r rival, cpus *sample.CPUs, kept *keep
 	return logs, nil
 }
 
-// rivalTimeout is the limit for a visit of a second.
+// rivalTimeout limits a visit of a second.
 const rivalTimeout = 20 * time.Second
 
-// visit runs the tool's server and client at the ends of a path. They are pinned unless cpus is
-// nil.
+// The tool's ends are pinned unless cpus is nil.
 func (r rival) visit(ctx context.Context, cpus *sample.CPUs, p *path.Path) (x float64, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, rivalTimeout, errors.New("it took too long"))
 	defer cancel()
@@ -271,8 +264,7 @@ func (r rival) visit(ctx context.Context, cpus *sample.CPUs, p *path.Path) (x fl
 		nil)
 }
 
-// moveProxies moves the proxies of a path to the given CPUs, as toll does. It does nothing if there
-// are none. back undoes it.
+// moveProxies moves the proxies of a path, if any, to the given CPUs, as toll does. back undoes it.
 func moveProxies(p *path.Path, cpus []int) (back func(), err error) {
 	own := map[int][]int{}
 	back = func() {

@@ -57,8 +57,7 @@ func needs(t *testing.T, programs ...string) *lab.Lab {
 	return l
 }
 
-// A difference is planted before a path's settings are first read, and only in the path with the
-// tune that it belongs to.
+// A difference must be planted before a path's settings are first read.
 func TestPlants(t *testing.T) {
 	l := needs(t, "nft", "tc")
 	for _, c := range []struct {
@@ -96,7 +95,6 @@ func TestPlants(t *testing.T) {
 	}
 }
 
-// A path is closed if planting fails.
 func TestPlantFails(t *testing.T) {
 	l := needs(t)
 	var was *path.Path
@@ -110,7 +108,7 @@ func TestPlantFails(t *testing.T) {
 	}
 }
 
-// Other tools measure the path with a proxy, whose second port one of them needs.
+// One of the tools needs the proxy's second port.
 func TestRivals(t *testing.T) {
 	l := needs(t, programs([]string{"peers"})...)
 	k := &keeping{Builder: l, second: true, paths: map[path.Spec]*path.Path{}}
@@ -127,7 +125,6 @@ func TestRivals(t *testing.T) {
 	}
 }
 
-// A kept path is built once and stays until the builder is closed.
 func TestKeeping(t *testing.T) {
 	l := needs(t)
 	k := &keeping{Builder: l, paths: map[path.Spec]*path.Path{}}

@@ -13,13 +13,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/test/measure/peer"
 )
 
-// plants are changes to paths, by the path's tunes.
 type plants map[mode.Tunes]plant
 
 type plant func(context.Context, *path.Path) error
 
-// planting is a builder that changes paths right after they are built, before their settings are
-// read.
+// planting changes paths right after they are built, before their settings are read.
 type planting struct {
 	path.Builder
 	plants plants
@@ -37,7 +35,6 @@ func (b planting) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
 	return p, nil
 }
 
-// within runs a command in a place and returns its output.
 func within(ctx context.Context, at path.Place, input string, command ...string) (string, error) {
 	p, err := peer.Start(ctx, at, command...)
 	if err != nil {
@@ -52,7 +49,7 @@ func within(ctx context.Context, at path.Place, input string, command ...string)
 	return string(out), writeErr
 }
 
-// chain returns a plant that adds n rules to the server's input, which each packet walks.
+// Each packet walks the n rules.
 func chain(n int) plant {
 	rules := strings.Repeat("tcp dport 1 counter drop\n", n)
 	text := "table inet planted {\nchain walk {\ntype filter hook input priority 0; policy accept;\n" + rules + "}\n}\n"
@@ -62,7 +59,7 @@ func chain(n int) plant {
 	}
 }
 
-// limit returns a plant that limits what the bridge's port sends to the server, in bit/s.
+// limit limits what the bridge's port sends to the server, in bit/s.
 func limit(bits float64) plant {
 	return func(ctx context.Context, p *path.Path) error {
 		i := slices.IndexFunc(p.Hops, func(h path.Hop) bool { return h.Kind == mode.HopVeth })

@@ -16,24 +16,22 @@ import (
 // difference is a change to the path of bridge with the inert tune, and in some cases to bridge
 // itself.
 type difference struct {
-	name string // shown in tables
+	name string
 	load string
-	// first is the size to begin with. aim computes the final size from a run with the first one;
-	// nil: first is final.
+	// aim computes the final size from a run with the first one; nil: first is final.
 	first int
 	aim   func(first int, c analysis.Cell) (int, error)
 	plant func(size int) plants
-	what  func(size int) string // in words
+	what  func(size int) string
 }
 
-// The sizes of the effects to plant.
 const (
 	bulkShare = 0.05 // of the throughput
 	tripDelay = 2e-6 // s
 	rateShare = 0.035
 )
 
-// pathRate is the rate of the limited path, in bit/s: far less than any machine's bridge.
+// pathRate is in bit/s: far less than any machine's bridge.
 const pathRate = 2_000_000_000
 
 const firstRules = 100
@@ -61,7 +59,6 @@ var differences = []difference{
 		what:  func(n int) string { return fmt.Sprintf("%d rules of nftables", n) }},
 }
 
-// scaled returns the size that has the wanted effect, given the effect of first.
 func scaled(first int, want, effect float64) (int, error) {
 	const least, most = 1, 10_000
 	if !(effect > 0) {
@@ -71,14 +68,12 @@ func scaled(first int, want, effect float64) (int, error) {
 }
 
 const (
-	// foundShare is the share of runs in which a planted difference must be found.
+	// share of runs in which a planted difference must be found
 	foundShare = 0.9
-	// missRisk is the probability that a row fails although its intervals are right in 95 of 100
-	// cases.
+	// probability that a row fails although its intervals are right in 95 of 100 cases
 	missRisk = 0.005
 )
 
-// planted plants differences and checks whether toll finds them.
 func (t *trial) planted(ctx context.Context) ([]table, error) {
 	out := table{title: "Planted differences",
 		text: fmt.Sprintf("Bridge against bridge with something in its path. Each is sized by a run of visits of %s (windows of 0.25 s, no slices), "+
@@ -102,7 +97,6 @@ func (t *trial) planted(ctx context.Context) ([]table, error) {
 	return []table{out}, nil
 }
 
-// find chooses the size of a difference, plants it, and checks whether toll finds it.
 func (t *trial) find(ctx context.Context, out *table, d difference, p sample.Plan) error {
 	size, err := t.sizeOf(ctx, d, p)
 	if err != nil {
@@ -155,8 +149,7 @@ func (t *trial) find(ctx context.Context, out *table, d difference, p sample.Pla
 	return nil
 }
 
-// sizeOf returns the final size of the difference. It tries larger ones if the first is too small
-// to be seen.
+// sizeOf tries larger sizes if the first is too small to be seen.
 func (t *trial) sizeOf(ctx context.Context, d difference, p sample.Plan) (size int, err error) {
 	if d.aim == nil {
 		return d.first, nil

@@ -38,7 +38,7 @@ func (t *trial) precision(ctx context.Context) ([]table, error) {
 	return []table{out}, nil
 }
 
-// precise makes one of the runs. The last ones run beside other work.
+// The last runs are made beside other work.
 func (t *trial) precise(ctx context.Context, out *table, l runs, width float64, i int) error {
 	beside := "nothing"
 	if i >= l.n-t.scale.loaded {
@@ -69,8 +69,7 @@ type widest struct {
 
 func (w widest) String() string { return halfWidth(w.half) + " (" + w.name + ")" }
 
-// widths returns the widest row of each load, and the number of rows. A row without an interval has
-// an infinite width.
+// widths returns the widest row of each load. A row without an interval has an infinite width.
 func widths(r *analysis.Report) (by map[string]widest, rows int) {
 	by = map[string]widest{}
 	for _, c := range r.Cells {

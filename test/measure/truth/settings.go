@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// setting is one of several ways to measure the ratio of bridge to host.
 type setting struct {
 	name string
 	plan sample.Plan
@@ -20,19 +19,19 @@ type setting struct {
 // The half widths beyond which an agreement shows too little.
 const (
 	narrow = 0.05
-	wide   = 0.10 // for long windows and other programs, which are no more precise
+	wide   = 0.10 // for long windows and other programs
 )
 
 // question is a setting that must not change the ratio, with its values.
 type question struct {
 	name, title, text, what string
 	loads                   []string
-	settings                []setting // the others are compared with the first
+	settings                []setting // the first is the reference
 	runs                    runs
 	limit                   float64
 }
 
-// ask measures the ratio in all settings, in shuffled turns, and compares each with the first.
+// ask measures in all settings, in shuffled turns, and compares each with the first.
 func (t *trial) ask(ctx context.Context, q question, b path.Builder) ([]table, error) {
 	found := map[string][][]estimate{} // by load and setting
 	for _, load := range q.loads {
@@ -87,14 +86,12 @@ func (q question) table(found map[string][][]estimate) table {
 
 func (r runs) text() string { return fmt.Sprintf("%d × %s in each, in shuffled turns.", r.n, r.each) }
 
-// hostBridge returns the plan for the ratio of bridge to host.
 func (t *trial) hostBridge(ctx context.Context, more ...string) (sample.Plan, error) {
 	args := append([]string{"host", "bridge", "--baseline", "host", "--to", "loopback,address", "--load", bulk + "," + rr, "--pin", sample.PinFar,
 		"--seed", strconv.FormatUint(t.seed, 10)}, more...)
 	return t.plan(ctx, args...)
 }
 
-// length checks that the slices' length does not matter.
 func (t *trial) length(ctx context.Context) ([]table, error) {
 	base, err := t.hostBridge(ctx)
 	if err != nil {
@@ -108,7 +105,6 @@ func (t *trial) length(ctx context.Context) ([]table, error) {
 	return t.ask(ctx, q, t.lab)
 }
 
-// order checks that the order of the slices does not matter.
 func (t *trial) order(ctx context.Context) ([]table, error) {
 	base, err := t.hostBridge(ctx)
 	if err != nil {
@@ -125,7 +121,6 @@ func (t *trial) order(ctx context.Context) ([]table, error) {
 	return t.ask(ctx, q, t.lab)
 }
 
-// company checks that the other cells of a run do not matter.
 func (t *trial) company(ctx context.Context) ([]table, error) {
 	alone, err := t.hostBridge(ctx)
 	if err != nil {
@@ -146,7 +141,6 @@ func (t *trial) company(ctx context.Context) ([]table, error) {
 	return t.ask(ctx, q, t.lab)
 }
 
-// sustained checks that bulk in slices agrees with a long transfer.
 func (t *trial) sustained(ctx context.Context) ([]table, error) {
 	base, err := t.hostBridge(ctx)
 	if err != nil {

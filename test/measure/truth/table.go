@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// verdict says whether a row holds.
 type verdict string
 
 const (
@@ -22,7 +21,6 @@ func holdsIf(ok bool) verdict {
 	return no
 }
 
-// table is the result of a check.
 type table struct {
 	title string
 	text  string // what is compared, and when a row holds
@@ -37,7 +35,7 @@ type row struct {
 
 func (t *table) add(v verdict, cells ...string) { t.rows = append(t.rows, row{cells, v}) }
 
-// holds reports whether all rows with a verdict hold. It returns false if there are none.
+// holds returns false if no row has a verdict.
 func (t *table) holds() bool {
 	said := false
 	for _, r := range t.rows {

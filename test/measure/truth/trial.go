@@ -23,17 +23,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// trial holds what the checks share: the toll binary, a lab and facts about this machine.
 type trial struct {
 	options
 	stderr      io.Writer
-	dir         string // temporary
+	dir         string
 	lab         *lab.Lab
 	meter       *meter.Meter
 	environment sample.Environment
 }
 
-// newTrial returns a trial, which the caller closes.
+// The caller must close the trial.
 func newTrial(stderr io.Writer, o options) (_ *trial, err error) {
 	t := &trial{options: o, stderr: stderr, lab: &lab.Lab{Congestion: o.congestion}}
 	t.environment, _ = machine.Machine{}.Read() // facts that could not be read are not shown
@@ -68,7 +67,6 @@ func (t *trial) say(format string, args ...any) {
 	fmt.Fprintf(t.stderr, "truth: "+format+"\n", args...)
 }
 
-// head describes the conditions of all tables.
 func (t *trial) head() string {
 	e := t.environment
 	return fmt.Sprintf("%s; %s, %d CPUs; Linux %s; load average before %.2f; scale %s, seed %d.",
@@ -77,7 +75,6 @@ func (t *trial) head() string {
 
 const exitTimeout = 10 * time.Second
 
-// run runs toll as a user does and returns its output.
 func (t *trial) run(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, t.toll, args...)
 	cmd.Env = append(os.Environ(), "TOLL_HISTORY=off")
@@ -93,10 +90,10 @@ func (t *trial) run(ctx context.Context, args ...string) ([]byte, error) {
 	return stdout.Bytes(), err
 }
 
-// exitCells is toll's exit status if some cells have a result and others none.
+// exitCells is toll's exit status if only some cells have a result.
 const exitCells = 4
 
-// compare runs toll compare and judges the results file again. The report includes cells without a
+// compare judges the results file of toll compare again. The report includes cells without a
 // result.
 func (t *trial) compare(ctx context.Context, args ...string) (*analysis.Report, error) {
 	file := filepath.Join(t.dir, "run.jsonl")
@@ -120,7 +117,6 @@ func judge(records []byte) (*analysis.Report, error) {
 	return analysis.Judge(f), nil
 }
 
-// plan returns the plan of toll compare with these arguments, and its defaults otherwise.
 func (t *trial) plan(ctx context.Context, args ...string) (p sample.Plan, err error) {
 	out, err := t.run(ctx, append([]string{"compare", "--dry-run", "--format", "json"}, args...)...)
 	if err != nil {
@@ -132,7 +128,7 @@ func (t *trial) plan(ctx context.Context, args ...string) (p sample.Plan, err er
 	return p, nil
 }
 
-// measure makes the run of p in this process, with each as its budget, on paths of b.
+// measure makes the run of p in this process, on paths of b. each is its budget.
 func (t *trial) measure(ctx context.Context, p sample.Plan, each time.Duration, b path.Builder) (*analysis.Report, error) {
 	p.Rounds, p.Budget = 0, each.Seconds()
 	var records bytes.Buffer
@@ -147,7 +143,6 @@ func (t *trial) measure(ctx context.Context, p sample.Plan, each time.Duration, 
 	return judge(records.Bytes())
 }
 
-// cell returns the judged cell of a mode and a variant under a load.
 func cell(r *analysis.Report, mode, tune, load string) (analysis.Cell, error) {
 	for _, c := range r.Cells {
 		if c.Mode == mode && c.Tune == tune && c.Load == load {
@@ -162,7 +157,6 @@ func cell(r *analysis.Report, mode, tune, load string) (analysis.Cell, error) {
 	return analysis.Cell{}, fmt.Errorf("%s, %s: not measured", mode, load)
 }
 
-// ratioOf returns the ratio of a cell's primary metric.
 func ratioOf(r *analysis.Report, mode, tune, load string) (estimate, *analysis.Ratio, error) {
 	c, err := cell(r, mode, tune, load)
 	if err != nil {

@@ -3,7 +3,7 @@
 // the other cells of the run, or the tool that measures.
 //
 // Each check prints one line for each run on the standard error and, when it is done, a table in
-// Markdown. Each row shows the evidence: a row whose interval is too wide to tell does not hold.
+// Markdown. A row whose interval is too wide to tell does not hold.
 //
 // It needs root, two CPUs, and the programs nft, tc, iperf3 and qperf.
 package truth
@@ -80,8 +80,7 @@ func Run(ctx context.Context, stdout, stderr io.Writer, args []string) error {
 	return err
 }
 
-// prove makes the checks, prints their tables and reports whether all hold. If a check fails to
-// run, the others still do.
+// If a check fails to run, the others still do.
 func prove(ctx context.Context, stdout, stderr io.Writer, o options) (holds bool, err error) {
 	t, err := newTrial(stderr, o)
 	if err != nil {

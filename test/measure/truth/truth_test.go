@@ -29,8 +29,7 @@ func TestParseOptions(t *testing.T) {
 	}
 }
 
-// The usual scale takes as long as a cup of coffee, and has enough blocks for an interval of the
-// peers' ratios.
+// The usual scale must have enough blocks for an interval of the peers' ratios.
 func TestScale(t *testing.T) {
 	s := scaleOf(false, false, 0)
 	total := time.Duration(s.aa.n)*s.aa.each +
@@ -65,7 +64,6 @@ func TestScaled(t *testing.T) {
 	}
 }
 
-// Functions that change a plan leave the original alone.
 func TestPlans(t *testing.T) {
 	p := sample.Plan{Same: 0.03, Epoch: 2, Loads: []sample.Load{{Kind: bulk, Slice: 0.004, Window: 0.1}, {Kind: rr, Slice: 0.004, Window: 0.1}},
 		Cells: []sample.Cell{{Mode: "host", Load: bulk}, {Mode: "host", Load: rr}}}
@@ -83,7 +81,6 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// A lent path has everything that the path has, except what undoes it.
 func TestLent(t *testing.T) {
 	p := &path.Path{Spec: path.Spec{Mode: "bridge"}, Servers: []path.Server{{}}, Clients: []path.Client{{}}, Hops: []path.Hop{{}},
 		Second: 1, Facts: map[string]string{"a": "b"}, Inspect: func() ([]path.Setting, error) { return nil, nil }}
@@ -101,7 +98,6 @@ func TestLent(t *testing.T) {
 	}
 }
 
-// A mode's row holds if most runs of the tool lie between the placements.
 func TestWithin(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
@@ -128,7 +124,6 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// Modes are compared with the host of the same block.
 func TestRatesRatio(t *testing.T) {
 	r := rates{}
 	for i := range 6 {

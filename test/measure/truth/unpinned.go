@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// beyond is how far outside toll's range a run of another tool may lie, as a share. The
-	// machine's state changes between runs.
+	// how far outside toll's range a run of another tool may lie, as a share: the machine's state
+	// changes between runs
 	beyond = 0.1
-	// mostRuns is the share of the runs that must lie in the range.
+	// share of the runs that must lie in the range
 	mostRuns = 0.8
 )
 
@@ -49,7 +49,6 @@ func (t *trial) unpinned(ctx context.Context) (_ []table, err error) {
 	return []table{out}, nil
 }
 
-// unpinnedBeside adds the rows on an idle machine, or beside a half-busy CPU.
 func (t *trial) unpinnedBeside(ctx context.Context, out *table, base sample.Plan, kept *keeping, busy bool) error {
 	beside := "nothing"
 	if busy {
@@ -82,7 +81,7 @@ func (t *trial) unpinnedBeside(ctx context.Context, out *table, base sample.Plan
 	return nil
 }
 
-// withinRange adds a row for each mode: how many of the tool's runs lie in toll's range.
+// Each row tells how many of the tool's runs lie in toll's range.
 func (t *trial) withinRange(out *table, beside string, r rival, theirs rates, ours map[string]*found) error {
 	var pins [2]map[mode.Name]float64
 	for i, pin := range []string{sample.PinFar, sample.PinNear} {
@@ -105,8 +104,8 @@ func (t *trial) withinRange(out *table, beside string, r rival, theirs rates, ou
 	return nil
 }
 
-// ratiosWithin adds a row for each mode but host: whether the ratio to host by all of the tool's runs
-// may lie in the range of toll's ratios.
+// Each row tells whether the ratio to host by all of the tool's runs may lie in the range of toll's
+// ratios.
 func (t *trial) ratiosWithin(out *table, beside string, r rival, theirs rates, ours map[string]*found) error {
 	for _, m := range checked[1:] {
 		by, few := theirs.ratio(m)
@@ -122,7 +121,7 @@ func (t *trial) ratiosWithin(out *table, beside string, r rival, theirs rates, o
 	return nil
 }
 
-// within adds a row that holds if most of a tool's runs lie in the range from far to near.
+// The row holds if most of the runs lie in the range from far to near.
 func (t *table) within(r rival, beside, m string, runs []float64, far, near float64) {
 	low, high := min(far, near)-math.Log1p(beyond), max(far, near)+math.Log1p(beyond)
 	inside := 0
