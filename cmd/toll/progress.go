@@ -29,7 +29,7 @@ type progress struct {
 	beaten    float64 // when the last line of text was printed, in s since the run's start
 }
 
-// s
+// beat is the time between two lines of text, in s.
 const beat = 10
 
 func newProgress(w io.Writer, quiet bool) *progress {

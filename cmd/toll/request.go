@@ -182,7 +182,7 @@ var congestionHere = func() string {
 	return facts.Congestion
 }
 
-// a congestion control that does not pace and that every kernel has
+// unpacedTune is a congestion control that does not pace and that every kernel has
 var unpacedTune = mode.Tunes(mode.Congestion) + "=reno"
 
 // unpace makes the lab also measure the baseline and bridge without pacing, if the machine's

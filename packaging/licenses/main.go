@@ -121,8 +121,8 @@ var (
 	code        = regexp.MustCompile(`\.(go|json|py|sh|ya?ml)$`)
 )
 
-// For the standard library and this module read reads the licence files in the root; for other
-// modules also those of parts copied from elsewhere.
+// read takes only files in the root for the standard library and this module; for other modules
+// also those of parts copied from elsewhere.
 func (m *module) read() error {
 	m.files = map[string][]byte{}
 	err := filepath.WalkDir(m.Dir, func(name string, e fs.DirEntry, err error) error {

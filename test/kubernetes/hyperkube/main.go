@@ -1,6 +1,7 @@
 // Hyperkube is a small Kubernetes cluster in one static binary, for make test-kubernetes. The name
-// that it is called by, or its first argument, selects the component. The components are unchanged.
-// They share most of their code, so one binary is a fifth of the size of seven.
+// that it is called by, or its first argument, selects the component. The components are
+// Kubernetes' own commands. They share most of their code, so one binary is a fifth of the size of
+// seven.
 package main
 
 import (

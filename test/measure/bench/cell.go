@@ -129,7 +129,7 @@ func makePair(peer, load string, size int, sameCPU bool) pair {
 	return p
 }
 
-// inBursts returns the pair with toll sending its datagrams at the peer's times.
+// inBursts makes toll send its datagrams at the peer's times.
 func (p pair) inBursts() pair {
 	p.own.batch, p.again.batch, p.peer.batch = burst, burst, burst
 	return p
@@ -151,10 +151,8 @@ var pairs = []pair{
 	makePair(netperf, crr, netperfSize, true),
 }
 
-// startCell has no peer.
 var startCell = cell{tool: toll, load: start}
 
-// groupsFor groups the cells by what is compared.
 func groupsFor(missing []missing) [][]cell {
 	gone := map[string]bool{}
 	for _, m := range missing {

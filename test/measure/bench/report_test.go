@@ -29,7 +29,7 @@ func fabricated() report {
 		visits:      map[cell]map[int]visit{},
 		again:       2, disturbed: 1,
 	}
-	// toll to iperf3 and qperf, on separate CPUs and on one
+	// Ratios to iperf3 and qperf, on separate CPUs and on one.
 	worth := map[cell]float64{pairs[0].own: 1.1, pairs[1].own: 0.9, pairs[3].own: 1.2}
 	for round := range r.rounds {
 		drift := 1 + 0.1*float64(round)

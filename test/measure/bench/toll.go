@@ -54,7 +54,7 @@ func (h *hand) stop(now bool) error {
 	return nil
 }
 
-// It follows toll's engine.
+// visitToll follows toll's engine.
 func (b *bench) visitToll(ctx context.Context, c cell) (v visit, err error) {
 	var client, server *hand
 	defer func() {

@@ -12,13 +12,12 @@ import (
 	"time"
 )
 
-// Names of the tools' programs.
 const (
 	IPerf3   = "iperf3"
 	QPerf    = "qperf"
 	SockPerf = "sockperf"
 	NetPerf  = "netperf"
-	// netperf's server
+	// NetServer belongs to netperf.
 	NetServer = "netserver"
 	// TaskSet pins the tools.
 	TaskSet = "taskset"
@@ -95,7 +94,7 @@ var (
 	}
 )
 
-// No CPUs stand for any.
+// Without CPUs, the command runs on any.
 func pinned(cpus []int, command []string) []string {
 	if len(cpus) == 0 {
 		return command

@@ -10,7 +10,6 @@ type check struct {
 	make func(*trial, context.Context) ([]table, error)
 }
 
-// In the order in which they run.
 var checks = []check{
 	{"aa", (*trial).identical},
 	{"planted", (*trial).planted},

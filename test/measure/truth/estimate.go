@@ -58,6 +58,7 @@ func (e estimate) one() bool { return math.Abs(e.log) <= e.half }
 
 const percent = 100
 
+// String formats an estimate as "0.953 ±0.8 %".
 func (e estimate) String() string {
 	return fmt.Sprintf("%.3f ±%.1f %%", math.Exp(e.log), percent*math.Expm1(e.half))
 }

@@ -50,8 +50,7 @@ func (t *tally) join(o *tally) {
 	}
 }
 
-// identical reports whether few enough verdicts are better or worse, and enough intervals contain
-// 1.
+// Few enough verdicts must be better or worse, and enough intervals must contain 1.
 func (t *tally) identical() bool {
 	wrong := t.by[stats.Better] + t.by[stats.Worse]
 	return t.n > 0 && float64(wrong) <= wrongShare*float64(t.n) && t.by[""] == 0 &&

@@ -12,7 +12,7 @@ const (
 	rr   = "rr"
 )
 
-// length is in s.
+// The length of the slices is in s.
 func sliced(p sample.Plan, length float64) sample.Plan {
 	p.Loads = slices.Clone(p.Loads)
 	for i := range p.Loads {
@@ -24,7 +24,6 @@ func sliced(p sample.Plan, length float64) sample.Plan {
 // warmup is longer than slow start, in s.
 const warmup = 0.1
 
-// visited returns the plan without slices.
 func visited(p sample.Plan, window time.Duration) sample.Plan {
 	p.Loads = slices.Clone(p.Loads)
 	for i := range p.Loads {

@@ -47,10 +47,9 @@ func programs(only []string) []string {
 	return out
 }
 
-// Host is first.
+// The other modes are compared with the first.
 var checked = []mode.Name{mode.Host, mode.Bridge, mode.PublishNAT, mode.PublishProxy}
 
-// published returns the plan for the ratios of bridge and of published ports to host.
 func (t *trial) published(ctx context.Context, pin string) (sample.Plan, error) {
 	var args []string
 	for _, m := range checked {

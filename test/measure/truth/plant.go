@@ -17,7 +17,7 @@ type plants map[mode.Tunes]plant
 
 type plant func(context.Context, *path.Path) error
 
-// planting changes paths right after they are built, before their settings are read.
+// planting changes paths before their settings are read.
 type planting struct {
 	path.Builder
 	plants plants

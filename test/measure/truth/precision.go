@@ -38,7 +38,6 @@ func (t *trial) precision(ctx context.Context) ([]table, error) {
 	return []table{out}, nil
 }
 
-// The last runs are made beside other work.
 func (t *trial) precise(ctx context.Context, out *table, l runs, width float64, i int) error {
 	beside := "nothing"
 	if i >= l.n-t.scale.loaded {

@@ -19,7 +19,7 @@ type setting struct {
 // The half widths beyond which an agreement shows too little.
 const (
 	narrow = 0.05
-	wide   = 0.10 // for long windows and other programs
+	wide   = 0.10 // for long windows and other programs, which are no more precise
 )
 
 // question is a setting that must not change the ratio, with its values.
