@@ -19,7 +19,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// backend builds paths for runs that name it with --on.
 type backend struct {
 	name  string
 	words string // description for help; "" if the name is enough
@@ -33,19 +32,16 @@ type backend struct {
 	settings func(*builderFlags) settings
 	// modes that toll mesh can measure; nil: none. If there are any, the settings make a cluster.
 	meshModes func() []string
-	// inner runs the part of this program that the backend starts, if args ask for one.
-	inner func(args []string) (ours bool, err error)
-	// what toll clean looks for with a Docker daemon
+	inner     func(args []string) (ours bool, err error)
 	leftovers func() dockerapi.Part
 }
 
-// settings holds the values of a backend's flags and makes the backend from them.
 type settings interface {
 	add(fl *pflag.FlagSet, k commandKind)
 	// defaults returns the defaults of a run on the backend beside others, or nil for those of the
 	// flags.
 	defaults(others []string) (*defaults, error)
-	// check reads and checks the flags. It is called only if the backend is used.
+	// check is called only if the backend is used.
 	check() error
 	with(ctx context.Context, wire sample.Wire, use func(path.Builder) error) error
 }

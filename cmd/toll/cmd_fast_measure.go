@@ -62,8 +62,6 @@ func checkMeasure(word string) error {
 	return nil
 }
 
-// measureFlags are the flags of --measure: those of a run, and those of toll stream, sql and run
-// that say what is sent to a port.
 type measureFlags struct {
 	word    string // "": nothing is measured
 	run     runFlags
@@ -148,7 +146,7 @@ func endpointsOf(port uint16) (without, with string) {
 	return fmt.Sprintf("port-%d", port), fmt.Sprintf("fast-%d", port)
 }
 
-// fastWindow is the window of a visit, in seconds, where the client does not decide it.
+// fastWindow applies where the client does not decide.
 const fastWindow = 0.1 // seconds
 
 type requests struct {
@@ -378,7 +376,6 @@ func (m *measurement) asker(ctx context.Context, dial netip.AddrPort, inside uin
 
 type tried map[stats.Verdict]int
 
-// decisive returns the metrics by which fast is judged.
 func decisive(l sample.Load) []string {
 	switch l.Kind {
 	case workload.Chat:

@@ -193,7 +193,7 @@ func sayUnusual(e env, s *history.Store, now trend.Summary) {
 	}
 }
 
-// keep stores a run in the history and reports whether it did. A failure is only a warning.
+// A failure to keep a run is only a warning.
 func keep(e env, results []byte, f *sample.File, r judge.Report) bool {
 	if os.Getenv(historyEnv) == "off" || r.Empty() {
 		return false

@@ -238,7 +238,6 @@ func administratorsRules(e *dockerHost, t *testing.T, bin, echo string) {
 	opened(e, t, bin, echo)
 }
 
-// opened adds the remedy of toll ports, a rule before the one that blocks.
 func opened(e *dockerHost, t *testing.T, bin, echo string) {
 	about := []string{bin, "ports", "8080", "--client", "198.18.0.2", "--format", "json"}
 	e.run("iptables", "-I", "DOCKER-USER", "-s", "198.18.0.2", "-j", "DROP")

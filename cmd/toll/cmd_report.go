@@ -71,8 +71,7 @@ func readResults(e env, name string, stdin io.Reader) (*sample.File, error) {
 	return f, nil
 }
 
-// openResults opens a results file or a run of the history. size is in bytes, or -1 if it is no
-// regular file.
+// size is in bytes, or -1 if the results file is not a regular one.
 func openResults(name string) (f *os.File, size int64, err error) {
 	f, kept, err := openRun(name)
 	if !kept {

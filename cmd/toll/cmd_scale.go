@@ -90,8 +90,7 @@ func turn(here machine.Machine) float64 {
 	return 2 * slice / cpus
 }
 
-// crowdHeadroom refuses crowds that the machine cannot hold. Its figures were measured and rounded
-// up.
+// The figures were measured and rounded up.
 func crowdHeadroom(here machine.Machine, shapes []sample.Shape, streams int) error {
 	const (
 		files      = 4 // of toll: two pipes and the process
@@ -168,7 +167,6 @@ func product(word string, numbers int) ([]int, error) {
 	return out, nil
 }
 
-// fits refuses shapes that are too large, or that have more servers than clients.
 func fits(s sample.Shape) error {
 	switch {
 	case s.Clients*s.Procs > sample.MaxProcs:

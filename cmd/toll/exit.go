@@ -52,7 +52,6 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// failure is an error with its exit code and an optional hint.
 type failure struct {
 	code int
 	err  error // nil: nothing more is printed

@@ -197,7 +197,6 @@ func isFile(f *os.File, name string) bool {
 	return errHave == nil && errWant == nil && os.SameFile(have, want)
 }
 
-// maxLinks is the kernel's limit.
 const maxLinks = 40
 
 // links yields a name and then each target as it follows symbolic links.

@@ -130,7 +130,7 @@ func (w *watch) judge(elapsed float64) judge.Report {
 	return r
 }
 
-// close restores the terminal. On nil it does nothing.
+// On nil, close does nothing.
 func (w *watch) close() {
 	if w == nil {
 		return

@@ -26,7 +26,6 @@ func loadsOf(t *testing.T, args ...string) loadFlags {
 	return f.loads
 }
 
-// The window is 250 ms.
 func made(t *testing.T, args ...string) ([]sample.Load, loadFlags, error) {
 	t.Helper()
 	f := runFlags{window: 250 * time.Millisecond, loads: loadsOf(t, args...)}

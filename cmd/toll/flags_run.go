@@ -25,7 +25,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Each command adds the flags it has.
 type runFlags struct {
 	builderFlags
 

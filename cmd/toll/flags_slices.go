@@ -126,8 +126,8 @@ func wholeKey(l sample.Load) string { return strings.TrimSpace(l.Kind + " " + l.
 // filling. From 16 ms on they agree.
 const bulkSlice = 0.016
 
-// lengthOf returns the length of a load's slices, in seconds: --slice, or more for bulk, and for
-// pages so that several end in one slice even in a slow mode.
+// lengthOf returns seconds: --slice, or more for bulk, and for pages so that several end in one
+// slice even in a slow mode.
 func (f *sliceFlags) lengthOf(l sample.Load) float64 {
 	const (
 		pages = 5
@@ -177,8 +177,8 @@ func turnsSlice(l sample.Load, cpus int) float64 {
 	return turn * math.Ceil(float64(n)/float64(cpus))
 }
 
-// leastSlice returns how long a slice must be to hold whole trips, pages or writes of the load in
-// slow modes, in seconds.
+// leastSlice returns how long a slice must be to hold whole trips, pages or writes in slow modes,
+// in seconds.
 func leastSlice(l sample.Load) float64 {
 	const (
 		trip  = 80e-6

@@ -163,7 +163,6 @@ const (
 	sweepRounds = 6
 )
 
-// into changes nothing without --sweep.
 func (f *sweepFlags) into(r *plan.Request) error {
 	if len(f.given) == 0 {
 		return nil

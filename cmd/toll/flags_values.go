@@ -137,7 +137,6 @@ func plainly(err error, want string) error {
 	return errors.New(want)
 }
 
-// The error of parseOne names the words of the list.
 func parseOne[T any](word string, parse func(string) (T, error)) (T, error) {
 	v, err := parse(word)
 	if err != nil {

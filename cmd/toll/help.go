@@ -13,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// helpWidth is in columns.
 const helpWidth = 80
 
 type named struct {
@@ -125,7 +124,6 @@ type flagGroup struct {
 	flags []*pflag.Flag
 }
 
-// grouped keeps the order of flagGroups.
 func grouped(fl *pflag.FlagSet) []flagGroup {
 	out := make([]flagGroup, len(flagGroups)+1)
 	for i, g := range flagGroups {
@@ -146,7 +144,6 @@ func grouped(fl *pflag.FlagSet) []flagGroup {
 	return slices.DeleteFunc(out, func(g flagGroup) bool { return len(g.flags) == 0 })
 }
 
-// valueNames has placeholders by the flag's name.
 var valueNames = map[string]string{
 	"from": "PLACE", "to": "TARGET", "load": "LOAD", "on": "BACKEND", "baseline": "MODE", "mode": "MODE", "label": "KEY", "tune": "TUNE", "lever": "LEVER", "format": "FORMAT",
 	"send": "HOW", "nodelay": "on|off", "pin": "CPUS", "confirm": "N|FILE", "wire": "WIRE", "congestion": "NAME", "parent": "CARD", "nodes": "NODES", "image": "IMAGE",
@@ -155,7 +152,6 @@ var valueNames = map[string]string{
 	"output": "FILE", "save": "FILE", "results": "FILE", "against": "FILE", "proxy": "FILE",
 }
 
-// typeNames has placeholders by the flag's type, for flags that valueNames lacks.
 var typeNames = map[string]string{
 	"bool": "", "int": "N", "uint64": "N", "float64": "N", "duration": "TIME", "size": "SIZE", "rate": "RATE", "share": "PERCENT",
 	"string": "TEXT", "stringSlice": "LIST", "stringArray": "TEXT",
@@ -241,7 +237,6 @@ func paragraphs(text string, columns int) string {
 	return out.String()
 }
 
-// examples returns each command with what it does on one line if that fits.
 func examples(text string, columns int) string {
 	out := ""
 	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
@@ -343,7 +338,6 @@ func addHelpAll(root *cobra.Command) {
 	}
 }
 
-// askedForAll prints the help and returns true, if the user asked for all flags.
 func askedForAll(c *cobra.Command) bool {
 	f := c.Flags().Lookup(helpAllFlag)
 	if f == nil || f.Value.String() != "true" {

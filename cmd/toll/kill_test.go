@@ -68,7 +68,6 @@ func startToll(t *testing.T, bin string, user *syscall.Credential, args ...strin
 	return r
 }
 
-// processes returns command lines by process id.
 func (r *tollRun) processes() map[int]string {
 	out := map[int]string{}
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")

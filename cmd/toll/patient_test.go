@@ -71,7 +71,6 @@ const rerunsEnv = "TOLL_TEST_RERUNS"
 // point to another fault. On an idle machine with two cores it is three.
 const mostReruns = 20
 
-// report says why the run is repeated.
 func noteRerun(args []string, report string) {
 	f, err := os.OpenFile(os.Getenv(rerunsEnv), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -83,7 +82,6 @@ func noteRerun(args []string, report string) {
 
 var disturbed = regexp.MustCompile(`.{0,60}(the machine was too busy:|the load ended before the window did).{0,80}`)
 
-// few reports whether the repeated runs are few enough.
 func countReruns(w io.Writer, noted string) (few bool) {
 	n := strings.Count(noted, "\n")
 	if n > 0 {
@@ -152,7 +150,6 @@ func outputOf(args []string) string {
 	return string(b)
 }
 
-// moreRounds doubles the rounds in args. It returns false if args do not set them.
 func moreRounds(args []string) bool {
 	at := slices.Index(args, "--rounds") + 1
 	if at == 0 || at == len(args) {

@@ -82,7 +82,6 @@ func progressLine(s engine.Progress, ranking []standing, page, columns int) stri
 	return cut(line+next(s), columns)
 }
 
-// timeLeft adds a progress bar where there is room.
 func timeLeft(s engine.Progress, columns int) string {
 	const cells, roomy = 10, 60
 	left := fmt.Sprintf("%.0f s left · ", max(0, s.Total-s.Elapsed))
@@ -122,7 +121,6 @@ func next(s engine.Progress) string {
 	return fmt.Sprintf("round %d, %d of %d: %s from %s, %s", s.Round+1, s.Visit+1, s.Visits, analysis.RowName(s.Cell), s.Cell.From, s.Cell.Load)
 }
 
-// cut shortens text to the given number of columns.
 func cut(s string, columns int) string {
 	if ansi.StringWidth(s) <= columns {
 		return s
@@ -179,7 +177,6 @@ func (p *progress) judging(visits int) {
 	}
 }
 
-// first prints that a route is tried for the first time.
 func (p *progress) first(name string) {
 	if p.w != nil {
 		fmt.Fprint(p.w, clearLine, cut("trying "+name, terminalWidth(p.w)-1))

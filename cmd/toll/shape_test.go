@@ -145,7 +145,6 @@ func rowShape(l string, retr, limited bool) string {
 	return words(strings.Join(names, " ") + " | " + strings.Join(figures, " "))
 }
 
-// differs returns "" if the shapes are equal.
 func differs(want, got string) string {
 	w, g := shape(want), shape(got)
 	if sameParts(w, g) {
@@ -180,7 +179,6 @@ func endsWith(want, got []string) bool {
 	return false
 }
 
-// A table has this many lines above its rows.
 const heads = 3
 
 // sameTable accepts rows in any order: figures decide it. Rows may be missing where the first has a

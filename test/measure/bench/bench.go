@@ -3,9 +3,8 @@
 // loopback device of a fresh network namespace, on the same CPUs and with messages of the same
 // size. The printed results are ratios within a round.
 //
-// Throughput and latency are each program's own figures. CPU time and, for the second table,
-// traffic are read from outside: the CPU-time clocks of both processes and the counters of the
-// loopback device, at two instants inside the measured part.
+// Throughput and latency are each program's own figures. CPU time and traffic are read from
+// outside, at two instants inside the measured part.
 //
 // It needs CAP_SYS_ADMIN and CPUs 0 and 1.
 package bench

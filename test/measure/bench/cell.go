@@ -33,7 +33,6 @@ const (
 	start = "start"
 )
 
-// cell is one combination of tool and load, visited once per round.
 type cell struct {
 	tool    string
 	load    string

@@ -12,7 +12,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 )
 
-// outside is what one instrument, the same for all programs, saw within the measured part.
 type outside struct {
 	elapsed        float64 // s
 	client, server float64 // CPU seconds
@@ -35,9 +34,9 @@ const (
 	begunPackets = 60
 )
 
-// watch waits for the traffic of the client, and then reads the clocks and counters inside the
-// measured part. client and server are process IDs. before holds the loopback device's counters
-// from before the client's start. ended is closed when the client has ended.
+// watch reads the clocks and counters inside the measured part. client and server are process IDs.
+// before holds the loopback device's counters from before the client's start. ended is closed when
+// the client has ended.
 func (b *bench) watch(ctx context.Context, c cell, before link.Counters, client, server int, ended <-chan struct{}) (outside, error) {
 	if err := b.awaitTraffic(ctx, c, before, ended); err != nil {
 		return outside{}, err
@@ -47,8 +46,7 @@ func (b *bench) watch(ctx context.Context, c cell, before link.Counters, client,
 	if err != nil {
 		return outside{}, err
 	}
-	// Loads of one kind are all read at the same time after their beginning, which is inside the
-	// measured part of each.
+	// Loads of one kind are all read at the same time after their beginning.
 	from, to := iperf3Omit+margin, iperf3Omit+b.window-margin
 	if c.load == rr || c.load == crr {
 		from, to = sockperfSkip+margin, b.window-sockperfTail-margin
@@ -97,7 +95,6 @@ type reading struct {
 	lo             link.Counters
 }
 
-// busy returns the average number of busy CPUs since a.
 func (r reading) busy(a reading) float64 {
 	total := 0.0
 	for _, cpu := range meter.Since(a.machine, r.machine) {
@@ -116,7 +113,6 @@ func (r reading) since(a reading) (outside, error) {
 	return o, nil
 }
 
-// group holds the process ids of each end.
 type group struct{ client, server []int }
 
 func members(client, server int) (group, error) {

@@ -74,7 +74,6 @@ var metrics = map[string][]metric{
 	},
 }
 
-// agreement returns the ratio of a tool's own figure to the loopback device's counters.
 func agreement(c cell, v visit) float64 {
 	switch c.load {
 	case bulk, udp:

@@ -54,7 +54,6 @@ func (h *hand) stop(now bool) error {
 	return nil
 }
 
-// visitToll follows toll's engine.
 func (b *bench) visitToll(ctx context.Context, c cell) (v visit, err error) {
 	var client, server *hand
 	defer func() {

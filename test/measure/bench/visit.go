@@ -133,8 +133,7 @@ func (b *bench) awaitCalm(ctx context.Context) error {
 	return nil
 }
 
-// slack is the longest time that a visit takes beyond its phases: sockperf alone needs 2 s to
-// start.
+// Sockperf alone needs 2 s to start.
 const slack = 12 * time.Second
 
 func (b *bench) visit(ctx context.Context, c cell) (visit, error) {

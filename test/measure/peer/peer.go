@@ -103,7 +103,6 @@ func pinned(cpus []int, command []string) []string {
 	return append([]string{TaskSet, "--cpu-list", list}, command...)
 }
 
-// listens reports whether a TCP socket listens on port in the network namespace of a process.
 func listens(pid int, port uint16) (bool, error) {
 	for _, name := range []string{"tcp", "tcp6"} {
 		table, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "net", name))

@@ -101,7 +101,6 @@ func (p *Process) kill() {
 // they have ended.
 func (p *Process) killGroup() { _ = syscall.Kill(-p.PID, syscall.SIGKILL) }
 
-// listens waits until a socket in the program's namespace listens on port.
 func (p *Process) listens(ctx context.Context, port uint16) error {
 	const poll = 5 * time.Millisecond
 	tick := time.NewTicker(poll)

@@ -53,8 +53,8 @@ const (
 	minute = time.Minute
 )
 
-// scaleOf returns the usual scale, some 50 minutes, or the quick or full one. runsOf, if not 0, is
-// the number of runs of aa and of each planted difference.
+// The usual scale takes some 50 minutes. runsOf, if not 0, is the number of runs of aa and of each
+// planted difference.
 func scaleOf(quick, full bool, runsOf int) scale {
 	s := scale{name: "usual",
 		aa: runs{20, 10 * second}, plant: runs{3, 30 * second}, pilot: 10 * second, reference: 90 * second,

@@ -64,7 +64,7 @@ func (e estimate) String() string {
 }
 
 // agreement reports whether a ratio of ratios is 1, as one of n that are tested jointly. limit is
-// the largest half width of its interval that can still show agreement.
+// the largest half width that can still show agreement.
 func agreement(ratio estimate, n int, limit float64) (wide estimate, v verdict) {
 	wide = ratio.wider(n)
 	switch {
@@ -79,8 +79,8 @@ func agreement(ratio estimate, n int, limit float64) (wide estimate, v verdict) 
 // quantile is that of the standard normal distribution.
 func quantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
 
-// least returns a lower bound for the number of successes in n trials of probability p: fewer
-// successes have a probability of at most risk.
+// Fewer successes than least returns, in n trials of probability p, have a probability of at most
+// risk.
 func least(n int, p, risk float64) int {
 	below := 0.0
 	for k := range n {

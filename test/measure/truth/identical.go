@@ -50,7 +50,6 @@ func (t *tally) join(o *tally) {
 	}
 }
 
-// Few enough verdicts must be better or worse, and enough intervals must contain 1.
 func (t *tally) identical() bool {
 	wrong := t.by[stats.Better] + t.by[stats.Worse]
 	return t.n > 0 && float64(wrong) <= wrongShare*float64(t.n) && t.by[""] == 0 &&
@@ -80,8 +79,8 @@ func (s situation) beside() string {
 	return "nothing"
 }
 
-// identical runs toll as users do on bridge, and on bridge with a tune that changes nothing: with
-// pinned and unpinned ends, on an idle machine and beside a half-busy CPU.
+// identical runs toll as users do on bridge, and on bridge with the inert tune: with pinned and
+// unpinned ends, on an idle machine and beside a half-busy CPU.
 func (t *trial) identical(ctx context.Context) ([]table, error) {
 	out := table{title: "Identical modes",
 		text: fmt.Sprintf("`toll compare bridge --baseline bridge --tune %s --congestion %s --budget %s`, %d times "+

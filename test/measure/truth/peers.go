@@ -64,8 +64,8 @@ func (t *trial) keep() *keeping {
 	return &keeping{Builder: t.lab, second: true, paths: map[path.Spec]*path.Path{}}
 }
 
-// peers compares toll with other tools on the same paths and CPUs: the ratios of bridge and of
-// published ports to host, in blocks in which both measure them.
+// peers compares the ratios of bridge and of published ports to host, in blocks in which toll and
+// another tool measure the same paths on the same CPUs.
 func (t *trial) peers(ctx context.Context) (_ []table, err error) {
 	kept := t.keep()
 	defer func() { err = errors.Join(err, kept.close()) }()
@@ -108,7 +108,7 @@ func (t *trial) peers(ctx context.Context) (_ []table, err error) {
 	return []table{out}, nil
 }
 
-// visitWindow is toll's window without slices, for the comparison of docker-proxy with qperf.
+// visitWindow is for the comparison of docker-proxy with qperf, without slices.
 const visitWindow = 250 * time.Millisecond
 
 func (t *table) agree(r rival, pin string, m mode.Name, name string, theirs rates, ours *found, rows int) {
@@ -147,7 +147,6 @@ type found struct {
 	host   []float64
 }
 
-// blocks returns the tool's rates, and toll's results by placement.
 func (t *trial) blocks(ctx context.Context, b block, kept *keeping) (theirs rates, ours map[string]*found, err error) {
 	theirs, ours = rates{}, map[string]*found{}
 	for i := range t.scale.peers.n {
@@ -204,7 +203,6 @@ func (f *found) add(r *analysis.Report, pin string, by rival) error {
 	return nil
 }
 
-// ratio pools the blocks that have a ratio of the mode to host.
 func (f *found) ratio(m mode.Name) (estimate, error) {
 	if len(f.ratios[m]) == 0 {
 		return estimate{}, errors.New("no ratio has an interval")

@@ -17,8 +17,6 @@ const (
 	shortWidth = 0.06
 )
 
-// precision runs toll with its defaults and checks the intervals of all rows, also beside an
-// ordinary load.
 func (t *trial) precision(ctx context.Context) ([]table, error) {
 	out := table{title: "Precision",
 		text: fmt.Sprintf("`toll compare` with all its defaults (all usual modes, bulk and rr), alone and beside %d niced processes that work in bursts. The widest half "+
@@ -68,7 +66,7 @@ type widest struct {
 
 func (w widest) String() string { return halfWidth(w.half) + " (" + w.name + ")" }
 
-// widths returns the widest row of each load. A row without an interval has an infinite width.
+// A row without an interval has an infinite width.
 func widths(r *analysis.Report) (by map[string]widest, rows int) {
 	by = map[string]widest{}
 	for _, c := range r.Cells {

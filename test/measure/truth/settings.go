@@ -22,7 +22,6 @@ const (
 	wide   = 0.10 // for long windows and other programs, which are no more precise
 )
 
-// question is a setting that must not change the ratio, with its values.
 type question struct {
 	name, title, text, what string
 	loads                   []string
@@ -31,7 +30,7 @@ type question struct {
 	limit                   float64
 }
 
-// ask measures in all settings, in shuffled turns, and compares each with the first.
+// All settings are measured in shuffled turns, and compared with the first.
 func (t *trial) ask(ctx context.Context, q question, b path.Builder) ([]table, error) {
 	found := map[string][][]estimate{} // by load and setting
 	for _, load := range q.loads {

@@ -2,8 +2,7 @@
 // sizes planted differences, and its results do not depend on the length of slices, their order,
 // the other cells of the run, or the tool that measures.
 //
-// Each check prints one line for each run on the standard error and, when it is done, a table in
-// Markdown. A row whose interval is too wide to tell does not hold.
+// Each check prints a table in Markdown. A row whose interval is too wide to tell does not hold.
 //
 // It needs root, two CPUs, and the programs nft, tc, iperf3 and qperf.
 package truth

@@ -20,8 +20,8 @@ const (
 	mostRuns = 0.8
 )
 
-// unpinned compares other tools, run without pinning as engineers run them, with the range that
-// toll reports by default: from one placement on CPUs to the other.
+// unpinned compares other tools, run as engineers run them, with the range that toll reports by
+// default: from one placement on CPUs to the other.
 func (t *trial) unpinned(ctx context.Context) (_ []table, err error) {
 	base, err := t.published(ctx, bothPins)
 	if err != nil {
@@ -81,7 +81,6 @@ func (t *trial) unpinnedBeside(ctx context.Context, out *table, base sample.Plan
 	return nil
 }
 
-// Each row tells how many of the tool's runs lie in toll's range.
 func (t *trial) withinRange(out *table, beside string, r rival, theirs rates, ours map[string]*found) error {
 	var pins [2]map[mode.Name]float64
 	for i, pin := range []string{sample.PinFar, sample.PinNear} {
@@ -104,8 +103,7 @@ func (t *trial) withinRange(out *table, beside string, r rival, theirs rates, ou
 	return nil
 }
 
-// Each row tells whether the ratio to host by all of the tool's runs may lie in the range of toll's
-// ratios.
+// By all of the tool's runs, the ratio to host may lie in the range of toll's ratios.
 func (t *trial) ratiosWithin(out *table, beside string, r rival, theirs rates, ours map[string]*found) error {
 	for _, m := range checked[1:] {
 		by, few := theirs.ratio(m)
