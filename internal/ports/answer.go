@@ -24,13 +24,12 @@ const (
 type Exposed struct {
 	Port   uint16   `json:"port"`
 	Proto  string   `json:"protocol"`
-	Server string   `json:"server"` // in a few words
+	Server string   `json:"server"`
 	Reach  Reach    `json:"reach"`
 	Sure   bool     `json:"sure"` // false: a deciding fact was not read, or it depends on the client
 	Dial   []string `json:"dial"` // the addresses that clients of that place dial
 }
 
-// exposure returns every port once for each server, the most exposed first.
 func (r *Report) exposure() []Exposed {
 	out := []Exposed{}
 	add := func(x Exposed) {
@@ -66,7 +65,6 @@ func rank(r Reach) int {
 	return slices.Index([]Reach{FromMachines, FromContainers, FromHere, FromNowhere}, r)
 }
 
-// take sets the widest of the places whose clients get an answer.
 func (x *Exposed) take(paths map[Client]Path, machines, containers, here []Client) {
 	x.Reach, x.Sure, x.Dial = FromNowhere, true, []string{}
 	for i, of := range [][]Client{machines, containers, here} {
@@ -89,16 +87,15 @@ func (x *Exposed) take(paths map[Client]Path, machines, containers, here []Clien
 	}
 }
 
-// fewNamed is the number of ports that a sentence names.
 const fewNamed = 8
 
-// answer summarizes which ports are reached from where. It returns nil if no port is known.
+// answer returns nil if no port is known.
 func (r *Report) answer() *analysis.Answer {
 	if len(r.Exposure) == 0 {
 		return nil
 	}
 	a := &analysis.Answer{Question: "What is reached from where?", Text: []string{}}
-	more := "" // after the ports named before
+	more := ""
 	for _, x := range []struct {
 		reach     Reach
 		one, many string
@@ -148,7 +145,6 @@ func (r *Report) answer() *analysis.Answer {
 	return a
 }
 
-// shut returns for whom the one port is blocked, by what, and what unblocks it.
 func (r *Report) shut() (out []string) {
 	add := func(who, name string, p Path) {
 		if p.Kind != Blocked {
@@ -172,7 +168,6 @@ func (r *Report) shut() (out []string) {
 	return out
 }
 
-// few joins the first names, and the number of the others.
 func few(names []string) string {
 	if len(names) <= fewNamed {
 		return printable.List(names)
@@ -180,7 +175,6 @@ func few(names []string) string {
 	return strings.Join(names[:fewNamed], ", ") + fmt.Sprintf(" and %d more", len(names)-fewNamed)
 }
 
-// brief returns the server in a word or two.
 func (s Server) brief() string {
 	switch {
 	case s.Kind == "container" && s.Network == "" && s.Port != 0:

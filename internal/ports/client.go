@@ -8,7 +8,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// packet returns the client's first packet. It returns false if there is no such client.
 func (f *Facts) packet(r *Row, c Client) (firewall.Packet, bool) {
 	six := c == Loopback6 || r.Family == "ipv6"
 	own, uplink := f.address(six)
@@ -39,8 +38,7 @@ func (f *Facts) packet(r *Row, c Client) (firewall.Packet, bool) {
 	return p, p.Dst.IsValid() && r.concerns(p.Dst)
 }
 
-// anyone returns an example of another machine's address, and all possible ones: those that are
-// neither this machine's nor in a network behind another of its devices.
+// anyone returns an example of another machine's address, and the set of all possible ones.
 func (f *Facts) anyone(uplink string, six bool) (netip.Addr, *firewall.Sources) {
 	example, all := netip.MustParseAddr("203.0.113.1"), netip.PrefixFrom(netip.IPv4Unspecified(), 0) // RFC 5737: unassigned
 	if six {
@@ -71,7 +69,6 @@ func (f *Facts) CheckClient(a netip.Addr) error {
 	return nil
 }
 
-// concerns reports whether the row takes clients that dial a.
 func (r *Row) concerns(a netip.Addr) bool {
 	switch r.Family {
 	case "both":
@@ -82,11 +79,10 @@ func (r *Row) concerns(a netip.Addr) bool {
 	return a.Is6()
 }
 
-// neighbour returns the bridge of the server's network, or of another Docker network if that is not
-// known, and its address.
+// neighbour falls back to another Docker network if the server's is not known.
 func (f *Facts) neighbour(r *Row, six bool) (string, netip.Prefix) {
 	if r.Holder.Kind == Rootlesskit {
-		return "", netip.Prefix{} // its neighbours are in the engine's network
+		return "", netip.Prefix{}
 	}
 	bridge := ""
 	if c, ok := f.byID(r.Server.ID); ok {
@@ -112,7 +108,6 @@ func (f *Facts) neighbour(r *Row, six bool) (string, netip.Prefix) {
 	return "", netip.Prefix{}
 }
 
-// unused returns an address of the network that no known container has.
 func (f *Facts) unused(p netip.Prefix) netip.Addr {
 	a := p.Addr().Next()
 	for p.Contains(a) {

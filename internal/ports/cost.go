@@ -6,10 +6,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 )
 
-// cell identifies a path's cell in a results file.
 type cell struct{ mode, from, to string }
 
-// cellOf returns the cell of a client's path, or the zero cell if there is none.
 func cellOf(c Client, w PathKind) cell {
 	from := map[Client]string{Loopback: "host", Loopback6: "host", OwnAddr: "host", Neighbour: "container", Remote: "remote"}[c]
 	to := map[Client]string{Loopback: "loopback", Loopback6: "loopback6", OwnAddr: "address"}[c]
@@ -45,7 +43,6 @@ func (r *Report) Price(file string, judged *analysis.Report) {
 	}
 }
 
-// costs returns the ratios of a path's cells, one for each load.
 func costs(want cell, judged *analysis.Report) []Cost {
 	var out []Cost
 	for _, c := range judged.Cells {

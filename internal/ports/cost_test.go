@@ -7,7 +7,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// A path has the cost of its own cell: mode, placement and target.
 func TestPrice(t *testing.T) {
 	cell := func(mode, from, to string, ratio float64) analysis.Cell {
 		c := analysis.Cell{Mode: mode, From: from, To: to, Load: "rr", Primary: "latency_p50", Baseline: ratio == 1}

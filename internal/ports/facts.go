@@ -1,6 +1,6 @@
 // Package ports finds the server of each port of this machine, the route to it from five kinds of
-// clients, and the traps on that route. It does not touch the machine: it takes Facts, which
-// internal/ports/collect reads, and returns a Report.
+// clients, and the traps on that route. It does no I/O: internal/ports/collect reads the Facts from
+// which Judge makes a Report.
 package ports
 
 import (
@@ -10,20 +10,20 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// Facts holds what was found on the machine.
+// Facts describes the machine.
 type Facts struct {
 	Listeners   []Listener
 	Connections []Connection
-	Flows       []Flow // connections whose destination was translated
+	Flows       []Flow // destination translated by NAT
 	Proxies     []Proxy
-	Shortcuts   []Shortcut // toll fast's shortcuts that are in effect
+	Shortcuts   []Shortcut
 	Containers  []Container
 	Devices     []Device
 	Rules       firewall.Rules
 	// Programs are BPF programs in a packet filter, of any network namespace.
 	Programs   []string
 	Switches   Switches
-	Tracked    int // conntrack's present and largest number of entries; 0: not known
+	Tracked    int // conntrack's entries and their limit; 0: not known
 	TrackedMax int
 	Docker     string // the engine's version; "" if it did not answer
 	// Client is the other machine whose routes are reported; invalid: any machine.
@@ -35,8 +35,8 @@ type Facts struct {
 
 // Known reports what could be read.
 type Known struct {
-	Rules bool // those of nft or iptables
-	// OldRules reports that the rules include those of iptables' old tables, if there are any.
+	Rules bool
+	// OldRules: with those of iptables' old tables, if any.
 	OldRules bool
 	Attached bool // Device.Attached and Programs
 	Owners   bool // of all sockets
@@ -50,23 +50,20 @@ type Missing struct {
 	Remedy string `json:"remedy"`
 }
 
-// Listener is a listening socket.
 type Listener struct {
 	Proto  string
 	Addr   netip.AddrPort
-	V6Only bool // an IPv6 wildcard that takes no IPv4
+	V6Only bool
 	Inode  uint32
 	Owners []Process // several if they share it; empty if not known
 }
 
-// Process is a process that owns a socket.
 type Process struct {
 	PID       int
 	Name      string
-	Container string // the container's id, if it runs in one
+	Container string // an id
 }
 
-// Connection is an established TCP connection.
 type Connection struct {
 	Local, Remote netip.AddrPort
 	PID           int // 0: not known
@@ -77,21 +74,20 @@ type Connection struct {
 type Flow struct {
 	Proto string
 	From  netip.Addr
-	To    netip.AddrPort // the address that the client dialled
+	To    netip.AddrPort
 	Now   netip.AddrPort
 }
 
-// Proxy is a docker-proxy, or a rootlesskit, which accepts connections to the ports of a rootless
-// engine and forwards them into the engine's own network.
+// Proxy is a docker-proxy, or a rootlesskit, which forwards into the network of a rootless engine.
 type Proxy struct {
 	PID       int
 	Proto     string
 	Host      netip.AddrPort
 	Container netip.AddrPort
 	Command   []string
-	Rootless  bool    // whether it is a rootlesskit
-	CPU       float64 // present CPU use, in cores
-	Memory    int64   // bytes, with its share of pages common to proxies; 0: not known
+	Rootless  bool
+	CPU       float64 // in cores, at present
+	Memory    int64   // bytes, including its part of shared pages; 0: not known
 }
 
 // Shortcut redirects clients of a loopback address past docker-proxy.
@@ -111,24 +107,24 @@ const Rootlesskit = "rootlesskit"
 // Container is a container that runs, or that should.
 type Container struct {
 	ID, Name, Image string
-	PID             int    // 0: it does not run
-	State           string // Docker's: "running", "paused", "restarting", "exited", …
+	PID             int // 0: it does not run
+	State           string
 	Restarts        int
-	Measuring       bool          // toll started it to measure it
-	Up              time.Duration // since it was last started
-	Rootless        bool          // its engine's network is not the machine's
-	Host            bool          // it uses the machine's network
-	Shares          string        // the name of the container whose network it uses
-	Networks        []string      // names
-	Internal        bool          // all its networks are internal: Docker publishes nothing there
-	Asked           []Published   // the ports of -p, published or not
+	Measuring       bool // toll started it to measure it
+	Up              time.Duration
+	Rootless        bool   // its engine's network is not the machine's
+	Host            bool   // it uses the machine's network
+	Shares          string // the container whose network it uses
+	Networks        []string
+	Internal        bool        // all its networks are internal: Docker publishes none of its ports
+	Asked           []Published // by -p, published or not
 	Addrs           []netip.Addr
 	Published       []Published
 	Exposed         []Published // not published; Host is zero
 	Listeners       []Listener
 	ListenersKnown  bool
 	Devices         []Device // empty if not known
-	LastLog         string   `printable:"text"` // of a container that ended with a fault
+	LastLog         string   `printable:"text"` // of a container that failed
 }
 
 // Published is a port of a container, and the machine's port that leads to it.
@@ -138,7 +134,6 @@ type Published struct {
 	Host  netip.AddrPort
 }
 
-// Device is a network device.
 type Device struct {
 	Name   string
 	Index  int
@@ -149,35 +144,30 @@ type Device struct {
 	Peer   int
 	Addrs  []netip.Prefix
 	Uplink bool
-	// Docker reports that the device is a bridge of a Docker network.
 	Docker bool
-	// Attached names what may drop or change the device's packets besides rules at IP's own hooks:
-	// programs, filters, queues, chains. Only collect.Published reads it.
+	// Attached names programs, filters, queues and chains that may drop or change the device's
+	// packets, besides rules at IP's own hooks. Only collect.Published reads it.
 	Attached []string
 }
 
-// Switches are the kernel's settings that decide paths.
+// Switches are kernel settings that decide paths.
 type Switches struct {
 	Forward4, Forward6 bool
 	BridgeNF           bool            // bridged frames cross iptables
 	RouteLocalnet      map[string]bool // by device; "all" applies to each
-	// RoutedBySocket is a policy rule that tests a socket's user, port, protocol or type of
-	// service, or refuses packets, so that packets of two programs may take different routes, or
-	// none. It may also say why such a rule is suspected. "": there is none.
+	// RoutedBySocket is a policy rule that may give two programs' packets different routes, or
+	// none, or the reason why one is suspected; "": none.
 	RoutedBySocket string
-	// RoutedByMark is a policy rule that tests a packet's mark, or the reason why one is suspected;
-	// "": there is none.
+	// RoutedByMark is the same for rules that test a packet's mark.
 	RoutedByMark string
-	// ClientPorts are the first and the last port that the kernel assigns to clients; 0: not known.
+	// ClientPorts are the first and last port of net.ipv4.ip_local_port_range; 0: not known.
 	ClientPorts [2]uint16
 }
 
-// localnet reports whether a device carries packets from 127.0.0.0/8.
 func (s Switches) localnet(device string) bool {
 	return s.RouteLocalnet["all"] || s.RouteLocalnet[device]
 }
 
-// own reports whether the address is this machine's.
 func (f *Facts) own(a netip.Addr) bool {
 	if a.IsLoopback() {
 		return true
@@ -192,8 +182,8 @@ func (f *Facts) own(a netip.Addr) bool {
 	return false
 }
 
-// address returns the machine's own IPv4 or IPv6 address that other machines dial, and its device:
-// the one with the default route, else any network card.
+// address returns the address that other machines dial, and its device: the one with the default
+// route, else any network card.
 func (f *Facts) address(six bool) (netip.Addr, string) {
 	var best netip.Addr
 	device := ""
@@ -217,7 +207,6 @@ func (f *Facts) address(six bool) (netip.Addr, string) {
 	return best, device
 }
 
-// towards returns the device that leads to a container's address, or "".
 func (f *Facts) towards(a netip.Addr) string {
 	device, bits := "", -1
 	for _, d := range f.Devices {
@@ -230,11 +219,9 @@ func (f *Facts) towards(a netip.Addr) string {
 	return device
 }
 
-// at returns the container that has the address in its own network.
 func (f *Facts) at(a netip.Addr) (Container, bool) { return f.find(a, false) }
 
-// behind returns the container that a proxy dials. A container of a rootless engine may have the
-// same address as one in a network of this machine.
+// A container of a rootless engine may have the same address as one of this machine's engine.
 func (f *Facts) behind(p Proxy) (Container, bool) { return f.find(p.Container.Addr(), p.Rootless) }
 
 func (f *Facts) find(a netip.Addr, rootless bool) (Container, bool) {
@@ -251,7 +238,7 @@ func (f *Facts) find(a netip.Addr, rootless bool) (Container, bool) {
 	return Container{}, false
 }
 
-// sharing returns the containers that use c's network, c first.
+// sharing returns c first.
 func (f *Facts) sharing(c Container) []Container {
 	out := []Container{c}
 	for _, o := range f.Containers {
@@ -271,15 +258,14 @@ func (f *Facts) byID(id string) (Container, bool) {
 	return Container{}, false
 }
 
-// proxyOf returns the docker-proxy behind a listening socket.
 func (f *Facts) proxyOf(l Listener) (Proxy, bool) {
 	for _, p := range f.Proxies {
 		if p.Proto == l.Proto && p.Host == l.Addr && (len(l.Owners) == 0 || l.Owners[0].PID == p.PID) {
 			return p, true
 		}
 	}
-	// With -use-listen-fd, a proxy's arguments may write the wildcard differently from its socket.
-	// The process then decides.
+	// With -use-listen-fd, the wildcard in the arguments may differ from the socket's: the process
+	// decides.
 	for _, p := range f.Proxies {
 		if len(l.Owners) > 0 && l.Owners[0].PID == p.PID && p.Proto == l.Proto && p.Host.Port() == l.Addr.Port() {
 			return p, true
@@ -288,8 +274,7 @@ func (f *Facts) proxyOf(l Listener) (Proxy, bool) {
 	return Proxy{}, false
 }
 
-// listens returns the socket that receives what is sent to an address. Like the kernel, it prefers
-// the address itself to a wildcard.
+// Like the kernel, listens prefers an exact address to a wildcard.
 func listens(all []Listener, proto string, to netip.AddrPort) (Listener, bool) {
 	best, rank := Listener{}, 0
 	for _, l := range all {

@@ -9,14 +9,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// Ingress is a swarm's ingress network: every node accepts connections to the published ports of
-// services there, whichever nodes the tasks are on.
+// Ingress is a swarm's ingress network: each node accepts connections to the published ports of
+// services there, wherever the tasks run.
 type Ingress struct {
-	// Addr is the address to which rules or a proxy forward these ports: a namespace without
-	// processes, in which IPVS distributes connections. Invalid: there is none here.
+	// Addr is the address to which rules or a proxy forward these ports, in a namespace where IPVS
+	// distributes connections. Invalid: there is none on this machine.
 	Addr     netip.Addr
 	Services []Service // known to managers only
-	NoIPVS   bool      // the kernel lacks IPVS
+	NoIPVS   bool
 }
 
 // Service is a port of a service that the ingress publishes.
@@ -25,7 +25,6 @@ type Service struct {
 	Port, Target uint16 // the nodes' port, the tasks' port
 }
 
-// service returns the service that publishes a port.
 func (in Ingress) service(proto string, port uint16) (Service, bool) {
 	i := slices.IndexFunc(in.Services, func(s Service) bool { return s.Proto == proto && s.Port == port })
 	if i < 0 {
@@ -34,15 +33,12 @@ func (in Ingress) service(proto string, port uint16) (Service, bool) {
 	return in.Services[i], true
 }
 
-// server returns the service behind a port that leads to the ingress. The ingress keeps the port
-// number up to the tasks.
+// The ingress keeps the port number up to the tasks.
 func (in Ingress) server(proto string, port uint16) Server {
 	s, _ := in.service(proto, port)
 	return Server{Kind: "service", Name: cmp.Or(s.Name, "a swarm's service"), Port: cmp.Or(s.Target, port)}
 }
 
-// ingressPort reports whether the swarm's ingress takes a port: a service publishes it, or a rule
-// leads there.
 func (f *Facts) ingressPort(proto string, port uint16) bool {
 	if _, ok := f.Ingress.service(proto, port); ok {
 		return true
@@ -54,7 +50,6 @@ func (f *Facts) ingressPort(proto string, port uint16) bool {
 	})
 }
 
-// unserved finds services' ports that this node should serve and that lead nowhere.
 func (f *Facts) unserved(rows []Row) []Trap {
 	var out []Trap
 	for _, s := range f.Ingress.Services {

@@ -7,9 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// ingressRules are the rules that Docker before 29 writes for a service that publishes 8091 by the
-// ingress, whose address on this node is 172.18.0.2, after moby/libnetwork#2395 and
-// moby/moby#26930.
+// ingressRules are Docker's before 29, after moby/libnetwork#2395 and moby/moby#26930.
 const ingressRules = `*nat
 :PREROUTING ACCEPT [0:0]
 :OUTPUT ACCEPT [0:0]
@@ -23,8 +21,7 @@ const ingressRules = `*nat
 COMMIT
 `
 
-// A service's port belongs to the service, not to dockerd or an unknown container. Whether a task
-// answers is not known here.
+// Whether a task answers is not known on this machine.
 func TestIngress(t *testing.T) {
 	swarm := func(services ...Service) *Facts {
 		f := healthy()

@@ -9,7 +9,7 @@ import (
 )
 
 // Foreign is a client in a container of another network. Like Neighbour and Remote it dials the
-// container's own address; for these ports, OwnAddr is this machine itself.
+// container's own address. For these ports, OwnAddr is this machine.
 const Foreign Client = "network"
 
 var inside = []Client{OwnAddr, Neighbour, Foreign, Remote}
@@ -17,12 +17,12 @@ var inside = []Client{OwnAddr, Neighbour, Foreign, Remote}
 // Insiders returns the clients of ports that are not published.
 func Insiders() []Client { return slices.Clone(inside) }
 
-// ephemeral is the first port at which a UDP socket is more likely a client's than a server's
-// (net.ipv4.ip_local_port_range).
+// ephemeral is the first port of net.ipv4.ip_local_port_range: a UDP socket above is more likely a
+// client's.
 const ephemeral = 32768
 
-// Inside is a port that listens in a container and is not published. Clients dial the container's
-// own address.
+// Inside is a listening port of a container that is not published. Clients dial the container's
+// address.
 type Inside struct {
 	Port     uint16          `json:"port"`
 	Proto    string          `json:"protocol"`
@@ -32,7 +32,6 @@ type Inside struct {
 	Paths    map[Client]Path `json:"paths"`
 }
 
-// insides returns the unpublished ports in containers; port 0 selects every port.
 func (f *Facts) insides(port uint16) []Inside {
 	out := []Inside{}
 	for _, c := range f.Containers {
@@ -62,8 +61,7 @@ func (f *Facts) insides(port uint16) []Inside {
 	return out
 }
 
-// reached returns the address at which other containers and machines reach a container's socket. ok
-// is false if the socket is on the container's loopback, or likely a client's.
+// ok is false if the socket is on the container's loopback, or likely a client's.
 func (c Container) reached(l Listener) (to netip.AddrPort, ok bool) {
 	at := l.Addr.Addr().Unmap()
 	if at.IsLoopback() || l.Proto == "udp" && l.Addr.Port() >= ephemeral {
@@ -81,11 +79,10 @@ func (c Container) publishes(l Listener) bool {
 	return slices.ContainsFunc(c.Published, func(p Published) bool { return p.Proto == l.Proto && p.Port == l.Addr.Port() })
 }
 
-// into returns the path of a client that dials a container's own address. ok is false if there is
-// no such client on this machine.
+// ok is false if there is no such client on this machine.
 func (f *Facts) into(from Client, proto string, to netip.AddrPort) (Path, bool) {
 	bridge := f.towards(to.Addr())
-	if bridge == "" { // not this machine's network: macvlan, or it has no address there
+	if bridge == "" { // macvlan, or the machine has no address there
 		return Path{}, false
 	}
 	row := Row{Port: to.Port(), Proto: proto, addr: to.Addr()}
@@ -133,7 +130,6 @@ func (f *Facts) into(from Client, proto string, to netip.AddrPort) (Path, bool) 
 	return j.out, true
 }
 
-// enter follows the packet into a container dialled at its own address.
 func (j *journey) enter(to netip.AddrPort) {
 	if !j.f.Known.Rules {
 		j.doubt("the rules cannot be read: a firewall may block this")
@@ -143,7 +139,7 @@ func (j *journey) enter(to netip.AddrPort) {
 		if j.drops(j.f.Rules, firewall.Output, j.p, "") {
 			return
 		}
-	case j.p.In == j.p.Out && !j.f.Switches.BridgeNF: // bridged, so no rule applies
+	case j.p.In == j.p.Out && !j.f.Switches.BridgeNF: // bridged: no rule applies
 	default:
 		if j.p.In != j.p.Out && j.unforwarded(to.Addr()) {
 			return
@@ -160,7 +156,6 @@ func (j *journey) enter(to netip.AddrPort) {
 	}
 }
 
-// addressOn returns this machine's address on a device.
 func (f *Facts) addressOn(device string, six bool) netip.Addr {
 	p, _ := f.prefixOn(device, six)
 	return p.Addr()
@@ -175,7 +170,6 @@ func (f *Facts) prefixOn(device string, six bool) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// otherBridge returns the bridge of another Docker network, and its address.
 func (f *Facts) otherBridge(bridge string, six bool) (string, netip.Prefix, bool) {
 	for _, d := range f.Devices {
 		if !d.Docker || d.Name == bridge {
@@ -188,7 +182,7 @@ func (f *Facts) otherBridge(bridge string, six bool) (string, netip.Prefix, bool
 	return "", netip.Prefix{}, false
 }
 
-// Home describes where a container is attached.
+// Home describes the network devices of a container.
 type Home struct {
 	Name     string   `json:"name"`
 	Image    string   `json:"image,omitempty"`
@@ -198,22 +192,19 @@ type Home struct {
 	// Network is "host" or "container:NAME" if the container shares a network, else "".
 	Network   string     `json:"network,omitempty"`
 	Addresses []string   `json:"addresses"`
-	Devices   []Attached `json:"devices"` // empty if they could not be read
+	Devices   []Attached `json:"devices"` // empty if not known
 }
 
-// Attached is a network device in a container.
 type Attached struct {
 	Name      string   `json:"name"`
 	Kind      string   `json:"kind"`
 	MTU       int      `json:"mtu"`
 	Addresses []string `json:"addresses"`
-	// Peer is the name of the other end on this machine, and Master the bridge of that end; "" if
-	// there is none here.
+	// Peer is the other end on this machine, and Master its bridge; "" if there is none.
 	Peer   string `json:"peer,omitempty"`
 	Master string `json:"master,omitempty"`
 }
 
-// homes returns the running containers, sorted by name.
 func (f *Facts) homes() []Home {
 	out := []Home{}
 	for _, c := range f.Containers {
@@ -254,8 +245,7 @@ func (f *Facts) attached(d Device) Attached {
 	return a
 }
 
-// peerOf returns the end on this machine of a container's veth. Each end must name the other's
-// index: an index is unique only in its namespace, so one alone proves nothing.
+// Both ends must name each other's index, because an index is unique only in its namespace.
 func (f *Facts) peerOf(d Device) (Device, bool) {
 	for _, p := range f.Devices {
 		if d.Kind == "veth" && d.Peer != 0 && p.Kind == "veth" && p.Index == d.Peer && p.Peer == d.Index {

@@ -11,7 +11,6 @@ import (
 // anybody is an unassigned address (RFC 5737).
 var anybody = netip.MustParseAddr("192.0.2.1")
 
-// The thresholds of traps.
 const (
 	fullShare      = 0.8      // of conntrack's table
 	proxyBytes     = 64 << 20 // through one proxy, on open connections
@@ -30,7 +29,6 @@ func (f *Facts) conntrack([]Row) []Trap {
 		Remedy:   fmt.Sprintf("sysctl -w net.netfilter.nf_conntrack_max=%d, and see who opens them: conntrack -L", 2*f.TrackedMax)}}
 }
 
-// proxyLoad finds proxies with much traffic.
 func (f *Facts) proxyLoad([]Row) []Trap {
 	var out []Trap
 	for _, p := range f.Proxies {
@@ -61,7 +59,6 @@ func (f *Facts) proxyLoad([]Row) []Trap {
 	return out
 }
 
-// carried returns the bytes and the number of open connections of a proxy's clients.
 func (f *Facts) carried(p Proxy) (bytes uint64, connections int) {
 	for _, c := range f.Connections {
 		if c.PID == p.PID && c.Local.Port() == p.Host.Port() {
@@ -71,7 +68,7 @@ func (f *Facts) carried(p Proxy) (bytes uint64, connections int) {
 	return bytes, connections
 }
 
-// allProxies adds up the docker-proxies of a port, or of all ports if port is 0.
+// Port 0 selects all ports.
 func (f *Facts) allProxies(port uint16) *Proxies {
 	var out Proxies
 	for _, p := range f.Proxies {
@@ -94,7 +91,7 @@ func connections(n int) string {
 	return fmt.Sprintf("%d connections", n)
 }
 
-// localOnly finds ports that are open to every machine but used only by this one.
+// localOnly finds ports open to every machine that only this one uses.
 func (f *Facts) localOnly(rows []Row) []Trap {
 	if !f.Known.Flows {
 		return nil // NAT connections of other machines appear only there
@@ -116,8 +113,6 @@ func (f *Facts) localOnly(rows []Row) []Trap {
 	return out
 }
 
-// clientsOf counts the connections to a port of this machine: local ones from this machine, and
-// others.
 func (f *Facts) clientsOf(port uint16) (local, others int) {
 	for _, c := range f.Connections {
 		switch {
@@ -135,8 +130,6 @@ func (f *Facts) clientsOf(port uint16) (local, others int) {
 	return local, others
 }
 
-// unpublished finds ports that an image exposes and that listen, but that are only open at the
-// container's own address.
 func (f *Facts) unpublished([]Row) []Trap {
 	var out []Trap
 	for _, c := range f.Containers {
@@ -169,11 +162,10 @@ func (f *Facts) unpublished([]Row) []Trap {
 	return out
 }
 
-// mtus compares the MTUs of the devices between each container and the uplink.
 func (f *Facts) mtus([]Row) []Trap {
 	_, up := f.address(false)
 	uplink := f.device(up)
-	groups := map[string][]string{} // evidence -> containers
+	groups := map[string][]string{}
 	small := map[string]bool{}
 	for _, c := range f.Containers {
 		if c.PID == 0 || c.Rootless || c.Host || c.Shares != "" {
@@ -213,8 +205,7 @@ func (f *Facts) device(name string) Device {
 	return Device{}
 }
 
-// mtuPath lists the MTUs from a container's device to the uplink. narrow reports that a later one
-// is smaller than the container's.
+// narrow reports that a later MTU is smaller than the container's.
 func (f *Facts) mtuPath(d, uplink Device) (said string, differ, narrow bool) {
 	devices := []Device{{Name: "the container's " + d.Name, MTU: d.MTU}}
 	for _, port := range f.Devices {

@@ -13,7 +13,6 @@ import (
 func addr(s string) netip.Addr         { return netip.MustParseAddr(s) }
 func addrPort(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
 
-// withProxy and withoutProxy are Docker's rules for -p 8080:80.
 const (
 	withProxy = `*filter
 :INPUT ACCEPT [0:0]
@@ -59,8 +58,6 @@ const (
 	webID                       = "4c357c4cf6ba95a34db253871e120158ca5e105d1a084c3353e392c400fa0975"
 )
 
-// healthy returns a machine without traps: sshd, and the container web, published by proxy and NAT
-// over IPv4 and separately over IPv6.
 func healthy() *Facts {
 	lan6 := addr("fd00::2")
 	return &Facts{
@@ -93,7 +90,6 @@ func healthy() *Facts {
 	}
 }
 
-// routes returns a row's routes, in the order of clients; a missing one is "".
 func routes(r Row) string {
 	var out []string
 	for _, c := range clients {
@@ -140,11 +136,10 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// Each case changes the machine, and so the routes.
 func TestRoutes(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Facts)
-		want   string // the routes of 0.0.0.0:8080
+		want   string
 	}{
 		"proxy off": {proxyOff, "DNAT  DNAT hairpin DNAT"},
 		"proxy off, no br_netfilter": {func(f *Facts) { proxyOff(f); f.Switches.BridgeNF = false },
@@ -181,7 +176,6 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// proxyOff sets "userland-proxy": false, where dockerd reserves the port.
 func proxyOff(f *Facts) {
 	f.Proxies = nil
 	f.Listeners[1].Owners = []Process{{PID: 1, Name: "dockerd"}}
@@ -192,7 +186,7 @@ func proxyOff(f *Facts) {
 	f.Switches.BridgeNF = true
 }
 
-// NAT does not translate ::1, whatever route_localnet is.
+// route_localnet has no effect on ::1.
 func TestLoopback6ByNAT(t *testing.T) {
 	f := healthy()
 	f.Proxies = f.Proxies[:1]
@@ -208,7 +202,6 @@ func TestLoopback6ByNAT(t *testing.T) {
 	}
 }
 
-// Without a socket and without Docker's answer, the rules alone make a row.
 func TestRulesOnly(t *testing.T) {
 	f := healthy()
 	proxyOff(f)
@@ -225,7 +218,6 @@ func TestRulesOnly(t *testing.T) {
 	}
 }
 
-// dockerd's own ports belong to dockerd. If Docker was not asked, its other ports are in doubt.
 func TestDockerdItself(t *testing.T) {
 	f := healthy()
 	f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Addr: addrPort("0.0.0.0:2375"), Inode: 7, Owners: []Process{{PID: 1, Name: "dockerd"}}},
@@ -241,7 +233,6 @@ func TestDockerdItself(t *testing.T) {
 	}
 }
 
-// A socket at one address takes that address from the wildcard's socket.
 func TestExactAddressWins(t *testing.T) {
 	f := healthy()
 	f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Addr: addrPort("127.0.0.1:22"), Inode: 7, Owners: []Process{{PID: 7, Name: "tunnel"}}})
@@ -254,7 +245,7 @@ func TestExactAddressWins(t *testing.T) {
 	}
 }
 
-// Each trap, planted alone in the healthy machine, is found, and no other.
+// Each trap is planted alone, and no other may be found.
 func TestTraps(t *testing.T) {
 	for _, c := range planted {
 		t.Run(c.code, func(t *testing.T) {
@@ -277,7 +268,6 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// A proxy's memory and connections are in its row, and the sums of all proxies in the report.
 func TestProxyMemory(t *testing.T) {
 	f := healthy()
 	f.Proxies[0].Memory, f.Proxies[1].Memory = 4<<20, 3<<20
@@ -296,8 +286,7 @@ func TestProxyMemory(t *testing.T) {
 	}
 }
 
-// isolation is what Docker Engine 28 writes in addition: no packets from outside to a container's
-// own address, and none from one of its networks to another.
+// isolation is what Docker Engine 28 adds to protect containers' own addresses.
 const isolation = `*raw
 :PREROUTING ACCEPT [0:0]
 -A PREROUTING -d 172.17.0.2/32 ! -i docker0 -j DROP
@@ -308,8 +297,6 @@ COMMIT
 COMMIT
 `
 
-// An unpublished port that listens in a container has a row, with routes to the container's own
-// address.
 func TestInside(t *testing.T) {
 	quiet := func(f *Facts, at string) *Facts {
 		f.Containers[0].Listeners = append(f.Containers[0].Listeners, Listener{Proto: "tcp", Addr: addrPort(at), Inode: 10, Owners: []Process{{PID: webPID, Name: "nginx", Container: webID}}})
@@ -360,7 +347,6 @@ func TestInside(t *testing.T) {
 	}
 }
 
-// Each port counts once, for the widest place that reaches it.
 func TestExposure(t *testing.T) {
 	f := healthy()
 	f.Rules = firewall.ParseSave(withProxy, false)
@@ -387,7 +373,6 @@ func TestExposure(t *testing.T) {
 	}
 }
 
-// A container's device is named with its other end, if both ends name each other.
 func TestHomes(t *testing.T) {
 	f := healthy()
 	f.Containers[0].Devices[0].Addrs = []netip.Prefix{netip.MustParsePrefix("172.17.0.2/16")}

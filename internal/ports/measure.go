@@ -16,8 +16,7 @@ type Measure struct {
 	modes, targets []string
 }
 
-// measures returns the commands for the routes that were found, one for each place. A command also
-// includes the alternatives for a published port.
+// measures returns one command for each place. It includes the alternatives for a published port.
 func measures(rows []Row) []Measure {
 	var out []Measure
 	for _, c := range clients {
@@ -57,8 +56,8 @@ func once[T comparable](have []T, x T) []T {
 	return append(have, x)
 }
 
-// command returns the command with the modes by which its targets can be reached: rules do not
-// translate ::1, and a proxy's client does not dial the machine's address (internal/record/mode).
+// Rules do not translate ::1, and a proxy's client does not dial the machine's address: such modes
+// are left out (internal/record/mode).
 func (m *Measure) command() string {
 	modes := m.modes
 	only := func(target string) bool { return slices.Equal(m.targets, []string{target}) }
@@ -80,7 +79,7 @@ func (m *Measure) command() string {
 }
 
 // Through returns the container's address behind the docker-proxy that a client on this machine
-// uses when it dials a TCP address. ok is false if it uses none, or if that is not known.
+// uses to reach a TCP address. ok is false if it uses none, or if that is not known.
 func Through(f *Facts, dial netip.AddrPort) (behind netip.AddrPort, ok bool) {
 	dial = netip.AddrPortFrom(dial.Addr().Unmap(), dial.Port())
 	for _, row := range Judge(f, dial.Port()).Ports {
@@ -94,9 +93,8 @@ func Through(f *Facts, dial netip.AddrPort) (behind netip.AddrPort, ok bool) {
 	return behind, false
 }
 
-// measureServer returns the command that measures the port's own server over its routes from this
-// machine. If its addresses have several servers, it takes the first one. It returns "" if there
-// are fewer than two routes.
+// measureServer returns "" if there are fewer than two routes. If a port has several servers, it
+// takes the first.
 func (f *Facts) measureServer(rows []Row) string {
 	type route struct{ name, dial string }
 	var routes []route
@@ -117,7 +115,7 @@ func (f *Facts) measureServer(rows []Row) string {
 				server, target = row.Server, p.target
 				add("direct", target.String())
 			}
-			if p.target != target { // another server
+			if p.target != target {
 				continue
 			}
 			add(map[PathKind]string{ByProxy: "proxy", ByNAT: "nat", ByShortcut: "fast"}[p.Kind], p.Dial)
@@ -137,7 +135,6 @@ func (f *Facts) measureServer(rows []Row) string {
 	return command
 }
 
-// processIn returns the name of the process that listens in a container, or "" if it is not known.
 func (f *Facts) processIn(s Server) string {
 	c, ok := f.byID(s.ID)
 	if !ok {
@@ -151,8 +148,7 @@ func (f *Facts) processIn(s Server) string {
 	return ""
 }
 
-// knownClients lists commands that measure well-known servers, with their form of an address. A
-// word must occur in the name of the container, its image or its process.
+// A word must occur in the name of the container, its image or its process.
 var knownClients = []struct{ words, command, address string }{
 	{"redis valkey", "toll run --recipe redis", "%s"},
 	{"postgres", "toll sql", "postgres://postgres@%s/postgres"},
@@ -161,8 +157,6 @@ var knownClients = []struct{ words, command, address string }{
 	{"nginx httpd apache caddy traefik haproxy", "toll run --recipe wrk", "%s"},
 }
 
-// clientFor returns the command that measures the server with these names, and its form of an
-// address.
 func clientFor(names string) (command, address string) {
 	names = strings.ToLower(names)
 	for _, k := range knownClients {

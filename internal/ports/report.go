@@ -13,24 +13,24 @@ const schema = "bridgetoll.ports/1"
 // Report is the output of `toll ports`.
 type Report struct {
 	Schema  string   `json:"schema"`
-	Port    uint16   `json:"port,omitempty"` // the requested one
+	Port    uint16   `json:"port,omitempty"`
 	Docker  string   `json:"docker,omitempty"`
-	Address []string `json:"own_addresses"`    // the addresses that "own" stands for
-	Client  string   `json:"client,omitempty"` // the requested other machine
+	Address []string `json:"own_addresses"`
+	Client  string   `json:"client,omitempty"`
 	Ports   []Row    `json:"ports"`
 	Inside  []Inside `json:"inside"` // unpublished ports in containers
-	// Exposure lists the ports of Ports and Inside by who reaches them; Answer gives the same in
-	// sentences, nil if there are no ports.
+	// Exposure lists Ports and Inside by who reaches them. Answer says the same in sentences; nil
+	// if there are no ports.
 	Exposure   []Exposed        `json:"exposure"`
 	Answer     *analysis.Answer `json:"answer,omitempty"`
-	Containers []Home           `json:"containers,omitempty"` // on all ports: the running ones
+	Containers []Home           `json:"containers,omitempty"` // the running ones; nil in a report on one port
 	Proxies    *Proxies         `json:"proxies,omitempty"`    // nil: no docker-proxy runs
 	Traps      []Trap           `json:"traps"`
 	Checks     []Check          `json:"checks,omitempty"`
 	Costs      *Costs           `json:"costs,omitempty"`
-	Measure    []Measure        `json:"measure,omitempty"` // in a report on one port
-	// MeasureServer is the command that measures the one port's own server over each of its routes;
-	// "": there is only one route, or the server is not known.
+	Measure    []Measure        `json:"measure,omitempty"` // only in a report on one port
+	// MeasureServer is the command that measures the port's server over each route; "" if there is
+	// one route only, or the server is not known.
 	MeasureServer string    `json:"measure_server,omitempty"`
 	Missing       []Missing `json:"missing"`
 }
@@ -47,29 +47,27 @@ type Row struct {
 	addr    netip.Addr
 }
 
-// Server is the program that serves the port in the end.
+// Server is the program that answers the clients of a port.
 type Server struct {
-	Kind  string `json:"kind"` // "process", "container", "service" (a swarm's, by its ingress) or "unknown"
+	Kind  string `json:"kind"` // "process", "container", "service" (of a swarm) or "unknown"
 	Name  string `json:"name,omitempty"`
 	PID   int    `json:"pid,omitempty"`
 	Image string `json:"image,omitempty"`
 	ID    string `json:"id,omitempty"`
 	Port  uint16 `json:"port,omitempty"` // the container's
-	// Network is set if the container uses the machine's network ("host") or another container's.
+	// Network is "host" or "container:NAME" if the container shares a network, else "".
 	Network string `json:"network,omitempty"`
-	State   string `json:"state,omitempty"` // a container's: "paused"
+	State   string `json:"state,omitempty"` // of a container, such as "paused"
 }
 
-// Holder is the program that holds the listening socket.
 type Holder struct {
 	Kind string `json:"kind"` // "server", "docker-proxy", "rootlesskit", "dockerd", "rules" (no socket) or "unknown"
 	PID  int    `json:"pid,omitempty"`
-	// Memory is a proxy's, in bytes. Connections is the number of its clients' open connections.
+	// Memory is a proxy's, in bytes; Connections are its clients' open ones.
 	Memory      int64 `json:"memory_bytes,omitempty"`
 	Connections int   `json:"connections,omitempty"`
 }
 
-// Proxies sums up the docker-proxies.
 type Proxies struct {
 	Number      int   `json:"number"`
 	Memory      int64 `json:"memory_bytes"`
@@ -81,8 +79,8 @@ type Client string
 
 // The clients, in the order of the table's columns.
 const (
-	Loopback  Client = "127.0.0.1" // this machine, at 127.0.0.1
-	Loopback6 Client = "::1"       // this machine, at ::1
+	Loopback  Client = "127.0.0.1"
+	Loopback6 Client = "::1"
 	OwnAddr   Client = "own"       // this machine, at its own address
 	Neighbour Client = "container" // a container of the same network, at the machine's address
 	Remote    Client = "machine"   // another machine
@@ -93,39 +91,37 @@ var clients = []Client{Loopback, Loopback6, OwnAddr, Neighbour, Remote}
 // Clients returns the clients in the order of the table's columns.
 func Clients() []Client { return slices.Clone(clients) }
 
-// PathKind is the kind of a path, in one word.
 type PathKind string
 
-// The kinds of paths.
 const (
-	Direct     PathKind = "direct"   // the socket is the server's
+	Direct     PathKind = "direct"
 	ByProxy    PathKind = "proxy"    // docker-proxy or rootlesskit accepts and dials the container
 	ByShortcut PathKind = "shortcut" // toll fast redirects the connect to the container
 	ByNAT      PathKind = "DNAT"     // rules translate the destination
-	Hairpin    PathKind = "hairpin"  // DNAT back to the bridge that it came from
-	Blocked    PathKind = "blocked"  // dropped by rules or settings
-	Held       PathKind = "held"     // a socket accepts, but no process answers
-	Nothing    PathKind = "nothing"  // refused: nothing listens
+	Hairpin    PathKind = "hairpin"  // DNAT back to the bridge where the packet came from
+	Blocked    PathKind = "blocked"
+	Held       PathKind = "held"    // a socket accepts, but no process answers
+	Nothing    PathKind = "nothing" // refused: nothing listens
 )
 
-// Path describes how a client gets to the server, or why it does not.
+// Path is a client's path to the server, or the reason why there is none.
 type Path struct {
 	Kind PathKind `json:"way"`
 	Dial string   `json:"dial"`
 	// Masqueraded reports that the server does not see the client's address.
 	Masqueraded bool     `json:"masqueraded,omitempty"`
 	Hops        []Hop    `json:"hops"`
-	Why         string   `json:"why,omitempty"`     // why the path ends where it does
-	Remedy      string   `json:"remedy,omitempty"`  // the change that unblocks it; "": not known
-	Doubt       []string `json:"doubt,omitempty"`   // facts that could not be read
+	Why         string   `json:"why,omitempty"` // why the path ends where it does
+	Remedy      string   `json:"remedy,omitempty"`
+	Doubt       []string `json:"doubt,omitempty"`
 	Depends     []string `json:"depends,omitempty"` // rules that treat other clients there differently
 	Cost        []Cost   `json:"cost,omitempty"`
 
 	target    netip.AddrPort // in the container's network
 	elsewhere bool           // another row's socket takes it
-	proxy     Proxy          // for ByProxy and ByShortcut
-	nobody    string         // the container in which nothing listens
-	localnet  string         // the device that does not carry 127.0.0.1
+	proxy     Proxy
+	nobody    string // the container in which nothing listens
+	localnet  string // the device that does not carry 127.0.0.1
 }
 
 // Answers reports whether the path ends at a server.
@@ -133,14 +129,12 @@ func (p Path) Answers() bool {
 	return p.Kind == Direct || p.Kind == ByProxy || p.Kind == ByShortcut || p.Kind == ByNAT || p.Kind == Hairpin
 }
 
-// inside reports whether an exposed port is in Inside, and so not published.
 func (r *Report) inside(x Exposed) bool {
 	return slices.ContainsFunc(r.Inside, func(i Inside) bool {
 		return i.Port == x.Port && i.Proto == x.Proto && i.Server.brief() == x.Server
 	})
 }
 
-// Hop is one station of a path.
 type Hop struct {
 	Kind string `json:"kind"` // lo, wire, DNAT, MASQ, proxy, bridge, veth, socket, server
 	Text string `json:"text"`
@@ -154,15 +148,15 @@ type Trap struct {
 	Evidence string   `json:"evidence"`
 	Remedy   string   `json:"remedy"`
 
-	container string   // for PortConflict: the container's id
-	seen      []string // the evidence for each port, if there are several
+	container string   // an id, for PortConflict
+	seen      []string // evidence of each of several ports
 }
 
 // Check is the result of one TCP connection attempt.
 type Check struct {
 	Client Client `json:"client"`
 	Dial   string `json:"dial"`
-	// Got is "connected", "refused", "timeout", "closed" (accepted and closed at once) or "error".
+	// Got is "connected", "refused", "timeout", "closed" (at once after accepting) or "error".
 	Got      string   `json:"got"`
 	Detail   string   `json:"detail,omitempty"`
 	Elapsed  float64  `json:"elapsed_s"`
@@ -176,7 +170,7 @@ type Cost struct {
 	Load    string  `json:"load"`
 	Metric  string  `json:"metric"`
 	Ratio   float64 `json:"ratio"`
-	Text    string  `json:"text"` // the ratio with its interval
+	Text    string  `json:"text"` // with its interval
 	Verdict string  `json:"verdict"`
 }
 
@@ -187,8 +181,7 @@ type Costs struct {
 	Lacks    []string `json:"lacks,omitempty"` // modes without a result in the file
 }
 
-// Served reports whether any client gets an answer at any of the ports. A refused check overrides
-// what was inferred.
+// Served reports whether any client gets an answer. A refused check overrides the inferred path.
 func (r *Report) Served() bool {
 	for _, row := range r.Ports {
 		for c, p := range row.Paths {

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// A rootless engine's container may have the same address as one of the machine's engine. Its ports
-// still lead to it, by rootlesskit and never by rules.
+// The container may have the same address as one of the machine's engine.
 func TestRootless(t *testing.T) {
 	const kit = 700
 	machine := func(c ...Container) *Facts {

@@ -9,18 +9,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// journey follows a client's packet.
 type journey struct {
 	f     *Facts
 	row   *Row
-	local bool // the client is on this machine, outside containers
-	moved bool // rules redirected it to another port of this machine
+	local bool // outside containers
+	moved bool // redirected to another port of this machine
 	p     firewall.Packet
 	out   Path
 }
 
-// path returns the path from a client to a row's port. ok is false if the client does not dial an
-// address of the row.
+// ok is false if the client does not dial an address of the row.
 func (f *Facts) path(r *Row, c Client) (Path, bool) {
 	j := journey{f: f, row: r, local: true}
 	var ok bool
@@ -32,7 +30,7 @@ func (f *Facts) path(r *Row, c Client) (Path, bool) {
 	j.out = Path{Dial: dial.String(), Hops: []Hop{}}
 	j.arrive(c)
 	j.follow(dial)
-	if j.out.Kind == Nothing || j.out.Kind == Held { // no client gets an answer
+	if j.out.Kind == Nothing || j.out.Kind == Held {
 		j.out.Depends = nil
 	}
 	return j.out, !j.out.elsewhere
@@ -42,14 +40,12 @@ func (j *journey) hop(kind, text string) { j.out.Hops = append(j.out.Hops, Hop{k
 
 func (j *journey) end(w PathKind, why string) { j.out.Kind, j.out.Why = w, why }
 
-// doubt notes a fact that is not known.
 func (j *journey) doubt(s string) {
 	if !slices.Contains(j.out.Doubt, s) {
 		j.out.Doubt = append(j.out.Doubt, s)
 	}
 }
 
-// arrive adds the hops by which the packet comes to the machine.
 func (j *journey) arrive(c Client) {
 	switch c {
 	case Neighbour:
@@ -60,7 +56,6 @@ func (j *journey) arrive(c Client) {
 	}
 }
 
-// walk sends a packet through the rules, and notes those that are not understood.
 func (j *journey) walk(k firewall.Kind, h firewall.Hook, p firewall.Packet) firewall.Outcome {
 	return j.walkIn(j.f.Rules, k, h, p)
 }
@@ -78,7 +73,6 @@ func (j *journey) walkIn(r firewall.Rules, k firewall.Kind, h firewall.Hook, p f
 	return o
 }
 
-// drops reports whether a filter chain ends the path.
 func (j *journey) drops(r firewall.Rules, h firewall.Hook, p firewall.Packet, before string) bool {
 	o := j.walkIn(r, firewall.Filter, h, p)
 	if o.Verdict != firewall.Drop && o.Verdict != firewall.Reject {
@@ -93,9 +87,7 @@ func (j *journey) drops(r firewall.Rules, h firewall.Hook, p firewall.Packet, be
 	return true
 }
 
-// unblock returns the command for a rule that lets the packet past the chain that dropped it. It
-// returns "" if no rule of the administrator's can. The packet continues in later chains, which may
-// still drop it.
+// unblock returns "" if no rule can let the packet past the chain. Later chains may still drop it.
 func unblock(o firewall.Outcome, p firewall.Packet) string {
 	table, chain, _ := strings.Cut(strings.TrimPrefix(o.Where, "policy of "), " ")
 	program := "iptables"
@@ -112,7 +104,6 @@ func unblock(o firewall.Outcome, p firewall.Packet) string {
 	return ""
 }
 
-// follow follows the packet from the dialled address to the server.
 func (j *journey) follow(dial netip.AddrPort) {
 	hook := firewall.Output
 	if !j.local {
@@ -139,14 +130,14 @@ func (j *journey) follow(dial netip.AddrPort) {
 	j.deliver(dial)
 }
 
-// guess follows the path that Docker's rules usually make, where the rules cannot be read.
+// guess assumes Docker's usual rules, because the real ones could not be read.
 func (j *journey) guess(dial netip.AddrPort) {
 	j.doubt("the rules cannot be read: this is the route that Docker's own rules make")
 	l, ok := listens(j.f.Listeners, j.p.Proto, dial)
 	px, proxied := j.f.proxyOf(l)
 	dockers := ok && proxied
 	to := px.Container
-	if !dockers { // the proxy is off
+	if !dockers {
 		for _, c := range j.f.Containers {
 			for _, p := range c.Published {
 				if p.Proto == j.p.Proto && p.Host.Port() == dial.Port() && len(c.Addrs) > 0 && p.Host.Addr().Is4() == dial.Addr().Is4() &&
@@ -166,7 +157,6 @@ func (j *journey) guess(dial netip.AddrPort) {
 	j.toContainer(to)
 }
 
-// translated follows the packet after a DNAT rule.
 func (j *journey) translated(o firewall.Outcome) {
 	out := j.f.towards(o.To.Addr())
 	j.hop("DNAT", fmt.Sprintf("to %s, by a rule of %s", o.To, o.Where))
@@ -210,7 +200,6 @@ func (j *journey) translated(o firewall.Outcome) {
 	j.toContainer(o.To)
 }
 
-// unforwarded ends a path to another network if the machine does not forward.
 func (j *journey) unforwarded(to netip.Addr) bool {
 	key, on := "net.ipv4.ip_forward", j.f.Switches.Forward4
 	if to.Is6() {
@@ -231,7 +220,6 @@ func orSomething(device string) string {
 	return device
 }
 
-// toContainer ends a path at a container's address.
 func (j *journey) toContainer(to netip.AddrPort) {
 	j.out.target = to
 	if b := j.f.towards(to.Addr()); b != "" && !j.out.proxy.Rootless {
@@ -264,21 +252,20 @@ func (j *journey) toContainer(to netip.AddrPort) {
 	j.paused(j.f.containerServer(c, to.Port()))
 }
 
-// paused ends a path to a paused server, for which the kernel still accepts connections.
+// The kernel still accepts connections for a paused server.
 func (j *journey) paused(s Server) {
 	if s.State == statePaused {
 		j.end(Held, s.describe()+" is paused: the kernel accepts for it, but it does not answer")
 	}
 }
 
-// redirected follows a client whose connect toll fast redirects. No packet crosses lo.
+// Redirected connections do not cross lo.
 func (j *journey) redirected(px Proxy) {
 	j.out.Kind, j.out.proxy, j.out.Masqueraded = ByShortcut, px, true
 	j.out.Hops = []Hop{{"shortcut", fmt.Sprintf("toll fast redirects the connect to %s, past docker-proxy %d", px.Container, px.PID)}}
 	j.toContainer(px.Container)
 }
 
-// proxied follows a proxy's own connection to the container.
 func (j *journey) proxied(px Proxy, at netip.AddrPort) {
 	j.out.Kind, j.out.proxy = ByProxy, px
 	j.out.Masqueraded = true
@@ -298,7 +285,6 @@ func (j *journey) proxied(px Proxy, at netip.AddrPort) {
 	j.toContainer(px.Container)
 }
 
-// deliver ends a path at a socket of this machine.
 func (j *journey) deliver(dial netip.AddrPort) {
 	p := j.p
 	before := j.f.Rules.AfterDNAT()
@@ -350,10 +336,9 @@ func (j *journey) deliver(dial netip.AddrPort) {
 	j.paused(j.f.serverOf(l))
 }
 
-// onDemand reports whether dockerd may start a docker-proxy when a client connects to its socket.
-// The rules are then those of an engine with docker-proxy, which translate the machine's own
-// address but not 127.0.0.1, and no docker-proxy runs. Engines up to 29 start it with the
-// container.
+// onDemand reports whether dockerd may start a docker-proxy when a client connects: no docker-proxy
+// runs, and the rules translate the machine's own address but not 127.0.0.1. Engines up to 29 start
+// it with the container.
 func (f *Facts) onDemand(l Listener) bool {
 	own, _ := f.address(false)
 	if !f.Known.Rules || !own.IsValid() || !l.Addr.Addr().Is4() || !l.Addr.Addr().IsUnspecified() {
@@ -369,8 +354,7 @@ func (f *Facts) onDemand(l Listener) bool {
 	return dialled(own) == firewall.DNAT && dialled(netip.AddrFrom4([4]byte{127, 0, 0, 1})) != firewall.DNAT
 }
 
-// keeps reports whether dockerd holds the socket only to reserve a published port. Its own ports
-// are those of its API and of Swarm.
+// dockerd's own ports are those of its API and of Swarm.
 func (f *Facts) keeps(l Listener) bool {
 	if holder(l) != "dockerd" {
 		return false
@@ -382,7 +366,6 @@ func (f *Facts) keeps(l Listener) bool {
 	return !slices.Contains([]uint16{2375, 2376, 2377, 4243, 7946}, l.Addr.Port())
 }
 
-// holder returns the name of the program that has the socket open, or "unknown".
 func holder(l Listener) string {
 	if len(l.Owners) == 0 {
 		return "unknown"

@@ -9,12 +9,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// dropping returns Docker's rules with one more rule at the beginning of a chain.
 func dropping(chain, rule string) firewall.Rules {
 	return firewall.ParseSave(strings.Replace(withProxy, ":DOCKER - [0:0]", ":OUTPUT ACCEPT [0:0]\n:DOCKER - [0:0]\n-A "+chain+" "+rule, 1), false)
 }
 
-// Rules that administrators write into DOCKER-USER and other chains.
 func TestAdministratorsRules(t *testing.T) {
 	for _, c := range []struct{ chain, rule, want string }{
 		{"FORWARD", "-p tcp -m conntrack --ctorigdstport 8080 -j DROP", "proxy  DNAT proxy blocked"},
@@ -50,12 +48,11 @@ func TestAdministratorsRules(t *testing.T) {
 	}
 }
 
-// Chains see the destination at their priority: before or after DNAT.
 func TestRulesBeforeAndAfterDNAT(t *testing.T) {
 	const raw = "*raw\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p tcp -m tcp --dport 8080 -j DROP\nCOMMIT\n"
 	f := healthy()
 	f.Rules.Chains = append(f.Rules.Chains, firewall.ParseSave(raw, false).Chains...)
-	if got := routes(find(t, Judge(f, 8080), "0.0.0.0", 8080)); got != "blocked  DNAT blocked blocked" { // packets on lo pass it too
+	if got := routes(find(t, Judge(f, 8080), "0.0.0.0", 8080)); got != "blocked  DNAT blocked blocked" {
 		t.Errorf("%q", got)
 	}
 	f = healthy()
@@ -67,7 +64,6 @@ func TestRulesBeforeAndAfterDNAT(t *testing.T) {
 	}
 }
 
-// A port may be redirected to another one of this machine.
 func TestRedirect(t *testing.T) {
 	f := healthy()
 	f.Rules = firewall.ParseSave("*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p tcp -m tcp --dport 23 -j REDIRECT --to-ports 22\nCOMMIT\n", false)
@@ -77,7 +73,6 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// With a given client the result is certain; the client must be another machine.
 func TestClient(t *testing.T) {
 	f := healthy()
 	f.Rules = dropping("FORWARD", "-s 198.51.100.0/24 -j DROP")
@@ -100,7 +95,6 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// The commands measure the routes that were found.
 func TestMeasure(t *testing.T) {
 	commands := func(r *Report) string {
 		var out []string

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// ServerOf returns the container that answers a client who dials a TCP address on this machine.
-// inside is the PID of a process in the client's network namespace; 0: the machine's. ok is false
-// if no container answers, or if it is not known which.
+// ServerOf returns the container that answers a client of a TCP address on this machine. inside is
+// the PID of a process in the client's network namespace; 0: the machine's. ok is false if no
+// container answers, or if it is not known which.
 func ServerOf(f *Facts, dial netip.AddrPort, inside int) (c Container, ok bool) {
 	addr := dial.Addr().Unmap()
 	if inside != 0 && addr.IsLoopback() { // that namespace's own loopback
@@ -38,8 +38,8 @@ func ServerOf(f *Facts, dial netip.AddrPort, inside int) (c Container, ok bool) 
 // passers are programs that listen for a server elsewhere.
 var passers = []string{"docker-proxy", "dockerd", "rootlesskit", "rootlessport", "slirp4netns", "pasta", "conmon", "ssh"}
 
-// ProcessAt returns the PID of the process outside containers that serves at dial, the smallest if
-// there are several. It returns 0 if there is none, or if it is not known.
+// ProcessAt returns the PID of the process outside containers that serves at dial, the smallest of
+// several; 0 if there is none, or if it is not known.
 func ProcessAt(f *Facts, dial netip.AddrPort) (pid int) {
 	addr := dial.Addr().Unmap()
 	if !addr.IsLoopback() && !ownAddress(f, addr) {
@@ -61,8 +61,7 @@ func ProcessAt(f *Facts, dial netip.AddrPort) (pid int) {
 	return pid
 }
 
-// one returns the only running container for which is returns true. ok is false if several match,
-// as in a pod, because it is not known which of them serves.
+// ok is false if several match, as in a pod: any of them may serve.
 func one(f *Facts, is func(Container) bool) (out Container, ok bool) {
 	n := 0
 	for _, c := range f.Containers {
@@ -73,7 +72,6 @@ func one(f *Facts, is func(Container) bool) (out Container, ok bool) {
 	return out, n == 1
 }
 
-// takes reports whether a socket at the address at accepts clients that dial dialled.
 func takes(at, dialled netip.Addr) bool {
 	at = at.Unmap()
 	return at == dialled || at.IsUnspecified() && (at.Is6() || dialled.Is4())

@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// The server is found by the dialled address. If two could answer, none is named.
+// If two could answer, none is named.
 func TestServerOf(t *testing.T) {
 	at := netip.MustParseAddrPort
 	published := func(host string, port uint16) []Published { return []Published{{"tcp", port, at(host)}} }
@@ -45,7 +45,7 @@ func TestServerOf(t *testing.T) {
 	}
 }
 
-// A process that listens for a container's server is not the server.
+// A process that listens for a container's server does not count.
 func TestProcessAt(t *testing.T) {
 	at := netip.MustParseAddrPort
 	f := &Facts{
@@ -63,7 +63,6 @@ func TestProcessAt(t *testing.T) {
 	}
 }
 
-// Only a path through a docker-proxy has an address behind one.
 func TestThrough(t *testing.T) {
 	for dial, want := range map[string]string{"127.0.0.1:8080": "172.17.0.2:80", "[::ffff:127.0.0.1]:8080": "172.17.0.2:80", "[::1]:8080": "[fd00::2]:80",
 		"198.18.0.1:8080": "", "172.17.0.2:80": "", "127.0.0.1:22": "", "127.0.0.1:9": ""} {
@@ -74,7 +73,6 @@ func TestThrough(t *testing.T) {
 	}
 }
 
-// The identified server is measured over each of its routes, with a client for its protocol.
 func TestMeasureServer(t *testing.T) {
 	const routes = " direct=172.17.0.2:80 proxy=127.0.0.1:8080 nat=198.18.0.1:8080"
 	for image, want := range map[string]string{
@@ -96,7 +94,6 @@ func TestMeasureServer(t *testing.T) {
 	}
 }
 
-// A port that leads to two servers, by address, is measured as one of them.
 func TestMeasureServerOfTwo(t *testing.T) {
 	f := twoServers()
 	got := Judge(f, 8080).MeasureServer
@@ -105,7 +102,6 @@ func TestMeasureServerOfTwo(t *testing.T) {
 	}
 }
 
-// The answer about one port names what blocks it, and what unblocks it.
 func TestAnswerSaysWhatBlocks(t *testing.T) {
 	user := strings.Replace(withProxy, ":DOCKER - [0:0]\n-A FORWARD", ":DOCKER - [0:0]\n:DOCKER-USER - [0:0]\n-A DOCKER-USER -i eth0 -j DROP\n-A FORWARD -j DOCKER-USER\n-A FORWARD", 1)
 	f := healthy()
@@ -124,7 +120,6 @@ func TestAnswerSaysWhatBlocks(t *testing.T) {
 	}
 }
 
-// twoServers returns a machine with two servers published at one port, on different addresses.
 func twoServers() *Facts {
 	f := healthy()
 	f.Listeners[1].Addr, f.Proxies[0].Host = addrPort("127.0.0.1:8080"), addrPort("127.0.0.1:8080")

@@ -5,7 +5,6 @@ import (
 	"testing"
 )
 
-// A route that toll fast redirects no longer uses the proxy; the other routes do not change.
 func TestShortcut(t *testing.T) {
 	f := healthy()
 	f.Shortcuts = []Shortcut{{addrPort("127.0.0.1:8080"), addrPort("172.17.0.2:80")}, {addrPort("[::1]:8080"), addrPort("[fd00::9]:80")}}

@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// A container with at least this number of restarts, the last within this time, does not stay up.
+// A container that restarted this often, the last time within this time, does not stay up.
 const (
 	manyRestarts = 2
 	shortUp      = time.Minute
 )
 
-// stopped finds containers that should serve their ports and are paused or do not stay up.
 func (f *Facts) stopped(rows []Row) []Trap {
 	conflicts := f.conflicts(rows)
 	var out []Trap
@@ -53,7 +52,6 @@ func lastLine(log string) string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// portNames returns the machine's ports in asked, each once.
 func portNames(asked []Published) []string {
 	var out []string
 	for _, p := range asked {
@@ -65,7 +63,6 @@ func portNames(asked []Published) []string {
 	return out
 }
 
-// internal finds ports that Docker was asked to publish for containers with internal networks only.
 func (f *Facts) internal([]Row) []Trap {
 	var out []Trap
 	for _, c := range f.Containers {
@@ -85,8 +82,7 @@ func (f *Facts) internal([]Row) []Trap {
 	return out
 }
 
-// udpSource finds UDP services on all addresses. The kernel chooses the source of their answers:
-// the address nearest to the client, not the one that it dialled.
+// The kernel answers from the address nearest to the client, not from the dialled one.
 func (f *Facts) udpSource(rows []Row) []Trap {
 	t := Trap{Code: UDPSource, Text: "A UDP service on all addresses may answer from another one than a client asked, and many clients then drop the answer",
 		Remedy: "let it listen on the address that clients ask; or they ask the one nearest to them"}
@@ -118,8 +114,7 @@ func (f *Facts) udpSource(rows []Row) []Trap {
 	return []Trap{t}
 }
 
-// otherSource describes the clients that get answers from another address. Clients behind NAT rules
-// are not affected: connection tracking restores the address.
+// Connection tracking restores the address for clients behind NAT rules.
 func (f *Facts) otherSource(r *Row) string {
 	six := r.Family == "ipv6"
 	asked, uplink := f.address(six)
@@ -147,8 +142,8 @@ func (f *Facts) otherSource(r *Row) string {
 	return fmt.Sprintf("asked at %s by a client behind %s, it answers from %s", asked, strings.Join(behind, ", "), strings.Join(from, ", "))
 }
 
-// ownSource is the first major version of Docker Engine whose docker-proxy answers from the address
-// that the client dialled.
+// ownSource is the first major version of Docker Engine whose docker-proxy answers UDP from the
+// dialled address.
 const ownSource = 28
 
 func udpHolder(r *Row) string {

@@ -54,8 +54,7 @@ func Judge(f *Facts, port uint16) *Report {
 	return r
 }
 
-// settle corrects the server of a row where the rules are more precise than the socket: dockerd
-// only reserves published ports.
+// dockerd only reserves published ports, so the rules are more precise than its socket.
 func (f *Facts) settle(r *Row) {
 	if r.Server.Kind == "container" || r.Server.Kind == "service" || r.Holder.Kind == "docker-proxy" || r.Holder.Kind == Rootlesskit {
 		return
@@ -73,14 +72,13 @@ func (f *Facts) settle(r *Row) {
 	}
 }
 
-// about reports whether the trap concerns a port. Traps of the whole machine concern each.
+// Traps of the whole machine concern each port.
 func (t Trap) about(port uint16) bool {
 	return len(t.Ports) == 0 || slices.ContainsFunc(t.Ports, func(s string) bool {
 		return s == strconv.Itoa(int(port))+"/tcp" || s == strconv.Itoa(int(port))+"/udp"
 	})
 }
 
-// rows returns the listening sockets, and the ports that only rules lead to.
 func (f *Facts) rows() []Row {
 	var out []Row
 	for _, l := range f.Listeners {
@@ -121,7 +119,7 @@ func newRow(proto string, at netip.AddrPort) Row {
 
 func (r Row) same(o Row) bool { return r.Port == o.Port && r.Proto == o.Proto && r.addr == o.addr }
 
-// ruled returns the ports that DNAT rules translate and that have no row yet.
+// ruled returns the ports that rules translate and that have no row yet.
 func (f *Facts) ruled(have []Row) []Row {
 	var out []Row
 	for _, c := range f.Rules.Chains {
@@ -143,7 +141,7 @@ func (f *Facts) ruled(have []Row) []Row {
 			}
 			r.Holder = Holder{Kind: "rules"}
 			to := rule.To
-			if !to.Addr().IsValid() { // another port of the same address
+			if !to.Addr().IsValid() {
 				to = netip.AddrPortFrom(addr, to.Port())
 			}
 			r.Server = f.serverAt(rule.Proto, to)
@@ -153,12 +151,10 @@ func (f *Facts) ruled(have []Row) []Row {
 	return out
 }
 
-// covered reports whether o, a row of the same port, also takes r's address.
 func (r Row) covered(o Row) bool {
 	return r.Port == o.Port && r.Proto == o.Proto && r.concerns(o.addr) && (o.addr.IsUnspecified() || o.Address == "*")
 }
 
-// serverOf returns the server that a socket's clients reach in the end.
 func (f *Facts) serverOf(l Listener) Server {
 	if p, ok := f.proxyOf(l); ok {
 		if c, ok := f.behind(p); ok {
@@ -185,15 +181,14 @@ func (f *Facts) serverOf(l Listener) Server {
 	if known && c.Host {
 		return Server{Kind: "container", Name: c.Name, Image: c.Image, ID: c.ID, PID: o.PID, Port: l.Addr.Port(), Network: "host", State: c.state()}
 	}
-	// A process of a known container with its own network left that network, or got this socket
-	// from elsewhere: the container is not the server.
+	// A process of a container with its own network left that network, or got this socket from
+	// elsewhere: the container is not the server.
 	if o.Container != "" && !known {
 		return Server{Kind: "container", Name: short(o.Container), ID: o.Container, PID: o.PID, Port: l.Addr.Port(), Network: "host"}
 	}
 	return Server{Kind: "process", Name: o.Name, PID: o.PID}
 }
 
-// serverAt returns the server at an address that a port leads to.
 func (f *Facts) serverAt(proto string, to netip.AddrPort) Server {
 	if c, ok := f.at(to.Addr()); ok {
 		return f.containerServer(c, to.Port())
@@ -207,7 +202,6 @@ func (f *Facts) serverAt(proto string, to netip.AddrPort) Server {
 	return Server{Kind: "unknown", Name: to.String()}
 }
 
-// publisher returns the container whose published port a socket reserves.
 func (f *Facts) publisher(l Listener) (Container, Published, bool) {
 	for _, c := range f.Containers {
 		for _, p := range c.Published {
@@ -219,8 +213,7 @@ func (f *Facts) publisher(l Listener) (Container, Published, bool) {
 	return Container{}, Published{}, false
 }
 
-// containerServer returns the server on a container's port. In a shared network it is the container
-// whose process listens.
+// In a shared network, the server is the container whose process listens.
 func (f *Facts) containerServer(c Container, port uint16) Server {
 	s := Server{Kind: "container", Name: c.Name, Image: c.Image, ID: c.ID, PID: c.PID, Port: port, State: c.state()}
 	for _, l := range c.Listeners {
@@ -238,10 +231,9 @@ func (f *Facts) containerServer(c Container, port uint16) Server {
 	return s
 }
 
-// statePaused is Docker's word for a container whose processes are stopped.
 const statePaused = "paused"
 
-// state returns what prevents a container from answering, or "".
+// state returns why the container cannot answer, or "".
 func (c Container) state() string {
 	if c.State == statePaused {
 		return c.State
@@ -263,10 +255,8 @@ func (f *Facts) holderOf(l Listener) Holder {
 	return Holder{Kind: "server", PID: l.Owners[0].PID}
 }
 
-// short returns an id as Docker prints it.
 func short(id string) string { return id[:min(len(id), 12)] }
 
-// describe returns a description of the server.
 func (s Server) describe() string {
 	switch s.Kind {
 	case "container":

@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// The codes of traps. They are part of the report's format.
+// The codes of traps, part of the report's format.
 const (
 	Loopback6Proxy4  = "loopback6-proxy4"
 	Loopback6Nothing = "loopback6-nothing"
@@ -31,11 +31,10 @@ const (
 	UDPSource        = "udp-source"
 )
 
-// codes lists the codes in the order of the report.
+// in the order of the report
 var codes = []string{PortConflict, Paused, Restarting, ReuseportTwins, PublishedNobody, InternalNetwork, IngressNothing, RouteLocalnet, Loopback6Nothing,
 	Loopback6Proxy4, UDPSource, ProxyLoad, PublicLocalOnly, Unpublished, BridgeNFDrop, MTUDiffers, ConntrackFull}
 
-// traps returns the traps that the rules below find.
 func (f *Facts) traps(rows []Row) []Trap {
 	var out []Trap
 	for _, rule := range []func([]Row) []Trap{f.conflicts, f.stopped, f.twins, f.nobody, f.internal, f.unserved, f.localnet, f.loopback6, f.udpSource, f.proxyLoad,
@@ -48,7 +47,6 @@ func (f *Facts) traps(rows []Row) []Trap {
 
 func (r Row) name() string { return fmt.Sprintf("%d/%s", r.Port, r.Proto) }
 
-// Patterns of the messages of programs and Docker about a port in use.
 var (
 	taken   = regexp.MustCompile(`(?i)address (is )?already in use|EADDRINUSE|port is already allocated|only one usage of each socket address`)
 	hasPort = regexp.MustCompile(`[:\s]([0-9]{2,5})\b`)
@@ -86,7 +84,6 @@ func (f *Facts) conflicts(rows []Row) []Trap {
 	return out
 }
 
-// twins finds different programs that share a port by SO_REUSEPORT.
 func (f *Facts) twins([]Row) []Trap {
 	var out []Trap
 	for i, a := range f.Listeners {
@@ -108,7 +105,6 @@ func (f *Facts) twins([]Row) []Trap {
 	return out
 }
 
-// nobody finds published ports on which nothing listens in the container.
 func (f *Facts) nobody(rows []Row) []Trap {
 	var out []Trap
 	seen := map[string]bool{}
@@ -168,8 +164,6 @@ func (f *Facts) localnet(rows []Row) []Trap {
 	return []Trap{t}
 }
 
-// loopback6 finds ports of containers that clients of ::1 do not reach as they reach 127.0.0.1. A
-// program on this machine may well listen on 127.0.0.1 only.
 func (f *Facts) loopback6(rows []Row) []Trap {
 	proxied := Trap{Code: Loopback6Proxy4, Text: "::1 goes through a proxy that dials the container by IPv4",
 		Remedy: "where localhost may resolve to ::1, dial 127.0.0.1 or, by NAT, the machine's own address; or give the container's network IPv6"}
@@ -197,16 +191,14 @@ func (f *Facts) loopback6(rows []Row) []Trap {
 	return slices.DeleteFunc([]Trap{nothing, proxied}, func(t Trap) bool { return len(t.Ports) == 0 })
 }
 
-// add adds a port to the trap.
 func (t *Trap) add(r Row, evidence string) {
 	t.Ports = append(t.Ports, r.name())
 	t.seen = append(t.seen, evidence)
 }
 
-// fewSeen is the number of ports whose evidence a trap of many ports shows.
 const fewSeen = 3
 
-// of returns the trap for one port, or for all if port is 0, with the evidence of a few.
+// Port 0 selects all ports, with the evidence of a few.
 func (t Trap) of(port uint16) Trap {
 	if len(t.seen) == 0 {
 		return t
@@ -230,8 +222,7 @@ func (t Trap) of(port uint16) Trap {
 	return t
 }
 
-// letThrough returns how to let packets that cross a bridge past a chain. Where Docker writes
-// iptables, it leaves DOCKER-USER for such rules.
+// Where Docker writes iptables, DOCKER-USER is for such rules.
 func (f *Facts) letThrough(bridge, chain string) string {
 	if slices.ContainsFunc(f.Rules.Chains, func(c firewall.Chain) bool { return c.Name == "DOCKER-USER" }) {
 		return fmt.Sprintf("iptables -I DOCKER-USER -i %s -o %s -j ACCEPT", bridge, bridge)
@@ -239,7 +230,7 @@ func (f *Facts) letThrough(bridge, chain string) string {
 	return fmt.Sprintf("a rule before %s that accepts what comes from %s and goes to %s", chain, bridge, bridge)
 }
 
-// bridgeNF finds bridged frames that cross iptables, whose FORWARD policy is meant for routed ones.
+// Policies of FORWARD are meant for routed packets.
 func (f *Facts) bridgeNF([]Row) []Trap {
 	if !f.Switches.BridgeNF || !f.Known.Rules {
 		return nil

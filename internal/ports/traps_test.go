@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// plant puts a fault into a healthy machine.
 type plant struct {
 	code  string
 	plant func(*Facts)
@@ -81,7 +80,7 @@ var planted = []plant{
 	}, "it is 0: net.ipv4.conf.docker0.route_localnet"},
 }
 
-// Each case resembles a trap but is not one.
+// Each case resembles a trap.
 func TestNoTraps(t *testing.T) {
 	for name, change := range map[string]func(*Facts){
 		"another machine is connected by the proxy": func(f *Facts) {
@@ -136,7 +135,6 @@ func TestNoTraps(t *testing.T) {
 	}
 }
 
-// A docker-proxy of Docker Engine 28 answers UDP from the address that the client dialled.
 func TestUDPSourceOfProxy(t *testing.T) {
 	for docker, want := range map[string]int{"20.10.24": 1, "26.1.5+dfsg1": 1, "28.5.2": 0, "": 1} {
 		f := healthy()
@@ -156,7 +154,6 @@ func TestUDPSourceOfProxy(t *testing.T) {
 	}
 }
 
-// A trap of many ports shows the evidence of a few; for one port it shows that port's.
 func TestTrapOfMany(t *testing.T) {
 	f := healthy()
 	for i := range 9 {
@@ -173,7 +170,6 @@ func TestTrapOfMany(t *testing.T) {
 	}
 }
 
-// A paused server accepts connections and does not answer, on any route.
 func TestPaused(t *testing.T) {
 	f := healthy()
 	f.Containers[0].State = "paused"
@@ -189,8 +185,7 @@ func TestPaused(t *testing.T) {
 	}
 }
 
-// A container with its own network is not the server of a socket of this machine that one of its
-// processes holds.
+// A process of a container holds a socket of this machine.
 func TestStray(t *testing.T) {
 	f := healthy()
 	f.Listeners[0].Owners[0].Container = webID

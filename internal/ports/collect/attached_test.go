@@ -20,7 +20,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
-// Whatever may drop packets to a docker-proxy or a container is found, by name.
 func TestAttached(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "network namespaces need root")
@@ -82,7 +81,6 @@ ip link set v0 master br0
 	})
 }
 
-// Policy rules and routes that keep packets from a loopback address are found.
 func TestRoutedBySocket(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "network namespaces need root")
@@ -125,7 +123,6 @@ iptables-legacy -A INPUT -i lo -j users`, nil)
 	}
 }
 
-// published reads a new namespace after commands and attach; attach is undone.
 func published(t *testing.T, commands string, attach func() (link.Link, error)) *ports.Facts {
 	t.Helper()
 	ns, err := netns.New()

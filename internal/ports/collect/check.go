@@ -13,12 +13,11 @@ import (
 
 const (
 	connectTimeout = time.Second
-	// closedWithin is the time in which a proxy closes a connection that it cannot forward.
-	closedWithin = 150 * time.Millisecond
+	closedWithin   = 150 * time.Millisecond
 )
 
-// Check tries the report's paths from this machine by connecting, without sending data. It does not
-// try UDP, because a server need not answer.
+// Check connects to the report's paths from this machine, without sending data. It skips UDP,
+// because a server need not answer.
 func Check(ctx context.Context, r *ports.Report) {
 	tried := map[string]bool{}
 	for _, row := range r.Ports {
@@ -58,8 +57,7 @@ func connect(ctx context.Context, dial string) ports.Check {
 	return k
 }
 
-// agrees reports whether the result matches the path. A server that closes at once is still a
-// server, but a proxy without a server closes too.
+// A server may close at once, but so does a proxy without a server.
 func agrees(w ports.PathKind, got string) bool {
 	switch w {
 	case ports.Nothing:

@@ -1,6 +1,6 @@
-// Package collect reads from the running machine the facts that internal/ports needs: sockets and
-// their processes, rules, devices and settings of this network namespace, and Docker's containers.
-// It changes nothing. It lists in Facts.Missing what it cannot read, and continues.
+// Package collect reads the facts that internal/ports needs from this machine: sockets and their
+// processes, rules, devices and settings of this network namespace, and Docker's containers. It
+// changes nothing. What it cannot read is listed in Facts.Missing.
 package collect
 
 import (
@@ -33,13 +33,13 @@ func Facts(ctx context.Context) (*ports.Facts, error) {
 	c.spaces()
 	used()
 	for _, p := range []any{&c.f.Listeners, &c.f.Containers, &c.f.Devices, &c.f.Docker, &c.f.Ingress, &c.f.Missing} {
-		printable.Fields(p) // makes names of processes, devices and containers printable
+		printable.Fields(p)
 	}
 	return c.f, nil
 }
 
-// Published reads only the facts about ports that running containers publish: no container
-// namespaces, CPU clocks or logs.
+// Published reads only the facts about ports of running containers: no container namespaces, CPU
+// clocks or logs.
 func Published(ctx context.Context) (*ports.Facts, error) {
 	c := &collector{f: &ports.Facts{}, root: os.Geteuid() == 0, brief: true}
 	c.processes()
@@ -55,7 +55,7 @@ func Published(ctx context.Context) (*ports.Facts, error) {
 	return c.f, nil
 }
 
-// shortcuts reads toll fast's shortcuts, which only root can see.
+// Only root sees shortcuts.
 func (c *collector) shortcuts() {
 	t, err := shortcut.Open()
 	if err != nil {
@@ -79,8 +79,6 @@ func (c *collector) shortcuts() {
 	}
 }
 
-// attached reads what may drop or change packets to docker-proxies and containers, besides the
-// rules of IP's own hooks.
 func (c *collector) attached() {
 	if err := c.readAttached(); err != nil {
 		c.missing("programs, filters and queues of devices", err.Error(), "")
@@ -104,7 +102,7 @@ func (c *collector) readAttached() (err error) {
 	if c.f.Programs, err = bpf.Netfilter(); err != nil {
 		return err
 	}
-	ports := false // whether a port of a bridge has something attached
+	ports := false
 	for i := range c.f.Devices {
 		d := &c.f.Devices[i]
 		d.Attached = byDevice[d.Name]
@@ -119,14 +117,14 @@ func (c *collector) readAttached() (err error) {
 		// The container's own port matters only then.
 		if x := &c.f.Containers[i]; ports && x.PID != 0 && !x.Rootless && !x.Host && x.Shares == "" {
 			if x.Devices, err = devicesIn(x.PID); err != nil {
-				x.Devices = nil // it ended, or any port may be its own
+				x.Devices = nil // it exited, or any port may be its own
 			}
 		}
 	}
 	return nil
 }
 
-// unrouted returns why packets to a loopback address are not delivered here, or "" if they are.
+// unrouted returns why packets to a loopback address are not delivered, or "" if they are.
 func (c *collector) unrouted() string {
 	for _, a := range []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
 		here := slices.ContainsFunc(c.f.Devices, func(d ports.Device) bool {
@@ -146,13 +144,12 @@ type collector struct {
 	f      *ports.Facts
 	root   bool
 	brief  bool                       // read only what Published needs
-	owners map[uint32][]ports.Process // by the inode of their sockets
+	owners map[uint32][]ports.Process // by socket inode
 	procs  []process
-	space  map[int]string // by PID: its network namespace
+	space  map[int]string // network namespaces by PID
 	hidden bool           // some processes' files cannot be read
 }
 
-// missing notes a fact that could not be read.
 func (c *collector) missing(what, why, remedy string) {
 	c.f.Missing = append(c.f.Missing, ports.Missing{What: what, Why: why, Remedy: remedy})
 }

@@ -54,7 +54,7 @@ func TestContainerID(t *testing.T) {
 		"0::/user.slice/user-1000.slice\n":                 "",
 		"":                                                 "",
 	} {
-		root := t.TempDir() // a /proc with one process
+		root := t.TempDir()
 		if err := errors.Join(os.Mkdir(root+"/1", 0o700), os.WriteFile(root+"/1/cgroup", []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,6 @@ func TestContainerID(t *testing.T) {
 	}
 }
 
-// Without an engine on this machine, the facts say so.
 func TestNoEngine(t *testing.T) {
 	for host, says := range map[string]string{"tcp://192.0.2.1:2376": "another machine", "": `no docker context "gone"`} {
 		t.Setenv("DOCKER_HOST", host)
@@ -86,7 +85,6 @@ func TestNoEngine(t *testing.T) {
 	}
 }
 
-// The test's own listener is found and checked, without Docker and as any user.
 func TestFacts(t *testing.T) {
 	t.Setenv("DOCKER_HOST", "unix:///nowhere")
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -120,7 +118,7 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// A process that took a socket along into another network namespace is not its first owner.
+// A process that took the socket into another network namespace comes later.
 func TestOwnersOf(t *testing.T) {
 	c := &collector{owners: map[uint32][]ports.Process{7: {{PID: 3, Name: "child"}, {PID: 9, Name: "server"}, {PID: 12, Name: "worker"}}},
 		space: map[int]string{3: "net:[2]", 9: "net:[1]", 12: "net:[1]"}}

@@ -6,12 +6,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 )
 
-// cpuInterval is the time between two readings of the proxies' CPU clocks.
 const cpuInterval = 200 * time.Millisecond
 
-// proxyCPU reads the proxies' CPU clocks and memory. The returned function waits until the interval
-// is over, reads the clocks again and notes the CPU use. The caller reads other facts in between,
-// so the interval costs no time.
+// again waits until the interval is over and notes the CPU use. The caller reads other facts in
+// between.
 func (c *collector) proxyCPU() (again func()) {
 	before, start := map[int]time.Duration{}, time.Now()
 	for _, p := range c.f.Proxies {

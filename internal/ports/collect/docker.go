@@ -25,10 +25,9 @@ const (
 	dockerTimeout = 5 * time.Second
 	logLines      = "20"
 	logBytes      = 64 << 10
-	maxStopped    = 50 // the number of stopped containers whose last output is read
+	maxStopped    = 50
 )
 
-// docker reads containers and networks from the engine.
 func (c *collector) docker(ctx context.Context) {
 	host, file, err := dockerHost()
 	if err != nil {
@@ -86,8 +85,7 @@ func (c *collector) docker(ctx context.Context) {
 	c.ingress(ctx, api)
 }
 
-// dockerHost returns the engine's address and the path of its socket. It returns an error for an
-// engine on another machine, which knows nothing about this machine's ports.
+// It returns an error for an engine on another machine.
 func dockerHost() (host, file string, err error) {
 	if host, err = dockerapi.FindHost(os.Getenv); err == nil {
 		file, err = dockerapi.Socket(host)
@@ -95,7 +93,7 @@ func dockerHost() (host, file string, err error) {
 	return host, file, err
 }
 
-// noDocker notes why the engine did not answer. A machine without Docker is not a fault.
+// A machine without Docker is not a fault.
 func (c *collector) noDocker(path string, err error) {
 	if _, errStat := os.Stat(path); os.IsNotExist(errStat) {
 		if len(c.f.Proxies) > 0 || os.Getenv("DOCKER_HOST") != "" {
@@ -114,7 +112,6 @@ func running(s container.ContainerState) bool {
 	return s == container.StateRunning || s == container.StatePaused || s == container.StateRestarting
 }
 
-// describe returns the container of an inspection.
 func describe(in container.InspectResponse) ports.Container {
 	x := ports.Container{Measuring: in.Config.Labels[dockerapi.RunLabel] != "", ID: in.ID, Name: strings.TrimPrefix(in.Name, "/"), PID: in.State.Pid, State: string(in.State.Status), Restarts: in.RestartCount}
 	if at, err := time.Parse(time.RFC3339Nano, in.State.StartedAt); err == nil {
@@ -153,8 +150,7 @@ func describe(in container.InspectResponse) ports.Container {
 	return x
 }
 
-// describeNetworks adds a container's networks, addresses and published ports to x, and returns
-// which of its ports are published.
+// describeNetworks returns which of the container's ports are published.
 func describeNetworks(x *ports.Container, s *container.NetworkSettings) (published map[string]bool) {
 	for name, n := range s.Networks {
 		x.Networks = append(x.Networks, name)
@@ -185,7 +181,7 @@ func describeNetworks(x *ports.Container, s *container.NetworkSettings) (publish
 	return published
 }
 
-// lastWords returns the last lines of a container's log, or "" if its log driver keeps none.
+// lastWords returns "" if the log driver keeps no logs.
 func lastWords(ctx context.Context, api *client.Client, in container.InspectResponse) string {
 	r, err := api.ContainerLogs(ctx, in.ID, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: logLines})
 	if err != nil {
@@ -202,7 +198,7 @@ func lastWords(ctx context.Context, api *client.Client, in container.InspectResp
 	return out.String()
 }
 
-// shares replaces the ids of containers whose network others use by names.
+// shares replaces ids in Shares by names.
 func (c *collector) shares() {
 	for i := range c.f.Containers {
 		x := &c.f.Containers[i]
@@ -214,7 +210,7 @@ func (c *collector) shares() {
 	}
 }
 
-// bridges marks the devices of Docker's networks, which may have any name.
+// Docker's bridges may have any name.
 func (c *collector) bridges(ctx context.Context, api *client.Client) {
 	list, err := api.NetworkList(ctx, client.NetworkListOptions{})
 	if err != nil {

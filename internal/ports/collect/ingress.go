@@ -10,12 +10,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
-// ingress reads where a swarm's node accepts services' ports, and for which services. A node
-// without a swarm has no such network; one that is not a manager has no list of services.
+// A node without a swarm has no such network; a worker has no list of services.
 func (c *collector) ingress(ctx context.Context, api *client.Client) {
 	const (
 		gateway = "docker_gwbridge"
-		sandbox = "ingress-sbox" // its name among the network's containers
+		sandbox = "ingress-sbox"
 	)
 	n, err := api.NetworkInspect(ctx, gateway, client.NetworkInspectOptions{})
 	if err != nil {

@@ -21,7 +21,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
-// network reads devices, settings, rules and the connection table.
 func (c *collector) network() {
 	devices, err := link.Survey()
 	if err != nil {
@@ -46,7 +45,7 @@ func (c *collector) network() {
 	c.rules()
 	flows, err := conntrack.Translated()
 	if err != nil {
-		if c.root { // otherwise the error about the rules says it
+		if c.root { // otherwise the error about the rules covers it
 			c.missing("connections through NAT", err.Error(), "")
 		}
 		return
@@ -91,14 +90,12 @@ func convert(devices []link.Device) []ports.Device {
 	return out
 }
 
-// dockers reports whether a bridge's name is one that Docker assigns.
 func dockers(name string) bool {
 	id, own := strings.CutPrefix(name, "br-")
 	return name == "docker0" || name == "docker_gwbridge" || own && len(id) == 12 && strings.Trim(id, "0123456789abcdef") == ""
 }
 
-// rules reads the rules from nf_tables and, where iptables writes the old tables, from
-// iptables-legacy-save.
+// iptables' old tables are not in nf_tables: iptables-legacy-save prints them.
 func (c *collector) rules() {
 	rules, err := nft.Read()
 	if err != nil {
@@ -128,7 +125,7 @@ func (c *collector) rules() {
 			continue
 		}
 		for _, chain := range firewall.ParseSave(text, old.six).Chains {
-			chain.Table = "iptables-legacy " + chain.Table // nf_tables may have a table and chains of the same names
+			chain.Table = "iptables-legacy " + chain.Table // nf_tables may have the same names
 			c.f.Rules.Chains = append(c.f.Rules.Chains, chain)
 		}
 	}
@@ -137,7 +134,7 @@ func (c *collector) rules() {
 const (
 	// saveTimeout allows for another iptables that holds the lock.
 	saveTimeout = 5 * time.Second
-	// maxRules limits the text of the rules, in bytes: some hundred thousand rules.
+	// maxRules is in bytes: some hundred thousand rules.
 	maxRules = 64 << 20
 )
 
@@ -146,8 +143,7 @@ func save(program string) (string, error) {
 	return string(out), err
 }
 
-// spaces reads other network namespaces: the devices of containers, and the containers of engines
-// that were not asked.
+// spaces reads containers' devices, and finds containers of engines that were not asked.
 func (c *collector) spaces() {
 	here, err := netns.ID(os.Getpid())
 	if err != nil {
@@ -173,7 +169,7 @@ func (c *collector) spaces() {
 		}
 		return
 	}
-	named := map[string]bool{} // containers whose own network is known
+	named := map[string]bool{}
 	for _, x := range c.f.Containers {
 		named[x.ID] = x.PID != 0
 	}
@@ -182,7 +178,7 @@ func (c *collector) spaces() {
 			continue
 		}
 		known[p.space] = true
-		if named[p.Container] { // one of its processes entered a new network namespace
+		if named[p.Container] { // a process entered a new network namespace
 			p.Container = ""
 		}
 		named[p.Container] = p.Container != ""
@@ -205,14 +201,13 @@ func (c *collector) spaces() {
 	}
 }
 
-// near reports whether an address is in the network of one of this machine's bridges.
 func (c *collector) near(a netip.Addr) bool {
 	return slices.ContainsFunc(c.f.Devices, func(d ports.Device) bool {
 		return d.Kind == "bridge" && slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() != a && p.Masked().Contains(a) })
 	})
 }
 
-// listenersIn reads the listening sockets in a container's namespace. It needs no privileges.
+// It needs no privileges.
 func (c *collector) listenersIn(x *ports.Container) {
 	all, err := sock.ListenersOf(x.PID)
 	if err != nil {
@@ -234,7 +229,7 @@ func devicesIn(pid int) (out []ports.Device, err error) {
 	return out, err
 }
 
-// addresses returns the addresses of devices that other machines or containers can reach.
+// addresses leaves out those that nobody else can reach.
 func addresses(devices []ports.Device) (out []netip.Addr) {
 	for _, d := range devices {
 		for _, a := range d.Addrs {

@@ -19,13 +19,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
-// process is a process of this machine.
 type process struct {
 	ports.Process
-	space string // its network namespace; "" if it may not be read
+	space string // network namespace; "" if it may not be read
 }
 
-// processes reads which process owns which socket, and finds docker-proxies.
 func (c *collector) processes() {
 	c.owners, c.space = map[uint32][]ports.Process{}, map[int]string{}
 	all, err := procfs.AllProcs()
@@ -71,10 +69,9 @@ func name(p procfs.Proc) string {
 
 var id64 = regexp.MustCompile(`[0-9a-f]{64}`)
 
-// containerID finds the container's id in a process's cgroups: …/docker/ID, docker-ID.scope,
-// libpod-ID.scope, cri-containerd-ID.scope.
+// The cgroups are …/docker/ID, docker-ID.scope, libpod-ID.scope or cri-containerd-ID.scope.
 func containerID(p procfs.Proc) string {
-	all, _ := p.Cgroups() // none: it ended
+	all, _ := p.Cgroups()
 	for _, g := range all {
 		if m := id64.FindString(g.Path); m != "" {
 			return m
@@ -83,8 +80,7 @@ func containerID(p procfs.Proc) string {
 	return ""
 }
 
-// proxyArgs parses the command line of a docker-proxy. It contains the host's address and port;
-// engines since 28 also pass a socket (-use-listen-fd).
+// Engines since 28 also pass a socket (-use-listen-fd).
 func proxyArgs(args []string) (p ports.Proxy, ok bool) {
 	if len(args) == 0 || !strings.HasSuffix(args[0], "docker-proxy") {
 		return p, false
@@ -114,7 +110,6 @@ func addrPort(ip, port string) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(a, uint16(n)), errA == nil && errN == nil && n > 0
 }
 
-// sockets reads the listening sockets and connections of this namespace.
 func (c *collector) sockets() error {
 	all, err := sock.Table()
 	if err != nil { // the kernel lacks inet_diag
@@ -156,8 +151,7 @@ func (c *collector) sockets() error {
 	return nil
 }
 
-// ownersOf returns the processes that own a socket of a namespace. Those in the namespace come
-// first, because one that inherited the socket may have moved to another.
+// Processes in the namespace come first: one that inherited the socket may have moved to another.
 func (c *collector) ownersOf(inode uint32, space string) []ports.Process {
 	out := slices.Clone(c.owners[inode])
 	slices.SortStableFunc(out, func(a, b ports.Process) int {
@@ -173,7 +167,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// elsewhere reports whether a proxy is in another network namespace: it owns no socket here.
+// A proxy in another network namespace owns no socket here.
 func (c *collector) elsewhere(p ports.Proxy) bool {
 	return !slices.ContainsFunc(c.f.Listeners, func(l ports.Listener) bool {
 		if l.Proto != p.Proto || l.Addr.Port() != p.Host.Port() {

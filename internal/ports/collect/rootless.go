@@ -7,8 +7,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
-// rootless finds the containers behind a rootlesskit's ports. In its own namespaces a docker-proxy
-// runs for each port, whose arguments name the port and the container.
+// A docker-proxy runs for each port in rootlesskit's namespaces. Its arguments name the port and
+// the container.
 func (c *collector) rootless(proxies []ports.Proxy) {
 	for _, l := range c.f.Listeners {
 		if !holds(l) {
@@ -26,8 +26,7 @@ func (c *collector) rootless(proxies []ports.Proxy) {
 	}
 }
 
-// nearer reports whether a's address matches the socket better than b's. Inside the namespaces, a
-// wildcard is a loopback address of its family.
+// Inside the namespaces, a wildcard is a loopback address of its family.
 func nearer(a, b ports.Proxy, l ports.Listener) bool {
 	rank := func(p ports.Proxy) int {
 		switch {
@@ -41,7 +40,7 @@ func nearer(a, b ports.Proxy, l ports.Listener) bool {
 	return rank(a) > rank(b)
 }
 
-// rootlessPublished adds the ports that the engine reports and for which no docker-proxy runs.
+// rootlessPublished adds reported ports for which no docker-proxy runs.
 func (c *collector) rootlessPublished() {
 	for _, l := range c.f.Listeners {
 		if !holds(l) || slices.ContainsFunc(c.f.Proxies, func(p ports.Proxy) bool { return p.PID == l.Owners[0].PID && p.Proto == l.Proto && p.Host == l.Addr }) {
@@ -57,7 +56,6 @@ func (c *collector) rootlessPublished() {
 	}
 }
 
-// holds reports whether a rootlesskit owns the socket.
 func holds(l ports.Listener) bool { return len(l.Owners) > 0 && l.Owners[0].Name == ports.Rootlesskit }
 
 func (c *collector) addRootless(l ports.Listener, p ports.Proxy) {

@@ -7,8 +7,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
-// The facts are those of a rootless Docker Engine 20.10: rootlesskit listens, and in its namespaces
-// two programs run for each port and family.
+// Facts of Docker Engine 20.10: rootlesskit listens, and in its namespaces two programs run for
+// each port and family.
 func TestRootless(t *testing.T) {
 	at := netip.MustParseAddrPort
 	kit := []ports.Process{{PID: 7, Name: ports.Rootlesskit}}
