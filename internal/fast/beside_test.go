@@ -24,7 +24,6 @@ import (
 
 const patience = 60 * time.Second
 
-// turnOn turns fast on for all ports until the test ends.
 func turnOn(t *testing.T) *Fast {
 	t.Helper()
 	f, err := TurnOn(Choice{All: true})
@@ -45,7 +44,6 @@ func update(t *testing.T, f *Fast) []Refusal {
 	return left.Ports
 }
 
-// turnOff calls TurnOff and returns an error if others changed a link.
 func turnOff() error {
 	kept, err := TurnOff()
 	if len(kept) > 0 {
@@ -54,7 +52,6 @@ func turnOff() error {
 	return err
 }
 
-// taken returns the number of connections that took shortcuts.
 func taken(t *testing.T) (n uint64) {
 	t.Helper()
 	s, err := Look(context.Background())
@@ -67,23 +64,22 @@ func taken(t *testing.T) (n uint64) {
 	return n
 }
 
-// proxied returns the number of connections of docker-proxies.
 func proxied(t *testing.T) (n int) {
 	t.Helper()
-	out, _ := exec.Command("pidof", "docker-proxy").Output() // fails if there is none
+	out, _ := exec.Command("pidof", "docker-proxy").Output() // fails if none runs
 	for _, pid := range strings.Fields(string(out)) {
 		id, err := strconv.Atoi(pid)
 		if err != nil {
 			t.Fatal(err)
 		}
-		conns, _ := sock.Of(id) // none if it exited
+		conns, _ := sock.Of(id)
 		n += len(conns)
 	}
 	return n
 }
 
 // Clients reach the same server, which sees the same client as before, and docker-proxy takes no
-// part. Clients that are left alone take docker-proxy. Afterwards nothing is left.
+// part. Afterwards nothing is left.
 func TestBesideShortcut(t *testing.T) {
 	withEngine(t)
 	container(t, "web", "-p 8080:80 -p 127.0.0.1:8081:80 -p 9000:90/udp")
@@ -127,8 +123,8 @@ func TestBesideShortcut(t *testing.T) {
 	if got := run(t, "docker exec mate /self dial 127.0.0.1:8080 || true"); !strings.Contains(got, "refused") {
 		t.Errorf("a container's own loopback address: %s", got)
 	}
-	// The server sees the address that the client dialled. A redirected client would have to be
-	// bound to it: docs/fastpath.md says why it is not.
+	// A redirected client would have to be bound to the dialled address: docs/fastpath.md says why
+	// it is not.
 	run(t, "ip addr add 198.18.9.9/32 dev lo")
 	if got := dial("198.18.9.9:8080"); got != "web for 198.18.9.9" {
 		t.Errorf("another address of the machine's: %s", got)
@@ -171,8 +167,7 @@ func TestBesideShortcut(t *testing.T) {
 	}
 }
 
-// Rules added while a watcher runs end the shortcuts that they concern, long before the lease is
-// renewed.
+// The lease ends much later than the rules change.
 func TestBesideLaterRules(t *testing.T) {
 	withEngine(t)
 	container(t, "web", "-p 8080:80")
@@ -204,8 +199,8 @@ func TestBesideLaterRules(t *testing.T) {
 	}
 }
 
-// A server that accepts no connections for a while fills its queue. Clients take docker-proxy
-// before it is full, none waits to connect, and all are served in the end.
+// While the server does not accept, clients take docker-proxy before its queue is full. None waits
+// to connect.
 func TestBesideQueue(t *testing.T) {
 	withEngine(t)
 	const queue, clients = 3, 8
@@ -241,7 +236,6 @@ func TestBesideQueue(t *testing.T) {
 	}
 }
 
-// Transfers in both directions stay whole while fast is switched on and off, on either path.
 func TestBesideTransfers(t *testing.T) {
 	withEngine(t)
 	container(t, "web", "-p 8080:80")
@@ -268,7 +262,7 @@ func TestBesideTransfers(t *testing.T) {
 			}
 		})
 	}
-	// Switched by state, by lease, by entries and by loading again.
+	// By state, by lease, by entries, and by loading again.
 	for round := range 4 {
 		for _, change := range []func() error{
 			f.table.Stop,
@@ -305,7 +299,7 @@ func TestBesideTransfers(t *testing.T) {
 	_ = f.Close()
 }
 
-// echoed sends data, and returns the checksum of the answer.
+// echoed returns the checksum of the answer.
 func echoed(at string, data []byte) (sum [sha256.Size]byte, err error) {
 	c, err := net.DialTimeout("tcp", at, patience)
 	if err != nil {
@@ -331,8 +325,8 @@ func echoed(at string, data []byte) (sum [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(h.Sum(nil)), <-sent
 }
 
-// Containers start and stop, and take each other's address, while clients connect to both all the
-// time. No client ever reaches the wrong container. A watcher runs.
+// Containers take each other's address while clients connect to both. No client may reach the wrong
+// container.
 func TestBesideChurn(t *testing.T) {
 	e := withEngine(t)
 	cycles := 6
@@ -390,7 +384,7 @@ func TestBesideChurn(t *testing.T) {
 	if shortcuts != cycles {
 		t.Errorf("in %d of %d cycles there were shortcuts, and they were taken", shortcuts, cycles)
 	}
-	// The engine itself stops and starts again.
+	// The engine stops and starts again.
 	launch(t, "even", "--network churn --ip 172.30.5.9 -p 8080:80 --restart always")
 	_ = e.cmd.Process.Signal(os.Interrupt)
 	_ = e.cmd.Wait()
@@ -406,7 +400,7 @@ func TestBesideChurn(t *testing.T) {
 	t.Logf("%d cycles: %d connections reached the right container, %d the other one, %d none", cycles, right.Load(), wrong.Load(), refused.Load())
 }
 
-// After a watcher is killed the lease runs out: open connections stay, new ones take docker-proxy.
+// When the lease runs out, open connections stay and new ones take docker-proxy.
 func TestBesideKilledWatcher(t *testing.T) {
 	withEngine(t)
 	container(t, "web", "-p 8080:80")

@@ -27,8 +27,6 @@ import (
 // clientsEnv enables the tests with third-party programs: make test-fast-clients.
 const clientsEnv = "BRIDGETOLL_TEST_FAST_CLIENTS"
 
-// serveHTTP answers PUT on port 80 with the request's body, and other methods with the client's
-// address.
 func serveHTTP() {
 	err := http.ListenAndServe(":80", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut {
@@ -42,7 +40,6 @@ func serveHTTP() {
 	os.Exit(1)
 }
 
-// serveLLM serves a language model on port 80, with 3 ms between tokens.
 func serveLLM() {
 	err := http.ListenAndServe(":80", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
@@ -62,7 +59,6 @@ func serveLLM() {
 	os.Exit(1)
 }
 
-// serveUDP echoes datagrams on port 80.
 func serveUDP() {
 	c, err := net.ListenPacket("udp", ":80")
 	if err != nil {
@@ -79,30 +75,27 @@ func serveUDP() {
 	}
 }
 
-// ofMachine are options that let a container run the machine's programs.
 const ofMachine = "-v /usr:/usr:ro -v /lib:/lib:ro -v /lib64:/lib64:ro -v /bin:/bin:ro -v /etc:/etc:ro --tmpfs /tmp:exec --tmpfs /run --tmpfs /var "
 
-// python is a client in Python. It prints the answer, its own address and its peer's, without the
-// port that the kernel chose.
+// python and java print the answer, the client's address and its peer's, without the port that the
+// kernel chose.
 const python = `import socket, sys
 s = socket.socket(socket.AF_INET6, socket.SOCK_STREAM) if sys.argv[3:] else None
 if s: s.connect((sys.argv[1], int(sys.argv[2])))
 else: s = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=60)
 print(s.makefile().readline().strip(), "own", s.getsockname()[0], "peer", s.getpeername()[:2])`
 
-// java is the same client in Java.
 const java = `import java.io.*; import java.net.*;
 public class Client { public static void main(String[] a) throws Exception { try (Socket s = new Socket(a[0], Integer.parseInt(a[1]))) {
 String line = new BufferedReader(new InputStreamReader(s.getInputStream())).readLine();
 System.out.println(line + " own " + s.getLocalAddress().getHostAddress() + " peer " + s.getRemoteSocketAddress()); } } }`
 
-// connectedUDP prints the answer on a connected socket, and its peer.
 const connectedUDP = `import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(20); s.connect(("127.0.0.1", 8085)); s.send(b"there")
 print(s.recv(100).decode(), s.getpeername(), s.getsockname()[0])`
 
-// Real programs print the same with and without fast, and their connections take shortcuts, except
-// those that fast leaves alone.
+// Real programs print the same with and without fast. Their connections take shortcuts, except
+// where fast leaves them alone.
 func TestBesideClients(t *testing.T) {
 	if os.Getenv(clientsEnv) == "" {
 		t.Skip(clientsEnv + " is not set: make test-fast-clients")
@@ -132,8 +125,8 @@ func TestBesideClients(t *testing.T) {
 
 	programs := []struct {
 		name, command string
-		want          string // a regular expression for its output
-		alone         bool   // fast leaves it alone
+		want          string // a regular expression
+		alone         bool
 	}{
 		{"curl", "curl -s http://127.0.0.1:8081/ -w '%{remote_ip} %{remote_port} %{local_ip}'", `^http for 172\.17\.0\.1 127\.0\.0\.1 8081 127\.0\.0\.1$`, false},
 		{"curl-localhost", "curl -s http://localhost:8081/", `^http for 172\.17\.0\.1$`, false},
@@ -186,8 +179,7 @@ func TestBesideClients(t *testing.T) {
 	t.Run("parallel", func(t *testing.T) { crowd(t, 1000, 1000, true) })
 }
 
-// toll measures real servers with the requests of toll stream, sql and run. No secret is shown, and
-// fast is on exactly if the exit code says so.
+// No secret is shown, and fast is on exactly if the exit code says so.
 func TestBesideLoads(t *testing.T) {
 	if os.Getenv(clientsEnv) == "" {
 		t.Skip(clientsEnv + " is not set: make test-fast-clients")
@@ -223,8 +215,8 @@ func TestBesideLoads(t *testing.T) {
 
 const psql = "psql -h 127.0.0.1 -p 8083 -U postgres -At "
 
-// crowd makes connections, with atOnce at the same time. Each exchanges data both ways and takes
-// the shortcut. With together, none sends before all are open.
+// crowd makes connections that take the shortcut and exchange data. With together, none sends
+// before all are open.
 func crowd(t *testing.T, connections, atOnce int, together bool) {
 	t.Helper()
 	n := taken(t)
@@ -277,7 +269,6 @@ func crowd(t *testing.T, connections, atOnce int, together bool) {
 	}
 }
 
-// launchAs starts a container that runs command.
 func launchAs(t *testing.T, name, options, command string) {
 	t.Helper()
 	run(t, fmt.Sprintf("docker run -d --stop-timeout 0 --name %s %s %s %s", name, options, image, command))

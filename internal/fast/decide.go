@@ -1,7 +1,6 @@
 // Package fast redirects clients on this machine past docker-proxy, straight to the containers that
-// publish a port on a loopback address: toll fast. It reads the published ports from the engine and
-// what else matters for a port from the machine (internal/ports/collect). decideRoutes decides
-// which ports may have a shortcut; Fast puts the shortcuts into the kernel
+// publish a port on a loopback address. decideRoutes decides from the machine's state
+// (internal/ports/collect) which ports may have a shortcut. Fast puts the shortcuts into the kernel
 // (internal/paths/kernel/shortcut) and removes them.
 package fast
 
@@ -26,10 +25,8 @@ type Choice struct {
 	Parts []Part // empty: Connect
 }
 
-// Part is a part of fast that is turned on separately.
 type Part string
 
-// The parts.
 const (
 	Connect Part = "connect" // shortcuts past docker-proxy
 	Links   Part = "links"   // BIG TCP on the host's side of containers' links
@@ -54,23 +51,20 @@ type Route struct {
 	Taken       uint64         `json:"taken"` // number of connections
 
 	listener shortcut.Listener
-	server   int // a process in the container
+	server   int // PID of a process in the container
 }
 
 // Refusal is a published port that gets no shortcut, with the reason.
 type Refusal struct {
 	Container string         `json:"container,omitempty"`
 	Proto     string         `json:"proto"`
-	Host      netip.AddrPort `json:"host"` // published address; only a port if nothing publishes it
+	Host      netip.AddrPort `json:"host"` // only a port if nothing publishes it
 	Why       string         `json:"why"`
 	Remedy    string         `json:"remedy,omitempty"`
 }
 
-// loopbacks are the addresses at which a client on this machine reaches docker-proxy.
 var loopbacks = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
 
-// decideRoutes decides which of the requested published ports may have a shortcut. It changes
-// nothing.
 func decideRoutes(f *ports.Facts, want Choice) (routes []Route, left []Refusal) {
 	found := map[uint16]bool{}
 	for _, c := range f.Containers {
@@ -100,7 +94,7 @@ func decideRoutes(f *ports.Facts, want Choice) (routes []Route, left []Refusal) 
 	return routes, left
 }
 
-// decide decides about one published port. why is empty if it may have a shortcut.
+// decide returns why the port gets no shortcut; "" if it may have one.
 func decide(f *ports.Facts, c ports.Container, p ports.Published) (r Route, why, remedy string) {
 	switch {
 	case p.Proto != "tcp":
@@ -135,7 +129,6 @@ func decide(f *ports.Facts, c ports.Container, p ports.Published) (r Route, why,
 		listener: shortcut.Listener{PID: px.PID, Inode: l.Inode, Command: px.Command}, server: c.PID}, "", ""
 }
 
-// dials returns the loopback address at which a published address is reached.
 func dials(host netip.AddrPort) (netip.AddrPort, bool) {
 	for _, a := range loopbacks {
 		if host.Addr() == a || host.Addr().IsUnspecified() && host.Addr().Is4() == a.Is4() {
@@ -145,7 +138,6 @@ func dials(host netip.AddrPort) (netip.AddrPort, bool) {
 	return host, host.Addr().IsLoopback()
 }
 
-// proxyOf returns the docker-proxy of a published port and its socket.
 func proxyOf(f *ports.Facts, p ports.Published) (ports.Proxy, ports.Listener, bool) {
 	for _, px := range f.Proxies {
 		if px.Rootless || px.Proto != p.Proto || px.Host != p.Host || filepath.Base(strings.Join(px.Command[:min(1, len(px.Command))], "")) != "docker-proxy" {
@@ -160,10 +152,9 @@ func proxyOf(f *ports.Facts, p ports.Published) (ports.Proxy, ports.Listener, bo
 	return ports.Proxy{}, ports.Listener{}, false
 }
 
-// walk sends the packets of an exchange through the rules, in both directions, on their present
-// path and on the shortcut, and returns why the port must stay unchanged. Rules on a packet's
-// sender would see the client instead of docker-proxy; they are among those that toll does not
-// read.
+// walk sends an exchange through the rules, in both directions, on its present path and on the
+// shortcut. It returns why the port must stay unchanged. It refuses rules on a packet's sender,
+// which would see the client instead of docker-proxy.
 func walk(f *ports.Facts, dial, target netip.AddrPort) (why string) {
 	switch {
 	case !f.Known.Rules:
@@ -188,7 +179,7 @@ func walk(f *ports.Facts, dial, target netip.AddrPort) (why string) {
 				return "a rule that toll cannot read may decide about " + s.what + ": " + o.Unread[0]
 			case len(o.Depends) > 0:
 				return "a rule decides about " + s.what + " by the client's address or port: " + o.Depends[0]
-			case o.Verdict == firewall.Masquerade && s.hook == firewall.Postrouting && s.packet.Out == bridge: // to the address of the bridge, which it already has
+			case o.Verdict == firewall.Masquerade && s.hook == firewall.Postrouting && s.packet.Out == bridge: // it already has the bridge's address
 			case o.Verdict != firewall.Accept:
 				return fmt.Sprintf("%s meets %s in %s", s.what, o.Verdict, o.Where)
 			}
@@ -197,8 +188,7 @@ func walk(f *ports.Facts, dial, target netip.AddrPort) (why string) {
 	return ""
 }
 
-// attached names what may drop or change packets on the devices of both paths: lo, the bridge and
-// the container's port of the bridge.
+// attached covers the devices of both paths: lo, the bridge and the container's port of the bridge.
 func attached(f *ports.Facts, c ports.Container, target netip.Addr) (why string) {
 	switch {
 	case !f.Known.Attached:
@@ -216,15 +206,14 @@ func attached(f *ports.Facts, c ports.Container, target netip.Addr) (why string)
 	return ""
 }
 
-// step is a packet at one of the hooks on its path.
 type step struct {
 	hook   firewall.Hook
 	packet firewall.Packet
 	what   string
 }
 
-// exchange returns the steps of a whole exchange: to docker-proxy over lo and back, and to the
-// container over the bridge and back. The client's port is any that the kernel may choose.
+// The exchange is to docker-proxy over lo and back, and to the container over the bridge and back.
+// The client's port is any that the kernel may choose.
 func exchange(f *ports.Facts, dial, target netip.AddrPort, bridge string, gateway netip.Addr) (out []step) {
 	low, high := f.Switches.ClientPorts[0], f.Switches.ClientPorts[1]
 	if high == 0 {
@@ -256,7 +245,7 @@ func exchange(f *ports.Facts, dial, target netip.AddrPort, bridge string, gatewa
 	return out
 }
 
-// towards returns Docker's bridge that leads to a container, and the bridge's own address.
+// own is the bridge's address.
 func towards(f *ports.Facts, a netip.Addr) (bridge string, own netip.Addr, ok bool) {
 	bits := -1
 	for _, d := range f.Devices {

@@ -9,8 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
-// facts returns a machine with a container that publishes 8080 on 0.0.0.0 and ::, and 8081 on
-// 127.0.0.1, with Docker's own rules.
 func facts() *ports.Facts {
 	at := netip.MustParseAddrPort
 	web := at("172.17.0.2:80")
@@ -78,7 +76,6 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Each case changes the machine above so that a port gets no shortcut, and checks the reason.
 func TestDecideRefuses(t *testing.T) {
 	rule := func(table, text string) func(*ports.Facts) {
 		return func(f *ports.Facts) {
@@ -171,7 +168,6 @@ func TestDecideRefuses(t *testing.T) {
 	}
 }
 
-// Rules of ordinary firewalls let the whole exchange pass.
 func TestDecideWithFirewall(t *testing.T) {
 	for name, rules := range map[string]string{
 		"stateful": "-A INPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n-A INPUT -i lo -j ACCEPT\n-A INPUT -p tcp -m tcp --dport 22 -j ACCEPT\n-A INPUT -j DROP",
@@ -189,7 +185,7 @@ func TestDecideWithFirewall(t *testing.T) {
 	}
 }
 
-// Marks that no policy rule asks for, and marks of other packets, do not matter.
+// Marks that no policy rule tests, and marks of other packets, do not matter.
 func TestDecideWithMarks(t *testing.T) {
 	for _, c := range []struct{ rule, routed string }{
 		{"-A OUTPUT -j MARK --set-xmark 0x7/0xffffffff", ""},
@@ -205,7 +201,6 @@ func TestDecideWithMarks(t *testing.T) {
 	}
 }
 
-// Ports that toll itself measures get no shortcut and are not listed.
 func TestDecideLeavesMeasured(t *testing.T) {
 	f := facts()
 	f.Containers[0].Measuring = true

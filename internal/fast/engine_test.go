@@ -21,12 +21,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// The tests with a daemon run in this program again, in new network, mount and PID namespaces with
-// a dockerd. Containers run this program, too.
+// Tests with a daemon run in this program again, in new network, mount and PID namespaces with a
+// dockerd. Containers run this program, too.
 const (
 	homeEnv  = "BRIDGETOLL_TEST_FAST"       // the dockerd's directory
 	flagsEnv = "BRIDGETOLL_TEST_FAST_FLAGS" // dockerd's flags
-	onlyEnv  = "BRIDGETOLL_TEST_FAST_ONLY"  // regexp of the names of the tests to run, without TestBeside; "": all
+	onlyEnv  = "BRIDGETOLL_TEST_FAST_ONLY"  // regexp of tests to run, without TestBeside; "": all
 	image    = "fast-test"
 
 	nativeFlag = "--firewall-backend=nftables"
@@ -63,8 +63,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve answers on port 80 in a container: with its name and the client's address, and then with
-// what it receives, until the client ends the connection.
+// serve answers with its name and the client's address, and then with what it receives.
 func serve(name string) {
 	l, err := net.Listen("tcp", ":80")
 	if err != nil {
@@ -85,7 +84,7 @@ func serve(name string) {
 	}
 }
 
-// dial returns the first line of the answer at the address, or the text of the error.
+// dial returns the first line of the answer, or the text of the error.
 func dial(at string) string {
 	c, err := net.DialTimeout("tcp", at, 10*time.Second)
 	if err != nil {
@@ -117,7 +116,7 @@ func keep() {
 	os.Exit(0)
 }
 
-// machine sets up what dockerd needs. A new /sys shows this namespace's devices.
+// A new /sys shows this namespace's devices.
 const machine = `set -e
 mount -t tmpfs tmpfs /run
 mkdir -p /run/lock /run/netns /run/s
@@ -128,7 +127,6 @@ ip link set lo up
 case "$` + flagsEnv + `" in *nftables*) sysctl -qw net.ipv4.ip_forward=1;; esac # which dockerd then leaves to others
 exec "$@"`
 
-// TestEngines runs the tests with each installed daemon.
 func TestEngines(t *testing.T) {
 	if os.Getenv(homeEnv) != "" {
 		t.Skip("it is what runs this")
@@ -160,7 +158,7 @@ func TestEngines(t *testing.T) {
 	}
 	for _, e := range pathtest.Engines(t) {
 		t.Run(e.Name, beside(e, ""))
-		if flag, _, _ := strings.Cut(nativeFlag, "="); strings.Contains(e.Says("--help"), flag) { // it can run without iptables
+		if flag, _, _ := strings.Cut(nativeFlag, "="); strings.Contains(e.Says("--help"), flag) { // supports running without iptables
 			t.Run(e.Name+"/nftables", beside(e, nativeFlag))
 		}
 	}
@@ -171,7 +169,6 @@ type engine struct {
 	cmd  *exec.Cmd
 }
 
-// withEngine starts a daemon for a test.
 func withEngine(t *testing.T) *engine {
 	t.Helper()
 	e := &engine{home: os.Getenv(homeEnv)}
@@ -207,14 +204,12 @@ func (e *engine) start(t *testing.T) {
 	}
 }
 
-// stop stops the containers, then the daemon.
 func (e *engine) stop() {
 	_ = exec.Command("sh", "-c", "docker ps -aq | xargs -r docker rm -f").Run()
 	_ = e.cmd.Process.Signal(syscall.SIGTERM)
 	_ = e.cmd.Wait()
 }
 
-// load builds the image, which contains this program.
 func (e *engine) load(t *testing.T) {
 	t.Helper()
 	self, err := os.ReadFile("/proc/self/exe")
@@ -239,7 +234,6 @@ func (e *engine) load(t *testing.T) {
 	}
 }
 
-// run runs a command and returns its output. The test fails if the command does.
 func run(t *testing.T, command string) string {
 	t.Helper()
 	out, err := exec.Command("sh", "-ec", command).CombinedOutput()
@@ -249,8 +243,8 @@ func run(t *testing.T, command string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// container starts a container that serves, and waits until it answers. After the start
-// docker-proxy may listen before the container does.
+// container waits until the container answers: after the start, docker-proxy may listen before it
+// does.
 func container(t *testing.T, name, options string) {
 	t.Helper()
 	launch(t, name, options)

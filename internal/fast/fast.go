@@ -19,7 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports/collect"
 )
 
-// Lease is the time that shortcuts last unless they are renewed.
+// Lease is how long shortcuts last unless renewed.
 const Lease = 30 * time.Second
 
 // Fast controls toll fast on this machine.
@@ -29,23 +29,23 @@ type Fast struct {
 
 	mu      sync.Mutex      // guards table against suspend, and changes
 	table   *shortcut.Table // nil: the part Connect is off
-	changes int             // changes to the rules that suspend was called for
+	changes int             // number of calls of suspend
 
 	put map[netip.AddrPort]string // container ids of the shortcuts that apply set
 
 	store  bigtcp.Store // "": the machine's
 	links  int          // the number of links in the note
-	wanted []int        // indexes of links to be raised
-	kept   []string     // links that others changed, and that were left unchanged
+	wanted []int        // indexes
+	kept   []string     // left unchanged because others changed them
 }
 
 // Status describes toll fast on this machine.
 type Status struct {
 	State     string                     `json:"state"`         // "on", "off", or "expired": the lease ran out
-	Lease     float64                    `json:"lease_seconds"` // left, unless it is renewed
+	Lease     float64                    `json:"lease_seconds"` // time left
 	All       bool                       `json:"all"`
-	Ports     []uint16                   `json:"ports"` // the requested ports; empty if All
-	Parts     []Part                     `json:"parts"` // the parts that are on
+	Ports     []uint16                   `json:"ports"` // empty if All
+	Parts     []Part                     `json:"parts"`
 	Shortcuts []Route                    `json:"shortcuts"`
 	Left      []Refusal                  `json:"left_alone"`
 	Why       map[shortcut.Reason]uint64 `json:"connections_left_alone"`
@@ -54,14 +54,13 @@ type Status struct {
 	Notes     []string                   `json:"notes"`
 }
 
-// The values of Status.State.
 const (
 	On      = "on"
 	Off     = "off"
 	Expired = "expired"
 )
 
-// Notes on what toll fast never changes.
+// What toll fast never changes.
 const (
 	connectNote = "not affected: clients in containers and on other machines, UDP, and clients that dial the machine's own address"
 	linkNote    = "links: packets that containers send, to each other too, leave through the containers' own ends, which are not changed"
@@ -78,8 +77,7 @@ func (*offError) Error() string { return "fast is off" }
 func (*offError) Hint() string { return "sudo toll fast on" }
 
 // TurnOn prepares the requested parts unless they are on, notes the choice, and turns the other
-// parts off. Until Update, nothing takes a shortcut and no link is raised. The caller closes the
-// Fast.
+// parts off. Nothing takes effect until Update. The caller closes the Fast.
 func TurnOn(c Choice) (f *Fast, err error) {
 	lock, err := lockSoon()
 	if err != nil {
@@ -144,8 +142,7 @@ func Open() (*Fast, error) {
 	return f, nil
 }
 
-// open opens the parts that are on now, which may differ from those before. It returns ErrOff if
-// none is.
+// The parts may differ from those before. It returns ErrOff if none is on.
 func (f *Fast) open() error {
 	if f.table != nil && !f.table.Current() {
 		if err := f.Close(); err != nil {
@@ -175,7 +172,7 @@ func (f *Fast) open() error {
 	return nil
 }
 
-// here returns an error if the shortcuts belong to another network namespace.
+// The shortcuts may belong to another network namespace.
 func (f *Fast) here() error {
 	s, err := f.table.State()
 	if err != nil {
@@ -212,7 +209,7 @@ func (f *Fast) hold(t *shortcut.Table) {
 }
 
 // suspend switches shortcuts off until an Update that starts later has read the rules. It may be
-// called while another method runs.
+// called concurrently with other methods.
 func (f *Fast) suspend() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -229,7 +226,7 @@ func (f *Fast) changed() int {
 	return f.changes
 }
 
-// renew renews the lease, unless the rules changed since Update began: then another Update is due.
+// If the rules changed since Update began, the lease is not renewed: another Update is due.
 func (f *Fast) renew(changes int, lease time.Duration) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -240,8 +237,7 @@ func (f *Fast) renew(changes int, lease time.Duration) error {
 }
 
 // TurnOff removes everything, including what a killed toll left. Open connections stay on their
-// path. Links get their earlier sizes back, except those returned in kept, which others changed
-// since.
+// path. Links get their earlier sizes back, except those in kept, which others changed since.
 func TurnOff() (kept []string, err error) {
 	lock, err := lockSoon()
 	if err != nil {
@@ -252,7 +248,7 @@ func TurnOff() (kept []string, err error) {
 	return out.Kept, errors.Join(err, shortcut.Unpin())
 }
 
-// Abandoned reports whether anything is on that nobody renews, such as what a killed toll left.
+// Abandoned reports whether anything is on that nobody renews.
 func Abandoned() bool {
 	if st, err := (&Fast{}).noted(); err == nil && st != nil && st.Lease() == 0 {
 		return true
@@ -266,13 +262,12 @@ func Abandoned() bool {
 	return err == nil && s.Lease == 0
 }
 
-// IsOn reports whether any part is on, so that TurnOff has something to remove.
+// IsOn reports whether any part is on.
 func IsOn() bool {
 	_, err := bigtcp.Default.Load()
 	return shortcut.Pinned() || !errors.Is(err, bigtcp.ErrNone)
 }
 
-// Choice returns the noted ports and parts.
 func (f *Fast) Choice() (c Choice, err error) {
 	st, err := f.noted()
 	if err != nil {
@@ -294,14 +289,14 @@ func (f *Fast) Choice() (c Choice, err error) {
 	return c, nil
 }
 
-// Left lists the ports and links that toll fast leaves alone, with the reasons.
+// Left lists the ports and links that toll fast does not change, with the reasons.
 type Left struct {
 	Ports []Refusal
 	Links []LinkRefusal
 }
 
-// Update reads the machine, sets the shortcuts and links that decideRoutes and decideLinks allow,
-// and renews the lease. If it returns an error, the lease is left to run out.
+// Update reads the machine, sets the allowed shortcuts and links, and renews the lease. If it
+// returns an error, the lease is left to run out.
 func (f *Fast) Update(ctx context.Context, lease time.Duration) (left Left, err error) {
 	changes := f.changed()
 	want, err := f.Choice()
@@ -335,10 +330,9 @@ func (f *Fast) Update(ctx context.Context, lease time.Duration) (left Left, err 
 	return left, f.renew(changes, lease)
 }
 
-// namesOfContainers is the Missing.What of an engine that does not list its containers.
 const namesOfContainers = "names of containers"
 
-// read reads the machine. It returns an error if the engine's list of containers is missing.
+// The engine's list of containers must not be missing.
 func (f *Fast) read(ctx context.Context) (*ports.Facts, error) {
 	read := f.Read
 	if read == nil {
@@ -364,7 +358,7 @@ func (f *Fast) read(ctx context.Context) (*ports.Facts, error) {
 	return facts, nil
 }
 
-// apply makes routes the only entries of the table. It removes entries before it adds any.
+// apply removes entries before it adds any.
 func (f *Fast) apply(routes []Route) (left []Refusal, err error) {
 	have, err := f.table.Entries()
 	if err != nil {
@@ -393,9 +387,8 @@ func (f *Fast) apply(routes []Route) (left []Refusal, err error) {
 	return left, nil
 }
 
-// abortStranded ends connections that took a shortcut and wait for the answer of a container whose
-// docker-proxy is gone. The end of docker-proxy would have ended them too. Where the kernel cannot
-// abort them, they wait until they time out: no other server's answer reaches them.
+// abortStranded ends connections that took a shortcut to a container whose docker-proxy is gone:
+// its end would have ended them, too. Where the kernel cannot abort them, they time out.
 func (f *Fast) abortStranded(facts *ports.Facts) error {
 	_, err := f.table.Abort(func(e shortcut.Entry) bool {
 		return slices.ContainsFunc(facts.Proxies, func(p ports.Proxy) bool { return p.Container == e.Target && p.Host.Port() == e.Dial.Port() })
@@ -424,7 +417,7 @@ func Preview(ctx context.Context, want Choice) (routes []Route, links []Link, le
 // Drop removes a container's shortcuts at once, or all of them if containerID is "".
 func (f *Fast) Drop(containerID string) error {
 	if f.table == nil {
-		return nil // links disappear with their container
+		return nil
 	}
 	if containerID == "" {
 		all, err := f.table.Entries()
@@ -442,8 +435,7 @@ func (f *Fast) Drop(containerID string) error {
 	return err
 }
 
-// Look returns the status without changing anything. Container names are empty if the engine does
-// not answer.
+// Look returns the status. Container names are empty if the engine does not answer.
 func Look(ctx context.Context) (*Status, error) {
 	out := &Status{State: Off, Shortcuts: []Route{}, Left: []Refusal{}, Ports: []uint16{}, Parts: []Part{}, Why: map[shortcut.Reason]uint64{},
 		Links: []Link{}, LinksLeft: []LinkRefusal{}, Notes: []string{}}

@@ -14,9 +14,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
-// Shortcuts end with their lease because the BPF programs read the clock. Nothing in the kernel
-// ends the lease of links, so a process waits for its end: toll fast expire, which every toll that
-// raises links starts unless one runs.
+// Shortcuts end with their lease because the BPF programs read the clock. Links need a process that
+// waits for its end: toll fast expire, which every toll that raises links starts unless one runs.
 
 const (
 	look     = time.Second      // between two reads of the note
@@ -24,7 +23,6 @@ const (
 	starting = 30 * time.Second // for the start of a process on a busy machine
 )
 
-// lockSoon waits for the lock that serializes changes by several tolls.
 func lockSoon() (*journal.Hold, error) {
 	l, err := journal.LockDir(journal.Machine, lockWait)
 	if err != nil {
@@ -33,8 +31,7 @@ func lockSoon() (*journal.Hold, error) {
 	return l, nil
 }
 
-// keepLease renews the lease of links and, unless one runs, starts a process that takes the links
-// back when the lease ends.
+// keepLease starts toll fast expire unless it runs.
 func (f *Fast) keepLease(lease time.Duration) error {
 	st, err := f.renewNote(lease)
 	if err != nil || st == nil || owner.Judge(st.Keeper) == owner.Alive {
@@ -53,7 +50,7 @@ func (f *Fast) keepLease(lease time.Duration) error {
 	go func() {
 		_, err := io.ReadFull(out, make([]byte, len(ready)))
 		said <- err
-		_ = cmd.Wait() // so that it does not stay a zombie of toll fast watch
+		_ = cmd.Wait() // reap it
 	}()
 	select {
 	case err = <-said:
@@ -82,8 +79,8 @@ func (f *Fast) renewNote(lease time.Duration) (st *bigtcp.State, err error) {
 const ready = "ready\n"
 
 // Expire waits until the lease of links has run out, and takes the links back; the choice stays
-// noted. It writes to out, and closes it, once a process waits. It returns at once if that is
-// another process, and when the part is turned off.
+// noted. It closes out after writing to it, once a process waits. It returns at once if another
+// process waits, and when the part is turned off.
 func Expire(ctx context.Context, out io.WriteCloser) error {
 	f := &Fast{}
 	first, err := f.register()
@@ -113,8 +110,7 @@ func Expire(ctx context.Context, out io.WriteCloser) error {
 	return nil
 }
 
-// register notes this process as the one that waits. It returns false if another one does, or if
-// the part is off.
+// register returns false if another process waits, or if the part is off.
 func (f *Fast) register() (ok bool, err error) {
 	lock, err := lockSoon()
 	if err != nil {
@@ -129,7 +125,7 @@ func (f *Fast) register() (ok bool, err error) {
 	return true, f.note().Save(st)
 }
 
-// expire takes links back if the lease is still over.
+// expire does nothing if the lease was renewed.
 func (f *Fast) expire() (done bool, err error) {
 	lock, err := lockSoon()
 	if err != nil {

@@ -14,12 +14,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
-// Link is a bridge of chosen containers, or one of its ports, with the sizes of the largest packets
-// that it carries.
+// Link is a bridge of chosen containers, or one of its ports, with its largest packet sizes.
 type Link struct {
 	Name       string   `json:"name"`
 	Bridge     string   `json:"bridge"`
-	Containers []string `json:"containers"` // the chosen ones on that bridge
+	Containers []string `json:"containers"`
 	Before     Sizes    `json:"before"`
 	Now        Sizes    `json:"now"`
 	State      string   `json:"state"`
@@ -27,7 +26,6 @@ type Link struct {
 	index int
 }
 
-// The values of Link's state.
 const (
 	Raised    = "raised"
 	AsBefore  = "as before"
@@ -53,20 +51,17 @@ func (s Sizes) String() string {
 	return fmt.Sprintf("%d/%d, IPv4 %d/%d", s.GSO, s.GRO, s.GSO4, s.GRO4)
 }
 
-// LinkRefusal names what keeps its packet sizes, and why.
 type LinkRefusal struct {
 	What   string `json:"what"` // a container, a bridge or a link
 	Why    string `json:"why"`
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// decideLinks returns the links that carry packets from this machine to the chosen containers:
-// their bridges, and all ports of those. All ports of a bridge are raised together, because the
-// machine sends to all of them over the bridge, and packets for a port with a smaller size would be
-// split in software. It changes nothing.
+// decideLinks returns the bridges of the chosen containers, and all their ports: packets for a port
+// with a smaller size would be split in software.
 func decideLinks(f *ports.Facts, want Choice) (links []Link, left []LinkRefusal) {
 	found := map[uint16]bool{}
-	on := map[string][]string{} // containers by bridge
+	on := map[string][]string{}
 	for _, c := range f.Containers {
 		chosen := false
 		for _, p := range c.Published {
@@ -115,7 +110,7 @@ func bit(b bool) int {
 	return 0
 }
 
-// bridgesOf returns Docker's bridges that a container is on. If there is none, why says so.
+// why is set if there is no bridge of Docker's.
 func bridgesOf(f *ports.Facts, c ports.Container) (out []string, why string) {
 	switch {
 	case c.Rootless:
@@ -136,7 +131,7 @@ func bridgesOf(f *ports.Facts, c ports.Container) (out []string, why string) {
 	return out, ""
 }
 
-// membersOf returns a bridge and its ports. If why is not empty, the bridge must be left alone.
+// If why is not empty, the bridge must not be changed.
 func membersOf(f *ports.Facts, bridge string) (out []ports.Device, why string) {
 	for _, d := range f.Devices {
 		switch {
@@ -151,10 +146,9 @@ func membersOf(f *ports.Facts, bridge string) (out []ports.Device, why string) {
 	return out, ""
 }
 
-// note returns the store where links are noted; tests use another.
 func (f *Fast) note() bigtcp.Store { return cmp.Or(f.store, bigtcp.Default) }
 
-// noted reads the note of links in this network namespace. It returns nil if there is none.
+// noted returns nil if there is no note in this network namespace.
 func (f *Fast) noted() (*bigtcp.State, error) {
 	st, err := f.note().Load()
 	if errors.Is(err, bigtcp.ErrNone) {
@@ -171,7 +165,7 @@ func (f *Fast) noted() (*bigtcp.State, error) {
 
 var errElsewhere = &path.UnsupportedError{Missing: "fast is on in another network namespace than this one", Remedy: "toll fast off there, or here"}
 
-// chooseLinks notes the choice for Update. If it lacks the part Links, it takes the links back.
+// Without the part Links, chooseLinks takes the links back.
 func (f *Fast) chooseLinks(c Choice) error {
 	st, err := f.noted()
 	switch {
@@ -193,7 +187,7 @@ func (f *Fast) chooseLinks(c Choice) error {
 	return f.note().Save(st)
 }
 
-// takeBack restores the earlier sizes of all links and deletes the note. The caller holds the lock.
+// takeBack also deletes the note. The caller holds the lock.
 func (f *Fast) takeBack() (out bigtcp.Outcome, err error) {
 	st, err := f.noted()
 	if err != nil {
@@ -210,7 +204,6 @@ func (f *Fast) takeBack() (out bigtcp.Outcome, err error) {
 	return out, f.note().Drop()
 }
 
-// updateLinks raises the links to chosen containers, takes back others, and renews the lease.
 func (f *Fast) updateLinks(facts *ports.Facts, want Choice, lease time.Duration) (left []LinkRefusal, err error) {
 	lock, err := lockSoon()
 	if err != nil {
@@ -234,8 +227,8 @@ func (f *Fast) updateLinks(facts *ports.Facts, want Choice, lease time.Duration)
 	return left, err
 }
 
-// setLinks raises the given links, takes all others back, and renews the lease. on is false if the
-// part is off. The caller holds the lock.
+// setLinks takes all other links back and renews the lease. on is false if the part is off. The
+// caller holds the lock.
 func (f *Fast) setLinks(indexes []int, lease time.Duration) (out bigtcp.Outcome, on bool, err error) {
 	st, err := f.noted()
 	if err != nil || st == nil {
@@ -250,7 +243,6 @@ func (f *Fast) setLinks(indexes []int, lease time.Duration) (out bigtcp.Outcome,
 	return out, true, f.note().Save(st)
 }
 
-// lookLinks returns the links with their present sizes and states.
 func (f *Fast) lookLinks(st *bigtcp.State, facts *ports.Facts, want Choice) (out []Link, left []LinkRefusal, err error) {
 	all, err := link.AllSizes()
 	if err != nil {
@@ -290,5 +282,4 @@ func (f *Fast) lookLinks(st *bigtcp.State, facts *ports.Facts, want Choice) (out
 	return out, left, nil
 }
 
-// chosenFor returns the choice noted for links.
 func chosenFor(st *bigtcp.State) Choice { return Choice{Ports: st.Ports, All: len(st.Ports) == 0} }

@@ -20,7 +20,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// Only bridges of chosen containers are raised, with all their ports.
 func TestDecideLinks(t *testing.T) {
 	prefix := netip.MustParsePrefix
 	device := func(index int, name, kind, master string, addrs ...netip.Prefix) ports.Device {
@@ -86,7 +85,7 @@ func TestDecideLinks(t *testing.T) {
 	}
 }
 
-// sizes returns the sizes of all links except those of containers.
+// sizes leaves out containers' links.
 func sizes(t *testing.T) map[string]link.Sizes {
 	t.Helper()
 	all, err := link.AllSizes()
@@ -100,7 +99,6 @@ func sizes(t *testing.T) map[string]link.Sizes {
 	return out
 }
 
-// raised lists the links whose sizes exceed the kernel's defaults.
 func raised(t *testing.T) (out []string) {
 	t.Helper()
 	for name, s := range sizes(t) {
@@ -112,8 +110,7 @@ func raised(t *testing.T) (out []string) {
 	return out
 }
 
-// Links of chosen containers' networks carry large packets while the containers start and stop. All
-// other links keep their sizes, and afterwards every link has its earlier sizes.
+// Other links keep their sizes, and afterwards every link has its earlier ones.
 func TestBesideLinks(t *testing.T) {
 	if err := bigtcp.Supported(); err != nil {
 		t.Skip(err)
@@ -136,7 +133,7 @@ func TestBesideLinks(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	watched := make(chan error, 1)
-	w := Watcher{Lease: time.Hour} // so long that the watcher acts on events only
+	w := Watcher{Lease: time.Hour} // so long that only events make the watcher act
 	go func() { watched <- w.Run(ctx, f) }()
 	on := func(bridge string) (out []string) {
 		for name := range strings.FieldsSeq(run(t, "ls /sys/class/net/"+bridge+"/brif")) {
@@ -160,7 +157,7 @@ func TestBesideLinks(t *testing.T) {
 	if got, err := echoed("127.0.0.1:8080", data); err != nil || got != sha256.Sum256(data) {
 		t.Errorf("a transfer: %v", err)
 	}
-	// A later change by somebody else stays.
+	// Somebody else's later change stays.
 	own := on("br-one")[1]
 	index := 0
 	all, _ := link.AllSizes()
@@ -192,8 +189,7 @@ func TestBesideLinks(t *testing.T) {
 	}
 }
 
-// endsWithLease checks that links are taken back when nobody renews the lease, and that another
-// update raises them again.
+// endsWithLease also checks that another update raises the links again.
 func endsWithLease(t *testing.T, before map[string]link.Sizes) {
 	t.Helper()
 	f, err := TurnOn(Choice{Ports: []uint16{8080}, Parts: []Part{Links}})

@@ -15,10 +15,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
-// rules are rules that somebody adds to Docker's. "!": clients of 127.0.0.1:8080, or of [::1]:8080
-// for an IPv6 rule, fail with docker-proxy too. "?": clients may pass with docker-proxy, and the
-// rule may treat a redirected client differently, or that is not known. "+": all clients pass on
-// either path. After nft, the text before the colon is the family and the hook of a chain.
+// "!": clients of 127.0.0.1:8080, or of [::1]:8080 for an IPv6 rule, fail with docker-proxy too.
+// "?": they may pass with docker-proxy, and the rule may treat a redirected client differently, or
+// that is not known. "+": all pass on either path. After nft, the text before the colon is the
+// family and the hook of a chain.
 const rules = `
 ! iptables -I INPUT -i lo -p tcp --dport 8080 -j REJECT --reject-with tcp-reset
 ! iptables -I INPUT -i lo -p tcp --dport 8080 -m comment --comment "a port" -j DROP
@@ -166,7 +166,6 @@ const rules = `
 + iptables-legacy -I INPUT -p tcp --dport 3306 -j DROP
 `
 
-// commands returns the commands that add and remove a line of rules.
 func commands(line string) (add, undo string) {
 	if first, second, both := strings.Cut(line, " && "); both {
 		add1, undo1 := commands(first)
@@ -195,8 +194,7 @@ func commands(line string) (add, undo string) {
 	return line, before + " -D " + name + " 1"
 }
 
-// Rules that block clients continue to block them, and their port is left alone with a reason.
-// Other rules leave it its shortcut.
+// Rules that block clients must continue to block them.
 func TestBesideRules(t *testing.T) {
 	withEngine(t)
 	container(t, "web", "-p 8080:80")
@@ -222,7 +220,6 @@ func TestBesideRules(t *testing.T) {
 	}
 }
 
-// BPF programs that drop clients' packets are found wherever they are attached.
 func TestBesidePrograms(t *testing.T) {
 	withEngine(t)
 	container(t, "web", "-p 8080:80")
@@ -265,8 +262,7 @@ func TestBesidePrograms(t *testing.T) {
 	}
 }
 
-// refuses checks that the port is left alone with a reason, that its clients get no shortcut and,
-// if blocks, that none of them is served.
+// If blocks, no client may be served.
 func refuses(t *testing.T, f *Fast, rule string, blocks bool) {
 	t.Helper()
 	at, v4 := "127.0.0.1:8080", true
@@ -289,7 +285,6 @@ func refuses(t *testing.T, f *Fast, rule string, blocks bool) {
 	}
 }
 
-// passes checks that clients of both addresses take the shortcut and are served.
 func passes(t *testing.T, f *Fast, rule string) {
 	t.Helper()
 	left := update(t, f)
@@ -301,7 +296,7 @@ func passes(t *testing.T, f *Fast, rule string) {
 	}
 }
 
-// soon returns the start of the answer that arrives within limit.
+// soon returns the start of the answer.
 func soon(at string, limit time.Duration) (string, error) {
 	c, err := net.DialTimeout("tcp", at, limit)
 	if err != nil {
@@ -316,7 +311,6 @@ func soon(at string, limit time.Duration) (string, error) {
 	return string(b[:n]), err
 }
 
-// sumTaken returns the number of connections that took the present shortcuts.
 func sumTaken(t *testing.T, f *Fast) (n uint64) {
 	t.Helper()
 	all, err := f.table.Entries()

@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Trial switches fast between the visits of a measurement. Fast is off when it ends.
+// Trial switches fast between the visits of a measurement. Afterwards fast is off.
 type Trial struct {
 	to        switches
 	refreshed time.Time
@@ -20,22 +20,21 @@ type Trial struct {
 // unrenewed is the lease after which a killed trial has no effect.
 const unrenewed = 10 * time.Second
 
-// renewed is the interval at which a visit's state is renewed. Tests shorten it.
+// Tests shorten renewed.
 var renewed = unrenewed / 3
 
 // ErrOn is returned if fast is on when a trial starts.
 var ErrOn = &path.UnsupportedError{Remedy: "sudo toll fast off",
 	Missing: "fast is on already: there is no state without it to compare with"}
 
-// switches is what a trial turns on and off, for clients that connect afterwards.
+// switches takes effect for clients that connect afterwards.
 type switches interface {
 	toggle(on bool) error
 	// refresh updates what is turned on to the machine's present state.
 	refresh(ctx context.Context) error
 	// keep maintains a state while a visit lasts.
 	keep(ctx context.Context, on bool) error
-	// taken returns the number of connections to a port that took shortcuts; known is false if
-	// that does not show whether fast was on.
+	// known is false if the number does not show whether fast was on.
 	taken(port uint16) (n uint64, known bool, err error)
 }
 
@@ -57,7 +56,7 @@ func NewTrial(ctx context.Context, want Choice) (*Trial, error) {
 	return t, nil
 }
 
-// Close turns fast off, unless somebody else did: what is on now, if anything, is theirs.
+// Close turns fast off, unless somebody else did.
 func (t *Trial) Close() error { return t.end() }
 
 func (f *Fast) endTrial() error {
@@ -69,12 +68,11 @@ func (f *Fast) endTrial() error {
 	return err
 }
 
-// visiting is what is done in a state.
 type visiting = func(context.Context) error
 
-// During calls visit with fast on or off, and keeps that state until visit returns. The context of
-// visit ends if the state cannot be kept. It returns ErrOff if somebody else turned fast off, and
-// an error if visit's connections to the port did not show the state.
+// During calls visit with fast on or off, and keeps that state until visit returns. If the state
+// cannot be kept, visit's context ends. It returns ErrOff if somebody else turned fast off, and an
+// error if visit's connections to the port did not show the state.
 func (t *Trial) During(ctx context.Context, port uint16, on bool, visit visiting) error {
 	if time.Since(t.refreshed) > renewed {
 		if err := t.to.refresh(ctx); err != nil {
@@ -104,7 +102,6 @@ func (t *Trial) During(ctx context.Context, port uint16, on bool, visit visiting
 	return nil
 }
 
-// kept calls visit and keeps the state until it returns.
 func (t *Trial) kept(ctx context.Context, on bool, visit visiting) error {
 	during, cancel := context.WithCancelCause(ctx)
 	kept := make(chan struct{})
@@ -119,7 +116,7 @@ func (t *Trial) kept(ctx context.Context, on bool, visit visiting) error {
 			case <-renew.C:
 			}
 			if err := t.to.keep(during, on); err != nil {
-				cancel(err) // does not matter if the visit is over: nil came first
+				cancel(err) // no effect if the visit is over: nil came first
 			}
 		}
 	}()
@@ -133,8 +130,7 @@ func (t *Trial) kept(ctx context.Context, on bool, visit visiting) error {
 	return err
 }
 
-// Published returns the loopback address at which clients dial a published TCP port, and its number
-// in the container.
+// Published returns the loopback address of a published TCP port, and its number in the container.
 func Published(ctx context.Context, port uint16) (dial netip.AddrPort, inside uint16, err error) {
 	facts, err := (&Fast{}).read(ctx)
 	if err != nil {
@@ -156,7 +152,7 @@ func Published(ctx context.Context, port uint16) (dial netip.AddrPort, inside ui
 }
 
 // toggle turns on or off what the last Update set, with a lease so short that a killed trial does
-// no harm. It does not read the machine, which would disturb the measurement that follows.
+// no harm. It does not read the machine, which would disturb the measurement.
 func (f *Fast) toggle(on bool) error {
 	if err := f.still(); err != nil {
 		return err
@@ -171,7 +167,7 @@ func (f *Fast) toggle(on bool) error {
 	return errors.Join(err, f.toggleLinks(on))
 }
 
-// still returns ErrOff if somebody turned fast off meanwhile; the trial must obey at once.
+// still returns ErrOff if somebody turned fast off meanwhile.
 func (f *Fast) still() error {
 	gone := f.table != nil && !f.table.Current()
 	if len(f.wanted) > 0 {
@@ -187,8 +183,7 @@ func (f *Fast) still() error {
 	return nil
 }
 
-// refresh sets what decideRoutes and decideLinks allow. It returns an error if that is nothing,
-// because a trial then has nothing to measure.
+// refresh returns an error if no route and no link is allowed, because there is nothing to measure.
 func (f *Fast) refresh(ctx context.Context) error {
 	if err := f.still(); err != nil {
 		return err
@@ -207,9 +202,8 @@ func (f *Fast) refresh(ctx context.Context) error {
 		Missing: "there is nothing to turn on: " + why}
 }
 
-// keep renews the lease before it runs out, and watches the machine as watch does, so that rules
-// that change during a long visit take effect. Without fast it reads as much, so that both states
-// are disturbed equally; for links it renews the note.
+// keep renews the lease and watches the machine as watch does, so that rules that change during a
+// long visit take effect. Without fast it reads as much, so that both states are disturbed equally.
 func (f *Fast) keep(ctx context.Context, on bool) error {
 	if on {
 		return f.refresh(ctx)

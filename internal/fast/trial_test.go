@@ -19,7 +19,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// onOff records how a trial switches fast.
 type onOff struct {
 	on      atomic.Bool
 	reread  int
@@ -36,7 +35,6 @@ func (o *onOff) keep(context.Context, bool) error { o.kept.Add(1); return o.laps
 
 func (o *onOff) taken(uint16) (uint64, bool, error) { return o.through, true, nil }
 
-// A visit's state is kept until the visit ends, and its connections must show it.
 func TestTrialDuring(t *testing.T) {
 	was := renewed
 	renewed = time.Millisecond
@@ -89,8 +87,7 @@ func TestTrialDuring(t *testing.T) {
 	}
 }
 
-// A trial with an engine switches fast for clients, and leaves it off, also after an interrupt. If
-// somebody else turned it off, the trial ends. toll leaves it on or off as its exit code says.
+// A trial leaves fast off, also after an interrupt. If somebody else turns it off, the trial ends.
 func TestBesideTrial(t *testing.T) {
 	if err := bigtcp.Supported(); err != nil {
 		t.Skip(err)
@@ -133,7 +130,7 @@ func TestBesideTrial(t *testing.T) {
 			t.Errorf("on is %t: %v, %d took the shortcut", on, err, taken(t)-n)
 		}
 	}
-	// Interrupted in the middle of a long visit with fast, which only the interrupt ends.
+	// Only the interrupt ends this visit.
 	ctx, cancel := context.WithCancel(context.Background())
 	err = tr.During(ctx, 8080, true, func(ctx context.Context) error {
 		cancel()
@@ -144,7 +141,7 @@ func TestBesideTrial(t *testing.T) {
 		t.Errorf("it was interrupted: %v", err)
 	}
 	check(false)
-	// Turned off by somebody else in the middle of a visit, who may turn it on again.
+	// Somebody else turns it off during a visit, and may turn it on again.
 	tr = begin(both)
 	err = tr.During(context.Background(), 8080, true, func(context.Context) error { return turnOff() })
 	if err != nil && !errors.Is(err, ErrOff) {
@@ -173,7 +170,7 @@ func TestBesideTrial(t *testing.T) {
 	}
 	run(t, toll+" fast on 8080 --measure --dry-run")
 	check(false)
-	// A signal ends the run, and fast with it; after SIGKILL the lease does, or toll clean.
+	// After SIGKILL the lease ends fast, or toll clean.
 	for _, sig := range []os.Signal{os.Interrupt, os.Kill} {
 		args := strings.Fields(line + "--budget 1h --precision 0.0001")
 		cmd := exec.Command(toll, args...)
@@ -206,7 +203,6 @@ func TestBesideTrial(t *testing.T) {
 	}
 }
 
-// report has of a report in JSON what these tests ask.
 type report struct {
 	Cells []struct {
 		Mode, Dial string
@@ -215,8 +211,7 @@ type report struct {
 	Failed []map[string]any
 }
 
-// metrics returns the metrics of a cell that were compared, without those of its client's process
-// and connections.
+// metrics leaves out those of the client's process and connections.
 func (r report) metrics(cell string) (out []string) {
 	known := []string{"connecting", "request", "throughput", "elapsed", "requests", "connect_time",
 		"first_token_p50", "gap_p50", "response_time", "latency_p50"}
@@ -231,8 +226,7 @@ func (r report) metrics(cell string) (out []string) {
 	return out
 }
 
-// measured runs toll fast on --measure, again until its server is ready, and returns its report and
-// exit code.
+// measured repeats the run until its server is ready.
 func measured(t *testing.T, line string) (got report, code int) {
 	t.Helper()
 	var out, errOut bytes.Buffer

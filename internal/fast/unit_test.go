@@ -8,7 +8,6 @@ import (
 	"testing"
 )
 
-// systemd accepts the unit that the packages contain.
 func TestUnit(t *testing.T) {
 	b, err := os.ReadFile("../../packaging/toll-fast.service")
 	if err != nil {

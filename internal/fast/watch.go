@@ -19,24 +19,24 @@ import (
 
 // Watcher keeps shortcuts and links up to date and renews their lease.
 type Watcher struct {
-	Lease time.Duration // renewed each time a third of it has passed
-	// Say is called with one line for each event; nil: nothing is reported.
+	Lease time.Duration // renewed after each third of it
+	// Say receives one line for each event; nil: nothing is reported.
 	Say func(string)
 
 	fast  *Fast
-	said  string // the last error, so that it is reported once
+	said  string // the last error, to report it once
 	count string
-	took  time.Duration // the duration of the last read of the machine
-	ended time.Time     // the end of that read
+	took  time.Duration // duration of the last read of the machine
+	ended time.Time     // of that read
 }
 
-// The time from an event to the next read of the machine, so that one read covers several events,
-// and the time after which an engine that went away is tried again.
+// settle lets one read cover several events. again is the time until an engine that went away is
+// tried again.
 const (
 	settle = 100 * time.Millisecond
 	again  = time.Second
-	// calm is the pause after a read, as a multiple of its duration, before changes of rules and
-	// devices cause another one, so that they cannot keep a CPU busy.
+	// calm is the pause after a read before changes of rules and devices cause another one, as a
+	// multiple of its duration: they cannot keep a CPU busy.
 	calm = 20
 )
 
@@ -59,7 +59,6 @@ func (w *Watcher) Run(ctx context.Context, f *Fast) error {
 	return nil
 }
 
-// follow handles the engine's events until the stream ends.
 func (w *Watcher) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -74,7 +73,7 @@ func (w *Watcher) follow(ctx context.Context) error {
 	defer func() { _ = api.Close() }()
 	stream := api.Events(ctx, client.EventsListOptions{})
 	changes := w.changes(ctx.Done())
-	// This covers what happened before the events began.
+	// Update covers what happened before the events began.
 	if err := w.update(ctx); err != nil {
 		return err
 	}
@@ -85,7 +84,7 @@ func (w *Watcher) follow(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case err := <-stream.Err: // the engine went away, and its docker-proxies with it
+		case err := <-stream.Err: // docker-proxies went away with it
 			if ctx.Err() == nil {
 				w.say(fmt.Sprintf("the engine's events ended: %v", err))
 			}
@@ -114,9 +113,9 @@ func (w *Watcher) follow(ctx context.Context) error {
 	}
 }
 
-// changes signals changes to the machine's devices, including containers' links, and to its rules.
-// Changed rules suspend shortcuts at once: until the rules have been read, every client takes
-// docker-proxy. Where the kernel sends no notifications, the next renewal finds the changes.
+// changes signals changes of devices, including containers' links, and of rules. Changed rules
+// suspend shortcuts until the rules have been read. Where the kernel sends no notifications, the
+// next renewal finds the changes.
 func (w *Watcher) changes(done <-chan struct{}) <-chan struct{} {
 	out := make(chan struct{}, 1)
 	for _, source := range []struct {
@@ -144,8 +143,7 @@ func (w *Watcher) changes(done <-chan struct{}) <-chan struct{} {
 	return out
 }
 
-// concerns reports whether an event may change what is published. Events that only inspect
-// containers do not.
+// Events that only inspect containers do not concern it.
 func (w *Watcher) concerns(m events.Message) bool {
 	switch m.Type {
 	case events.ContainerEventType:
@@ -156,7 +154,7 @@ func (w *Watcher) concerns(m events.Message) bool {
 	return false
 }
 
-// ends reports whether another container may soon get the container's address.
+// Another container may soon get the address of one that ends.
 func ends(m events.Message) bool {
 	switch m.Type {
 	case events.ContainerEventType:
@@ -167,21 +165,21 @@ func ends(m events.Message) bool {
 	return false
 }
 
-// drop removes at once the shortcuts that an event makes doubtful.
+// drop does not wait for a read of the machine.
 func (w *Watcher) drop(m events.Message) {
 	if !ends(m) {
 		return
 	}
 	id := m.Actor.ID
 	if m.Type == events.NetworkEventType {
-		id = m.Actor.Attributes["container"] // "": all shortcuts
+		id = m.Actor.Attributes["container"] // "": all
 	}
 	if err := w.fast.Drop(id); err != nil {
 		w.say(err.Error())
 	}
 }
 
-// update reads the machine and updates everything. It returns an error only if fast was turned off.
+// update returns an error only if fast was turned off.
 func (w *Watcher) update(ctx context.Context) error {
 	began := time.Now()
 	err := w.fast.open()
@@ -215,7 +213,6 @@ func (w *Watcher) update(ctx context.Context) error {
 	return nil
 }
 
-// count describes how many shortcuts and links there are.
 func (f *Fast) count() string {
 	var out []string
 	if f.table != nil {
