@@ -85,7 +85,7 @@ func (c *collector) docker(ctx context.Context) {
 	c.ingress(ctx, api)
 }
 
-// It returns an error for an engine on another machine.
+// dockerHost returns an error for an engine on another machine.
 func dockerHost() (host, file string, err error) {
 	if host, err = dockerapi.FindHost(os.Getenv); err == nil {
 		file, err = dockerapi.Socket(host)

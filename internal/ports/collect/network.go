@@ -207,7 +207,7 @@ func (c *collector) near(a netip.Addr) bool {
 	})
 }
 
-// It needs no privileges.
+// listenersIn needs no privileges.
 func (c *collector) listenersIn(x *ports.Container) {
 	all, err := sock.ListenersOf(x.PID)
 	if err != nil {
