@@ -1,9 +1,9 @@
-// Package printable makes foreign text safe to print: on a terminal it moves nothing, hides nothing
-// and is read in its own order. Code that reads foreign text calls it once, on input.
+// Package printable makes foreign text safe to print on a terminal. Code that reads foreign text
+// calls it once, on input.
 //
 // Visible characters of every script stay. Control characters, those that change the direction of
 // writing or have no width, unassigned ones and bytes that are not UTF-8 become Go's escapes, such
-// as \x1b, \u202e and \xff. Escapes are plain text: printable text is not changed again.
+// as \x1b, \u202e and \xff. Printable text is not changed again.
 package printable
 
 import (
@@ -24,7 +24,7 @@ func Text(s string) string { return escape(strings.ReplaceAll(s, "\r\n", "\n"), 
 // Words returns s on one line, with any white space as one space.
 func Words(s string) string { return Line(strings.Join(strings.Fields(s), " ")) }
 
-// Capital returns s with a capital letter at its beginning.
+// Capital returns s with its first letter in upper case.
 func Capital(s string) string {
 	if s == "" {
 		return s
@@ -92,8 +92,8 @@ func escape(s, keep string) string {
 	return b.String()
 }
 
-// Plain reports whether JSON text decodes to strings that are already printable, as all ASCII text
-// without escapes does.
+// Plain reports whether JSON text decodes to strings that are already printable, such as ASCII text
+// without escapes.
 func Plain(json []byte) bool {
 	const del = 0x7f
 	for _, c := range json {
@@ -104,7 +104,6 @@ func Plain(json []byte) bool {
 	return true
 }
 
-// tag marks a field whose strings may have lines: `printable:"text"`.
 const tag = "printable"
 
 // Fields makes every string printable that the pointer leads to, in structs, slices and maps,
@@ -120,7 +119,7 @@ func fields(v reflect.Value, clean func(string) string) {
 			fields(v.Elem(), clean)
 		}
 	case reflect.Interface:
-		if !v.IsNil() { // what it holds cannot be changed in place
+		if !v.IsNil() { // its value cannot be changed in place
 			held := reflect.New(v.Elem().Type()).Elem()
 			held.Set(v.Elem())
 			fields(held, clean)
@@ -146,7 +145,6 @@ func fields(v reflect.Value, clean func(string) string) {
 	}
 }
 
-// entries cleans the keys and values of a map.
 func entries(m reflect.Value, clean func(string) string) {
 	for it := m.MapRange(); it.Next(); {
 		was := it.Key()

@@ -114,7 +114,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// Plain is a short cut: no text that it lets pass has anything to escape.
+// No text that Plain accepts has anything to escape.
 func TestPlain(t *testing.T) {
 	for json, want := range map[string]bool{
 		`{"a":"b c~"}`: true, `{"a":"\u001b"}`: false, `{"a":"\n"}`: false, "{\"a\":\"\u202e\"}": false, "{\"a\":\"\x7f\"}": false, "{\"a\":\"\xff\"}": false,

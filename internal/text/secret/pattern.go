@@ -14,30 +14,30 @@ import (
 // base64Letters are those of both alphabets, and the % before an escaped one.
 const base64Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_%"
 
-// fewest is the number of characters of a secret's front that are hidden at the end of a text that
-// was cut off; fewer reveal nothing. Base64 of a shorter secret is not looked for.
+// fewest is the number of characters at the front of a secret that are hidden at the end of a text
+// that was cut off. Base64 of shorter secrets is not looked for.
 const fewest = 4
 
-// pattern is a secret, or its base64, as the spellings of each of its characters.
+// pattern is a secret, or its base64, by the spellings of each character.
 type pattern struct {
 	plain     string
 	spellings [][]string
 	base64    bool
 }
 
-// patterns returns the forms of a secret: unchanged and, unless it is short, backwards, in
-// hexadecimal, and in base64 with 0, 1 or 2 bytes of a group of three before it.
+// A short secret has only its unchanged form. Base64 has 0, 1 or 2 bytes of a group of three before
+// it.
 func patterns(secret string) []pattern {
 	all := []pattern{spelled(secret)}
 	if len(secret) < fewest {
 		return all
 	}
 	all = append(all, spelled(reversed(secret)), inHex(secret))
-	const bits, group = 6, 3 // of a letter; bytes that four letters hold
+	const bits, group = 6, 3 // bits of a letter; bytes in four letters
 	for before := range group {
 		b := make([]byte, before, before+len(secret))
 		letters := base64.RawStdEncoding.EncodeToString(append(b, secret...))
-		// Only letters that contain nothing else are known.
+		// The letters at the ends contain bits of the neighbours.
 		letters = letters[(8*before+bits-1)/bits : 8*(before+len(secret))/bits]
 		p := pattern{plain: letters, base64: true}
 		for _, c := range letters {
@@ -55,7 +55,6 @@ func patterns(secret string) []pattern {
 	return all
 }
 
-// spelled returns a pattern for text whose characters are unchanged or escaped.
 func spelled(text string) pattern {
 	p := pattern{plain: text}
 	for rest := text; rest != ""; {
@@ -66,7 +65,6 @@ func spelled(text string) pattern {
 	return p
 }
 
-// reversed returns the characters of a text from the last to the first.
 func reversed(text string) string {
 	var out strings.Builder
 	for text != "" {
@@ -77,8 +75,7 @@ func reversed(text string) string {
 	return out.String()
 }
 
-// inHex returns a pattern for the hexadecimal digits of a text's bytes, which a colon or a dash
-// may separate.
+// A colon or a dash may separate the bytes.
 func inHex(text string) pattern {
 	p := pattern{plain: hex.EncodeToString([]byte(text))}
 	for i := range len(text) {
@@ -92,7 +89,6 @@ func inHex(text string) pattern {
 	return p
 }
 
-// spellings returns how servers write a character: unchanged and escaped.
 func spellings(r rune, bytes string) []string {
 	var percent, escaped strings.Builder
 	for i := range len(bytes) {
@@ -100,7 +96,7 @@ func spellings(r rune, bytes string) []string {
 		fmt.Fprintf(&escaped, `\x%02x`, bytes[i])
 	}
 	out := []string{percent.String(), escaped.String()}
-	if r == utf8.RuneError && len(bytes) == 1 { // not UTF-8: its printable form
+	if r == utf8.RuneError && len(bytes) == 1 { // not UTF-8
 		return append(out, bytes, string(utf8.RuneError))
 	}
 	var units strings.Builder
@@ -125,13 +121,13 @@ func spellings(r rune, bytes string) []string {
 	return append(out, bytes)
 }
 
-// match returns the number of bytes with which the text matches the pattern at its beginning, or 0.
-// White space may be within it. If the text is cut, its end may be the front of the pattern.
+// match returns the number of matching bytes at the beginning of the text, or 0. White space may be
+// within them. If the text is cut, its end may be the front of the pattern.
 func (p pattern) match(text string, cut bool) int {
 	if n := len(p.plain); len(text) >= n && strings.EqualFold(text[:n], p.plain) {
 		return n
 	}
-	ends := []int{0} // where the characters so far may end in the text, by each reading
+	ends := []int{0} // where the characters so far may end in the text
 	for read, forms := range p.spellings {
 		var next []int
 		for _, begin := range ends {
@@ -162,8 +158,7 @@ func (p pattern) match(text string, cut bool) int {
 	return slices.Max(ends)
 }
 
-// gap returns the length of the white space at the beginning of the text in bytes, including
-// escaped line breaks. Printing may have turned a line break into a space.
+// gap returns the number of bytes of white space at the beginning, including escaped line breaks.
 func gap(text string) int {
 	rest := text
 	for {

@@ -35,10 +35,10 @@ func New(mask string, secrets ...string) Set {
 	return s
 }
 
-// Hide hides the secrets in a text.
+// Hide replaces the secrets in a text.
 func (s Set) Hide(text string) string { return s.hide(text, false) }
 
-// HideCut is Hide for a text whose end is missing, and which may end with the front of a secret.
+// HideCut is Hide for a text whose end is missing, and which may end within a secret.
 func (s Set) HideCut(text string) string { return s.hide(text, true) }
 
 // Has reports whether a secret is in the text.
@@ -53,14 +53,14 @@ func (s Set) Has(text string) bool {
 
 func (s Set) hide(text string, cut bool) string {
 	var out strings.Builder
-	kept := 0 // start of what is not yet written
+	kept := 0
 	for i := 0; i < len(text); i++ {
 		n, found := s.at(text[i:], cut)
 		if found == nil {
 			continue
 		}
 		before, end := text[kept:i], i+n
-		if found.base64 { // the neighbouring characters contain some of the secret's bits
+		if found.base64 { // the characters around it contain bits of the secret
 			before = strings.TrimRight(before, base64Letters)
 			end = len(text) - len(strings.TrimLeft(text[end:], base64Letters+"="))
 		}
@@ -73,7 +73,6 @@ func (s Set) hide(text string, cut bool) string {
 	return out.String() + text[kept:]
 }
 
-// at returns the longest form of a secret at the beginning of the text.
 func (s Set) at(text string, cut bool) (n int, found *pattern) {
 	for i := range s.patterns {
 		p := &s.patterns[i]

@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 )
 
-// percent writes each byte as an escape.
 func percent(s, format string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -25,7 +24,7 @@ func percent(s, format string) string {
 var encodings = map[string]*base64.Encoding{
 	"std": base64.StdEncoding, "raw-std": base64.RawStdEncoding, "url": base64.URLEncoding, "raw-url": base64.RawURLEncoding}
 
-// forms are a secret as servers quote it.
+// forms are those that servers quote.
 func forms(s string) map[string]string {
 	asJSON, _ := json.Marshal(s)
 	out := map[string]string{
@@ -58,7 +57,6 @@ func forms(s string) map[string]string {
 	return out
 }
 
-// Of whatever form a server quotes, nothing is left but the mask.
 func TestHide(t *testing.T) {
 	for _, s := range []string{"hunter22", `sk-Test"<5/8>&+\9`, "pässwörd ☃ 😀", "%41&=", `\\\\back`, "a+b/c?d>>>>~~~~", "x\xff\xfey\x80z", strings.Repeat("k\xc3\xbf?", 100)} {
 		set := New("***", "", s)

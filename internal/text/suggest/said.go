@@ -2,8 +2,8 @@ package suggest
 
 import "slices"
 
-// Said are words that people type for one of a closed list, by what the list is of: Docker's own
-// words, those of other tools, and those that are near. None is on the list, all that they stand for are.
+// Said maps, by kind of list, words that people type, such as Docker's own, to the words on the
+// list that they stand for.
 var Said = map[string]map[string]string{
 	"mode": {
 		"nat": "publish-nat", "proxy": "publish-proxy", "docker-proxy": "publish-proxy", "userland-proxy": "publish-proxy",
@@ -46,8 +46,7 @@ var Said = map[string]map[string]string{
 	"format": {"md": "markdown", "text": "table", "plain": "table", "txt": "table", "prometheus": "openmetrics", "benchstat": "benchfmt", "web": "html"},
 }
 
-// said returns what a word that people type stands for; "" if nothing is known, or it is not on this
-// list.
+// said returns "" if nothing is known, or if what the word stands for is not on this list.
 func said(what, word string, known []string) string {
 	if to := Said[what][word]; slices.Contains(known, to) {
 		return to

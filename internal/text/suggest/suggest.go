@@ -1,5 +1,5 @@
-// Package suggest finds what was meant by a word that is not on a closed list: words
-// that differ in case, by a slip of the fingers, or that were not finished.
+// Package suggest finds the words of a closed list that an unknown word may stand for: words that
+// differ in case, by a typing error, or that were not finished.
 package suggest
 
 import (
@@ -9,13 +9,10 @@ import (
 	"strings"
 )
 
-// most is how many words are suggested at most: more are a list, not a hint.
 const most = 3
 
-// Words are the words of known that may have been meant by word, the likeliest first:
-// those that differ from it only in case, else those that it differs from by a few
-// slips, then those that begin with it. There are three at most, and none if nothing
-// is near.
+// Words returns the words of known that word may stand for, at most three, the likeliest first: a
+// word that differs only in case, else those with few typing errors, then those that begin with it.
 func Words(word string, known []string) []string {
 	lower := strings.ToLower(strings.TrimSpace(word))
 	if lower == "" || len(lower) > longest {
@@ -34,7 +31,7 @@ func Words(word string, known []string) []string {
 		case n <= forgiven(lower, low):
 			found = append(found, match{k, n})
 		case len(lower) >= beginning && strings.HasPrefix(low, lower):
-			found = append(found, match{k, len(low)}) // behind all slips
+			found = append(found, match{k, len(low)}) // after all typing errors
 		}
 	}
 	slices.SortStableFunc(found, func(a, b match) int { return cmp.Compare(a.slips, b.slips) })
@@ -46,19 +43,18 @@ func Words(word string, known []string) []string {
 }
 
 const (
-	longest   = 100 // bytes; a longer word is no slip
-	beginning = 2   // bytes of a word that others are found by
+	longest   = 100 // bytes; longer words are no typing errors
+	beginning = 2   // bytes of an unfinished word
 )
 
-// forgiven is how many slips of a word are taken for another one: a third of its letters.
+// forgiven returns the number of typing errors that are accepted: a third of the letters.
 func forgiven(a, b string) int {
 	const share, atMost = 3, 3
 	return min(atMost, max(len(a), len(b))/share)
 }
 
-// slips is the Damerau-Levenshtein distance of two words, as far as no letters are swapped
-// that something was put between (optimal string alignment): how many letters were
-// left out, added, changed or swapped with their neighbour.
+// slips returns the optimal string alignment distance: the number of letters left out, added,
+// changed or swapped with the next.
 func slips(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	before, last, row := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)
@@ -82,15 +78,13 @@ func slips(a, b string) int {
 	return row[len(y)]
 }
 
-// UnknownError says that words are not on a closed list. It is a type because the
-// command line answers it with what may have been meant, or with the list.
+// UnknownError reports words that are not on a closed list.
 type UnknownError struct {
 	What  string   // "mode", "placement", …
 	Words []string // at least one
 	Known []string
 }
 
-// Error names all the words.
 func (e *UnknownError) Error() string {
 	quoted := make([]string, len(e.Words))
 	for i, w := range e.Words {
@@ -110,7 +104,7 @@ func (e *UnknownError) plural() string {
 	return e.What + "s"
 }
 
-// Hint says what may have been meant, or lists what would have been understood.
+// Hint returns what may have been meant, or the list.
 func (e *UnknownError) Hint() string {
 	var meant []string
 	for _, w := range e.Words {
@@ -125,8 +119,8 @@ func (e *UnknownError) Hint() string {
 	return "did you mean " + strings.Join(meant, ", ") + "?"
 }
 
-// meant is what one word may have been meant to be: another one, one of several, or
-// several with spaces between them where it has commas; "" if nothing is near.
+// meant returns one word, one of several ("a or b"), or several with spaces instead of commas; ""
+// if nothing is near.
 func (e *UnknownError) meant(word string) string {
 	if to := said(e.What, strings.ToLower(word), e.Known); to != "" {
 		return to
@@ -152,8 +146,7 @@ func (e *UnknownError) meant(word string) string {
 	return strings.Join(near[:last], ", ") + " or " + near[last]
 }
 
-// Parse reads a word of a closed list; what says what its words are. The error is an
-// *UnknownError.
+// Parse parses a word of a closed list of what. The error is an *UnknownError.
 func Parse[T ~string](what, word string, known []T) (T, error) {
 	words := make([]string, len(known))
 	for i, k := range known {

@@ -8,19 +8,18 @@ import (
 	"strings"
 )
 
-// Unit is a unit as programs print it.
 type Unit struct {
-	Base  string  // s, bit/s, B, B/s, 1/s, 1; "" for a mere number
+	Base  string  // s, bit/s, B, B/s, 1/s or 1; "" for a mere number
 	Scale float64 // the factor from a printed number to the base unit
 }
 
-// times are units of time, which have too many spellings for prefixes.
+// times are units with too many spellings for prefixes.
 var times = map[string]float64{
 	"ns": 1e-9, "nsec": 1e-9, "us": 1e-6, "usec": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "msec": 1e-3,
 	"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1, "min": 60, "m": 60, "h": 3600,
 }
 
-// kinds are the units that take a prefix, by their spellings after it.
+// kinds are units that take a prefix.
 var kinds = map[string]string{
 	"":   "",
 	"/s": "1/s", "/sec": "1/s", "req/s": "1/s", "requests/s": "1/s", "Trans/s": "1/s", "tps": "1/s", "ops/s": "1/s", "Hz": "1/s",
@@ -60,7 +59,7 @@ func ParseUnit(s string) (Unit, error) {
 	return Unit{base, math.Pow(by, float64(power))}, nil
 }
 
-// thousands matches a number with commas between its thousands. Other commas may be decimal ones.
+// Commas that thousands does not match may be decimal ones.
 var thousands = regexp.MustCompile(`^[-+]?[0-9]{1,3}(,[0-9]{3})+([.eE]|$)`)
 
 // ParseNumber parses a number as programs print it, perhaps with commas between thousands, and

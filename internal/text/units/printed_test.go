@@ -26,7 +26,7 @@ func TestParseUnit(t *testing.T) {
 			}
 		})
 	}
-	// A thousandth of a byte is none; m, g and t are no prefixes.
+	// There is no thousandth of a byte; m, g and t are no prefixes.
 	for _, in := range []string{"mB", "gbps", "tB", "mbps", "kms", "iB", "KKB", "Ki%", "lightyears", " ", "µ", "\xff", "s ", "PB"} {
 		if u, err := ParseUnit(in); err == nil {
 			t.Errorf("ParseUnit(%q) = %+v", in, u)

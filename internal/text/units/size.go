@@ -7,10 +7,8 @@ import (
 	"strings"
 )
 
-// step is the factor between two binary prefixes.
 const step = 1024
 
-// prefixes are those of the powers of 1024 in sizes.
 const prefixes = "kMGT"
 
 // ParseSize parses a number of bytes, with a prefix of either case for powers of 1024: 1500, 64k,
@@ -50,7 +48,7 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%d %s", n, names[i])
 }
 
-// scaled divides n by 1024 while the result is a whole number, at most most times.
+// scaled divides n by 1024 at most most times, while the result is a whole number.
 func scaled(n int64, most int) (_ int64, times int) {
 	for times < most && n >= step && n%step == 0 {
 		n /= step
@@ -59,7 +57,7 @@ func scaled(n int64, most int) (_ int64, times int) {
 	return n, times
 }
 
-// ParseKiB parses an amount of memory from /proc, "16384 kB", in bytes: the kernel's kB are 1024.
+// ParseKiB parses an amount of memory from /proc, such as "16384 kB" with 1024 bytes in each kB.
 func ParseKiB(s string) (bytes uint64, ok bool) {
 	n, err := strconv.ParseUint(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(s), " kB")), 10, 64)
 	if err != nil || n > math.MaxUint64/step {

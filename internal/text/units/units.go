@@ -11,7 +11,6 @@ import (
 	"strings"
 )
 
-// textError reports what a text should have been. The caller adds the text's name.
 type textError struct {
 	want, hint string
 }
@@ -41,7 +40,7 @@ func ParseShare(s string) (float64, error) {
 // FormatShare formats a share in per cent for ParseShare.
 func FormatShare(x float64) string { return strconv.FormatFloat(100*x, 'g', 12, 64) + "%" }
 
-// number parses what precedes a unit; ok is false unless it is a finite number.
+// ok is false unless it is a finite number.
 func number(s string) (x float64, ok bool) {
 	x, err := strconv.ParseFloat(s, 64)
 	return x, err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)

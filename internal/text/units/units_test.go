@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// hint is that of an error of this package.
 func hint(err error) string {
 	var e *textError
 	if !errors.As(err, &e) {
@@ -113,7 +112,7 @@ func TestParseShare(t *testing.T) {
 	}
 }
 
-// What is read and written is read as the same.
+// What is formatted is parsed as the same.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"1", "64k", "4M", "2T", "8388608T", "500mbit", "1.5gbit", "1e3kbit", "250ms", "1m30s", "10", "2%", "0.02", "-0bit", "16384 kB"} {
 		f.Add(s)
