@@ -1,5 +1,5 @@
-// Package testnet gives tests ports that no other process gets meanwhile. A port that was found by
-// listening and closing may go to another test, or to a connection that the kernel gives it to.
+// Package testnet gives tests ports that no other process gets meanwhile, as it may get one that
+// was found by listening and closing.
 package testnet
 
 import (
@@ -13,9 +13,8 @@ import (
 
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// TCP returns an address of 127.0.0.1 that belongs to the test until its end. Connections to it are
-// refused until a server of the test listens there, which needs SO_REUSEADDR, as most servers set
-// it.
+// TCP returns an address of 127.0.0.1 that belongs to the test until its end. It refuses
+// connections until a server of the test listens there, which needs SO_REUSEADDR.
 func TCP(t testing.TB) netip.AddrPort {
 	t.Helper()
 	fd := open(t, unix.SOCK_STREAM)
@@ -30,7 +29,7 @@ func UDP(t testing.TB) netip.AddrPort {
 	t.Helper()
 	fd := open(t, unix.SOCK_DGRAM)
 	at := bind(t, fd)
-	// Connected with itself, it receives no others' datagrams.
+	// A socket connected with itself receives no others' datagrams.
 	if err := unix.Connect(fd, &unix.SockaddrInet4{Addr: at.Addr().As4(), Port: int(at.Port())}); err != nil {
 		t.Fatal(err)
 	}
@@ -38,14 +37,14 @@ func UDP(t testing.TB) netip.AddrPort {
 }
 
 // Port returns a port that belongs to the test until its end, by TCP and UDP at all addresses of
-// the calling thread's network namespace. Nobody listens there, and the kernel gives it to nobody.
-// A TCP server of the test that listens there needs SO_REUSEADDR.
+// the calling thread's network namespace. A TCP server of the test that listens there needs
+// SO_REUSEADDR.
 func Port(t testing.TB) uint16 {
 	t.Helper()
 	const first, last = 10000, 32767 // the kernel assigns those from 32768 on
 	for range 1000 {
 		port := first + rand.IntN(last-first+1)
-		tcp := claim(t, unix.SOCK_STREAM, port) // it claims the UDP port as well
+		tcp := claim(t, unix.SOCK_STREAM, port) // claims the UDP port as well
 		if tcp < 0 {
 			continue
 		}
@@ -66,7 +65,7 @@ func Port(t testing.TB) uint16 {
 func claim(t testing.TB, kind, port int) int {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET6, kind|unix.SOCK_CLOEXEC, 0)
-	var sa unix.Sockaddr = &unix.SockaddrInet6{Port: port} // also IPv4's
+	var sa unix.Sockaddr = &unix.SockaddrInet6{Port: port} // and IPv4's
 	if errors.Is(err, unix.EAFNOSUPPORT) {
 		fd, err = unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC, 0)
 		sa = &unix.SockaddrInet4{Port: port}
@@ -84,7 +83,6 @@ func claim(t testing.TB, kind, port int) int {
 	return fd
 }
 
-// open returns a socket that is closed when the test ends.
 func open(t testing.TB, kind int) int {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC, 0)
@@ -95,7 +93,6 @@ func open(t testing.TB, kind int) int {
 	return fd
 }
 
-// bind has the kernel choose a port of 127.0.0.1 for a socket.
 func bind(t testing.TB, fd int) netip.AddrPort {
 	t.Helper()
 	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: loopback.As4()}); err != nil {
@@ -108,7 +105,7 @@ func bind(t testing.TB, fd int) netip.AddrPort {
 	return netip.AddrPortFrom(loopback, uint16(sa.(*unix.SockaddrInet4).Port))
 }
 
-// reuse lets a later socket with SO_REUSEADDR listen on a socket's port.
+// A later socket with SO_REUSEADDR may listen on the port.
 func reuse(t testing.TB, fd int) {
 	t.Helper()
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A port that is held refuses connections, is nobody else's, and takes the test's server.
 func TestTCP(t *testing.T) {
 	at := TCP(t)
 	if c, err := net.Dial("tcp", at.String()); !errors.Is(err, unix.ECONNREFUSED) {
@@ -71,7 +70,7 @@ func TestPort(t *testing.T) {
 	u.Close()
 }
 
-// take tries to get a port without SO_REUSEADDR.
+// take does not set SO_REUSEADDR.
 func take(t *testing.T, kind int, at netip.AddrPort) error {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC, 0)
@@ -82,7 +81,6 @@ func take(t *testing.T, kind int, at netip.AddrPort) error {
 	return unix.Bind(fd, &unix.SockaddrInet4{Addr: at.Addr().As4(), Port: int(at.Port())})
 }
 
-// serves listens on a port, is dialled there, and again.
 func serves(t *testing.T, network string, addr netip.Addr, port uint16) {
 	t.Helper()
 	for range 2 {

@@ -13,13 +13,13 @@ import (
 // InCall waits until a thread of a process stays in one of these system calls.
 func InCall(t testing.TB, limit time.Duration, pid int, calls ...int) {
 	t.Helper()
-	const stays = 5 // number of times that it must be seen in the same call
+	const stays = 5 // times in a row
 	seen := map[string]int{}
 	Until(t, limit, "process "+strconv.Itoa(pid)+" waits in a system call", func() bool {
 		now := map[string]int{}
 		files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/[0-9]*/syscall")
 		for _, f := range files {
-			b, err := os.ReadFile(f) // the call's number, its arguments and the thread's position; "running" if it runs
+			b, err := os.ReadFile(f) // number, arguments and position of the call; or "running"
 			if err != nil {
 				continue
 			}

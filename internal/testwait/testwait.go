@@ -7,8 +7,7 @@ import (
 )
 
 // Met reports whether a condition was met within a limit. It checks often at first, and once more
-// at the end. If a check takes long, such as a command, most of the time is left to what is waited
-// for.
+// at the end. The time between slow checks is a multiple of their duration.
 func Met(limit time.Duration, met func() bool) bool {
 	const (
 		most      = 50 * time.Millisecond
@@ -27,7 +26,7 @@ func Met(limit time.Duration, met func() bool) bool {
 	return met()
 }
 
-// Until ends the test if a condition, named by what, is not met within a limit.
+// Until ends the test if a condition, described by what, is not met within a limit.
 func Until(t testing.TB, limit time.Duration, what string, met func() bool) {
 	t.Helper()
 	if !Met(limit, met) {

@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// A process that waits in a system call is seen, and not in another.
 func TestInCall(t *testing.T) {
 	cat := exec.Command("cat")
 	in, err := cat.StdinPipe()
@@ -30,7 +29,6 @@ func TestInCall(t *testing.T) {
 	}
 }
 
-// failing is a test that may fail.
 type failing struct {
 	testing.TB
 	failed bool

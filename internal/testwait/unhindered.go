@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Unhindered repeats a test of what threads do in time until a machine with other users lets them.
-// What the test reports by u is excused if a later try within the limit reports nothing; what it
-// reports by t never is. Hard returns t for a given u.
+// Unhindered repeats f, a test of what threads do in time on a busy machine. Failures reported by u
+// are excused if a later try within the limit reports none; those reported by t never are. Hard
+// returns t for a given u.
 func Unhindered(t testing.TB, limit time.Duration, f func(u testing.TB)) {
 	t.Helper()
 	const most = time.Second
@@ -32,7 +32,7 @@ func Unhindered(t testing.TB, limit time.Duration, f func(u testing.TB)) {
 	}
 }
 
-// Hard returns a test that excuses nothing.
+// Hard returns the test that excuses nothing.
 func Hard(t testing.TB) testing.TB {
 	if u, ok := t.(*try); ok {
 		return u.TB
@@ -40,7 +40,6 @@ func Hard(t testing.TB) testing.TB {
 	return t
 }
 
-// try is one of several tries.
 type try struct {
 	testing.TB
 	said []string

@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// told is a test that may fail, and keeps why.
 type told struct {
 	testing.TB
 	said []string
