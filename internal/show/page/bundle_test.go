@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The committed bundle was built from the present sources: build.mjs writes their checksum into it.
+// build.mjs writes the checksum of its sources into the bundle.
 func TestBundleIsOfTheseSources(t *testing.T) {
 	files, err := filepath.Glob("web/src/*")
 	if err != nil || len(files) == 0 {
@@ -30,7 +30,7 @@ func TestBundleIsOfTheseSources(t *testing.T) {
 	}
 }
 
-// Building again gives the same bytes. The test needs the installed npm packages.
+// The test needs the installed npm packages.
 func TestBundleIsReproducible(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if _, missing := os.Stat("web/node_modules/esbuild"); err != nil || missing != nil {

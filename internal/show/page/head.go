@@ -6,8 +6,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// arranged splits a report's sections: lead is printed above the charts and has the answer, the
-// warnings and failures, and the facts of the run; rest is printed below the charts.
+// lead, the answer, warnings, failures and facts of the run, is printed above the charts.
 func arranged(sections []document.Section) (lead, rest []document.Section) {
 	n := leading(sections)
 	var warnings, failed []document.Section
@@ -29,7 +28,6 @@ func arranged(sections []document.Section) (lead, rest []document.Section) {
 	return slices.Insert(lead, at, append(warnings, failed...)...), rest
 }
 
-// about reports whether a section consists of lists of the given topic.
 func about(s document.Section, topic document.Topic) bool {
 	return len(s.Blocks) > 0 && !slices.ContainsFunc(s.Blocks, func(b document.Block) bool {
 		l, is := b.(document.List)

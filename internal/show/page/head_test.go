@@ -7,7 +7,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// The answer is followed by the warnings and failures, then by the facts of the run.
 func TestArranged(t *testing.T) {
 	list := func(topic document.Topic) document.Section {
 		return document.Section{Title: document.Strongly(string(topic)), Blocks: []document.Block{document.List{Topic: topic, Items: []string{"x"}}}}

@@ -1,11 +1,10 @@
-// Package page writes a document as one self-contained HTML file, which loads nothing from the
-// network or from other files. It has the whole document as text and real tables, and its JSON. If
-// the document has a Page, the file also has charts, each with its figures in a table below it, the
-// hops of every path and their counters, the machine and the plan.
+// Package page writes a document as one HTML file that loads nothing else. It has the whole
+// document as text and tables, and its JSON. If the document has a Page, the file also has charts,
+// each with a table of its figures, the hops of every path, the machine and the plan.
 //
-// Charts are data here. In the browser, assets/page.js draws them; web/build.mjs builds it from
-// web/src and Observable Plot. html/template escapes all text. The page's Content-Security-Policy
-// allows only this package's scripts and styles, by their checksums, and forbids all requests.
+// Charts are data that assets/page.js draws in the browser; web/build.mjs builds it from web/src
+// and Observable Plot. html/template escapes all text. The Content-Security-Policy allows only this
+// package's scripts and styles, by checksum, and forbids all requests.
 package page
 
 import (
@@ -35,7 +34,7 @@ func asset(name string) string {
 	return string(b)
 }
 
-// plotStyle is the style element that Observable Plot writes into each chart.
+// plotStyle is what Observable Plot writes into each chart; the policy needs its checksum.
 const plotStyle = `:where(.chart) {
   --plot-background: white;
   display: block;
@@ -48,7 +47,6 @@ const plotStyle = `:where(.chart) {
   white-space: pre;
 }`
 
-// view holds the data of the page's template.
 type view struct {
 	Policy, Title string
 	Command, Lede string // above and below the title; "": nothing
@@ -57,24 +55,22 @@ type view struct {
 	Groups        []group
 	Paths         []document.PathGroup
 	Facts         []document.FactGroup
-	Charts        []chart // those of all groups
+	Charts        []chart // of all groups
 
 	ChartData, Report, Bundle, Script template.JS
 }
 
-// group is charts under one title.
 type group struct {
 	ID, Title string
 	Charts    []chart
 }
 
-// chart is a chart as the page's script reads it.
+// chart is JSON for the page's script.
 type chart struct {
 	ID string `json:"id"`
 	document.Chart
 }
 
-// Write writes the document as a page.
 func Write(w io.Writer, d document.Document) error {
 	v, err := viewOf(d)
 	if err != nil {
@@ -111,7 +107,7 @@ func viewOf(d document.Document) (v view, err error) {
 	return v, nil
 }
 
-// number adds groups of charts and gives each an ID.
+// number gives each chart an ID.
 func (v *view) number(groups []document.ChartGroup) {
 	for i, g := range groups {
 		out := group{ID: fmt.Sprintf("charts-%d", i+1), Title: g.Title}
@@ -126,7 +122,6 @@ func (v *view) number(groups []document.ChartGroup) {
 	}
 }
 
-// policy returns a Content-Security-Policy that allows only the given scripts and styles.
 func policy(scripts, styles []string) string {
 	sums := func(of []string) string {
 		var out []string
@@ -151,27 +146,25 @@ var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"unknown": func(b document.Block) (string, error) { return "", fmt.Errorf("no form for %T", b) },
 }).ParseFS(assets, "assets/page.html"))
 
-// mostPointsOpen is the largest number of points of a list that is open at first.
+// mostPointsOpen is the longest list that is open at first.
 const mostPointsOpen = 8
 
-// classes maps styles to CSS classes.
 var classes = map[document.Style]string{document.Strong: "strong", document.Faint: "faint", document.Good: "good",
 	document.Bad: "bad", document.Doubtful: "doubtful"}
 
-// kinds maps the types of blocks to the names of their templates.
+// kinds maps blocks to names of templates.
 var kinds = map[string]string{"document.Paragraph": "paragraph", "document.List": "list", "document.Command": "command",
 	"document.Table": "table", "document.Route": "route"}
 
-// heading returns the HTML heading level of a section's title.
 func heading(level int) int { return min(6, 2+level) }
 
-// span is a head that covers several columns.
+// span is a head over several columns.
 type span struct {
 	Text    string
 	Columns int
 }
 
-// spans returns the first line of the heads, or nil if no head covers several columns.
+// spans returns nil if no head covers several columns.
 func spans(t document.Table) []span {
 	var out []span
 	several := false
@@ -186,15 +179,14 @@ func spans(t document.Table) []span {
 	return out
 }
 
-// cellView is a cell as the template needs it.
 type cellView struct {
 	Cell  document.Cell
 	Head  bool // it names its row
 	Class string
 }
 
-// mostExact is the number of cells up to which a table shows each cell's exact value next to its
-// text. The exact values of larger tables are only in the page's data.
+// mostExact is the number of cells up to which a table shows exact values next to the texts. Those
+// of larger tables are only in the page's data.
 const mostExact = 1000
 
 func tableCell(t document.Table, column int, c document.Cell) cellView {
