@@ -1,7 +1,7 @@
-// Package document is the model of what a command has to say: sections of paragraphs, lists, tables
-// and routes, and the same content as JSON, figures and charts. Views build a document; every format
-// writes it. The model has the content and its meaning; a format decides how that looks. Numbers
-// are in base units, texts as people read them.
+// Package document is the model of what a command prints: sections of paragraphs, lists, tables and
+// routes, and the same content as JSON, figures and charts. Views build a document, and every
+// format writes it: the format decides how content looks. Numbers are in base units, texts as
+// people read them.
 package document
 
 import (
@@ -9,10 +9,9 @@ import (
 	"strings"
 )
 
-// Kind is what a document is about.
+// Kind names what a document is about, in messages.
 type Kind string
 
-// The kinds, as messages name them.
 const (
 	AReport     Kind = "a report"
 	APlan       Kind = "a plan"
@@ -27,22 +26,20 @@ const (
 	FastState   Kind = "the state of fast"
 )
 
-// Document is what a command has to say.
 type Document struct {
 	Kind     Kind
 	Sections []Section
-	JSON     any              // what formats encode as JSON, and nothing else
-	Run      *Run             // nil: it is not about a run
-	Figures  iter.Seq[Figure] // nil: there are none
-	Data     *Table           // the figures of a document without Figures, with a name for each column
+	JSON     any              // nothing else is encoded as JSON
+	Run      *Run             // nil: not about a run
+	Figures  iter.Seq[Figure] // nil: none
+	Data     *Table           // figures of a document without Figures, with a name for each column
 	Page     func() Page      // nil: only the sections
 }
 
-// Section holds blocks that belong together, with or without a title.
 type Section struct {
 	Title  Text
 	Level  int  // 0: of the document; 1: of the section above
-	Close  bool // no empty line separates it from what is above
+	Close  bool // no empty line above it
 	Blocks []Block
 }
 
@@ -65,13 +62,11 @@ const (
 	Doubtful
 )
 
-// Span is text of one style.
 type Span struct {
 	Text  string
 	Style Style
 }
 
-// Text is a line of spans.
 type Text []Span
 
 // Plainly returns text without a style.
@@ -92,24 +87,22 @@ func (t Text) String() string {
 	return b.String()
 }
 
-// Where a paragraph may be broken into lines.
+// Where a paragraph may be broken into lines: between words or facts.
 const (
-	Words = " "   // between words
-	Facts = " · " // between facts
+	Words = " "
+	Facts = " · "
 )
 
-// Paragraph is one or several sentences, or a list of facts.
+// Paragraph has sentences, or a list of facts.
 type Paragraph struct {
 	Text  Text
 	Level int    // of indentation
 	Break string // Words or Facts; "": Words
-	Style Style  // of the whole paragraph
+	Style Style
 }
 
-// Topic says what a list is about.
 type Topic string
 
-// The topics of lists.
 const (
 	Answer   Topic = "answer"
 	Findings Topic = "findings"
@@ -119,7 +112,7 @@ const (
 	Notes    Topic = "notes"
 )
 
-// List is a list of points about one topic. Each point is a paragraph.
+// List has points about one topic. Each point is a paragraph.
 type List struct {
 	Topic Topic
 	Items []string
@@ -129,12 +122,12 @@ type List struct {
 // Command is a command line to copy.
 type Command struct{ Line string }
 
-// Route is the way from a client to a server.
+// Route is the path from a client to a server.
 type Route struct {
 	Level int
 	Steps []Step
-	Break string // of the steps' texts, as in Paragraph
-	Ends  string // why it ends after the last step; "": it reaches the server
+	Break string // as in Paragraph, of the steps' texts
+	Ends  string // why it ends early; "": it reaches the server
 }
 
 // Step is a point of a route: the client, a hop or the server.
@@ -144,7 +137,6 @@ type Step struct {
 	Counters []Counter
 }
 
-// Counter is what a hop counted.
 type Counter struct {
 	What          string
 	Before, After uint64

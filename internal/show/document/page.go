@@ -1,37 +1,34 @@
 package document
 
-// Page is what a document shows besides its sections where there is space for drawings.
+// Page is what a document shows besides its sections in formats with drawings.
 type Page struct {
 	Title   string
-	Command string // that made what the document is about; "": none
-	Lede    string // when and where that was; "": not known
+	Command string // that made the document's subject; "": none
+	Lede    string // when and where; "": not known
 	Groups  []ChartGroup
 	Paths   []PathGroup
 	Facts   []FactGroup
 }
 
-// ChartGroup is charts under one title.
 type ChartGroup struct {
 	Title  string
 	Charts []Chart
 }
 
-// Chart is a drawing and a table of its figures, which is its text alternative.
+// Chart is a drawing with the table of its figures, its text alternative.
 type Chart struct {
 	Kind  string `json:"kind"` // a file of show/page/web/src; "": only the table
 	Title string `json:"title"`
-	Spec  any    `json:"spec"` // what is drawn, as that file reads it
-	How   string `json:"-"`    // how to read it
+	Spec  any    `json:"spec"` // as that file reads it
+	How   string `json:"-"`
 	Table Table  `json:"-"`
 }
 
-// PathGroup holds the paths of one placement, load and backend.
 type PathGroup struct {
 	Title string
 	Paths []Path
 }
 
-// Path leads from a client to a server. It has what each hop counted.
 type Path struct {
 	Name, Dial   string
 	Hops, Guards []Hop
@@ -43,16 +40,14 @@ type Hop struct {
 	Counts            []Count
 }
 
-// Count is a counter's value, rounded for reading and exact.
+// Count is a counter's value, rounded and exact.
 type Count struct{ What, Text, Exact string }
 
-// FactGroup is facts under one title.
 type FactGroup struct {
 	Title string
 	Facts []Fact
 }
 
-// Fact is a name with its value.
 type Fact struct{ Name, Value string }
 
 // Add appends a fact unless its value is empty.

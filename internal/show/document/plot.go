@@ -5,19 +5,19 @@ import (
 	"math"
 )
 
-// Plot draws the numbers of a column and their intervals on one scale, between the columns of a
-// table. It shows only what the column has, so a format may leave it out.
+// Plot draws a column's numbers and their intervals between the columns of a table. A format may
+// leave it out, because the column has them too.
 type Plot struct {
-	Column   int     // the column whose numbers are drawn
-	Before   int     // the drawing stands left of this column
-	From, To float64 // the range that it must show
+	Column   int
+	Before   int     // left of this column
+	From, To float64 // the range to show
 	Baseline float64
-	Same     float64 // differences from the baseline up to this count as none
-	Scale    float64 // of the axis's labels: 100 for %
+	Same     float64 // differences up to it count as none
+	Scale    float64 // of labels: 100 for %
 	Least    int     // columns of text; with fewer it is not drawn
 }
 
-// Show sets From and To to include the rows' numbers with their intervals, and the baseline.
+// Show extends From and To to the rows' numbers with their intervals, and the baseline.
 func (p *Plot) Show(rows []Row) {
 	p.From, p.To = p.Baseline, p.Baseline
 	for _, r := range rows {
@@ -32,10 +32,10 @@ func (p *Plot) Show(rows []Row) {
 	}
 }
 
-// Axis is a plot's scale, with a label at each multiple of Step.
+// Axis is a scale with a label at each multiple of Step.
 type Axis struct{ Low, High, Step float64 }
 
-// Axis returns a scale for the given number of columns of text. It leaves space between the labels.
+// Axis returns a scale for the given number of columns of text, with space between the labels.
 func (p Plot) Axis(columns int) Axis {
 	const perLabel, least, margin = 5, 2, 0.02
 	from, to := bounded(p.From), bounded(p.To)
@@ -46,7 +46,7 @@ func (p Plot) Axis(columns int) Axis {
 
 const leastSpan = 0.01 // of ratios: smaller differences do not matter
 
-// bounded limits x to what an axis can show, because a file may say anything. It returns 0 for NaN.
+// Files may have any values. NaN becomes 0.
 func bounded(x float64) float64 {
 	const most = 1e9
 	if math.IsNaN(x) {
@@ -55,11 +55,10 @@ func bounded(x float64) float64 {
 	return min(most, max(-most, x))
 }
 
-// slip is the distance beyond the axis, in steps, that rounding may add to a value.
+// slip is the distance beyond the axis, in steps, that rounding may cause.
 const slip = 1e-6
 
-// niceStep returns the smallest number of the form 1, 2 or 5 times a power of ten that is at least
-// x.
+// niceStep rounds up to 1, 2 or 5 times a power of ten.
 func niceStep(x float64) float64 {
 	tens := math.Pow(10, math.Floor(math.Log10(x)))
 	for _, n := range []float64{1, 2, 5} {
@@ -70,8 +69,7 @@ func niceStep(x float64) float64 {
 	return 10 * tens
 }
 
-// At returns the column of a value, from 0 to columns-1. Values beyond the axis are drawn at its
-// ends.
+// At returns the column of a value, from 0 to columns-1. Values beyond the axis are at its ends.
 func (a Axis) At(x float64, columns int) int {
 	if a.High <= a.Low {
 		return 0
@@ -83,8 +81,7 @@ func (a Axis) At(x float64, columns int) int {
 	return int(math.Round(min(1, max(0, share)) * float64(columns-1)))
 }
 
-// Labels returns the values of the axis's labels and their texts. The texts are multiplied by
-// scale.
+// Labels returns the values of the labels and their texts, which are multiplied by scale.
 func (a Axis) Labels(scale float64) (values []float64, texts []string) {
 	for n := math.Ceil(a.Low/a.Step - slip); n*a.Step <= a.High+slip*a.Step; n++ {
 		values, texts = append(values, n*a.Step), append(texts, fmt.Sprintf("%.4g", n*a.Step*scale+0))

@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// Labels are multiples of a step within the axis, and values are drawn in order.
 func TestAxis(t *testing.T) {
 	p := Plot{From: 0.31, To: 1.03, Baseline: 1, Same: 0.03, Scale: 100}
 	a := p.Axis(40)
@@ -24,7 +23,6 @@ func TestAxis(t *testing.T) {
 	}
 }
 
-// Whatever a file says, the column is inside the drawing.
 func TestAxisOfOddValues(t *testing.T) {
 	odd := []float64{0, 1, -1, 1e-300, 1e300, math.MaxFloat64, math.Inf(1), math.Inf(-1), math.NaN()}
 	for _, from := range odd {

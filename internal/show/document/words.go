@@ -11,8 +11,8 @@ import (
 var Units = []string{"%", "ns", "µs", "ms", "s", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "kB/s", "MB/s",
 	"GB/s", "s/GB", "/s", "1000/s", "B", "KiB", "MiB", "GiB", "k", "M", "G", "T", "MB", "GB", "×"}
 
-// Together reports whether no line may end between two words. A number keeps its unit, its interval
-// and the sign before it, and a separator of facts stays with the fact before it.
+// Together reports whether no line may end between two words: a number and its unit, interval or
+// sign, and a fact and the separator after it.
 func Together(before, word string) bool {
 	word = strings.TrimRight(word, ".,;:)")
 	last, _ := utf8.DecodeLastRuneInString(before)
@@ -28,8 +28,7 @@ func Together(before, word string) bool {
 	return digit && slices.Contains(Units, word)
 }
 
-// Unbroken returns text with no-break spaces (U+00A0) where no line may end, for formats whose
-// reader breaks the lines.
+// Unbroken returns text with no-break spaces (U+00A0) where no line may end.
 func Unbroken(text string) string {
 	words := strings.Split(text, Words)
 	var b strings.Builder

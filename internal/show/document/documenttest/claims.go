@@ -15,7 +15,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// judged holds those parts of a run's JSON that its answer is compared with.
 type judged struct {
 	analysis.Measured
 	analysis.Said
@@ -23,8 +22,8 @@ type judged struct {
 	Steps  []ladder.Step   `json:"steps"`
 }
 
-// Contradictions returns the sentences of a printed answer that disagree with the verdicts in the
-// JSON of the same document.
+// Contradictions returns the sentences of an answer that disagree with the verdicts in the
+// document's JSON.
 func Contradictions(d document.Document) []string {
 	var r judged
 	b, err := json.Marshal(d.JSON)
@@ -42,10 +41,10 @@ func Contradictions(d document.Document) []string {
 	return out
 }
 
-// words maps the words that columns use for verdicts on differences to the verdicts of ratios.
+// words maps verdicts in columns to those of ratios.
 var words = map[string]stats.Verdict{string(stats.Better): stats.Gains, string(stats.Worse): stats.Costs, string(stats.Same): stats.Nothing, string(stats.Unclear): stats.Unclear}
 
-// unlike returns the rows whose verdict column disagrees with all figures of the row.
+// unlike returns rows whose verdict column disagrees with all their figures.
 func unlike(d document.Document) (out []string) {
 	for t := range tables(d) {
 		at := slices.IndexFunc(t.Columns, func(c document.Column) bool { return c.Title() == "verdict" })
@@ -80,7 +79,6 @@ func answerOf(d document.Document) (out []string) {
 	return out
 }
 
-// against returns what in the JSON contradicts a sentence.
 func (r judged) against(sentence string) []string {
 	var out []string
 	for _, rule := range []func(judged, string) []string{judged.verdicts, judged.advised, judged.routes, judged.levers, judged.parts, judged.open} {
@@ -99,8 +97,7 @@ var (
 	unclearOf   = regexp.MustCompile(`^(\d+) of (\d+) verdicts (?:is|are) unclear`)
 )
 
-// cells returns the cells that a name in a sentence stands for. It picks the longest label that the
-// name begins with.
+// A name may be followed by text: the longest label that it begins with counts.
 func (r judged) cells(name string) (out []analysis.Cell) {
 	longest := ""
 	for _, c := range r.Cells {
@@ -116,8 +113,7 @@ func (r judged) cells(name string) (out []analysis.Cell) {
 	return out
 }
 
-// has reports whether one of the cells has the verdict, as a whole or in a ratio of the metric
-// named by of. If of is "", a ratio of any metric counts.
+// has looks at verdicts of the cell and of ratios of the metric; of "" means any metric.
 func has(cells []analysis.Cell, of string, v stats.Verdict) bool {
 	return slices.ContainsFunc(cells, func(c analysis.Cell) bool {
 		if c.Verdict() == v {
@@ -134,7 +130,7 @@ func has(cells []analysis.Cell, of string, v stats.Verdict) bool {
 	})
 }
 
-// verdicts checks "noun, of Y's: worse: a 80 %; same: b" against the ratios.
+// verdicts checks "noun, of Y's: worse: a 80 %; same: b".
 func (r judged) verdicts(sentence string) (out []string) {
 	if !strings.Contains(sentence, ", of ") || r.Steps != nil {
 		return nil
@@ -158,10 +154,10 @@ func (r judged) verdicts(sentence string) (out []string) {
 	return out
 }
 
-// dear is the factor from which on a mode is advised against.
+// dear is the ratio from which a mode is advised against.
 const dear = 1.5
 
-// advised checks "Keep a: …; b", "Avoid c" and "Not certain yet: d" against the verdicts.
+// advised checks "Keep a: …; b", "Avoid c" and "Not certain yet: d".
 func (r judged) advised(sentence string) (out []string) {
 	m := verb.FindStringSubmatch(sentence)
 	if m == nil || r.Advice != nil {
@@ -198,7 +194,6 @@ func (r judged) advised(sentence string) (out []string) {
 	return out
 }
 
-// muchWorse reports whether a cell certainly costs so much that it is advised against.
 func muchWorse(c analysis.Cell) bool {
 	x := c.Metrics[c.Primary]
 	if x.Ratio == nil || c.Verdict() != stats.Worse {
@@ -207,7 +202,6 @@ func muchWorse(c analysis.Cell) bool {
 	return c.FillsLink() || x.Higher && 1/x.Ratio.High >= dear || !x.Higher && x.Ratio.Low >= dear
 }
 
-// routes checks statements about routes to endpoints against their verdicts.
 func (r judged) routes(sentence string) (out []string) {
 	if r.Study != sample.StudyEndpoints {
 		return nil
@@ -266,7 +260,6 @@ func (r judged) levers(sentence string) (out []string) {
 	return out
 }
 
-// parts checks statements about the parts of a path against their prices.
 func (r judged) parts(sentence string) (out []string) {
 	for _, s := range r.Steps {
 		for metric, p := range s.Prices {
@@ -284,7 +277,6 @@ func (r judged) parts(sentence string) (out []string) {
 	return out
 }
 
-// open checks the stated number of unclear verdicts against the cells.
 func (r judged) open(sentence string) []string {
 	m := unclearOf.FindStringSubmatch(sentence)
 	if m == nil || r.Study != "" {

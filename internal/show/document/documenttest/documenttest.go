@@ -1,6 +1,5 @@
-// Package documenttest compares texts with the documents that they were written from. It writes any
-// document in a format that uses only the model, lines of texts between tabs, and reports what a
-// reader of another text of the same document would miss. It is for tests only.
+// Package documenttest compares a document with a text that a format wrote, and reports what a
+// reader of the text would miss. It is for tests only.
 package documenttest
 
 import (
@@ -12,11 +11,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Lines returns a document's lines: one for each title, paragraph, point of a list, table head, row
-// and step.
+// Lines returns a line for each title, paragraph, point of a list, table head, row and step, with
+// tabs between cells.
 func Lines(d document.Document) []string { return lines(d, false) }
 
-// lines returns the document's lines, with short texts in place of long ones if short is true.
+// short selects short texts.
 func lines(d document.Document, short bool) []string {
 	var out []string
 	for _, s := range d.Sections {
@@ -74,7 +73,7 @@ func tableLines(t document.Table, short bool) []string {
 	return out
 }
 
-// axisLabels returns the labels that a plot's axis may have at any width up to the widest.
+// axisLabels covers any width up to the widest.
 func axisLabels(p *document.Plot) []string {
 	if p == nil {
 		return nil
@@ -107,7 +106,7 @@ func routeLines(r document.Route) []string {
 }
 
 // Missing returns those lines of text whose words are not all in one line of the document. text may
-// be older than the document, its lines may be broken, and its words may be cut with an ellipsis.
+// be older than the document, its lines may be broken and its words cut.
 func Missing(d document.Document, text string) []string {
 	var have [][]string
 	for _, l := range append(lines(d, false), lines(d, true)...) {
@@ -124,7 +123,7 @@ func Missing(d document.Document, text string) []string {
 	return out
 }
 
-// withoutHead returns a line without the column's head that precedes the text of a cell.
+// withoutHead removes the column's head before a cell's text.
 func withoutHead(d document.Document, line string) string {
 	for t := range tables(d) {
 		for _, c := range t.Columns {
@@ -136,12 +135,11 @@ func withoutHead(d document.Document, line string) string {
 	return line
 }
 
-// drawn reports whether a word belongs to the layout.
 func drawn(word string) bool {
 	return slices.Contains([]string{"╳", "→", "\\"}, word) || strings.Trim(word, "│┼─●·") == ""
 }
 
-// within reports whether the line has each of the words at least as often as words does.
+// Repeated words count.
 func within(words, line []string) bool {
 	left := slices.Clone(line)
 	for _, w := range words {
@@ -159,7 +157,6 @@ func same(word, of string) bool {
 	return word == of || cut && strings.HasPrefix(of, head) && strings.HasSuffix(of, tail)
 }
 
-// Unnumbered returns the cells in columns of figures that have digits but no number.
 func Unnumbered(d document.Document) []string {
 	var out []string
 	for t := range tables(d) {
@@ -174,7 +171,6 @@ func Unnumbered(d document.Document) []string {
 	return out
 }
 
-// Unpercented returns the cells with a ratio that is neither in % nor a factor with ×.
 func Unpercented(d document.Document) []string {
 	var out []string
 	for t := range tables(d) {
@@ -202,8 +198,8 @@ func tables(d document.Document) func(yield func(document.Table) bool) {
 	}
 }
 
-// Unnoticed returns the cells that text does not need: it removes each cell in turn and returns
-// those whose removal leaves nothing missing. It skips cells whose content is also shown elsewhere.
+// Unnoticed removes each cell in turn and returns those whose removal leaves nothing of text
+// missing. It skips cells whose content is also shown elsewhere.
 func Unnoticed(d document.Document, text string) []string {
 	var out []string
 	for t := range tables(d) {

@@ -12,12 +12,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Widths are the terminal widths, in columns, in which every document must fit.
+// Widths are terminal widths that every document must fit.
 var Widths = []int{60, 80, 120}
 
-// Misfits returns what is wrong with a document's text on a terminal of the given width: lines that
-// are too wide, words that are broken, numbers that are separated from their units. A single word,
-// or a command with quotes, may be too wide on a line of its own.
+// Misfits returns the faults of a document's text on a terminal: lines that are too wide, broken
+// words, numbers separated from their units. A single word, or a command with quotes, may be too
+// wide on a line of its own.
 func Misfits(d document.Document, text string, columns int) []string {
 	var out []string
 	known := knownWords(d)
@@ -44,7 +44,7 @@ func Misfits(d document.Document, text string, columns int) []string {
 	return out
 }
 
-// ofCommand reports whether a line is a part of a command that has quotes.
+// ofCommand accepts only commands with quotes.
 func ofCommand(d document.Document, line string) bool {
 	line = strings.TrimSpace(strings.TrimSuffix(line, "\\"))
 	for _, s := range d.Sections {
@@ -57,7 +57,6 @@ func ofCommand(d document.Document, line string) bool {
 	return false
 }
 
-// vocabulary holds the words of a document and the hops of its paths.
 type vocabulary struct {
 	words map[string]bool
 	lines []string
@@ -87,8 +86,6 @@ func (v vocabulary) has(word string) bool {
 	return len(hops) > 1 && !slices.ContainsFunc(hops, func(h string) bool { return h != "" && !v.words[h] })
 }
 
-// parted reports whether a line ends with a number and the next one begins with the unit that
-// follows it in the document.
 func parted(d document.Document, number, unit string) bool {
 	last, _ := utf8.DecodeLastRuneInString(number)
 	if !unicode.IsDigit(last) || !slices.Contains(document.Units, strings.TrimRight(unit, ".,;:)")) {
