@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Whatever a file calls its modes, hops and machines, the screen consists of printable text and has
-// the right width.
+// The screen must be printable text of the right width, however a file names its modes, hops and
+// machines.
 func TestHostileFile(t *testing.T) {
 	const evil = "\x1b[2J\x1b]0;owned\a\u202e\u009b31m\r\n日本語 👩‍👩‍👧‍👦 e\u0301 "
 	f := file(t, 6)
@@ -53,7 +53,6 @@ func TestHostileFile(t *testing.T) {
 	}
 }
 
-// crowded returns a file of n cells.
 func crowded(t testing.TB, n int) *sample.File {
 	cells := []sample.Cell{judgetest.HostCell(mode.Host, "bulk")}
 	values := []float64{30}

@@ -37,7 +37,6 @@ func (m *Model) press(k string) {
 	m.pressText(k)
 }
 
-// answer handles a key while the user is asked whether to stop the run.
 func (m *Model) answer(k string) {
 	switch k {
 	case "s":
@@ -49,7 +48,7 @@ func (m *Model) answer(k string) {
 	}
 }
 
-// turn shows a page, or returns to the tables if the page is already shown.
+// If the page is already shown, turn returns to the tables.
 func (m *Model) turn(to page) {
 	if m.page == to {
 		m.page, m.follow = tables, true
@@ -59,7 +58,6 @@ func (m *Model) turn(to page) {
 	m.scroll[to] = 0
 }
 
-// pressTables handles a key while the tables are shown.
 func (m *Model) pressTables(k string) {
 	switch k {
 	case "down", "j", "tab":
@@ -99,7 +97,6 @@ func (m *Model) sort(by view.Sorting, reversed bool) {
 	m.arrange()
 }
 
-// move picks the row that is by rows further down.
 func (m *Model) move(by int) {
 	all := m.keys
 	at := slices.Index(all, m.at)
@@ -114,7 +111,6 @@ func (m *Model) move(by int) {
 // unbounded is beyond the last line of any page.
 const unbounded = 1 << 30
 
-// pressText handles a key while text is shown.
 func (m *Model) pressText(k string) {
 	top := &m.scroll[m.page]
 	switch k {

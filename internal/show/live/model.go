@@ -1,6 +1,6 @@
-// Package live is the screen of a run in progress or of a results file: the tables of the answer as
-// they form, the details of a row, and the keys. The model is pure: it has no clock, does no input
-// or output, and its state depends only on the messages.
+// Package live is the screen of a run in progress or of a results file: tables, the details of a
+// row, and the keys. The model is pure: it has no clock and does no I/O, and its state depends only
+// on the messages.
 package live
 
 import (
@@ -12,33 +12,30 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
-// State is a message: what is known, and how far a run has come.
+// State is a message about what is known and how far a run has come.
 type State struct {
 	// Report is the judgement so far. Nil keeps the previous one.
 	Report judge.Report
 	// Step is the run's present step. Nil means that there is no run, or that it has ended.
 	Step *Step
-	// Note is a remark about the file, such as that it is being written. "" means none.
+	// Note is a remark about the file; "": none.
 	Note string
 }
 
-// Step describes how far a run has come.
 type Step struct {
-	Next           string  // the next epoch or cell
+	Next           string
 	Elapsed, Total float64 // seconds; Total is an upper bound
 }
 
-// Outcome is the user's decision.
 type Outcome int
 
-// The outcomes. closed ends only the screen; the run goes on.
+// closed ends only the screen; the run goes on.
 const (
 	Undecided Outcome = iota
 	closed
 	Stopped // the run should end with the results so far
 )
 
-// page is what the screen shows.
 type page int
 
 const (
@@ -67,28 +64,29 @@ type Model struct {
 	sorted   []view.Part // in the order shown
 	keys     []key       // of all rows, from top to bottom
 	at       key         // the picked row
-	moved    bool        // the user picked a row; if not, the first one is picked
+	moved    bool        // by the user; if not, the first row is picked
 	page     page
-	scroll   [pages]int // the first line shown of each page
+	scroll   [pages]int // first line shown of each page
 	follow   bool       // keep the picked row visible
-	asking   bool       // asking the user whether to stop the run
+	asking   bool       // whether to stop the run
 	lines    []string   // of the page
-	laid     laid       // the tables as last laid out
+	laid     laid       // as last laid out
 
 	doubts  []string
-	facts   string          // about the run
-	seen    map[string]bool // the warnings so far
+	facts   string
+	seen    map[string]bool // warnings shown before
 	newest  string
 	outcome Outcome
 }
 
-// key identifies a row, wherever sorting puts it.
+// key identifies a row independently of sorting.
 type key struct {
 	name string
-	nth  int // index among the rows with that name
+	nth  int // among rows of that name
 }
 
-// New returns the screen of a run in progress or of a file. Its size is in columns and lines.
+// New returns the screen of a run in progress or of a file. width and height are in columns and
+// lines.
 func New(name string, running, color bool, width, height int) Model {
 	m := Model{name: name, running: running, color: color, width: width, height: height,
 		sorting: view.AsReported, follow: true, seen: map[string]bool{}}
@@ -96,7 +94,6 @@ func New(name string, running, color bool, width, height int) Model {
 	return m
 }
 
-// With returns the screen updated with a State.
 func (m Model) With(s State) Model {
 	m.take(s)
 	m.settle()
@@ -106,14 +103,13 @@ func (m Model) With(s State) Model {
 // Outcome returns the user's decision.
 func (m Model) Outcome() Outcome { return m.outcome }
 
-// Urgent reports whether the screen should be drawn at once, even during a measurement, because it
-// asks the user a question.
+// Urgent reports whether the screen asks the user a question, and should be drawn even during a
+// measurement.
 func (m Model) Urgent() bool { return m.asking }
 
-// Init does nothing.
 func (m Model) Init() tea.Cmd { return nil }
 
-// Update handles a message: a State, a key or a new size. It ignores other messages.
+// Update handles a State, a key or a new size, and ignores other messages.
 func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case State:
@@ -132,7 +128,6 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// take applies a State.
 func (m *Model) take(s State) {
 	m.step, m.note = s.Step, s.Note
 	if s.Report == nil {
@@ -170,7 +165,6 @@ func cloned(seen map[string]bool) map[string]bool {
 	return out
 }
 
-// arrange sorts the parts and makes the keys of their rows.
 func (m *Model) arrange() {
 	m.sorted = m.parts
 	if m.sorting != view.AsReported || m.reversed {
@@ -190,7 +184,7 @@ func (m *Model) arrange() {
 	}
 }
 
-// rowName returns a name that tells a row from those of other placements, backends and loads.
+// rowName tells a row from those of other placements, backends and loads.
 func rowName(r view.PartRow) string {
 	if len(r.Cells) == 0 {
 		return r.Name

@@ -28,7 +28,6 @@ var modes = []struct {
 	bulk, rr float64
 }{{mode.Host, 30, 20}, {mode.Host, 30, 20}, {mode.Bridge, 28.8, 22}, {mode.PublishNAT, 26.1, 24}, {mode.PublishProxy, 12, 61}}
 
-// file returns a run with the given number of rounds and known figures.
 func file(t testing.TB, rounds int) *sample.File {
 	var cells []sample.Cell
 	var values []float64
@@ -53,7 +52,7 @@ func file(t testing.TB, rounds int) *sample.File {
 	return r.File
 }
 
-// screen returns the screen of a file or, if step is not nil, of a run.
+// screen returns the screen of a run, or of a file if step is nil.
 func screen(t testing.TB, rounds, width, height int, step *Step) Model {
 	t.Helper()
 	name := "toll view · run.jsonl"
@@ -107,7 +106,6 @@ func golden(t *testing.T, name string, m Model) {
 	}
 }
 
-// checkLines checks that the lines fill the screen and fit it.
 func checkLines(t testing.TB, m Model, lines []string) {
 	t.Helper()
 	if len(lines) != max(0, m.height) {
@@ -125,7 +123,6 @@ func checkLines(t testing.TB, m Model, lines []string) {
 	}
 }
 
-// The screens of a results file at three widths.
 func TestScreens(t *testing.T) {
 	for _, size := range [][2]int{{60, 24}, {80, 24}, {120, 40}} {
 		m := screen(t, 12, size[0], size[1], nil)
@@ -139,7 +136,6 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// While a run goes on, intervals shrink and the screen says what comes next.
 func TestRun(t *testing.T) {
 	m := New("toll compare", true, false, 80, 24)
 	golden(t, "run-0", m)
@@ -163,8 +159,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A row that the user picked stays picked when another load's table appears above it. Until then
-// the first row is picked.
+// The table of another load that appears above must not move the picked row. Until the user picks
+// one, it is the first.
 func TestMoreTables(t *testing.T) {
 	whole := file(t, 6)
 	rr := *whole // as if rr had been measured first
@@ -206,8 +202,6 @@ func pickedLine(t *testing.T, m Model) string {
 	return m.Lines()[i]
 }
 
-// Sorting and new results keep the same row picked and visible, and the rows are in the order that
-// was asked for.
 func TestSort(t *testing.T) {
 	m := screen(t, 12, 80, 14, nil).keysPressed("down", "down")
 	want := pickedLine(t, m)
@@ -244,7 +238,6 @@ func TestSort(t *testing.T) {
 	}
 }
 
-// Every row can be picked and is then visible, however far down it is.
 func TestEveryRowIsShown(t *testing.T) {
 	for _, height := range []int{6, 10, 24, 60} {
 		m := screen(t, 6, 80, height, nil)
@@ -263,7 +256,6 @@ func TestEveryRowIsShown(t *testing.T) {
 	}
 }
 
-// Studies without an answer and files without results also have a screen.
 func TestOtherStudies(t *testing.T) {
 	for _, name := range []sample.Study{sample.StudyScale, sample.StudyLadder, sample.StudyEndpoints} {
 		f := file(t, 6)

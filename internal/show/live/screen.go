@@ -13,17 +13,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
-// View returns the screen in bubbletea's form.
 func (m Model) View() tea.View {
 	v := tea.NewView(strings.Join(m.Lines(), "\n"))
 	v.AltScreen = true
 	return v
 }
 
-// footLines is the number of lines below the body.
 const footLines = 2
 
-// headLines returns the number of lines above the body. On a low screen it omits an empty line.
+// On a low screen, headLines omits an empty line.
 func (m Model) headLines() int {
 	const low, tight, roomy = 20, 2, 3
 	if m.height < low {
@@ -32,7 +30,6 @@ func (m Model) headLines() int {
 	return roomy
 }
 
-// body returns the number of lines for the tables or the text.
 func (m Model) body() int { return max(0, m.height-m.headLines()-footLines) }
 
 // Lines returns exactly as many lines as the screen has, none wider than the screen.
@@ -54,7 +51,6 @@ func (m Model) Lines() []string {
 	return lines
 }
 
-// head shows the name, and how far a run has come.
 func (m Model) head() []string {
 	right := ""
 	switch {
@@ -77,7 +73,7 @@ func (m Model) head() []string {
 	return []string{first, ""}
 }
 
-// bar shows the elapsed share of the time, or is "" if the screen is narrow or the time unknown.
+// bar returns "" if the screen is narrow or the time unknown.
 func (m Model) bar() string {
 	const cells, roomy = 10, 50
 	if m.width < roomy || !(m.step.Total > 0) {
@@ -87,7 +83,6 @@ func (m Model) bar() string {
 	return "[" + strings.Repeat("█", done) + strings.Repeat("░", cells-done) + "] "
 }
 
-// shown returns the lines of the page that fit.
 func (m Model) shown() []string {
 	if m.asking {
 		return m.question()
@@ -129,15 +124,13 @@ func (m *Model) settle() {
 	*top = max(0, min(*top, len(m.lines)-m.body()))
 }
 
-// laid holds the lines of the tables and of the sections around them.
 type laid struct {
 	lines  []string
 	rows   map[int]int // by line: the index in Model.keys of its row
-	places [][2]int    // by row: the first and the last line to show
+	places [][2]int    // by row: the first and last line to show
 }
 
-// lineOf returns the first and the last line of a row, or -1 if it is not shown. The first row of a
-// table begins with the table's heads.
+// lineOf returns -1 for a row that is not shown. A table's first row includes the heads.
 func (l laid) lineOf(row int) (first, last int) {
 	if row < 0 || row >= len(l.places) {
 		return -1, -1
@@ -156,7 +149,7 @@ func (m Model) layOut() laid {
 	}
 	var d document.Document
 	before, behind := view.Beside(m.report)
-	if !m.running { // while a run goes on, its answer would keep changing
+	if !m.running { // during a run, its answer would keep changing
 		d.Sections = append(d.Sections, before...)
 	}
 	from := len(d.Sections)
@@ -190,10 +183,9 @@ func (m Model) layOut() laid {
 	return out
 }
 
-// titleLines is the number of lines of a table's title and heads.
+// titleLines counts a table's title and heads.
 const titleLines = 3
 
-// picked marks the line of the picked row.
 func (m Model) picked(line string) string {
 	plain := ansi.Strip(line)
 	plain = "▸" + strings.TrimPrefix(plain, " ")
@@ -203,7 +195,6 @@ func (m Model) picked(line string) string {
 	return "\x1b[7m" + plain + strings.Repeat(" ", max(0, m.width-ansi.StringWidth(plain))) + "\x1b[0m"
 }
 
-// text returns the lines of a text page.
 func (m Model) text(p page) []string {
 	opts := format.Options{Color: m.color, Width: max(1, m.width)}
 	var d document.Document
@@ -223,7 +214,6 @@ func (m Model) text(p page) []string {
 	return lines
 }
 
-// doubtsPage lists what is not measured, and the warnings.
 func (m Model) doubtsPage() document.Document {
 	none := document.Document{Sections: []document.Section{{Blocks: []document.Block{
 		document.Paragraph{Level: 1, Text: document.Plainly("There are no warnings."), Break: document.Words}}}}}
@@ -244,7 +234,6 @@ func (m Model) question() []string {
 		"  Esc  go on"}
 }
 
-// foot shows the newest warning and the keys.
 func (m Model) foot() []string {
 	if m.asking {
 		return []string{"", m.faint("s stop  p progress line  Esc go on")}

@@ -15,20 +15,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/live"
 )
 
-// Display shows a model on a terminal.
 type Display struct {
 	terminal *Terminal
 	program  *tea.Program
 	still    atomic.Bool
-	ended    chan struct{} // closed when the program has ended
-	model    live.Model    // its last state; read only after ended
+	ended    chan struct{}
+	model    live.Model // the last state; read only after ended
 	err      error
-	once     sync.Once // used by Close
+	once     sync.Once // for Close
 	resized  chan os.Signal
 }
 
-// Show starts to display the model that first returns for the terminal's size. The display ends
-// when Close is called or the user closes the screen.
+// Show starts to display the model that first returns for the terminal's size. It ends at Close, or
+// when the user closes the screen.
 func Show(t *Terminal, first func(columns, lines int) live.Model) *Display {
 	columns, lines := t.Size()
 	d := &Display{terminal: t, ended: make(chan struct{}), resized: make(chan os.Signal, 1)}
@@ -65,7 +64,7 @@ func (d *Display) resize() {
 // nothing is drawn until the next Send, except what is urgent.
 func (d *Display) Still(still bool) { d.still.Store(still) }
 
-// Send passes the model a message. It returns when the result is drawn or the display has ended.
+// Send passes a message to the model and returns when the result is drawn or the display has ended.
 func (d *Display) Send(s live.State) {
 	drawn := make(chan struct{})
 	d.program.Send(told{s, drawn})
@@ -75,7 +74,7 @@ func (d *Display) Send(s live.State) {
 	}
 }
 
-// Ended returns a channel that is closed when the display has ended.
+// Ended returns a channel that is closed when the display ends.
 func (d *Display) Ended() <-chan struct{} { return d.ended }
 
 // Outcome returns the user's decision, or live.Undecided while the display has not ended.
@@ -88,8 +87,8 @@ func (d *Display) Outcome() live.Outcome {
 	}
 }
 
-// Close ends the display and restores the terminal. Only the first call has an effect. It waits at
-// most one second for the program to end.
+// Close ends the display and restores the terminal. It waits at most a second for the program. Only
+// the first call has an effect.
 func (d *Display) Close() error {
 	var err error
 	d.once.Do(func() {
@@ -109,13 +108,12 @@ func (d *Display) Close() error {
 	return nil
 }
 
-// told is a message whose sender waits until it is drawn.
+// told's sender waits until it is drawn.
 type told struct {
 	live.State
 	drawn chan struct{}
 }
 
-// shell combines a model with the display that draws it.
 type shell struct {
 	d     *Display
 	model live.Model
@@ -123,10 +121,9 @@ type shell struct {
 
 func (s shell) Init() tea.Cmd { return nil }
 
-// View returns an empty view, because Update draws.
+// Update draws, not View.
 func (s shell) View() tea.View { return tea.View{} }
 
-// Update passes a message to the model and draws the result.
 func (s shell) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	inner, forced := msg, s.model.Urgent()
 	switch m := msg.(type) {

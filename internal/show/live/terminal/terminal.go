@@ -1,6 +1,6 @@
-// Package terminal draws a screen on a terminal and reads its keys. bubbletea reads and decodes the
-// keys and runs the model. It does not draw, because its renderer wakes sixty times a second, which
-// would disturb a measurement on the same machine.
+// Package terminal draws a screen on a terminal and reads its keys. bubbletea only decodes keys and
+// runs the model: its renderer wakes sixty times a second, which would disturb a measurement on the
+// same machine.
 package terminal
 
 import (
@@ -19,15 +19,15 @@ type Terminal struct {
 	keys  *os.File
 	owned bool // release closes keys
 	saved *unix.Termios
-	drawn []string // the lines on the screen; nil: not known
+	drawn []string // on the screen; nil: not known
 }
 
-// ErrNone means that there is no terminal to draw on or to read keys from.
+// ErrNone is returned if there is no terminal to draw on or to read keys from.
 var ErrNone = errors.New("there is no terminal")
 
-// Open takes over the terminal out and switches it to its alternate screen. Keys come from in if
-// that is a terminal, or else from /dev/tty. The error wraps ErrNone if out is not a terminal or if
-// no terminal provides keys. The caller must call Close to restore the terminal.
+// Open switches the terminal out to its alternate screen. Keys come from in if that is a terminal,
+// else from /dev/tty. The error wraps ErrNone if out is not a terminal or no terminal provides
+// keys. The caller must call Close.
 func Open(in, out *os.File) (*Terminal, error) {
 	if !is(out) {
 		return nil, ErrNone
@@ -55,8 +55,8 @@ func Open(in, out *os.File) (*Terminal, error) {
 	return t, nil
 }
 
-// raw returns the settings without line editing and echo. Ctrl-C still raises a signal. Ctrl-Z does
-// not, because a stopped toll would leave its screen to the shell.
+// Ctrl-C still raises a signal. Ctrl-Z does not, because a stopped toll would leave its screen to
+// the shell.
 func raw(t unix.Termios) *unix.Termios {
 	t.Iflag &^= unix.IXON | unix.ICRNL | unix.INLCR | unix.IGNCR | unix.ISTRIP | unix.BRKINT | unix.INPCK
 	t.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.IEXTEN
@@ -72,7 +72,7 @@ func is(f *os.File) bool {
 	return err == nil
 }
 
-// Size returns the terminal's size in columns and lines, or 80 and 24 if it is not known.
+// Size returns 80 and 24 if the size is not known.
 func (t *Terminal) Size() (columns, lines int) {
 	const usualColumns, usualLines = 80, 24
 	s, err := unix.IoctlGetWinsize(int(t.out.Fd()), unix.TIOCGWINSZ)
@@ -110,17 +110,17 @@ func (t *Terminal) Draw(lines []string) error {
 	return err
 }
 
-// Forget makes the next Draw draw all lines, as is needed after a change of size.
+// Forget makes the next Draw draw all lines, as after a change of size.
 func (t *Terminal) Forget() { t.drawn = nil }
 
-// Close restores the terminal's screen and settings. It discards keys that were not read.
+// Close restores the terminal's screen and settings, and discards unread keys.
 func (t *Terminal) Close() error {
 	_, err := t.out.WriteString(ansi.ResetModeSynchronizedOutput + ansi.ResetStyle + ansi.ShowCursor + ansi.ResetModeAltScreenSaveCursor)
 	return errors.Join(err, t.release())
 }
 
 func (t *Terminal) release() (err error) {
-	if t.saved != nil { // TCSETSF discards what was typed, so that the shell does not get it
+	if t.saved != nil { // TCSETSF discards what was typed: the shell does not get it
 		err = unix.IoctlSetTermios(int(t.keys.Fd()), unix.TCSETSF, t.saved)
 	}
 	if t.owned {

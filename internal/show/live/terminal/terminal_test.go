@@ -15,13 +15,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-const patience = time.Minute // for a busy machine
+const patience = time.Minute
 
-// screen is a pseudo-terminal: it collects what is drawn and types keys.
 type screen struct {
 	keyboard *os.File
 	tty      *os.File
-	mu       sync.Mutex // guards drawn
+	mu       sync.Mutex
 	drawn    bytes.Buffer
 }
 
@@ -89,7 +88,6 @@ func (s *screen) modes(t *testing.T) unix.Termios {
 	return *m
 }
 
-// Close restores the terminal.
 func TestTerminalIsRestored(t *testing.T) {
 	s := newScreen(t)
 	before := s.modes(t)
@@ -115,7 +113,6 @@ func TestTerminalIsRestored(t *testing.T) {
 	}
 }
 
-// Draw writes only the lines that differ, and nothing if none does.
 func TestDrawsWhatDiffers(t *testing.T) {
 	s := newScreen(t)
 	term, err := Open(s.tty, s.tty)
@@ -139,7 +136,6 @@ func TestDrawsWhatDiffers(t *testing.T) {
 	}
 }
 
-// Open refuses files that are not terminals.
 func TestNoTerminal(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -152,8 +148,7 @@ func TestNoTerminal(t *testing.T) {
 	}
 }
 
-// While the screen is still, keys are handled, but nothing is drawn except the question that q
-// asks.
+// While the screen is still, only the question that q asks is drawn.
 func TestStill(t *testing.T) {
 	s := newScreen(t)
 	term, err := Open(s.tty, s.tty)
