@@ -1,5 +1,5 @@
-// Package explain explains a word of the output in a few lines. Explanations of modes, loads and
-// metrics come from their catalogues, all others from words.txt.
+// Package explain explains words of the output. Modes, loads and metrics come from their
+// catalogues, all others from words.txt.
 package explain
 
 import (
@@ -14,15 +14,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
-// Entry is a word and what it means.
 type Entry struct {
 	Group string
 	Name  string
-	Also  []string // other words for it, such as the heads of its columns
-	Text  []string // paragraphs
+	Also  []string // other words for it, such as heads of columns
+	Text  []string
 }
 
-// The groups of the catalogues.
 const (
 	Modes   = "Modes"
 	Loads   = "Loads"
@@ -32,7 +30,7 @@ const (
 //go:embed words.txt
 var wordsText string
 
-// All returns all entries, ordered by group.
+// All returns the entries, ordered by group.
 func All() []Entry {
 	out := parse(wordsText)
 	for _, m := range mode.All() {
@@ -44,8 +42,8 @@ func All() []Entry {
 	return append(out, metrics()...)
 }
 
-// parse reads entries. "# " begins a group; "= " begins an entry, with its other words after
-// commas; each further line is a paragraph.
+// "# " begins a group; "= " an entry, with its other words after commas; each further line is a
+// paragraph.
 func parse(text string) (out []Entry) {
 	group := ""
 	for line := range strings.Lines(text) {
@@ -93,7 +91,6 @@ func ofMode(m mode.Mode) Entry {
 
 func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }
 
-// metrics returns the metrics of all loads, each with the heads of its columns.
 func metrics() (out []Entry) {
 	heads := headsOf()
 	for _, m := range workload.Metrics() {
@@ -107,8 +104,7 @@ func metrics() (out []Entry) {
 	return out
 }
 
-// headsOf returns the heads of the columns that show each metric, including columns that options
-// add. A head is listed in full and by its first line.
+// headsOf lists a head in full and by its first line.
 func headsOf() map[string][]string {
 	out := map[string][]string{}
 	for _, w := range workload.All() {
@@ -126,7 +122,7 @@ func headsOf() map[string][]string {
 	return out
 }
 
-// columnsOf returns all columns of a load's tables, including columns that options add.
+// columnsOf includes columns that options add.
 func columnsOf(w workload.Workload) []workload.Column {
 	var out []workload.Column
 	for _, l := range []sample.Load{
@@ -146,8 +142,8 @@ func columnsOf(w workload.Workload) []workload.Column {
 func Head(lines [2]string) string { return strings.TrimSpace(lines[0] + " " + lines[1]) }
 
 // Find returns the entries of a word, several if it has several meanings. It tries the word as
-// given, then in any case, then without what a reader may have copied with it: the dashes of a
-// flag, or a unit after a comma. If there is no entry, the error is a *suggest.UnknownError.
+// given, in any case, and without a flag's dashes or a unit after a comma. If there is none, the
+// error is a *suggest.UnknownError.
 func Find(word string) ([]Entry, error) {
 	word = strings.TrimSpace(word)
 	all := All()
@@ -172,7 +168,6 @@ func Find(word string) ([]Entry, error) {
 	return nil, &suggest.UnknownError{What: "word", Words: []string{word}, Known: slices.Compact(known)}
 }
 
-// matching returns the entries that have a name for which is returns true.
 func matching(all []Entry, is func(name string) bool) (out []Entry) {
 	for _, e := range all {
 		if is(e.Name) || slices.ContainsFunc(e.Also, is) {
@@ -182,7 +177,6 @@ func matching(all []Entry, is func(name string) bool) (out []Entry) {
 	return out
 }
 
-// Title returns the entry's word and what kind of word it is.
 func (e Entry) Title() string {
 	title := e.Name
 	if len(e.Also) > 0 {

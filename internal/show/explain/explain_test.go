@@ -15,7 +15,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
-// finds fails the test if a word is not explained.
 func finds(t *testing.T, what, word string) {
 	t.Helper()
 	if _, err := Find(word); err != nil {
@@ -57,7 +56,6 @@ func TestEverythingIsExplained(t *testing.T) {
 	}
 }
 
-// sources returns the Go files below a folder of internal, without tests.
 func sources(t *testing.T, dir string) (out []string) {
 	t.Helper()
 	err := filepath.WalkDir(filepath.Join("../..", dir), func(name string, _ os.DirEntry, err error) error {
@@ -90,8 +88,7 @@ func TestWarningsAreExplained(t *testing.T) {
 	}
 }
 
-// scanned returns the words that a pattern's groups match in the Go files below folders of
-// internal.
+// scanned returns what a pattern's groups match in the Go files below folders of internal.
 func scanned(t *testing.T, pattern string, least int, dirs ...string) (out []string) {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -111,7 +108,6 @@ func scanned(t *testing.T, pattern string, least int, dirs ...string) (out []str
 	return out
 }
 
-// Every column head, trap, verdict, route and hop in the code is explained.
 func TestWordsOfTheOutputAreExplained(t *testing.T) {
 	for _, x := range []struct {
 		what, pattern string
@@ -132,7 +128,6 @@ func TestWordsOfTheOutputAreExplained(t *testing.T) {
 	}
 }
 
-// goldens returns the printed outputs of all studies.
 func goldens(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../view/testdata/*.txt")
@@ -150,7 +145,7 @@ func goldens(t *testing.T) []string {
 	return out
 }
 
-// Words in the last column of the printed outputs, and codes of traps in them, are explained.
+// Only words in the last column, and codes of traps, are checked.
 func TestWordsOfTheGoldenOutputs(t *testing.T) {
 	found := map[string]bool{}
 	row := regexp.MustCompile(`(?m)[0-9)] +([a-z]+)$`)
@@ -174,7 +169,6 @@ func TestWordsOfTheGoldenOutputs(t *testing.T) {
 	}
 }
 
-// Words of the first screens and of Docker's own flags are explained.
 func TestWordsOfTheFirstScreens(t *testing.T) {
 	const words = "-p,-P,EXPOSE,--expose,NAT,DNAT,masquerade,userland-proxy,docker-proxy,latency," +
 		"median latency,throughput,held,published,direct,blocked,hairpin,shortcut,in Docker's words," +
@@ -193,7 +187,6 @@ func TestWordsOfTheFirstScreens(t *testing.T) {
 	}
 }
 
-// Every explanation can be read at a glance.
 func TestShort(t *testing.T) {
 	const lines, columns = 12, 76
 	for _, e := range All() {
@@ -212,7 +205,6 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// Find returns all meanings of a word, in any case.
 func TestFind(t *testing.T) {
 	for word, groups := range map[string]string{
 		"host": "Where it is measured, Modes", "HOST": "Where it is measured, Modes", "p99.9": "Metrics", "latency_p999": "Metrics",

@@ -8,8 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// The explanations of verdicts match the code: each rule is checked against the judgement of many
-// estimates.
+// Each rule is checked against the judgement of many estimates.
 func TestVerdictsAreExplainedAsJudged(t *testing.T) {
 	const same, sure = 0.03, 0.99
 	for word, says := range map[stats.Verdict][]string{
