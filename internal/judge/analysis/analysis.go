@@ -12,7 +12,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// group identifies the cells that are compared with one baseline.
 type group struct {
 	from                 mode.Placement
 	load, point, on, pin string
@@ -28,13 +27,13 @@ func SameGroup(a, b sample.Cell) bool { return groupOf(a) == groupOf(b) }
 type Run struct {
 	File   *sample.File
 	Series []*Series     // by index of the plan's cells
-	base   map[group]int // index of the baseline's cell
-	ctl    map[group]int // index of the control's cell
-	// placebos holds the indexes of the placebos' cells; a group may have none.
+	base   map[group]int // cell index
+	ctl    map[group]int // cell index
+	// cell index; a group may have none
 	placebos map[group]int
-	// noises holds what the groups' controls show, by metric.
+	// by metric
 	noises map[group]map[string]noise
-	// troubles holds what went wrong with each cell.
+	// by cell
 	troubles []trouble
 	memory   memory
 }
@@ -128,7 +127,6 @@ func Open(f *sample.File) *Run {
 	return j
 }
 
-// emptyRun returns a run without visits.
 func emptyRun(f *sample.File) *Run {
 	p := f.Header.Plan
 	j := &Run{File: f, base: map[group]int{}, ctl: map[group]int{}, placebos: map[group]int{}, noises: map[group]map[string]noise{}, troubles: troublesOf(f)}
@@ -152,21 +150,19 @@ func emptyRun(f *sample.File) *Run {
 	return j
 }
 
-// BaselineOf returns the index of the cell that cell i is compared with; ok is false if there is
-// none.
+// BaselineOf returns the index of the cell that cell i is compared with.
 func (j *Run) BaselineOf(i int) (b int, ok bool) {
 	return j.BaselineFor(j.Series[i].Cell)
 }
 
-// BaselineFor returns the index of the baseline in the group of cell c; ok is false if there is
-// none.
+// BaselineFor returns the index of the baseline in the group of cell c.
 func (j *Run) BaselineFor(c sample.Cell) (b int, ok bool) {
 	b, ok = j.base[groupOf(c)]
 	return b, ok
 }
 
-// Against returns the ratio of cell i's metric to that of cell b, with its verdict. to names cell
-// b. N is 0 if the cells have no rounds or slices in common.
+// Against returns the ratio of cell i's metric to that of cell b, which to names. N is 0 if the
+// cells have no rounds or slices in common.
 func (j *Run) Against(i, b int, metric, to string) Ratio {
 	x := j.compare(i, b, metric)
 	out := ratioOf(x, to)
@@ -238,7 +234,7 @@ func (j *Run) smallest(i int) (first int, ok bool) {
 
 func (j *Run) floorList() []Floor {
 	out := []Floor{}
-	for _, s := range j.Series { // the plan's order
+	for _, s := range j.Series {
 		g := groupOf(s.Cell)
 		if !s.Cell.Control || s.Cell.Placebo || len(j.noises[g]) == 0 {
 			continue
@@ -252,8 +248,6 @@ func (j *Run) floorList() []Floor {
 	return out
 }
 
-// placebo returns the ratio of a group's placebo to its baseline in the primary metric, or nil if
-// the group has no placebo.
 func (j *Run) placebo(g group) *Ratio {
 	i, ok := j.placebos[g]
 	b, has := j.base[g]
@@ -267,8 +261,8 @@ func (j *Run) placebo(g group) *Ratio {
 	return nil
 }
 
-// Sort keeps the plan's order of groups and sorts each by toll: the baseline first, then from the
-// cheapest to the most expensive.
+// Sort keeps the plan's order of groups and sorts each by toll: the baseline first, then the
+// cheapest.
 func (j *Run) Sort(cells []Cell) {
 	order := map[group]int{}
 	for _, s := range j.Series {
@@ -283,8 +277,8 @@ func (j *Run) Sort(cells []Cell) {
 }
 
 // Toll returns what a cell costs relative to the baseline in its load's primary metric, or in CPU
-// time if it fills a link: 1 is the same, 2 is half the throughput, twice the latency or twice the
-// CPU time per byte. The baseline sorts first, a cell without a ratio last.
+// time if it fills a link: 2 is half the throughput or twice the latency. The baseline sorts first,
+// a cell without a ratio last.
 func (c Cell) Toll() float64 {
 	if c.Baseline {
 		return math.Inf(-1)
@@ -292,7 +286,7 @@ func (c Cell) Toll() float64 {
 	r := c.Metrics[c.Primary].Ratio
 	cpu := c.Metrics[workload.CPUPerByte].Ratio
 	switch {
-	case c.FillsLink() && cpu != nil: // all are equally fast: CPU time differs
+	case c.FillsLink() && cpu != nil:
 		return cpu.Median
 	case r == nil:
 		return math.Inf(1)
@@ -302,8 +296,7 @@ func (c Cell) Toll() float64 {
 	return r.Median
 }
 
-// FillsLink reports whether the cell was as fast as a link of its path: its wire, a network card or
-// the rate of a shaper.
+// FillsLink reports whether the cell was as fast as its wire, a network card or a shaper.
 func (c Cell) FillsLink() bool { return Fills(c.LimitedBy) }
 
 // Fills reports whether limitedBy names a link rather than a party.
@@ -311,8 +304,7 @@ func Fills(limitedBy string) bool {
 	return limitedBy == string(mode.HopWire) || limitedBy == limitCard || limitedBy == limitShaper
 }
 
-// Link names the link that limits a cell, for use in a sentence: "the wire", "the 10 Gbit/s card
-// eth0 of node b".
+// Link names the link that limits a cell: "the wire", "the 10 Gbit/s card eth0 of node b".
 func (c Cell) Link() string {
 	if c.Capacity == nil {
 		return "the " + c.LimitedBy
@@ -355,7 +347,7 @@ func RowName(c sample.Cell) string {
 // Name returns the cell's RowName.
 func (c Cell) Name() string { return RowName(c.Of()) }
 
-// Label returns the cell's mode, with its target if the mode has several, and its tunes.
+// Label returns the label of the cell in the plan.
 func (c Cell) Label() string {
 	return Label(c.Of())
 }

@@ -25,7 +25,7 @@ func TestMetrics(t *testing.T) {
 		name string
 		load string
 		x    float64
-		want map[string]analysis.Metric // unit and median
+		want map[string]analysis.Metric
 	}{
 		{"bulk", "bulk", 8, map[string]analysis.Metric{
 			workload.Throughput:  {Unit: "bit/s", Median: rate},
@@ -74,7 +74,6 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// The merged percentile is that of all rounds' samples; the median is over rounds.
 func TestMergedPercentile(t *testing.T) {
 	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "rr")...)
 	r.Rounds(5, func(round, cell int) float64 { return []float64{10, 20, 30, 40, 500}[round] })
@@ -139,7 +138,6 @@ func TestPairingByRound(t *testing.T) {
 	}
 }
 
-// Rounds that only one of the two cells has are not compared.
 func TestPairingLeavesHolesOut(t *testing.T) {
 	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...)
 	for round := range 8 {
@@ -149,7 +147,7 @@ func TestPairingLeavesHolesOut(t *testing.T) {
 			r.Visit(round, 2, 2)
 		}
 	}
-	r.Visit(8, 2, 800) // the run was killed before the baseline's visit
+	r.Visit(8, 2, 800)
 	m := judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, "bulk").Metrics[workload.Throughput]
 	if m.Ratio.N != 4 || m.Ratio.Median != 0.25 || len(m.Rounds) != 5 {
 		t.Errorf("ratio %+v, rounds %v", m.Ratio, m.Rounds)
@@ -171,7 +169,7 @@ func TestVerdicts(t *testing.T) {
 		{"rr-half", "rr", 6, judgetest.Steady(50, 50, 25), stats.Better},
 		{"rr-double", "rr", 6, judgetest.Steady(50, 50, 100), stats.Worse},
 		{"rr-equal", "rr", 6, judgetest.Steady(50, 50, 50), stats.Same},
-		{"below-precision", "bulk", 6, judgetest.Steady(8, 8, 7.9), stats.Worse}, // the floor is 0, so it is known
+		{"below-precision", "bulk", 6, judgetest.Steady(8, 8, 7.9), stats.Worse},
 		{"within-the-floor", "bulk", 8, judgetest.Noisy(tenth, 8, 8, 7.6), stats.Same},
 		{"across-the-floor", "bulk", 8, judgetest.Noisy([]float64{0, 0.05, 0.3}, 8, 8, 6.8), stats.Unclear},
 		{"beyond-the-floor", "bulk", 8, judgetest.Noisy(tenth, 8, 8, 4), stats.Worse},
@@ -217,8 +215,6 @@ func TestNoiseFloor(t *testing.T) {
 	}
 }
 
-// The baseline comes first, then cells from the cheapest to the most expensive, then those without
-// a ratio; groups keep the plan's order.
 func TestSortByToll(t *testing.T) {
 	cells := func(load string) []sample.Cell {
 		return append(judgetest.Trio(mode.Bridge, load), judgetest.HostCell(mode.Native, load), judgetest.HostCell(mode.PublishNAT, load), judgetest.HostCell(mode.PublishProxy, load))
@@ -230,7 +226,7 @@ func TestSortByToll(t *testing.T) {
 	}{
 		{"bulk", "bulk", []float64{8, 8, 4, 9, 2, 6}, "host native publish-proxy bridge publish-nat"},
 		{"rr", "rr", []float64{50, 50, 70, 49, 60, 90}, "host native publish-nat bridge publish-proxy"},
-		{"ties", "bulk", []float64{8, 8, 4, 4, 4, 4}, "host bridge native publish-nat publish-proxy"}, // ties: as planned
+		{"ties", "bulk", []float64{8, 8, 4, 4, 4, 4}, "host bridge native publish-nat publish-proxy"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := analysis.Judge(judgetest.New(t, cells(tt.load)...).Rounds(6, judgetest.Steady(tt.value...)).File)
@@ -248,7 +244,7 @@ func TestSortByToll(t *testing.T) {
 		for round := range 6 {
 			for i, x := range []float64{50, 50, 60, 8, 8, 7} {
 				if i == 2 {
-					r.Visit(round+6, i, x) // in other rounds than its baseline
+					r.Visit(round+6, i, x)
 					continue
 				}
 				r.Visit(round, i, x)
@@ -264,7 +260,6 @@ func TestSortByToll(t *testing.T) {
 	})
 }
 
-// Nothing that a bad visit measured is in any number.
 func TestBadVisitsAreLeftOut(t *testing.T) {
 	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(12, judgetest.Steady(8, 8, 4))
 	for i := range r.File.Visits {
@@ -351,7 +346,7 @@ func TestReverseBulk(t *testing.T) {
 func TestCPUSplit(t *testing.T) {
 	r := judgetest.New(t, judgetest.Trio(mode.PublishProxy, "bulk")...)
 	r.Rounds(6, judgetest.Steady(8, 8, 4), func(v *sample.Visit) {
-		v.Elapsed = 0.5 // all times are of half a second
+		v.Elapsed = 0.5
 		v.Client.CPU, v.Server.CPU = 0.1, 0.05
 		if v.Cell == 2 {
 			v.Proxy = &sample.ProxyUse{Name: "docker-proxy", CPU: 0.3}

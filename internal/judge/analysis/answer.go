@@ -12,7 +12,7 @@ import (
 // Answer holds the sentences that most readers came for.
 type Answer struct {
 	Question string   `json:"question"`
-	Text     []string `json:"text"` // sentences
+	Text     []string `json:"text"`
 }
 
 // Add adds a sentence unless it is "".
@@ -22,8 +22,8 @@ func (a *Answer) Add(s string) {
 	}
 }
 
-// Clause says, with a verb, how a cell whose verdict is better or worse differs from the baseline:
-// "has 95 % (93–97) of the throughput".
+// Clause says how a cell whose verdict is better or worse differs from the baseline: "has 95 %
+// (93–97) of the throughput".
 func (r *Report) Clause(c Cell) string {
 	m, noun := c.Metrics[c.Primary], r.NounOf(c)
 	if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsLink() && cpu != nil {
@@ -50,7 +50,7 @@ func (c Cell) Verdict() stats.Verdict {
 	return ""
 }
 
-// NounOf returns what a cell's load measures, for use in a sentence.
+// NounOf names what a cell's load measures.
 func (r *Report) NounOf(c Cell) string { return workload.Of(r.LoadAt(c)).Noun }
 
 // Phrase returns a cell's name in Docker's words, or its own name if it is no mode.
@@ -62,15 +62,15 @@ func (c Cell) Phrase() string {
 	return m.Phrase(mode.Placement(c.From), mode.Target(c.To), mode.Tunes(c.Tune))
 }
 
-// Judged is a subject with a verdict, named in a sentence.
+// Judged is a named subject with a verdict.
 type Judged struct {
 	Name    string
 	Verdict stats.Verdict
 	Ratio   *Ratio // nil: the name already says it
 }
 
-// ByVerdict lists names under their verdicts, those that differ with their ratios: "worse: a 82 %
-// (80–84); same: b, c". Those that cannot be told apart are named together.
+// ByVerdict lists names under their verdicts, with the ratios of those that differ: "worse: a 82 %
+// (80–84); same: b, c".
 func ByVerdict(all []Judged) string {
 	by := map[stats.Verdict][]string{}
 	for _, x := range all {
@@ -89,7 +89,7 @@ func ByVerdict(all []Judged) string {
 	return strings.Join(say, "; ")
 }
 
-// Priced is a subject with a price, named in a sentence.
+// Priced is a named subject with a price.
 type Priced struct {
 	Name  string
 	Price Price
@@ -131,7 +131,6 @@ func SayPrices(head string, all []Priced) string {
 	return head + ": " + strings.Join(say, ". ") + "."
 }
 
-// does returns a price that is certain, with a verb if it is no ratio.
 func (p Price) does() string {
 	switch {
 	case p.Unit == RatioUnit:
@@ -142,7 +141,7 @@ func (p Price) does() string {
 	return "takes " + p.Amount() + " off"
 }
 
-// Tally counts verdicts, and how many of them are open.
+// Tally counts verdicts, and those that are open.
 type Tally struct{ all, open, few int }
 
 // Add counts a verdict that rests on n pairs; epochs is 0 if it is by rounds.

@@ -7,20 +7,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// Band says whether a cell is beyond what is called the same, on the expensive side. Unlike a
-// verdict it does not ask whether the cell differs at all.
+// Band says whether a cell costs more than what is called the same. Unlike a verdict it does not
+// ask whether the cell differs at all.
 type Band string
 
 // The bands.
 const (
-	Beyond  Band = "costs"   // it certainly costs more than what is called the same
-	Within  Band = "within"  // it certainly does not
-	Unknown Band = "unclear" // neither is certain
+	Beyond  Band = "costs"  // certainly beyond what is called the same
+	Within  Band = "within" // certainly not
+	Unknown Band = "unclear"
 )
 
 // BandOf returns the band of cell i relative to cell b in a metric. Beyond and Within are each
-// wrong with a probability of at most 1 - level. By rounds, the median's interval is that of the
-// sign test, which needs more rounds at a higher level.
+// wrong with a probability of at most 1 - level. By rounds, a higher level needs more rounds.
 func (j *Run) BandOf(i, b int, metric string, level float64) Band {
 	s := j.Series[i]
 	n, higher := j.noise(groupOf(s.Cell), metric), higherIsBetter(s.Load, metric)
@@ -30,7 +29,6 @@ func (j *Run) BandOf(i, b int, metric string, level float64) Band {
 	return j.rounds(i, b, metric, level, n.floor)
 }
 
-// rounds returns the band of a ratio by rounds.
 func (j *Run) rounds(i, b int, metric string, level, floor float64) Band {
 	s := j.Series[i]
 	low, high, ok := stats.MedianInterval(stats.Ratios(s.byRound(metric), j.Series[b].byRound(metric)), level)
@@ -40,14 +38,13 @@ func (j *Run) rounds(i, b int, metric string, level, floor float64) Band {
 	return j.place(math.Log(low), math.Log(high), floor, higherIsBetter(s.Load, metric))
 }
 
-// sliced returns the band of a ratio by slices.
 func (j *Run) sliced(e stats.Estimate, bias float64, higher bool, level float64) Band {
 	low, high := e.Interval(level)
 	return j.place(low, high, bias, higher)
 }
 
-// place returns the band of a ratio whose logarithm is between low and high. The control's own
-// difference is no cost: if it is more than what is called the same, it becomes the bound.
+// place returns the band of a ratio whose logarithm is between low and high. If the control differs
+// by more than what is called the same, its difference is the bound.
 func (j *Run) place(low, high, noise float64, higher bool) Band {
 	p := j.File.Header.Plan
 	same := cmp.Or(p.Same, p.Precision)
@@ -73,7 +70,7 @@ const (
 	lookEpochs = 3
 )
 
-// placed reports whether the band of cell i of a sweep is known well enough to end the run.
+// placed reports whether the band of cell i is known well enough to end the run.
 func (l *Live) placed(i, b int, x compared) bool {
 	if x.slices.Pairs == 0 {
 		return l.j.rounds(i, b, l.metric(i), lookBeyond, l.noise(i).floor) != Unknown

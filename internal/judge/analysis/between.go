@@ -10,7 +10,7 @@ import (
 )
 
 // Figure is one side of a ratio: a cell's metric, divided by Share. An empty Cell.On matches any
-// backend, and an empty Cell.Pin any placement on CPUs. The zero Shape and 1×1×1 are the same cell.
+// backend, an empty Cell.Pin any placement. The zero Shape equals 1×1×1.
 type Figure struct {
 	Cell   sample.Cell
 	Metric string
@@ -25,9 +25,8 @@ type Pairing struct{ j *Run }
 // Pair prepares a results file for any number of comparisons.
 func Pair(f *sample.File) *Pairing { return &Pairing{Open(f)} }
 
-// Between returns the ratio of one figure to another, paired by slice or by round. ok is false if
-// the file lacks one of them or they have no pairs. The noise floor is the wider one of the two
-// cells' groups.
+// Between returns the ratio of one figure to another; ok is false if the file lacks one of them or
+// they have no pairs. The noise floor is the wider one of the two cells' groups.
 func (p *Pairing) Between(of, to Figure) (r Ratio, ok bool) {
 	for i, s := range p.j.Series {
 		if !p.holds(i, of.Cell) {
@@ -71,8 +70,8 @@ func (p *Pairing) ratio(i, b int, of, to Figure) Ratio {
 	return out
 }
 
-// noise returns the larger noise of the two groups. If neither has a control, it returns the
-// largest noise that the file has for that load.
+// noise returns the larger noise of the two groups or, if neither has a control, the largest that
+// the file has for that load.
 func (p *Pairing) noise(metric string, a, b sample.Cell) noise {
 	if n := p.j.noise(groupOf(a), metric).or(p.j.noise(groupOf(b), metric)); !math.IsNaN(n.floor) {
 		return n
@@ -86,12 +85,11 @@ func (p *Pairing) noise(metric string, a, b sample.Cell) noise {
 	return out
 }
 
-// or returns the larger noise of two.
 func (n noise) or(o noise) noise {
 	return noise{widest(n.floor, o.floor), widest(n.bias, o.bias)}
 }
 
-// widest returns the larger of two floors; NaN means not known.
+// NaN means not known.
 func widest(a, b float64) float64 {
 	if math.IsNaN(a) || b > a {
 		return b
@@ -99,12 +97,10 @@ func widest(a, b float64) float64 {
 	return a
 }
 
-// holds reports whether series i is cell c and has a result.
 func (p *Pairing) holds(i int, c sample.Cell) bool {
 	return same(p.j.Series[i].Cell, c) && !p.j.Failed(i)
 }
 
-// same reports whether have matches the wanted cell.
 func same(have, want sample.Cell) bool {
 	have.Shape, want.Shape = crowd(have.Shape), crowd(want.Shape)
 	want.On, want.Pin = cmp.Or(want.On, have.On), cmp.Or(want.Pin, have.Pin)
@@ -118,8 +114,8 @@ func crowd(s sample.Shape) sample.Shape {
 	return s
 }
 
-// Missing says why the file has no result for c: it failed or could not be built there. It returns
-// "" if the file has a result, or was never asked for one.
+// Missing says why the file has no result for c: it failed or could not be built. It returns "" if
+// the file has a result, or was never asked for one.
 func (p *Pairing) Missing(c sample.Cell) string {
 	for i, s := range p.j.Series {
 		if !same(s.Cell, c) {
@@ -142,8 +138,7 @@ func (p *Pairing) Missing(c sample.Cell) string {
 	return ""
 }
 
-// Pin returns the placement on CPUs of the cell that c matches, of several cells the first with a
-// result, or "" if the cell has no placement.
+// Pin returns the placement of the first cell with a result that c matches, or "" if it has none.
 func (p *Pairing) Pin(c sample.Cell) string {
 	for i, s := range p.j.Series {
 		if p.holds(i, c) {
@@ -168,7 +163,7 @@ func (p *Pairing) Conditions(c sample.Cell) (l sample.Load, path sample.Path, wi
 	return p.j.File.Header.Plan.LoadAt(c), path, wire
 }
 
-// Name returns the cell as text: mode, placement and, for a crowd, shape.
+// Name returns a cell's mode, placement and, for a crowd, shape.
 func Name(c sample.Cell) string {
 	n := Label(c) + " from " + c.From.Words()
 	if c.Shape.Crowd() {

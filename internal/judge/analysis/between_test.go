@@ -57,7 +57,6 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// A cell that took another path or could not be built is no side of a ratio.
 func TestBetweenWithoutResult(t *testing.T) {
 	cells := judgetest.Trio(mode.Bridge, "bulk")
 	r := judgetest.New(t, cells...)
@@ -86,7 +85,6 @@ func TestBetweenWithoutResult(t *testing.T) {
 	}
 }
 
-// A cell's figure is the median of its rounds divided by its share.
 func TestValue(t *testing.T) {
 	host := judgetest.HostCell(mode.Host, "bulk")
 	p := analysis.Pair(judgetest.New(t, host, judgetest.Control(host)).Rounds(6, judgetest.Noisy([]float64{0.1, 0.1}, 40, 40)).File)

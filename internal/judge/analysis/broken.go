@@ -7,29 +7,26 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// A cell's path is broken, and none of its visits is believed, from these limits on. A bad visit is
-// one that failed, or whose hops contradicted the path or could not be read. A visit that the
-// machine starved says nothing about the path and is not counted. Fewer bad visits are left out and
-// reported: a busy machine has the odd one.
+// From these limits on a path is broken, and none of its visits is believed. A bad visit failed, or
+// its hops contradicted the path or could not be read; one that the machine starved does not count.
+// Fewer bad visits are left out and reported.
 const (
-	brokenShare = 0.2 // more of the visits are bad, and more than one, or contradicted
-	brokenRun   = 3   // this many in a row are bad, even if the path came back
-	brokenEnd   = 2   // this many are bad at the end: the engine repeats a bad last visit
+	brokenShare = 0.2 // of the visits are bad, and more than one, or contradicted
+	brokenRun   = 3   // bad in a row, even if the path came back
+	brokenEnd   = 2   // bad at the end: the engine repeats a bad last visit
 )
 
-// trouble is what went wrong with a cell.
 type trouble struct {
 	good, bad, contradicted int
 	starved                 int
-	run, longest            int             // bad visits in a row: at the end, and the longest run
-	since                   sample.Visit    // first visit of the bad run at the end
-	worst, worstEnd         sample.Visit    // first and last visit of the longest bad run
-	last                    sample.Visit    // last visit without a result, starved ones included
-	theirs                  bool            // endpoint that is not ours: earlier answers are valid
-	changes                 []sample.Change // changes of the path while it was measured
+	run, longest            int          // bad visits in a row: at the end, and the longest run
+	since                   sample.Visit // first visit of the bad run at the end
+	worst, worstEnd         sample.Visit // first and last visit of the longest bad run
+	last                    sample.Visit // last visit without a result, starved ones included
+	theirs                  bool         // endpoint that is not ours: earlier answers are valid
+	changes                 []sample.Change
 }
 
-// troublesOf returns the troubles of all cells of a file, by index.
 func troublesOf(f *sample.File) []trouble {
 	out := make([]trouble, len(f.Header.Plan.Cells))
 	for i := range out {
@@ -90,7 +87,6 @@ func (t trouble) often() bool {
 // Failed reports whether cell i has no result.
 func (j *Run) Failed(i int) bool { return j.troubles[i].fatal() }
 
-// failure says why cell i has no result, with the evidence and when it was seen.
 func (j *Run) failure(i int) Failed {
 	c, t := j.Series[i].Cell, j.troubles[i]
 	f := Failed{Cell: c.Named(), Evidence: seen(t.last)}
@@ -128,7 +124,6 @@ func (j *Run) Failure(i int) string {
 	return f.Reason + ": " + f.Evidence
 }
 
-// seen returns why a visit has no result.
 func seen(v sample.Visit) string { return cmp.Or(v.Failure, v.Witness.Evidence) }
 
 // forgiven warns of cell i's visits that are left out. Visits that the machine starved get the same

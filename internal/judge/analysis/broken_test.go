@@ -15,7 +15,7 @@ import (
 func TestBrokenPathIsNoRow(t *testing.T) {
 	for _, tt := range []struct {
 		visits string
-		reason string // "": the cell is a row
+		reason string
 		warned bool
 	}{
 		{"gggggggggg", "", false},
@@ -23,7 +23,7 @@ func TestBrokenPathIsNoRow(t *testing.T) {
 		{"gggffggggggg", "", true},
 		{"gggggggggf", "", true},
 		{"ggggcggggg", "", true},
-		{"gsgsgsgsgs", "", true}, // the machine was busy: it says nothing of the path
+		{"gsgsgsgsgs", "", true},
 		{"ggggggggss", "", true},
 		{"gggggggggff", "the path broke in round 10, 9.0 s after the start, and did not come back", false},
 		{"gggggggggcc", "the path broke in round 10, 9.0 s after the start, and did not come back", false},

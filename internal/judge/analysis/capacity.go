@@ -22,8 +22,7 @@ type Capacity struct {
 	Payload int     `json:"payload_bytes"`
 	Frame   int     `json:"frame_bytes"`
 	Goodput float64 `json:"goodput_bit_per_s"`
-	// Share is the share of the goodput that came through: in a load that goes both ways, that of
-	// the faster direction.
+	// Share is the share of the goodput that came through, in the faster direction.
 	Share float64 `json:"share"`
 }
 
@@ -34,33 +33,30 @@ const (
 )
 
 const (
-	// full is the share of the goodput from which on a path counts as full. TCP leaves the rest
-	// unused: after a loss or a pause it takes a while to be as fast again.
+	// A path counts as full from this share of the goodput on: after a loss or a pause TCP takes a
+	// while to be as fast again.
 	full = 0.92
-	// cardOver is more than any card carries; beyond it, the speed that the kernel reports is
-	// wrong.
+	// More than any card carries: beyond it, the speed that the kernel reports is wrong.
 	cardOver = 1.03
-	// shaperOver is more than a shaper lets through, its bucket included, as a share of the rate.
+	// More than a shaper lets through, its bucket included, as a share of the rate.
 	shaperOver = 1.1
 )
 
-// The bytes of a frame besides its IP packet. A card's speed is that of its medium: preamble and
-// start 8, header 14, checksum 4, gap 12. The kernel's shapers count the header alone.
+// The bytes of a frame besides its IP packet. On a medium: preamble and start 8, header 14,
+// checksum 4, gap 12. The kernel's shapers count the header alone.
 const (
 	onMedium = 38
 	inKernel = 14
 )
 
-// The bytes that a tunnel over IPv4 adds to a packet: for VXLAN the inner Ethernet header, the
-// VXLAN header, UDP's and the outer IP header; for ESP with AES-GCM its header, vector, trailer and
-// checksum.
+// The bytes that a tunnel over IPv4 adds to a packet: VXLAN the inner Ethernet header, its own,
+// UDP's and the outer IP header; ESP with AES-GCM its header, vector, trailer and checksum.
 const (
 	vxlanAdds = 14 + 8 + 8 + 20
 	espAdds   = 36
 )
 
-// The header bytes of a packet, without IP's, if the file does not have them: of TCP with
-// timestamps, and of UDP.
+// The header bytes of a packet, without IP's, if the file lacks them: TCP with timestamps, UDP.
 const (
 	tcpHeader = 20 + 12
 	udpHeader = 8
@@ -69,12 +65,12 @@ const (
 	usualMTU  = 1500
 )
 
-// paravirtual lists drivers of cards whose reported speed is not the rate of their link: it is made
-// up, or the hypervisor limits the rate independently of it.
+// paravirtual lists drivers whose reported speed is not the rate of their link: it is made up, or
+// the hypervisor limits the rate independently of it.
 var paravirtual = []string{"virtio_net", "vmxnet3", "hv_netvsc", "vif", "xen_netfront", "ena", "gve", "mana", "netvsc", "veth", "tun"}
 
-// limits reports whether a card's speed is a limit: the card is a device on a bus with a real
-// driver, or it joins such cards.
+// limits reports whether a card's speed is a limit: it is a device on a bus with a real driver, or
+// it joins such cards.
 func limits(c sample.Card, all []sample.Card) bool {
 	if c.Speed == 0 || slices.Contains(paravirtual, c.Driver) {
 		return false
@@ -94,7 +90,7 @@ func limits(c sample.Card, all []sample.Card) bool {
 	return members > 0
 }
 
-// capacity returns what a series' path can carry, or nil if that is not known.
+// nil means not known.
 func (j *Run) capacity(s *Series) *Capacity {
 	p, ok := j.File.Header.PathOf(s.Cell)
 	if !ok || s.fastest() == 0 {
@@ -132,7 +128,7 @@ func (j *Run) capacity(s *Series) *Capacity {
 	return out
 }
 
-// fastest returns the payload rate of the faster direction, in bit/s, or 0 for loads without one.
+// fastest returns the payload rate of the faster direction in bit/s, 0 for loads without one.
 func (s *Series) fastest() float64 {
 	of := func(metric string) float64 {
 		if xs := Ordered(s.Values[metric]); len(xs) > 0 {
@@ -146,8 +142,8 @@ func (s *Series) fastest() float64 {
 	return of(workload.Throughput)
 }
 
-// packets returns the payload of what is sent at once, the bytes of IP packets that it takes on the
-// wire, and their number. TCP sends a full segment of the client's connection, UDP a datagram.
+// packets returns the payload of what is sent at once, the bytes of its IP packets on the wire, and
+// their number. TCP sends a full segment of the client's connection, UDP a datagram.
 func (s *Series) packets(plan sample.Plan, p sample.Path) (payload, packet, n int) {
 	tunnel := 0
 	if slices.Contains(p.Hops, string(mode.HopVXLAN)) {
@@ -183,7 +179,6 @@ func (s *Series) packets(plan sample.Plan, p sample.Path) (payload, packet, n in
 	return payload, payload + headers + tunnel, 1
 }
 
-// reached reports whether the path was full.
 func (c *Capacity) reached() bool {
 	if c == nil || c.Share < full {
 		return false
@@ -202,7 +197,7 @@ func (c *Capacity) Brief() string {
 	return units.Rate(float64(c.Rate)) + " " + c.Limit
 }
 
-// Words does the same for use in a sentence: "the 10 Gbit/s card eth0 of node b".
+// Words names the limit in full: "the 10 Gbit/s card eth0 of node b".
 func (c *Capacity) Words() string {
 	text := "the " + c.Brief()
 	switch {
@@ -220,7 +215,6 @@ func (c *Capacity) Sum() string {
 	return fmt.Sprintf("%s × %d of %d bytes = %s", units.Rate(float64(c.Rate)), c.Payload, c.Frame, threeDigits(c.Goodput))
 }
 
-// threeDigits prints a rate with three digits.
 func threeDigits(bits float64) string {
 	const giga, mega = 1e9, 1e6
 	switch {
@@ -255,7 +249,6 @@ func (j *Run) fullWarnings(i int) []Warning {
 	return nil
 }
 
-// cardWarnings returns the doubts about the network cards of the run.
 func (j *Run) cardWarnings() (out []Warning) {
 	all := j.File.Header.Environment.Cards
 	for _, c := range all {

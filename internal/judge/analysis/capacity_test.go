@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// overWire makes a run of native, its control and a mode from another machine, with packets that
-// cross the given cards.
+// overWire makes a run of native, its control and a mode from another machine across the given
+// cards.
 func overWire(t *testing.T, m mode.Name, to mode.Target, cards ...sample.Card) *judgetest.Run {
 	t.Helper()
 	base := judgetest.Cell(mode.Native, mode.FromRemote, mode.ToAddress, workload.Bulk)
@@ -31,12 +31,10 @@ func overWire(t *testing.T, m mode.Name, to mode.Target, cards ...sample.Card) *
 	return r
 }
 
-// ethernet is a card of a physical link.
 func ethernet(where string, speed uint64) sample.Card {
 	return sample.Card{Name: "eth0", Where: where, Driver: "ixgbe", Device: true, Speed: speed, MaxSpeed: speed, Duplex: sample.FullDuplex, MTU: 1500}
 }
 
-// segments sets what the kernel reports of the client's connection.
 func segments(mss, headers int64) func(*sample.Visit) {
 	return func(v *sample.Visit) {
 		calm(v)
@@ -58,11 +56,11 @@ func TestCapacity(t *testing.T) {
 		name     string
 		cards    []sample.Card
 		links    []sample.Link
-		hops     []string // beyond the path's own
+		hops     []string
 		mss      int64
 		headers  int64
 		gbit     float64
-		want     string // the limit
+		want     string
 		payload  int
 		frame    int
 		goodput  float64 // Gbit/s
@@ -111,7 +109,7 @@ func TestCapacityOfLoads(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		load     sample.Load
-		out      float64 // Gbit/s there, of bulk both ways
+		out      float64
 		back     float64
 		want     string
 		pay, frm int
@@ -143,8 +141,6 @@ func TestCapacityOfLoads(t *testing.T) {
 	}
 }
 
-// If both the mode and the baseline fill the card, their ratio is said to show nothing; if only the
-// baseline does, the difference may be larger.
 func TestFullWarnings(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -268,7 +264,6 @@ func TestPathMTU(t *testing.T) {
 	}
 }
 
-// Nonsense in a file's wire and loads does not break the computation.
 func TestCapacityOfNonsense(t *testing.T) {
 	for _, mtu := range []int{1, 20, 40, 52, 72} {
 		r := overWire(t, mode.Routed, mode.ToContainer, ethernet("node a", 10e9))

@@ -7,10 +7,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// changesShown is the number of changes of a path that are listed.
 const changesShown = 3
 
-// sayChanges lists what changed on a path.
 func sayChanges(all []sample.Change) string {
 	var out []string
 	for n, c := range all {
@@ -23,8 +21,7 @@ func sayChanges(all []sample.Change) string {
 	return strings.Join(out, "; ")
 }
 
-// sayChange returns "MTU of veth-server on machine A was 1500 and is 600 since round 3". Printed
-// rounds count from 1.
+// "MTU of veth-server on machine A was 1500 and is 600 since round 3": printed rounds count from 1.
 func sayChange(c sample.Change) string {
 	at := "in"
 	if strings.HasPrefix(c.Where, "machine ") || strings.HasPrefix(c.Where, "this machine") {
@@ -40,8 +37,7 @@ func sayChange(c sample.Change) string {
 	return fmt.Sprintf("%s %s %s %s and %s since round %d", c.What, at, c.Where, was, is, c.Round+1)
 }
 
-// lostEnd returns the change that an end of the path, and so its devices, is gone, or nil if there
-// is none.
+// lostEnd returns the change that an end of the path, and so its devices, is gone; nil if none is.
 func lostEnd(all []sample.Change) *sample.Change {
 	for i, c := range all {
 		if c.What == sample.ChangeLeft {

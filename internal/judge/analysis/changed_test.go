@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// A cell whose path changed has no row, however good its visits look; the other cells keep theirs.
+// A cell whose path changed has no row, however good its visits look.
 func TestChangedCellsFail(t *testing.T) {
 	cells := append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.HostCell(mode.Routed, "bulk"))
 	r := judgetest.New(t, cells...)
@@ -35,7 +35,6 @@ func TestChangedCellsFail(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 
-	// If the path of the baseline changed, there are no ratios, and a warning says so.
 	r.File.Changes = []sample.Change{{Difference: mtu, Cells: []int{0, 1}}}
 	got = analysis.Judge(r.File)
 	if len(got.Failed) != 1 || got.Failed[0].Mode != "host" || len(got.Cells) != 2 {

@@ -9,11 +9,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// cpuMetric returns the metric of the CPU time of a unit of a load's work.
 func cpuMetric(l sample.Load) string { return workload.Of(l).CPU() }
 
 // windows returns the CPU time of the whole machine and of both ends in the windows of cell i, by
-// round. The baseline and its control are on one path, so each includes the other's windows.
+// round. The baseline and its control share a path, so each includes the other's windows.
 func (j *Run) windows(i int) map[int]stats.Window {
 	cells := []int{i}
 	g := groupOf(j.Series[i].Cell)
@@ -26,7 +25,7 @@ func (j *Run) windows(i int) map[int]stats.Window {
 	for _, k := range cells {
 		for _, v := range j.Series[k].Visits {
 			if v.Slices == nil || v.Elapsed < workload.Shortest {
-				continue // the meters were not read in time
+				continue
 			}
 			w := out[v.Round]
 			out[v.Round] = stats.Window{All: w.All + notIdle(*v), Part: w.Part + v.Client.CPU + v.Server.CPU}
@@ -36,8 +35,8 @@ func (j *Run) windows(i int) map[int]stats.Window {
 }
 
 // notIdle returns workload.Busy by the idle clock, in seconds. A tickless kernel times idleness
-// exactly, but samples what it is busy with at its ticks, which short pieces of work escape.
-// Windows of other machines are not exactly as long as this one's.
+// exactly, but samples what it is busy with at its ticks, which short work escapes. Windows of
+// other machines differ slightly in length.
 func notIdle(v sample.Visit) float64 {
 	if len(v.Machines) > 0 {
 		return workload.Busy(v)
@@ -49,8 +48,8 @@ func notIdle(v sample.Visit) float64 {
 	return sum
 }
 
-// cpuBySlices replaces the CPU time that cell i's windows cost by that of its slices: the CPU time
-// of the ends in each round's median slice, times the ratio of the whole machine's to theirs.
+// cpuBySlices replaces the CPU time of cell i's windows by that of its slices: the ends' in each
+// round's median slice, times the ratio of the whole machine's to theirs.
 func (j *Run) cpuBySlices(i int) {
 	s := j.Series[i]
 	if s.slices == nil {
@@ -78,7 +77,6 @@ func (j *Run) cpuBySlices(i int) {
 	}
 }
 
-// byRound returns a metric's values for comparisons by round.
 func (s *Series) byRound(metric string) map[int]float64 {
 	if xs, ok := s.windows[metric]; ok {
 		return xs

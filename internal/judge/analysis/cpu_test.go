@@ -15,8 +15,8 @@ import (
 )
 
 // cpuRun makes a run of bulk and rr whose ends spend 1 ns on a byte and 20 µs on a round trip, or
-// less[cell] times that, while the whole machine spends factors[cell] times as much. The windows'
-// clocks are off by 1 ms, those of the slices are not.
+// less[cell] times that; the whole machine spends factors[cell] times as much. The windows' clocks
+// are off by 1 ms, the slices' are not.
 func cpuRun(t *testing.T, epochs int, less, factors []float64) *slicedRun {
 	r := newSlicedRun(t, append(four("bulk"), four("rr")...)...)
 	r.epochs(epochs, 30, 30, 28, 30, 20, 20, 22, 20)
@@ -37,13 +37,13 @@ func cpuRun(t *testing.T, epochs int, less, factors []float64) *slicedRun {
 	return r
 }
 
-// CPU time of a proxy is not in the ends' clocks, but in that of the cell.
+// A proxy's CPU time is not in the ends' clocks, but in the cell's.
 func TestCPUBySlices(t *testing.T) {
 	one := []float64{1, 1, 1, 1}
 	for _, tt := range []struct {
 		name                   string
 		less, factors          []float64
-		bridge, native         float64 // ratios
+		bridge, native         float64
 		bridgeSays, nativeSays stats.Verdict
 		width                  float64
 	}{
@@ -74,7 +74,6 @@ func TestCPUBySlices(t *testing.T) {
 	}
 }
 
-// The interval includes the error of the windows' clocks.
 func TestCPUIntervalHasTheFactorsError(t *testing.T) {
 	one := []float64{1, 1, 1, 1}
 	quiet := ratioIn(t, analysis.Judge(cpuRun(t, 8, one, one).File), mode.Bridge, "rr", workload.CPUPerTrip)
@@ -87,7 +86,6 @@ func TestCPUIntervalHasTheFactorsError(t *testing.T) {
 	}
 }
 
-// If too little is known about the windows, CPU time is judged by rounds.
 func TestCPUWithoutWindows(t *testing.T) {
 	one := []float64{1, 1, 1, 1}
 	for name, change := range map[string]func(*sample.Visit){
@@ -133,7 +131,7 @@ func TestCPUByRoundsIsOfWindows(t *testing.T) {
 	for i := range r.File.Visits {
 		v := &r.File.Visits[i]
 		for k := range v.Slices.CPU {
-			v.Slices.CPU[k] = 20e-6 // without noise
+			v.Slices.CPU[k] = 20e-6
 		}
 		if v.Cell%4 == 2 && v.Round > 1 {
 			v.Elapsed = 0

@@ -10,14 +10,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Quantile is a point of the distribution of a cell's latencies over all rounds' samples together.
-// The median is not among them, because LatencyP50 is the median of the rounds' medians.
+// Quantile is a point of a cell's latency distribution over all rounds' samples together. The
+// median is not among them: LatencyP50 is the median of the rounds' medians.
 type Quantile struct {
 	Percentile float64 `json:"percentile"`
 	Seconds    float64 `json:"seconds"`
 }
 
-// LatencyAt returns a percentile of the cell's latencies in seconds. The median is its metric
+// LatencyAt returns a percentile of the cell's latencies in seconds; the median is its metric
 // LatencyP50. ok is false if it is not known.
 func (c Cell) LatencyAt(percentile float64) (seconds float64, ok bool) {
 	const half = 50
@@ -50,7 +50,7 @@ type CPUUse struct {
 	GuestNice float64 `json:"guest_nice,omitempty"`
 }
 
-// CPUKinds returns mpstat's names of the kinds of CPU time, in its order and without the per cent
+// CPUKinds returns mpstat's names of the kinds of CPU time, in its order, without the per cent
 // sign.
 func CPUKinds() []string {
 	return []string{"usr", "nice", "sys", "iowait", "irq", "soft", "steal", "guest", "gnice", "idle"}
@@ -61,8 +61,8 @@ func (u CPUUse) Shares() []float64 {
 	return []float64{u.User, u.Nice, u.System, u.IOWait, u.IRQ, u.SoftIRQ, u.Steal, u.Guest, u.GuestNice, u.Idle}
 }
 
-// Counted holds what a hop counted in all of a cell's good visits together. A guard is beside the
-// path and must have stayed quiet.
+// Counted holds what a hop counted in all good visits together. A guard is beside the path and must
+// have stayed quiet.
 type Counted struct {
 	Kind            string `json:"kind"`
 	Name            string `json:"name"`
@@ -75,13 +75,13 @@ type Counted struct {
 	Hits            uint64 `json:"hits"` // packets that a rule matched
 }
 
-// curve lists the percentiles of a latency curve. Each is reported if enough samples lie beyond it.
+// curve lists percentiles; each is reported if enough samples lie beyond it.
 var curve = []float64{1, 5, 10, 25, 75, 90, 95, 98, 99, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99, 99.995, 99.999}
 
-// beyond is the number of samples that a percentile needs beyond it.
+// samples that a percentile needs beyond it
 const beyond = 10
 
-// latencies returns the curve of the series' latencies, or nil if the load has none.
+// nil if the load has none
 func (s *Series) latencies() []Quantile {
 	if s.merged == nil {
 		return nil
@@ -96,11 +96,10 @@ func (s *Series) latencies() []Quantile {
 	return out
 }
 
-// mostCPUs limits the CPUs in a cell's report, the busiest first.
+// of a cell's report, the busiest first
 const mostCPUs = 32
 
-// cpuUses says how each CPU of the path's machines spent its time. It leaves out visits that saw
-// other machines than the first.
+// cpuUses leaves out visits that saw other machines than the first.
 func (s *Series) cpuUses() []CPUUse {
 	var sums []sample.CPU
 	var of *sample.Visit
@@ -131,8 +130,7 @@ func (s *Series) cpuUses() []CPUUse {
 	return out
 }
 
-// machineOf names the machine of entry i of a visit's CPUs. It returns "" for the machine that
-// measured, whose CPUs come first.
+// machineOf returns "" for the machine that measured, whose CPUs come first.
 func machineOf(v *sample.Visit, i int) string {
 	others := 0
 	for _, m := range v.Machines {
@@ -160,7 +158,7 @@ func (s *Series) counted(own int) []Counted {
 		}
 		for i, h := range v.Hops {
 			if i >= len(out) || out[i].Kind != h.Kind || out[i].Where != h.Where {
-				break // of another path than the first visit's
+				break
 			}
 			d := h.After.Sub(h.Before)
 			out[i].ForwardBytes += d.ForwardBytes

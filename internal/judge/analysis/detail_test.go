@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// bridge is the last cell of a judged trio of host, its control and bridge.
 func bridge(t *testing.T, load string, change func(*sample.Visit)) analysis.Cell {
 	t.Helper()
 	r := judgetest.New(t, judgetest.Trio(mode.Bridge, load)...).Rounds(6, judgetest.Steady(20, 20, 25), change)
@@ -57,7 +56,7 @@ func TestCounted(t *testing.T) {
 	}
 	c := bridge(t, "bulk", func(v *sample.Visit) {
 		if v.Hops = []sample.HopReading{reading("bridge", 1000), reading("veth", 2000), reading("proxy", 0)}; v.Round == 3 {
-			v.Witness.OK = false // not a result
+			v.Witness.OK = false
 		}
 	})
 	want := []analysis.Counted{{Kind: "bridge", Name: "bridge0", Where: "machine A", ForwardBytes: 5000, Hits: 5},

@@ -24,7 +24,6 @@ func (j *Run) Added(i, b int, metric string) *Price {
 	return nil
 }
 
-// doubtfulRoutes returns doubts about whether the routes differ and lead to the same server.
 func (j *Run) doubtfulRoutes() []string {
 	if !j.File.Header.Plan.Foreign() {
 		return nil

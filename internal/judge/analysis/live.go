@@ -9,14 +9,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Live judges a run while it is made. It looks at each visit once, when it is added, and keeps of
-// sliced cells only what their ratio needs.
+// Live judges a run while it is made. It looks at each visit once and keeps of sliced cells only
+// what their ratio needs.
 type Live struct {
 	j  *Run
 	to Partners
 	// NameBoth makes labels of standings also name the cell that the ratio is to.
 	NameBoth bool
-	// epochs holds the paired slices of two cells, by round.
+	// by pair of cells and round
 	epochs map[[2]int]map[int]stats.Epoch
 }
 
@@ -63,8 +63,7 @@ type Standing struct {
 	Higher bool
 }
 
-// Standings returns the standings of the cells that have a ratio, in the plan's order, without
-// controls.
+// Standings returns the cells that have a ratio, in the plan's order, without controls.
 func (l *Live) Standings() []Standing {
 	var out []Standing
 	known, partner := l.Known(), l.to(l.j)
@@ -89,12 +88,10 @@ func (l *Live) Standings() []Standing {
 	return out
 }
 
-// Known reports for each cell of the plan whether its ratio in its load's primary metric is known.
-// The ratio is to the baseline or, on a ladder, to the rung below. It is known if it is certain
-// enough for a run that looks before its end or, by rounds, as precise as was asked for. A cell
-// without a ratio, because it is the baseline or has failed, is known; a single route to an
-// endpoint is known when its own median is. A cell that has a partner but no good visit yet is not
-// known.
+// Known reports for each cell whether its primary ratio, to the baseline or the rung below, is
+// certain enough for a run that looks before its end or, by rounds, as precise as asked for. A
+// baseline and a failed cell are known; a single route to an endpoint is when its own median is. A
+// cell with a partner but no good visit yet is not.
 func (l *Live) Known() []bool {
 	out := make([]bool, len(l.j.Series))
 	partner := l.to(l.j)
@@ -114,7 +111,6 @@ func (l *Live) Known() []bool {
 	return out
 }
 
-// known reports whether cell i's ratio to cell b is known.
 func (l *Live) known(i, b int, x compared) bool {
 	p := l.j.File.Header.Plan
 	precise := x.N > 0 && x.HalfWidth() <= p.Precision*x.Median
@@ -134,14 +130,12 @@ func (l *Live) known(i, b int, x compared) bool {
 	return l.j.verdict(x, l.noise(i), true) != stats.Unclear
 }
 
-// broken reports whether a cell was visited and has no result, so that the run need not wait for
-// it.
+// broken reports whether a cell was visited and has no result: the run need not wait for it.
 func (l *Live) broken(i int) bool {
 	t := l.j.troubles[i]
 	return t.fatal() && (t.good+t.bad > 0 || t.starved >= brokenRun)
 }
 
-// alone reports whether the run has a single route to an endpoint.
 func (l *Live) alone() bool {
 	p := l.j.File.Header.Plan
 	return p.Foreign() && len(p.Cells) == 1
@@ -149,7 +143,6 @@ func (l *Live) alone() bool {
 
 func (l *Live) metric(i int) string { return PrimaryOf(l.j.Series[i].Load, l.j.Series[i].Cell.Shape) }
 
-// noise returns what the control of cell i's group shows so far.
 func (l *Live) noise(i int) noise {
 	g := groupOf(l.j.Series[i].Cell)
 	c, ok := l.j.ctl[g]
@@ -164,7 +157,7 @@ func (l *Live) noise(i int) noise {
 	return noise{stats.Floor(x.Summary), x.slices.Bias()}
 }
 
-// compare does what Run.compare does for the cell's primary metric, but pairs each epoch only once.
+// compare does what Run.compare does for the primary metric, but pairs each epoch only once.
 func (l *Live) compare(i, b int) compared {
 	s := l.j.Series[i]
 	if s.slices == nil || l.j.Series[b].slices == nil {
@@ -177,7 +170,6 @@ func (l *Live) compare(i, b int) compared {
 	return l.j.compare(i, b, l.metric(i))
 }
 
-// pairs returns the epochs of cells i and b so far, in the primary metric of cell i.
 func (l *Live) pairs(i, b int) []stats.Epoch {
 	s, at := l.j.Series[i], [2]int{i, b}
 	if l.epochs[at] == nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// A metric without any pairs is unclear.
 func TestLiveVerdictOfNothing(t *testing.T) {
 	host, bridge := mode.Host, mode.Bridge
 	l := NewLive(sample.Plan{Baseline: string(host), Cells: []sample.Cell{{Mode: host, Load: "rr"}, {Mode: host, Load: "rr", Control: true}, {Mode: bridge, Load: "rr"}}}, ToBaseline)

@@ -5,19 +5,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// leastConnections is the number of connections from which on their share of a proxy's memory can
-// be told from what the proxy takes for other reasons.
+// From this number on, the share of connections in a proxy's memory can be told from the rest.
 const leastConnections = 100
 
 // ProxyMemory is the memory of a path's proxy, in bytes.
 type ProxyMemory struct {
-	Port        int64 `json:"port_bytes"`     // before the first client: what a published port costs
-	Loaded      int64 `json:"loaded_bytes"`   // under the load, median of the visits
-	Connections int   `json:"connections"`    // open at that time
+	Port        int64 `json:"port_bytes"`   // before the first client: what a published port costs
+	Loaded      int64 `json:"loaded_bytes"` // median of the visits
+	Connections int   `json:"connections"`
 	Per1000     int64 `json:"per_1000_bytes"` // that 1,000 connections add; 0: too few were open to say
 }
 
-// proxyMemory returns the memory of a cell's proxy, or nil if it has none or it is not known.
+// nil if the path has no proxy or its memory is not known
 func (s *Series) proxyMemory(p sample.Path) *ProxyMemory {
 	var loaded []float64
 	for _, v := range s.Visits {

@@ -21,12 +21,12 @@ type Series struct {
 	Load   sample.Load
 	Values map[string]map[int]float64
 	merged *hdrhistogram.Histogram            // all rounds' latencies; nil if the load has none
-	times  map[string]*hdrhistogram.Histogram // all rounds' times that only this load measures
+	times  map[string]*hdrhistogram.Histogram // times that only this load measures
 	Visits []*sample.Visit
 	all    []*sample.Visit        // bad visits included
 	slices map[int]*sample.Slices // by round; nil if it was not sliced
-	// windows holds the values by windows of metrics that have values by slices, too. These values
-	// share a factor, so their rounds do not show its error.
+	// windows holds the values by windows of metrics that also have values by slices. They share a
+	// factor, so their rounds do not show its error.
 	windows map[string]map[int]float64
 }
 
@@ -34,7 +34,7 @@ func newSeries(c sample.Cell, l sample.Load) *Series {
 	return &Series{Cell: c, Load: l, Values: map[string]map[int]float64{}}
 }
 
-// set stores a value; it ignores values that are not finite.
+// set ignores values that are not finite.
 func (s *Series) set(metric string, round int, v float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return
@@ -45,7 +45,6 @@ func (s *Series) set(metric string, round int, v float64) {
 	s.Values[metric][round] = v
 }
 
-// add adds a witnessed visit.
 func (s *Series) add(visit *sample.Visit) {
 	s.Visits = append(s.Visits, visit)
 	f := workload.FiguresOf(*visit, s.Load, s.Cell.Shape)
@@ -70,7 +69,7 @@ func (s *Series) add(visit *sample.Visit) {
 	s.addSlices(visit)
 }
 
-// Metric summarizes one metric of the series; ok is false if the series lacks it.
+// Metric summarizes one metric of the series.
 func (s *Series) Metric(name string) (m Metric, ok bool) {
 	byRound := s.Values[name]
 	if len(byRound) == 0 {
@@ -109,15 +108,13 @@ func (s *Series) Merged(metric string) (seconds float64, ok bool) {
 	return float64(h.ValueAtQuantile(q)) / nsPerSecond, true
 }
 
-// seen returns what the load's own doubts and limits are derived from.
 func (s *Series) seen() workload.Seen {
 	return workload.Seen{Load: s.Load, Visits: s.Visits, All: s.all, Merged: s.Merged,
 		Median: func(metric string) float64 { m, _ := s.Metric(metric); return m.Median }}
 }
 
-// foreign returns the number of CPUs that other programs kept busy: the machine's busy time without
-// the run's processes and without interrupts. With CONFIG_IRQ_TIME_ACCOUNTING softirq work is not
-// in the processes' clocks; without it this is an underestimate.
+// foreign returns the number of CPUs that other programs kept busy, without interrupts. Without
+// CONFIG_IRQ_TIME_ACCOUNTING it is an underestimate: softirq work is then in the processes' clocks.
 func (s *Series) foreign() float64 {
 	c := s.cpu()
 	if c.elapsed < workload.Shortest {
@@ -132,7 +129,6 @@ func (s *Series) foreign() float64 {
 	return max(0, c.Rest-interrupts) / c.elapsed
 }
 
-// split says who spent the CPU time of a unit of work.
 func (s *Series) split() CPUSplit {
 	c, w := s.cpu(), workload.Of(s.Load)
 	c.Unit = workload.MetricOf(w.CPU(), s.Load).Unit
@@ -151,7 +147,7 @@ func (s *Series) split() CPUSplit {
 	return c.CPUSplit
 }
 
-// cpuTime is the CPU time of all windows together, in seconds.
+// in seconds, of all windows
 type cpuTime struct {
 	CPUSplit
 	elapsed float64
@@ -163,7 +159,7 @@ func (s *Series) cpu() cpuTime {
 	busy := 0.0
 	for _, v := range s.Visits {
 		if v.Elapsed < workload.Shortest {
-			continue // the meters were not read in time
+			continue
 		}
 		c.elapsed += v.Elapsed
 		busy += workload.Busy(*v)

@@ -17,15 +17,15 @@ import (
 // Schema names the version of the report.
 const Schema = "bridgetoll.report/1"
 
-// Report is the part of the judged run that all studies have; its JSON form is documented in
-// docs/results.md. Units are base units: seconds, bytes, bit/s. A study with more fields puts them
-// between the two parts.
+// Report is the part of the judged run that all studies have; docs/results.md documents its JSON
+// form. Units are base units: seconds, bytes, bit/s. A study puts its own fields between the two
+// parts.
 type Report struct {
 	Measured
 	Said
 }
 
-// Base returns the report itself or, in a study's own report, the part that all studies have.
+// Base returns the part that all studies have.
 func (r *Report) Base() *Report { return r }
 
 // Empty reports whether nothing has a result.
@@ -39,9 +39,9 @@ func (r *Report) Complete() bool {
 // Measured says what was measured, and how.
 type Measured struct {
 	Schema      string             `json:"schema"`
-	Study       sample.Study       `json:"study,omitzero"`    // as in the plan
-	Started     time.Time          `json:"started,omitzero"`  // zero: not in the file
-	Command     []string           `json:"command,omitempty"` // as in the header
+	Study       sample.Study       `json:"study,omitzero"`
+	Started     time.Time          `json:"started,omitzero"` // zero: not in the file
+	Command     []string           `json:"command,omitempty"`
 	Environment sample.Environment `json:"environment"`
 	Plan        Plan               `json:"plan"`
 	Control     Control            `json:"control"`
@@ -61,7 +61,7 @@ type Said struct {
 // Plan says what was done.
 type Plan struct {
 	Seed      uint64      `json:"seed"`
-	Rounds    int         `json:"rounds"` // complete rounds
+	Rounds    int         `json:"rounds"` // complete ones
 	Window    float64     `json:"window_s"`
 	Baseline  string      `json:"baseline"`
 	EndedBy   string      `json:"ended_by"`
@@ -69,10 +69,10 @@ type Plan struct {
 	Budget    float64     `json:"budget_s"`
 	Precision float64     `json:"precision"`
 	Same      float64     `json:"same,omitempty"`    // relative difference that is called none
-	Epoch     float64     `json:"epoch_s,omitempty"` // all slices of an epoch together
+	Epoch     float64     `json:"epoch_s,omitempty"` // all slices together
 	Pin       string      `json:"pin"`
 	CPUs      sample.CPUs `json:"cpus"`
-	// Pins are the placements on CPUs that the cells have; nil: that of CPUs for all.
+	// nil: CPUs is the only placement
 	Pins  []sample.Pinning `json:"pins,omitempty"`
 	Loads []sample.Load    `json:"loads"`
 	Wire  *sample.Wire     `json:"wire,omitempty"`
@@ -98,8 +98,7 @@ type Floor struct {
 	On    string             `json:"on"`
 	Pin   string             `json:"pin,omitempty"`
 	Floor map[string]float64 `json:"floor"`
-	// Placebo is the ratio to the baseline of the same cell among the other modes' slices; nil if
-	// there is none.
+	// Placebo is the ratio to the baseline of the same cell among the other modes' slices, or nil.
 	Placebo *Ratio `json:"placebo,omitempty"`
 	// Epochs says by metric how much the epochs of the group's rows differ; nil without slices.
 	Epochs map[string]Spread `json:"epochs,omitempty"`
@@ -107,17 +106,17 @@ type Floor struct {
 
 // Spread says how much epochs differ beyond what their slices explain.
 type Spread struct {
-	SD      float64 `json:"sd"`                 // relative standard deviation: 0.012 is 1.2 %
-	Freedom float64 `json:"degrees_of_freedom"` // of SD
+	SD      float64 `json:"sd"` // relative: 0.012 is 1.2 %
+	Freedom float64 `json:"degrees_of_freedom"`
 }
 
-// Cell is a judged cell. Every cell of a report was witnessed; cells that were not are in Failed.
+// Cell is a judged cell whose path was witnessed; others are in Failed.
 type Cell struct {
 	Mode      string            `json:"mode"`
 	From      string            `json:"from"`
 	To        string            `json:"to"`
 	Load      string            `json:"load"`
-	Point     string            `json:"point,omitempty"` // of a sweep
+	Point     string            `json:"point,omitempty"`
 	Tune      string            `json:"tune"`
 	Shape     sample.Shape      `json:"shape,omitzero"`
 	On        string            `json:"on"`
@@ -134,14 +133,14 @@ type Cell struct {
 	Memory    *ProxyMemory      `json:"proxy_memory,omitempty"`
 	Counted   []Counted         `json:"counted,omitempty"`
 	LimitedBy string            `json:"limited_by"`
-	Capacity  *Capacity         `json:"capacity,omitempty"` // of its path; nil: not known
-	Segments  []Segments        `json:"segments,omitempty"` // of TCP connections
-	Cards     []sample.CardName `json:"cards,omitempty"`    // that the cell's packets cross
-	Primary   string            `json:"primary"`            // the metric that decides its toll
-	Band      Band              `json:"band,omitempty"`     // of a sweep, for a whole curve
+	Capacity  *Capacity         `json:"capacity,omitempty"` // nil: not known
+	Segments  []Segments        `json:"segments,omitempty"`
+	Cards     []sample.CardName `json:"cards,omitempty"` // that the cell's packets cross
+	Primary   string            `json:"primary"`         // the metric that decides its toll
+	Band      Band              `json:"band,omitempty"`  // of a sweep, for a whole curve
 	Facts     map[string]string `json:"facts,omitempty"`
-	// Together is the share of the time, 0 to 1, in which client and server, if the scheduler
-	// placed them, were on one CPU; nil if they were pinned or it is not known.
+	// Together is the share of the time, 0 to 1, in which an unpinned client and server were on one
+	// CPU; nil if they were pinned or it is not known.
 	Together *float64  `json:"together,omitempty"`
 	Warnings []Warning `json:"warnings"`
 }
@@ -160,11 +159,9 @@ type Metric struct {
 	// At holds the rounds' numbers, from 0; nil if none is missing.
 	At    []int  `json:"at,omitempty"`
 	Ratio *Ratio `json:"ratio,omitempty"`
-	// Price is set for a latency, or for a time of an endpoint: the difference from the baseline's,
-	// which is what the mode adds.
+	// Price is what the mode adds to a latency, or to a time of an endpoint.
 	Price *Price `json:"price,omitempty"`
-	// Scaling is set for a crowd's metrics: the ratio to those of the same mode in the plan's first
-	// shape.
+	// Scaling is a crowd's ratio to the same mode in the plan's first shape.
 	Scaling *Ratio `json:"scaling,omitempty"`
 }
 
@@ -175,7 +172,7 @@ type Ratio struct {
 	Low     float64       `json:"low"`
 	High    float64       `json:"high"`
 	N       int           `json:"n"`                // pairs of rounds or slices
-	Epochs  int           `json:"epochs,omitempty"` // of slices; 0: by rounds
+	Epochs  int           `json:"epochs,omitempty"` // 0: by rounds
 	Verdict stats.Verdict `json:"verdict"`
 }
 
@@ -186,8 +183,8 @@ func (r Ratio) summary() stats.Summary {
 	return stats.Summary{Median: r.Median, Low: r.Low, High: r.High, N: r.N}
 }
 
-// String returns the ratio in % with its interval, or above 10 as a factor: "95 % (93–97)", "12.2×
-// (11.9–12.5)". One round has no interval.
+// String returns "95 % (93–97)", or above 10 a factor: "12.2× (11.9–12.5)". One round has no
+// interval.
 func (r Ratio) String() string {
 	const factor, percent = 10, 100
 	scale, unit := float64(percent), " %"
@@ -214,8 +211,8 @@ func Percent(x float64) string {
 	return fmt.Sprintf("%.0f %%", percent*x)
 }
 
-// coarse returns the number of decimals of a number with that uncertainty in a sentence: one less
-// than in a table, if the uncertainty is over a half.
+// coarse returns the number of decimals in a sentence: one less than in a table, if the uncertainty
+// is over a half.
 func coarse(uncertainty float64) int {
 	const half = 0.5
 	if uncertainty > half || uncertainty == 0 {
@@ -224,7 +221,7 @@ func coarse(uncertainty float64) int {
 	return Decimals(uncertainty)
 }
 
-// enclosed returns a median with its unit, and its interval in parentheses if the digits show it.
+// enclosed adds the interval in parentheses if the digits show it.
 func enclosed(s stats.Summary, unit string, decimals int) string {
 	digits := func(x float64) string { return fmt.Sprintf("%.*f", decimals, x) }
 	text := digits(s.Median) + unit
@@ -237,8 +234,8 @@ func enclosed(s stats.Summary, unit string, decimals int) string {
 	return fmt.Sprintf("%s (%.*f–%.*f)", text, decimals, s.Low, decimals, s.High)
 }
 
-// Interval returns the text behind a median that is printed with the given number of decimals:
-// "±0.02", or "(0.61–0.84)" if the ends are not equally far away.
+// Interval returns the text behind a median with the given number of decimals: "±0.02", or
+// "(0.61–0.84)" if the ends are not equally far away.
 func Interval(s stats.Summary, decimals int) string {
 	const even = 1.5 // largest difference that rounding makes of equal halves, in last digits
 	down, up := s.Median-s.Low, s.High-s.Median
@@ -254,9 +251,8 @@ func Interval(s stats.Summary, decimals int) string {
 	return fmt.Sprintf("±%.*f", decimals, s.HalfWidth())
 }
 
-// CPUSplit says who spent the CPU time of a payload byte (bulk) or a round trip (rr), in seconds,
-// over all rounds together. Rest is everything else that kept the machine busy: kernel work outside
-// these processes, and other programs.
+// CPUSplit says who spent the CPU time of a payload byte (bulk) or a round trip (rr), in seconds.
+// Rest is kernel work outside these processes, and other programs.
 type CPUSplit struct {
 	Unit   string  `json:"unit"` // "s/B" or "s"
 	Client float64 `json:"client"`
@@ -287,5 +283,4 @@ func Rate(l sample.Load) string { return workload.Of(l).Rate }
 // PrimaryOf returns the metric that decides the toll of a cell of that shape.
 func PrimaryOf(l sample.Load, s sample.Shape) string { return workload.Of(l).Decides(s) }
 
-// higherIsBetter reports whether higher values of a load's metric are better.
 func higherIsBetter(l sample.Load, metric string) bool { return workload.MetricOf(metric, l).Higher }

@@ -12,7 +12,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// withLoad makes a run of a baseline, its control and a bridge under one load.
 func withLoad(t *testing.T, l sample.Load, x float64, change ...func(*sample.Visit)) *analysis.Report {
 	t.Helper()
 	r := judgetest.New(t, judgetest.Trio(mode.Bridge, l.Kind)...)

@@ -11,10 +11,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// pinWords says what each placement on CPUs gives client and server.
 var pinWords = map[string]string{sample.PinFar: "own CPUs", sample.PinNear: "one CPU"}
 
-// PinWords returns a placement on CPUs in words: "own CPUs", "one CPU"; "" if it has no name.
+// PinWords returns "own CPUs" or "one CPU"; "" if the placement has no name.
 func PinWords(pin string) string { return pinWords[pin] }
 
 // ManyPins reports whether the run has cells in several placements on CPUs.
@@ -28,7 +27,7 @@ func (p Plan) SayPin(pin string) string {
 	return ", on " + PinWords(pin)
 }
 
-// WithPin returns the result of c in another placement on CPUs.
+// WithPin returns the result of c in another placement.
 func (r *Report) WithPin(c Cell, pin string) (Cell, bool) {
 	of := c.Of()
 	of.Pin = pin
@@ -39,8 +38,8 @@ func (r *Report) WithPin(c Cell, pin string) (Cell, bool) {
 	return r.Cells[i], true
 }
 
-// Agree reports whether a cell's primary metric is the same in two placements on CPUs: both ratios
-// have the same verdict and differ by less than what is called the same.
+// Agree reports whether two placements give the same result: equal verdicts, and ratios that differ
+// by less than what is called the same.
 func (r *Report) Agree(a, b Cell) bool {
 	x, y := a.Metrics[a.Primary].Ratio, b.Metrics[b.Primary].Ratio
 	if x == nil || y == nil {
@@ -49,7 +48,7 @@ func (r *Report) Agree(a, b Cell) bool {
 	return x.Verdict == y.Verdict && math.Abs(math.Log(x.Median/y.Median)) <= math.Log1p(r.Plan.Same)
 }
 
-// shared says what the CPUs of client and server have in common, by CPUs.Distance.
+// by CPUs.Distance
 var shared = map[string]string{sample.SharedCPU: "", sample.SharedCore: ", two threads of one core", sample.SharedCache: ", which share a cache",
 	sample.SharedSocket: ", in one socket", sample.SharedMachine: ", in different sockets"}
 

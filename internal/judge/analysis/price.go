@@ -8,18 +8,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// Price is what a part costs in one metric: the difference that it makes or, for throughput, the
-// ratio.
+// Price is what a part costs in one metric: a difference or, for throughput, a ratio.
 type Price struct {
-	Unit    string        `json:"unit"` // the metric's unit, or "ratio"
+	Unit    string        `json:"unit"` // the metric's, or RatioUnit
 	Median  float64       `json:"median"`
 	Low     float64       `json:"low"`
 	High    float64       `json:"high"`
-	N       int           `json:"n"`                // pairs, as of a Ratio
-	Epochs  int           `json:"epochs,omitempty"` // as of a Ratio
-	Verdict stats.Verdict `json:"verdict"`          // costs, gains, nothing, unclear
-	// LimitedBy is the link that both sides fill, as "wire" or "card". Its rate then hides what the
-	// part costs in throughput.
+	N       int           `json:"n"` // pairs, as of a Ratio
+	Epochs  int           `json:"epochs,omitempty"`
+	Verdict stats.Verdict `json:"verdict"` // costs, gains, nothing, unclear
+	// LimitedBy is the link that both sides fill, as "wire" or "card". Its rate hides what the part
+	// costs in throughput.
 	LimitedBy string `json:"limited_by,omitempty"`
 }
 
@@ -29,7 +28,6 @@ const CoreUnit = "core"
 // RatioUnit is the unit of a price that is a ratio.
 const RatioUnit = "ratio"
 
-// printed holds the units in which prices are printed.
 var printed = map[string]struct {
 	scale float64
 	unit  string
@@ -47,7 +45,6 @@ func (p Price) Milliseconds() string {
 	return p.inMilliseconds().String()
 }
 
-// neutral returns the price of a part that costs nothing.
 func (p Price) neutral() float64 {
 	if p.Unit == RatioUnit {
 		return 1
@@ -55,9 +52,8 @@ func (p Price) neutral() float64 {
 	return 0
 }
 
-// String returns the price in µs, s a gigabyte or as a ratio: "+3.4 ±0.8" is the median with its
-// interval, "≤ 1.2" is nothing measurable and at most that, and a "?" behind it means unclear. If
-// LimitedBy is set it returns "wire full".
+// String returns the price in µs, s a gigabyte or as a ratio: "+3.4 ±0.8", or "≤ 1.2" if nothing is
+// measurable; a "?" means unclear. If LimitedBy is set it returns "wire full".
 func (p Price) String() string {
 	switch {
 	case p.LimitedBy != "":
@@ -92,15 +88,14 @@ func (p Price) Value() string {
 	return median + " " + interval
 }
 
-// digitsOf returns the number of decimals of a figure with that uncertainty. A figure that hardly
-// varied gets no more digits than people read.
+// digitsOf returns the number of decimals; a figure that hardly varied gets no more than people
+// read.
 func digitsOf(uncertain, median float64) int {
 	const read = 200
 	return Decimals(max(uncertain, math.Abs(median)/read))
 }
 
-// Enclosed returns the median with its sign and its interval, without the unit: "+2.7 (2.1–3.3)",
-// "-0.3 ±0.2". A time is in ms or in µs.
+// Enclosed returns a signed time in ms or µs without the unit: "+2.7 (2.1–3.3)", "-0.3 ±0.2".
 func (p Price) Enclosed(unit string) string {
 	if p.Unit == "s" && unit == "ms" {
 		p = p.inMilliseconds()
@@ -148,8 +143,7 @@ const (
 	maxDecimals   = 3
 )
 
-// Decimals returns the number of decimals for a number with that uncertainty: they keep one
-// significant digit of the uncertainty, or two if the first is 1.
+// Decimals keeps one significant digit of the uncertainty, or two if the first is 1.
 func Decimals(uncertainty float64) int {
 	const least = 1.95
 	n := 0
@@ -170,7 +164,7 @@ func (p Price) In(text string) string {
 // Known reports whether the part costs or gains something.
 func (p Price) Known() bool { return p.Verdict == stats.Costs || p.Verdict == stats.Gains }
 
-// Plain returns the median with its interval in ms for use in a sentence, whatever the verdict.
+// Plain returns the median with its interval in ms, whatever the verdict.
 func (p Price) Plain() string {
 	const ms = 1e3
 	s := stats.Summary{Median: ms * p.Median, Low: ms * p.Low, High: ms * p.High, N: p.N}

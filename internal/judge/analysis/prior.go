@@ -7,28 +7,25 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// pairing identifies the pairs of two cells' slices in a metric.
 type pairing struct {
 	i, b   int
 	metric string
 }
 
-// memory caches what was computed from a file that no longer changes. The zero value caches
+// memory caches what was computed from a file that no longer changes; the zero value caches
 // nothing.
 type memory struct {
 	epochs map[pairing][]stats.Epoch
-	priors map[pairing]stats.Prior // of a cell in a metric; b is unused
+	priors map[pairing]stats.Prior // b is unused
 }
 
-// prior returns how much the epochs of cell i are expected to differ in a metric before its own are
-// seen, from earlier runs and from the other cells of its group against their baseline, the control
-// included. epochs returns the epochs of two cells.
+// prior returns how much the epochs of cell i are expected to differ before its own are seen: from
+// earlier runs and from the other cells of its group, the control included.
 func (j *Run) prior(i int, metric string, epochs func(k, b int) []stats.Epoch) stats.Prior {
 	g := groupOf(j.Series[i].Cell)
 	return stats.Learn(j.known(g, metric), j.informants(g, i, epochs))
 }
 
-// informants returns the epochs of a group's rows other than cell i.
 func (j *Run) informants(g group, i int, epochs func(k, b int) []stats.Epoch) (rows [][]stats.Epoch) {
 	b, ok := j.base[g]
 	if !ok {
@@ -52,7 +49,7 @@ func (j *Run) known(g group, metric string) stats.Prior {
 	return stats.Assumed
 }
 
-// spreads returns how much the epochs of a group's rows differ in this run alone, by metric.
+// spreads uses this run alone.
 func (j *Run) spreads(g group) map[string]Spread {
 	const nobody = -1
 	out := map[string]Spread{}
@@ -83,7 +80,6 @@ func (j *Run) moderate(i, b int, metric string) stats.Estimate {
 	return stats.Moderate(epochs, prior)
 }
 
-// pairs returns the epochs of cells i and b in a metric.
 func (j *Run) pairs(i, b int, metric string) []stats.Epoch {
 	at := pairing{i, b, metric}
 	epochs, ok := j.memory.epochs[at]

@@ -14,8 +14,7 @@ import (
 type Segments struct {
 	End     string `json:"end"`           // client or server
 	Payload int    `json:"payload_bytes"` // of a full segment
-	// Packet is the size of its IP packet: the largest that the path carries, as far as that end
-	// knows.
+	// Packet is the largest IP packet that the path carries, as far as that end knows.
 	Packet int `json:"packet_bytes"`
 	// Device is the device that the segments leave by, and MTU its MTU in bytes; 0: not known.
 	Device string `json:"device,omitempty"`
@@ -23,14 +22,13 @@ type Segments struct {
 }
 
 const (
-	// large is the path MTU from which on the segment size does not show it: TCP sends at most half
-	// of the other end's window at once.
+	// From this path MTU on the segment size does not show it: TCP sends at most half of the other
+	// end's window at once.
 	large = 16384
-	// mostIP is the largest IP packet, which is smaller than the loopback device's MTU.
+	// The largest IP packet is smaller than the loopback device's MTU.
 	mostIP = 65535
 )
 
-// segments returns the segments of both ends, as far as they are known.
 func (s *Series) segments() []Segments {
 	if len(s.Visits) == 0 {
 		return nil
@@ -57,11 +55,10 @@ func SegmentsOf(v sample.Visit) (out []Segments) {
 	return out
 }
 
-// Narrow reports whether the path carries smaller packets than the end's device. The loopback
-// device is no evidence, because connections through it may be redirected to a container.
+// Narrow reports whether the path carries smaller packets than the end's device. Loopback is no
+// evidence: connections through it may be redirected to a container.
 func (s Segments) Narrow() bool { return s.MTU > 0 && s.MTU < mostIP && s.Packet < s.MTU }
 
-// narrowWarning warns of a path that carries smaller packets than one of its ends.
 func (j *Run) narrowWarning(s *Series) (w Warning, ok bool) {
 	if strings.Contains(string(s.Cell.Tune), string(mode.Rmem)+"=") { // small windows make small segments
 		return w, false

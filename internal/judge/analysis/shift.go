@@ -20,8 +20,7 @@ type Shifted struct {
 	Verdict stats.Verdict
 }
 
-// Ratio compares a cell's ratios to the baselines of their own runs; ok is false if a run has no
-// such ratio.
+// Ratio compares a cell's ratios to the baselines of their own runs.
 func (r Runs) Ratio(m Match, metric string) (s Shifted, ok bool) {
 	x, baseOld, okOld := r.Old.toBaseline(m.Old, metric)
 	y, baseNew, okNew := r.New.toBaseline(m.New, metric)
@@ -30,7 +29,7 @@ func (r Runs) Ratio(m Match, metric string) (s Shifted, ok bool) {
 	}
 	if x.slices.Pairs > 0 && y.slices.Pairs > 0 {
 		s.Shift = stats.Shifted(x.slices, y.slices)
-	} else { // one of them is by rounds
+	} else {
 		s.Shift = stats.ShiftedValues(r.Old.ratios(m.Old, baseOld, metric), r.New.ratios(m.New, baseNew, metric))
 	}
 	if s.N == 0 {
@@ -56,7 +55,6 @@ func (r Runs) Same() float64 {
 	return max(of(r.Old.File.Header.Plan), of(r.New.File.Header.Plan))
 }
 
-// noise returns what both controls show in a metric of cell c's group.
 func (r Runs) noise(c sample.Cell, metric string, sliced bool) float64 {
 	old, now := r.Old.noise(groupOf(c), metric), r.New.noise(groupOf(c), metric)
 	if sliced {
@@ -65,8 +63,7 @@ func (r Runs) noise(c sample.Cell, metric string, sliced bool) float64 {
 	return stats.BothNoises(old.floor, now.floor)
 }
 
-// toBaseline compares cell i's metric with that of its baseline, cell b; ok is false if cell i is
-// the baseline itself, or if they have no pairs.
+// ok is false if cell i is the baseline itself, or if they have no pairs.
 func (j *Run) toBaseline(i int, metric string) (x compared, b int, ok bool) {
 	b, ok = j.BaselineOf(i)
 	if !ok || b == i {
@@ -76,7 +73,7 @@ func (j *Run) toBaseline(i int, metric string) (x compared, b int, ok bool) {
 	return x, b, x.N > 0
 }
 
-// ratios returns the ratios of cell i to cell b, by round.
+// by round
 func (j *Run) ratios(i, b int, metric string) []float64 {
 	return stats.Ratios(j.Series[i].byRound(metric), j.Series[b].byRound(metric))
 }

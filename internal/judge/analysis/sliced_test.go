@@ -19,8 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// slicedRun is a run whose loads are measured in slices, on a machine that drifts by tens of per
-// cent.
+// slicedRun is a run in slices on a machine that drifts by tens of per cent.
 type slicedRun struct {
 	*judgetest.Run
 	rng *rand.Rand
@@ -114,8 +113,8 @@ func ratioIn(t *testing.T, r *analysis.Report, m mode.Name, load, metric string)
 	return *x
 }
 
-// A machine that drifts by tens of per cent within an epoch, and differs by as much from window to
-// window, does not hide a difference of a few per cent.
+// A machine that drifts by tens of per cent within an epoch and between windows does not hide a
+// difference of a few per cent.
 func TestSlicesFindSmallDifferences(t *testing.T) {
 	cells := append(four("bulk"), four("rr")...)
 	got := analysis.Judge(newSlicedRun(t, cells...).epochs(13, 30, 30, 28, 30, 20, 20, 22, 20).File)
@@ -153,7 +152,6 @@ func TestSlicesFindSmallDifferences(t *testing.T) {
 	}
 }
 
-// Rows whose epochs hardly differ narrow each other's intervals, in the report and during the run.
 func TestRowsLearnFromEachOther(t *testing.T) {
 	cells := four("bulk")
 	for _, tune := range []mode.Tunes{"gro=off", "gso=off", "mtu=1400", "tso=off"} {
@@ -188,7 +186,6 @@ func TestUnpaired(t *testing.T) {
 	}
 }
 
-// Absolute values are the median slice of each round; the window has its own metric.
 func TestSlicesAbsolute(t *testing.T) {
 	r := newSlicedRun(t, append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.Trio(mode.Bridge, "rr")...)...)
 	r.epochs(1, 30, 30, 20, 20, 20, 40)
@@ -212,7 +209,6 @@ func TestSlicesAbsolute(t *testing.T) {
 			t.Errorf("%s: %+v, want %g", tt.name, got, tt.want)
 		}
 	}
-	// A visit that lost all its slices has no such value, and does not use that of its window.
 	for i := range r.File.Visits {
 		r.File.Visits[i].Slices = &sample.Slices{Lost: 5}
 	}
@@ -231,11 +227,10 @@ func TestRepeatedVisitsArePairedWithNobody(t *testing.T) {
 	again := *failed
 	failed.Failure, failed.Starved = "the machine was too busy", true
 	for k := range again.Slices.Rates {
-		again.Slices.Rates[k] *= 3 // the machine has changed
+		again.Slices.Rates[k] *= 3
 	}
 	r.File.Visits = append(r.File.Visits, again)
 	got := analysis.Judge(r.File)
-	// The other rows' fifth epoch says more about how much epochs differ.
 	x := ratioIn(t, got, mode.Bridge, "bulk", workload.Throughput)
 	if x.Median != want.Median || x.N != want.N || x.Epochs != want.Epochs {
 		t.Errorf("%+v, without the repeated visit %+v", x, want)
@@ -249,8 +244,6 @@ func TestRepeatedVisitsArePairedWithNobody(t *testing.T) {
 	}
 }
 
-// Any two cells of a load are compared by their slices: rungs of a ladder, the cells of two
-// backends, the pairs of published studies.
 func TestSlicesOfAnyPair(t *testing.T) {
 	r := newSlicedRun(t, four("bulk")...)
 	r.File.Header.Plan.Study = sample.StudyLadder
@@ -290,7 +283,7 @@ func TestPredictBySlices(t *testing.T) {
 	perByte := 8 / judgetest.Find(t, judged, mode.Host, "bulk").Metrics[workload.Throughput].Median
 	for _, tt := range []struct {
 		bytes int64
-		truth float64 // a byte takes twice as long over the bridge
+		truth float64
 	}{{1, 10 * 0.3 * trip}, {10_001, 10 * (0.3*trip + 10_000*perByte)}} {
 		got, err := predict.Judge(r.File, predict.Workload{Queries: 10, Bytes: tt.bytes})
 		if err != nil {
@@ -368,7 +361,6 @@ func TestNoRatioToABaselineWithoutSlices(t *testing.T) {
 	}
 }
 
-// A baseline with another figure among the other modes' slices than in its own is a warning.
 func TestPlaceboShowsSlotBias(t *testing.T) {
 	placebo := judgetest.Control(judgetest.HostCell(mode.Host, "rr"))
 	placebo.Placebo = true

@@ -12,7 +12,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// windowed maps the throughput metrics of sliced loads to those of their windows.
 var windowed = map[string]string{workload.Throughput: workload.WindowThroughput, workload.Transactions: workload.WindowTransactions}
 
 // addSlices replaces the values of the visit's window by those of its slices.
@@ -41,7 +40,7 @@ func (s *Series) addSlices(v *sample.Visit) {
 }
 
 // repeated reports whether the cell was visited before in the round of v. Such a visit was made
-// after the round because the one before had failed, so no other cell's slices were near its own.
+// after the round, so no other cell's slices were near its own.
 func (s *Series) repeated(v *sample.Visit) bool {
 	for k := len(s.all) - 1; k >= 0 && s.all[k].Round >= v.Round; k-- {
 		if s.all[k].Round == v.Round && s.all[k] != v {
@@ -51,7 +50,7 @@ func (s *Series) repeated(v *sample.Visit) bool {
 	return false
 }
 
-// quantity returns a function for the metric of a load in slices, or nil: most metrics have none.
+// quantity returns nil for the many metrics without slices.
 func quantity(l sample.Load, metric string) func(*sample.Slices) []float64 {
 	switch metric {
 	case Rate(l):
@@ -64,15 +63,14 @@ func quantity(l sample.Load, metric string) func(*sample.Slices) []float64 {
 	return func(*sample.Slices) []float64 { return nil }
 }
 
-// Estimate returns the logarithm of cell i's metric over cell b's, from the rounds in which both
-// have slices. Pairs is 0 if there are too few, or if only the control stands for cell b: a cell
-// without a result is no baseline.
+// Estimate returns the logarithm of cell i's metric over cell b's, by slices. Pairs is 0 if there
+// are too few, or if only the control stands for cell b: a cell without a result is no baseline.
 func (j *Run) Estimate(i, b int, metric string) stats.Estimate {
 	if len(j.Series[b].slices) == 0 {
 		return stats.Estimate{}
 	}
 	cpu := cpuMetric(j.Series[i].Load)
-	if metric == workload.PerBusyCore && cpu == workload.CPUPerByte { // it is the reciprocal
+	if metric == workload.PerBusyCore && cpu == workload.CPUPerByte { // the reciprocal
 		return j.Estimate(i, b, cpu).Times(-1)
 	}
 	e := j.moderate(i, b, metric)
@@ -82,8 +80,6 @@ func (j *Run) Estimate(i, b int, metric string) stats.Estimate {
 	return e
 }
 
-// epochs returns the epochs in which cells i and b have slices that can be paired, and their
-// rounds.
 func (j *Run) epochs(i, b int, metric string) (rounds []int, out []stats.Epoch) {
 	for _, round := range slices.Sorted(maps.Keys(j.Series[i].slices)) {
 		if e := j.epoch(i, b, round, metric); e.N > 0 {
@@ -93,9 +89,8 @@ func (j *Run) epochs(i, b int, metric string) (rounds []int, out []stats.Epoch) 
 	return rounds, out
 }
 
-// epoch pairs the slices of cell i in a round with those of cell b.
 func (j *Run) epoch(i, b, round int, metric string) stats.Epoch {
-	if c, d := j.Series[i].Cell, j.Series[b].Cell; c.Load != d.Load || c.Point != d.Point { // other epochs
+	if c, d := j.Series[i].Cell, j.Series[b].Cell; c.Load != d.Load || c.Point != d.Point {
 		return stats.Epoch{}
 	}
 	of := quantity(j.Series[i].Load, metric)
@@ -138,12 +133,10 @@ func logarithms(s *sample.Slices, of func(*sample.Slices) []float64) []slot {
 	return out
 }
 
-// pairUp subtracts from each slice each of its partners: the nearest ones before and after it or,
-// at the end of an epoch, the only one.
-//
-// Note: pairs of a slice and the mean of its partners would be fewer and less noisy. But a busy
-// machine slows slices now and then; two slices are hit more often than one, and the median pair of
-// equal cells would not be 0.
+// pairUp subtracts from each slice its nearest partners before and after it or, at the end of an
+// epoch, the only one. Pairs with the mean of the partners would be less noisy, but a busy machine
+// slows slices now and then, two more often than one, and the median pair of equal cells would not
+// be 0.
 //
 // Pairs that share a slice are not independent. If all slices are equally noisy, a pair has twice
 // the variance of a slice, and the mean of all pairs has that variance times the sum of the squares
@@ -172,15 +165,13 @@ func pairUp(mine, partners []slot) stats.Epoch {
 	return stats.NewEpoch(values, 2*n*n/squares)
 }
 
-// compared is a ratio of two cells.
 type compared struct {
 	stats.Summary
 	// slices is the logarithm of the ratio by slices; Pairs is 0 if the ratio is by rounds.
 	slices stats.Estimate
 }
 
-// compare compares cell i's metric with cell b's: by slices if both have them in that metric, else
-// by rounds.
+// compare compares by slices if both cells have them in that metric, else by rounds.
 func (j *Run) compare(i, b int, metric string) compared {
 	if e := j.Estimate(i, b, metric); e.Pairs > 0 {
 		return compared{e.Ratio(), e}
@@ -188,13 +179,13 @@ func (j *Run) compare(i, b int, metric string) compared {
 	return compared{Summary: stats.Summarize(stats.Ratios(j.Series[i].byRound(metric), j.Series[b].byRound(metric)))}
 }
 
-// noise is what a group's control shows in a metric: the noise floor of ratios by rounds, and the
-// distance of its ratio by slices from 1. NaN means not known.
+// noise is what a group's control shows in a metric: the noise floor by rounds, and the distance of
+// its ratio by slices from 1. NaN means not known.
 type noise struct{ floor, bias float64 }
 
 var unknown = noise{math.NaN(), math.NaN()}
 
-// verdict judges a ratio. Files of version 1 do not have the difference that is called none.
+// Files of version 1 lack the difference that is called none.
 func (j *Run) verdict(x compared, n noise, higherIsBetter bool) stats.Verdict {
 	p := j.File.Header.Plan
 	switch {
@@ -208,8 +199,7 @@ func (j *Run) verdict(x compared, n noise, higherIsBetter bool) stats.Verdict {
 
 // Price returns by how much cell i exceeds cell b in a metric where less is better; N is 0 if they
 // have no pairs. By slices it is their ratio applied to cell b's median, because differences would
-// include the drift of the machine from epoch to epoch. By rounds it is judged as a share of the
-// smaller one.
+// include the drift from epoch to epoch. By rounds it is judged as a share of the smaller one.
 func (j *Run) Price(i, b int, metric string) Price {
 	mine, its := j.Series[i], j.Series[b]
 	out := Price{Unit: workload.MetricOf(metric, mine.Load).Unit}
@@ -230,7 +220,7 @@ func (j *Run) Price(i, b int, metric string) Price {
 	return out
 }
 
-// level returns the median of cell i's metric, or NaN if it has none.
+// NaN if cell i lacks the metric
 func (j *Run) level(i int, metric string) float64 {
 	return stats.Median(Ordered(j.Series[i].Values[metric]))
 }
@@ -238,13 +228,12 @@ func (j *Run) level(i int, metric string) float64 {
 // Difference says by how much one side exceeds the other, in a metric where less is better.
 type Difference struct {
 	Unit   string
-	Level  float64        // the difference is judged as a share of it
-	Rounds stats.Summary  // by rounds
-	Slices stats.Estimate // by slices, replacing Rounds; Pairs is 0 if there is none
+	Level  float64 // the difference is judged as a share of it
+	Rounds stats.Summary
+	Slices stats.Estimate // replaces Rounds; Pairs is 0 if there is none
 }
 
-// PriceOf judges a difference by the noise of a metric in the group of cell c; N is 0 if there is
-// none.
+// PriceOf judges a difference by the noise in the group of cell c; N is 0 if there is none.
 func (j *Run) PriceOf(d Difference, c sample.Cell, metric string) Price {
 	out, x := Price{Unit: d.Unit}, compared{Summary: stats.Share(d.Rounds, d.Level)}
 	if d.Slices.Pairs > 0 {
@@ -267,19 +256,17 @@ func (p *Price) take(s stats.Summary, epochs int) {
 }
 
 const (
-	// lostShare is the share of a cell's slices that may be lost without a warning.
+	// The share of a cell's slices that may be lost without a warning.
 	lostShare = 0.2
-	// wider is the factor by which the interval of a ratio by rounds is widened where a wrong
-	// verdict is likely: it rests on few rounds, and many rows or rounds are looked at.
+	// wider widens the interval of a ratio by rounds where a wrong verdict is likely: few rounds,
+	// and many rows or looks.
 	wider = 2
 )
 
-// stretched returns a wider interval of the ratio.
 func (x compared) stretched() (low, high float64) {
 	return x.Median - wider*(x.Median-x.Low), x.Median + wider*(x.High-x.Median)
 }
 
-// sliceWarnings returns the doubts about cell i's slices.
 func (j *Run) sliceWarnings(i int) (out []Warning) {
 	s := j.Series[i]
 	lost, kept := 0, 0
@@ -326,7 +313,6 @@ func (j *Run) burst(i int) (Warning, bool) {
 		Label(j.Series[b].Cell), what, 1e3*s.Load.Window, text(long))}, true
 }
 
-// ratioOf returns the ratio for the report, without a verdict.
 func ratioOf(x compared, to string) Ratio {
 	return Ratio{To: to, Median: x.Median, Low: x.Low, High: x.High, N: x.N, Epochs: x.slices.Epochs}
 }

@@ -67,7 +67,6 @@ func TestSkewedNoiseIsNoDifference(t *testing.T) {
 	}
 }
 
-// All cells but the control are compared with the control's slices as with the baseline's.
 func TestControlsSlicesAreTheBaselines(t *testing.T) {
 	cell := sample.Cell{Mode: mode.Host, Load: workload.Bulk}
 	control, bridge, native := cell, cell, cell

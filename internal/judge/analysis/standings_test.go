@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// live returns a Live that has seen the visits of a run.
 func live(r *judgetest.Run) *analysis.Live { return liveTo(r, analysis.ToBaseline) }
 
 func liveTo(r *judgetest.Run, to analysis.Partners) *analysis.Live {
@@ -24,7 +23,6 @@ func liveTo(r *judgetest.Run, to analysis.Partners) *analysis.Live {
 
 func allKnown(l *analysis.Live) bool { return !slices.Contains(l.Known(), false) }
 
-// The standings during a run are those of the report on the same visits.
 func TestStandingsAreTheReports(t *testing.T) {
 	cells := append(four("bulk"), four("rr")...)
 	cells = append(cells, four("crr")...)
@@ -34,7 +32,7 @@ func TestStandingsAreTheReports(t *testing.T) {
 	for n := range 8 {
 		before := len(r.File.Visits)
 		r.epochs(1, 30, 30, 26, 30, 20, 20, 25, 20)
-		for c := 8; c < 12; c++ { // for windows
+		for c := 8; c < 12; c++ {
 			r.Visit(n, c, 1, func(v *sample.Visit) {
 				v.Client.Trips = int64(20_000 + 100*((n*7+c)%5))
 				if c == 10 {
@@ -42,7 +40,7 @@ func TestStandingsAreTheReports(t *testing.T) {
 				}
 			})
 		}
-		for i := len(r.File.Visits) - 1; i >= before; i-- { // the order does not matter
+		for i := len(r.File.Visits) - 1; i >= before; i-- {
 			l.Add(r.File.Visits[i])
 			if i%3 == 0 {
 				l.Known()
@@ -62,8 +60,8 @@ func TestStandingsAreTheReports(t *testing.T) {
 
 func TestKnownBySlices(t *testing.T) {
 	r := newSlicedRun(t, four("bulk")...)
-	r.File.Header.Plan.Precision = 0.001 // never reached
-	for n, want := range [][]bool{       // two epochs are too few, whatever they say
+	r.File.Header.Plan.Precision = 0.001
+	for n, want := range [][]bool{ // two epochs are too few, whatever they say
 		{true, false, false, false},
 		{true, false, false, false},
 		{true, false, true, false},
@@ -77,7 +75,6 @@ func TestKnownBySlices(t *testing.T) {
 	if got := live(r.Run).Known(); slices.Contains(got, false) {
 		t.Errorf("after 33 epochs: %v", got)
 	}
-	// A ratio that is as precise as was asked for is known.
 	r = newSlicedRun(t, four("bulk")...)
 	r.File.Header.Plan.Precision = 0.10
 	if r.epochs(3, 30, 30, 20, 29); !allKnown(live(r.Run)) {
@@ -134,8 +131,7 @@ func TestKnownByRounds(t *testing.T) {
 	}
 }
 
-// A rung of a ladder is compared with the rung below, which may be another one after that has
-// broken.
+// The rung below may be another one after that has broken.
 func TestLiveLadder(t *testing.T) {
 	cells := append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.HostCell(mode.PublishNAT, "bulk"))
 	r := newSlicedRun(t, cells...)
@@ -164,13 +160,12 @@ func TestLiveLadder(t *testing.T) {
 	}
 }
 
-// Without a round there are no standings, and only the baseline is known.
 func TestLiveOfNothing(t *testing.T) {
 	l := live(newSlicedRun(t, four("rr")...).Run)
 	if got := l.Known(); !slices.Equal(got, []bool{true, false, false, false}) || len(l.Standings()) != 0 {
 		t.Errorf("known %v, %d stand", got, len(l.Standings()))
 	}
-	l.Add(sample.Visit{Turn: sample.Turn{Cell: 7}}) // of no plan
+	l.Add(sample.Visit{Turn: sample.Turn{Cell: 7}})
 }
 
 // The cost of judging must be negligible beside the run: here a whole round of a minute's run, when

@@ -8,8 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// states warns if cell i's ratio was different in some epochs. The machine was then in another
-// state, which the baseline's own speed shows.
+// states warns if cell i's ratio was different in some epochs: the baseline's own speed shows that
+// the machine was then in another state.
 func (j *Run) states(i int) (Warning, bool) {
 	s := j.Series[i]
 	b, ok := j.BaselineOf(i)
@@ -35,7 +35,7 @@ func (j *Run) states(i int) (Warning, bool) {
 			so = "; that epoch is left out"
 		}
 	}
-	var ratio, speed [2][]float64 // of the usual epochs, and of those apart
+	var ratio, speed [2][]float64 // of the usual epochs, and of the others
 	for k, e := range epochs {
 		of := 0
 		if apart[k] {

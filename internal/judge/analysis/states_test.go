@@ -10,14 +10,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Epochs in another state of the machine are reported, and left out if they are at most a third.
+// Epochs in another state of the machine are left out if they are at most a third.
 func TestStates(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		load      string
 		then      []float64 // cells' values in the other state
 		usual, in int       // epochs
-		low, high float64   // of the ratio
+		low, high float64
 		widest    float64
 		says      []string
 		codes     string
@@ -62,7 +62,6 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// Epochs that a busy machine starved are reported once for all rows.
 func TestStarvedEpochsAreSaidOnce(t *testing.T) {
 	r := newSlicedRun(t, four("bulk")...).epochs(8, 30, 30, 28, 30)
 	for i := range r.File.Visits {

@@ -12,7 +12,7 @@ import (
 type Bounds struct {
 	Median, Low, High float64
 	N                 int // pairs of slices, or rounds
-	Epochs            int // as in Ratio
+	Epochs            int
 	Known             bool
 	Control           bool // the group has a control, without which no ratio is known
 }
@@ -39,8 +39,8 @@ func (j *Run) RatioBounds(i, b int, metric string) Bounds {
 	return out
 }
 
-// noiseBeside returns the noise by which ratios to cell b are judged: that of a control of its own
-// mode, which each mode of a search has, else that of its group's control.
+// noiseBeside returns the noise of a control of cell b's own mode, which each mode of a search has,
+// else that of its group's control.
 func (j *Run) noiseBeside(b int, metric string) noise {
 	of := j.Series[b].Cell
 	if first, ok := j.ctl[groupOf(of)]; ok && j.Series[first].Cell.Name() == of.Name() {

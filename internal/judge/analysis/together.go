@@ -9,15 +9,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// The share of the time on one CPU from which on a row's figures are those of one CPU, and up to
-// which they are those of own CPUs.
+// From the first share on a row's figures are those of one CPU, up to the second those of own CPUs.
 const (
 	mostlyTogether = 0.7
 	mostlyApart    = 0.3
 )
 
-// together returns the mean share of the time, over visits, in which client and server were on one
-// CPU, if the scheduler placed them; nil if it is not known.
+// together returns the mean over visits; nil if client and server were pinned or it is not known.
 func (s *Series) together() *float64 {
 	sum, n := 0.0, 0
 	for _, v := range s.Visits {
@@ -33,8 +31,7 @@ func (s *Series) together() *float64 {
 	return &share
 }
 
-// TogetherWords returns "on one CPU for 87 % of the time" for a row that was not pinned, or "" if
-// that is not known.
+// TogetherWords returns "on one CPU for 87 % of the time" for an unpinned row, "" if not known.
 func (c Cell) TogetherWords() string {
 	if c.Together == nil {
 		return ""
@@ -42,7 +39,7 @@ func (c Cell) TogetherWords() string {
 	return fmt.Sprintf("on one CPU for %.0f %% of the time", 100**c.Together)
 }
 
-// Together says for how much of the time client and server, if not pinned, shared a CPU, and which
+// Together says for how much of the time an unpinned client and server shared a CPU, and which
 // placement of toll compare that corresponds to; "" if it is not known.
 func (r *Report) Together() string {
 	var all []Cell

@@ -10,7 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// The scheduler's placement is reported, with a warning if it differs between rows.
 func TestTogether(t *testing.T) {
 	for _, tt := range []struct {
 		name         string

@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// udpRun makes a run of a load over UDP: rate is Gbit/s of datagrams of 1250 bytes, or µs. The last
-// cell loses the given number of each 1000 datagrams.
+// rate is Gbit/s of datagrams of 1250 bytes, or µs. The last cell loses the given number of each
+// 1000 datagrams.
 func udpRun(t *testing.T, load string, rate float64, lost int64, change ...func(*sample.Visit)) *analysis.Report {
 	t.Helper()
 	r := judgetest.New(t, judgetest.Trio(mode.Bridge, load)...)
@@ -80,7 +80,7 @@ func TestUDPWarningsAndLimits(t *testing.T) {
 		rate    float64
 		lost    int64
 		change  func(*sample.Visit)
-		want    []string // what bridge gets, which has 0.5 Gbit/s
+		want    []string
 		text    string
 		limited string
 	}{

@@ -14,20 +14,19 @@ import (
 type Unpaired struct {
 	Load string `json:"load"`
 	Rows int    `json:"rows"`
-	// Off is the median over the rows of the distance of such ratios from those by slices, as a
-	// share of these; Most is the largest distance, that of row Row. Width is the median half-width
-	// of the intervals by slices.
+	// Off is the median over the rows of the relative distance of such ratios from those by slices;
+	// Most is the largest one, that of row Row. Width is the median half-width of the intervals by
+	// slices.
 	Off   float64 `json:"off"`
 	Most  float64 `json:"most"`
 	Row   string  `json:"row"`
 	Width float64 `json:"half_width"`
 }
 
-// leastHalf is the least number of rounds in a half of a run.
 const leastHalf = 2
 
-// unpaired compares each row's ratio by slices with that of two halves of the run: the baseline's
-// slices of one half and the row's of the other. Each row has two such ratios.
+// unpaired compares each row's ratio by slices with the two that take the baseline's slices of one
+// half of the run and the row's of the other.
 func (j *Run) unpaired() (out []Unpaired) {
 	loads := map[string]*struct{ offs, widths []float64 }{}
 	for i, s := range j.Series {
@@ -63,8 +62,7 @@ func (j *Run) unpaired() (out []Unpaired) {
 	return out
 }
 
-// halves returns the ratios of cell i to cell b with one measured in the first half of the rounds
-// that both have slices in, and the other in the second half; nil if there are too few rounds.
+// halves returns nil if there are too few rounds.
 func (j *Run) halves(i, b int) []float64 {
 	s := j.Series[i]
 	of := quantity(s.Load, PrimaryOf(s.Load, s.Cell.Shape))

@@ -37,8 +37,8 @@ func scaledBy(x *float64, by float64) *float64 {
 // CPUTime says how the machine's CPUs spent the windows of a cell, as mpstat and top show it.
 type CPUTime struct {
 	Idle  *Metric  // share of the time of all CPUs, 0 to 1, without waiting for I/O; nil: not known
-	Proxy *Metric  // docker-proxy's share of one core: 1.2 is more than one; nil: the path has none
-	CPUs  []CPUUse // by CPU, all rounds together
+	Proxy *Metric  // share of one core: 1.2 is more than one; nil: the path has no proxy
+	CPUs  []CPUUse // all rounds together
 }
 
 // CPUTime returns how the CPUs spent a cell's windows; ok is false if the file has no result for c.
@@ -66,7 +66,7 @@ func (p *Pairing) CPUTime(c sample.Cell) (t CPUTime, ok bool) {
 	return CPUTime{}, false
 }
 
-// shareOf summarizes a share by round; it returns nil if there is none.
+// nil if there is none
 func shareOf(byRound map[int]float64) *Metric {
 	s := stats.Summarize(Ordered(byRound))
 	if s.N == 0 {

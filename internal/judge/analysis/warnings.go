@@ -23,7 +23,7 @@ const (
 	tailSamples    = 10   // samples that a meaningful percentile has beyond it
 )
 
-// wireOver is more than a wire can carry, its bucket included, as a share of its rate.
+// More than a wire can carry, its bucket included, as a share of its rate.
 const wireOver = 1.1
 
 // LimitOf names what kept the load from being faster: the wire, a network card or a shaper, or the
@@ -35,8 +35,7 @@ func (j *Run) LimitOf(s *Series) string {
 	return cmp.Or(workload.Of(s.Load).Limit(s.seen()), s.busy())
 }
 
-// wireShare returns the share of the wire's rate that came through, or 0 if the path has no wire or
-// the wire no rate.
+// 0 if the path has no wire or the wire no rate
 func (j *Run) wireShare(s *Series) float64 {
 	w := j.File.Header.Plan.Wire
 	p, _ := j.File.Header.PathOf(s.Cell)
@@ -46,7 +45,6 @@ func (j *Run) wireShare(s *Series) float64 {
 	return s.fastest() / float64(w.Rate)
 }
 
-// busy names the party or core that was busy all the time, or returns "" if none was.
 func (s *Series) busy() string {
 	var client, server, clientCPU, serverCPU, proxy, softirq, all float64
 	n := float64(len(s.Visits))
@@ -107,7 +105,6 @@ func pinnedBusy(v sample.Visit, p, other sample.Party) float64 {
 	return 0
 }
 
-// cellWarnings returns the doubts about cell i.
 func (j *Run) cellWarnings(i int) []Warning {
 	s := j.Series[i]
 	out := []Warning{}
@@ -155,7 +152,6 @@ func (j *Run) cellWarnings(i int) []Warning {
 	return append(out, s.doubts(workload.Last)...)
 }
 
-// doubts returns the load's own doubts that are listed at the given place.
 func (s *Series) doubts(at workload.Listed) (out []Warning) {
 	for _, d := range workload.Of(s.Load).Doubts(at, s.seen()) {
 		out = append(out, Warning(d))
@@ -163,7 +159,6 @@ func (s *Series) doubts(at workload.Listed) (out []Warning) {
 	return out
 }
 
-// thinTail warns of percentiles that rest on too few samples.
 func thinTail(n int64, load workload.Workload) (Warning, bool) {
 	for _, p := range []struct {
 		name string
@@ -179,7 +174,6 @@ func thinTail(n int64, load workload.Workload) (Warning, bool) {
 	return Warning{}, false
 }
 
-// warnings returns the doubts about the whole run.
 func (j *Run) warnings() []Warning {
 	out := []Warning{}
 	add := func(code, format string, args ...any) {
@@ -210,8 +204,8 @@ func (j *Run) warnings() []Warning {
 				total += v.Elapsed
 			}
 		}
-		// On the baseline's path all other kernel work is done inside the two processes, so the
-		// rest belongs to other programs.
+		// On the baseline's path all other kernel work is inside the two processes: the rest is
+		// other programs'.
 		if isBase && j.base[groupOf(s.Cell)] == i {
 			idleRest += s.foreign()
 			n++
@@ -250,7 +244,7 @@ func (j *Run) warnings() []Warning {
 	return out
 }
 
-// slotBiasFrom is the relative difference of a placebo from which on it is a warning.
+// The relative difference of a placebo from which on it is a warning.
 const slotBiasFrom = 0.005
 
 // slotBias reports where the baseline itself, measured in the other modes' slots, certainly differs
@@ -275,9 +269,8 @@ func (j *Run) slotBias() []string {
 	return out
 }
 
-// tooBusy says that other programs left too little CPU time to measure with, during the run or, if
-// that is not known, before it; "" otherwise. Slices and visits that others disturbed are left out,
-// so the remaining ones do not show it.
+// tooBusy says that other programs left too little CPU time, during the run or, if that is not
+// known, before it. Disturbed slices and visits are left out, so the others do not show it.
 func (j *Run) tooBusy() string {
 	const text = "the machine was too busy to measure: %s %s. What that disturbed most is left out, and intervals are wide: " +
 		"measure again while no other program works"
@@ -291,7 +284,6 @@ func (j *Run) tooBusy() string {
 	return ""
 }
 
-// withoutBaseline says which groups have no ratios, and why.
 func (j *Run) withoutBaseline() []string {
 	var out []string
 	seen := map[group]bool{}
@@ -317,7 +309,7 @@ func (j *Run) withoutBaseline() []string {
 	return out
 }
 
-// congestion returns the congestion control of the bulk cells' paths.
+// of the bulk cells' paths
 func (j *Run) congestion() string {
 	for _, s := range j.Series {
 		if s.Cell.Load != workload.Bulk {
@@ -330,8 +322,8 @@ func (j *Run) congestion() string {
 	return ""
 }
 
-// otherCongestion says how to measure with another congestion control: by the lab's own setting or,
-// if another program builds the paths, by the machine's, which new containers get.
+// otherCongestion says how to measure with another congestion control: by the lab's setting or, if
+// another program builds the paths, by the machine's, which new containers get.
 func (j *Run) otherCongestion() string {
 	const setting = "sysctl -w net.ipv4.tcp_congestion_control=cubic (or reno) on "
 	real := false
@@ -349,7 +341,7 @@ func (j *Run) otherCongestion() string {
 }
 
 // sameCore says that client and server shared a core although nobody asked for that, by the plan or
-// because the machine has only one; "" if they did not.
+// because the machine has only one.
 func (j *Run) sameCore() string {
 	const shared = "client and server shared one core: throughput and latency are those of a machine without another"
 	p := j.File.Header.Plan

@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// enough is a number of rounds that causes no warning: 10 × 2000 round trips.
+// causes no warning: 10 × 2000 round trips
 const enough = 10
 
 // calm avoids all warnings: the baseline's parties use all the time that the machine was busy.
@@ -81,7 +81,7 @@ func TestRunWarnings(t *testing.T) {
 		change func(*sample.Visit)
 		file   func(*sample.File)
 		want   []string
-		text   string // part of the first warning's text
+		text   string
 	}{
 		{name: "truncated", file: func(f *sample.File) { f.Truncated = true }, want: []string{"truncated"}, text: "has no end"},
 		{name: "failure", file: func(f *sample.File) { f.End.Detail = "the disk is full" }, want: []string{"failure"}, text: "the disk is full"},

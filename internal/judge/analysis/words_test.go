@@ -12,7 +12,7 @@ func TestThinTail(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		n    int64
-		want string // the percentile
+		want string
 	}{
 		{"none", 0, "p99:"}, {"p99", 999, "p99:"}, {"p999", 1000, "p99.9:"}, {"last-p999", 9999, "p99.9:"}, {"enough", 10_000, ""},
 	} {
