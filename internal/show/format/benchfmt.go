@@ -16,8 +16,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// benchFormat writes the format of Go's benchmarks, which benchstat reads: a line for each cell
-// and round (https://golang.org/design/14313-benchmark-format).
+// benchFormat writes Go's benchmark format, a line for each cell and round
+// (https://golang.org/design/14313-benchmark-format).
 var benchFormat = Format{Name: "benchfmt", Kinds: []document.Kind{document.AReport}, write: writeBench}
 
 func writeBench(w io.Writer, d document.Document, _ Options) error {
@@ -47,12 +47,12 @@ func writeBench(w io.Writer, d document.Document, _ Options) error {
 	return b.err
 }
 
-// bench collects the lines of one subject at a time.
+// bench writes one subject at a time.
 type bench struct {
 	w      *benchfmt.Writer
 	config []benchfmt.Config
 	of     document.Subject
-	rounds map[int][]benchfmt.Value // of it
+	rounds map[int][]benchfmt.Value
 	err    error
 }
 
@@ -65,7 +65,7 @@ func (b *bench) flush() {
 	clear(b.rounds)
 }
 
-// units declares which direction is better, for units where that is known but not to benchstat.
+// units declares which direction is better, where benchstat does not know that.
 func (b *bench) units(figures iter.Seq[document.Figure]) {
 	better := map[string]string{}
 	for f := range figures {
@@ -79,8 +79,8 @@ func (b *bench) units(figures iter.Seq[document.Figure]) {
 	}
 }
 
-// benchConfig describes the machine. It leaves out what differs from run to run, because benchstat
-// does not compare results whose configurations differ.
+// benchConfig leaves out what differs from run to run, because benchstat does not compare results
+// whose configurations differ.
 func benchConfig(r *document.Run) []benchfmt.Config {
 	var out []benchfmt.Config
 	for _, c := range []struct{ key, value string }{
@@ -93,7 +93,7 @@ func benchConfig(r *document.Run) []benchfmt.Config {
 	return out
 }
 
-// benchName returns a subject as a benchmark name, whose parts benchstat can project on.
+// benchstat projects on the parts of the name.
 func benchName(c document.Subject) benchfmt.Name {
 	study := []rune(c.Study)
 	var b strings.Builder
@@ -108,7 +108,7 @@ func benchName(c document.Subject) benchfmt.Name {
 	return benchfmt.Name(b.String())
 }
 
-// crowd returns a subject's numbers of servers, clients and processes, or "" if there is one of each.
+// crowd returns "" if there is one of each.
 func crowd(s document.Subject) string {
 	if s.Servers == 1 && s.Clients == 1 && s.ClientProcs == 1 {
 		return ""
@@ -116,8 +116,7 @@ func crowd(s document.Subject) string {
 	return fmt.Sprintf("%dx%dx%d", s.Servers, s.Clients, s.ClientProcs)
 }
 
-// benchPart escapes foreign text in a name: characters that end a part or the name are written as
-// in a URL.
+// benchPart escapes foreign text as in a URL.
 func benchPart(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -132,7 +131,7 @@ func benchPart(s string) string {
 	return b.String()
 }
 
-// benchUnits maps metrics, with their own unit, to the units that Go's benchmarks use for them.
+// benchUnits maps metrics and their units to the units of Go's benchmarks.
 var benchUnits = map[[2]string]string{
 	{workload.Throughput, "bit/s"}: "B/s", {workload.CPUPerByte, "s/B"}: "cpu-sec/B",
 	{workload.CPUPerTrip, "s"}: "cpu-sec/op", {workload.Transactions, "1/s"}: "op/s",
@@ -140,8 +139,8 @@ var benchUnits = map[[2]string]string{
 	{workload.LatencyP999, "s"}: "p99.9-sec/op", {workload.LatencyMax, "s"}: "max-sec/op",
 }
 
-// benchValue returns a figure in the units that benchstat scales, bytes and seconds. The units of
-// other metrics begin with the metric's name.
+// Bytes and seconds are units that benchstat scales. Units of other metrics begin with the metric's
+// name.
 func benchValue(f document.Figure) benchfmt.Value {
 	const bitsPerByte = 8
 	v := benchfmt.Value{Value: f.Value}

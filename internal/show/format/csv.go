@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// csvFormat writes figures in long form, one row per number. It follows RFC 4180 but ends lines
-// with \n, which all but the strictest readers prefer.
+// csvFormat writes one row per number. It follows RFC 4180 but ends lines with \n,
+// which all but the strictest readers prefer.
 var csvFormat = Format{Name: "csv", Kinds: []document.Kind{document.AReport, document.APrediction, document.AComparison}, write: writeCSV}
 
 func writeCSV(w io.Writer, d document.Document, _ Options) error {
@@ -26,11 +26,10 @@ func writeCSV(w io.Writer, d document.Document, _ Options) error {
 	return c.Error()
 }
 
-// record collects the fields of a row.
 type record []string
 
-// text appends texts. It puts an apostrophe before text that a spreadsheet would read as a formula
-// (OWASP, "CSV Injection").
+// text puts an apostrophe before text that a spreadsheet would read as a formula (OWASP, "CSV
+// Injection").
 func (r *record) text(texts ...string) {
 	for _, t := range texts {
 		if strings.IndexAny(t, "=+-@\t\r＝＋－＠") == 0 {
@@ -40,7 +39,7 @@ func (r *record) text(texts ...string) {
 	}
 }
 
-// number appends a number, or an empty field if it is not finite.
+// A number that is not finite is an empty field.
 func (r *record) number(x float64) {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		*r = append(*r, "")
@@ -57,7 +56,7 @@ func (r *record) maybe(x *float64) {
 	r.number(*x)
 }
 
-// count appends a number of something, or an empty field if it is 0.
+// count appends an empty field if n is 0.
 func (r *record) count(n int) {
 	if n == 0 {
 		*r = append(*r, "")
@@ -68,7 +67,7 @@ func (r *record) count(n int) {
 
 func (r *record) truth(b bool) { *r = append(*r, strconv.FormatBool(b)) }
 
-// write writes the row. The csv.Writer keeps the first error.
+// The csv.Writer keeps the first error.
 func (r record) write(c *csv.Writer) { _ = c.Write(r) }
 
 func writeFigures(c *csv.Writer, figures iter.Seq[document.Figure]) {
@@ -104,7 +103,6 @@ func writeFigures(c *csv.Writer, figures iter.Seq[document.Figure]) {
 	}
 }
 
-// writeData writes a table of figures.
 func writeData(c *csv.Writer, t document.Table) {
 	var heads record
 	for _, col := range t.Columns {

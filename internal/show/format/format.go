@@ -9,31 +9,28 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Options say how a document is written.
 type Options struct {
 	Color bool // for terminals
-	Width int  // columns of the text; 0 is DefaultWidth
+	Width int  // in columns; 0: DefaultWidth
 }
 
-// DefaultWidth is the width of text in columns unless Options sets another.
+// DefaultWidth is the width of text in columns.
 const DefaultWidth = 100
 
 // Format is a form in which documents are written.
 type Format struct {
-	Name string // as --format takes it
-	// Kinds lists the kinds of documents that it can write, or is nil if it can write all.
+	Name string // as in --format
+	// Kinds lists the kinds of documents that it can write; nil: all.
 	Kinds []document.Kind
 	Whole bool // documents should have all details
 	write func(w io.Writer, d document.Document, o Options) error
 }
 
-// All returns all formats; the first is the default. To add a format, write a file in this
-// package and add a line here.
+// All returns all formats, the default first.
 func All() []Format { return slices.Clone(formats) }
 
 var formats = []Format{tableFormat, jsonFormat, markdownFormat, csvFormat, benchFormat, metricsFormat, htmlFormat}
 
-// Find returns the format with the given name; ok is false if there is none.
 func Find(name string) (f Format, ok bool) {
 	i := slices.IndexFunc(formats, func(f Format) bool { return f.Name == name })
 	if i < 0 {
@@ -42,7 +39,6 @@ func Find(name string) (f Format, ok bool) {
 	return formats[i], true
 }
 
-// Names returns the names of the formats that can write documents of a kind.
 func Names(k document.Kind) []string {
 	var names []string
 	for _, f := range formats {
@@ -56,7 +52,6 @@ func Names(k document.Kind) []string {
 // Writes reports whether the format can write documents of the given kind.
 func (f Format) Writes(k document.Kind) bool { return f.Kinds == nil || slices.Contains(f.Kinds, k) }
 
-// Write writes the document.
 func (f Format) Write(w io.Writer, d document.Document, o Options) error {
 	if !f.Writes(d.Kind) {
 		return fmt.Errorf("the format %s does not write %s", f.Name, d.Kind)

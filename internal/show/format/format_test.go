@@ -8,7 +8,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// A format writes only the kinds that it names, and is offered only for those.
 func TestFormatsOfKinds(t *testing.T) {
 	some := Format{Name: "some", Kinds: []document.Kind{document.APath},
 		write: func(io.Writer, document.Document, Options) error { return nil }}
@@ -30,7 +29,6 @@ func TestFormatsOfKinds(t *testing.T) {
 	}
 }
 
-// Every style has its own attribute on terminals that have colours.
 func TestStyles(t *testing.T) {
 	p := newPrinter(Options{Color: true})
 	seen := map[string]document.Style{}

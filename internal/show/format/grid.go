@@ -7,19 +7,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// grid is a table in a layout, as texts.
 type grid struct {
-	document.Table // without the columns that the layout leaves out
+	document.Table // with the kept columns only
 	gap            int
 	texts          [][]string // by row and column
 	below          [][]string // by row
 	widths         []int
-	plotted        bool           // it has a plot, not drawn yet
-	kept           []int          // the columns that the layout keeps
+	plotted        bool           // there is a plot, not drawn yet
+	kept           []int          // indexes
 	rows           []document.Row // with all columns
 }
 
-// lay applies a layout to a table.
 func lay(t document.Table, l document.Layout) grid {
 	g := grid{Table: t, gap: 2, below: make([][]string, len(t.Rows)), plotted: t.Plot != nil && !l.Bare, rows: t.Rows}
 	if l.Tight {
@@ -98,7 +96,7 @@ func (g *grid) measure() {
 	g.widen()
 }
 
-// widen makes room for heads above several columns, by widening the last of those columns.
+// A head above several columns widens the last of them.
 func (g *grid) widen() {
 	for i, c := range g.Columns {
 		next := min(i+c.Span, len(g.Columns))
@@ -146,14 +144,13 @@ func (g *grid) moved() (most int) {
 	return most
 }
 
-// shown returns the position of a column in the layout. For a column that the layout leaves out, it
-// returns the position of the next one that is kept.
+// shown returns the position of a column, or of the next one that is kept.
 func (g *grid) shown(column int) int {
 	i, _ := slices.BinarySearch(g.kept, column)
 	return i
 }
 
-// fit returns the first layout in which all tables fit, or the last one with ok false.
+// fit returns the last layout and false if no layout fits.
 func (p *printer) fit(tables []document.Table, layouts []document.Layout) (l document.Layout, ok bool) {
 	if len(layouts) == 0 {
 		layouts = document.Wide()
@@ -170,7 +167,6 @@ func (p *printer) fit(tables []document.Table, layouts []document.Layout) (l doc
 	return l, false
 }
 
-// grid prints heads and rows.
 func (p *printer) grid(g grid) {
 	g.draw(p.width)
 	p.heads(g)
@@ -182,15 +178,13 @@ func (p *printer) grid(g grid) {
 	}
 }
 
-// above prints the text above a row.
 func (p *printer) above(t document.Table, r document.Row) {
 	if len(r.Above) > 0 {
 		p.wrapped(spaces(t.Level), p.text(r.Above), document.Words)
 	}
 }
 
-// underRow prints the text below the n-th row: the columns that the layout put there, and the row's
-// note.
+// underRow prints columns that the layout put there, and the row's note.
 func (p *printer) underRow(g grid, n int) {
 	for _, text := range append(slices.Clone(g.below[n]), g.Rows[n].Note) {
 		if text != "" {
@@ -199,7 +193,7 @@ func (p *printer) underRow(g grid, n int) {
 	}
 }
 
-// heads prints the lines above a table: two, or one if the upper one is empty.
+// heads prints one line if the upper one is empty.
 func (p *printer) heads(g grid) {
 	if !g.Headed() {
 		return
@@ -214,7 +208,6 @@ func (p *printer) heads(g grid) {
 	p.row(g, texts, document.Row{Style: document.Faint})
 }
 
-// upperHeads prints the upper line. A head above several columns is as wide as they are together.
 func (p *printer) upperHeads(g grid) {
 	var b strings.Builder
 	b.WriteString(spaces(g.Level))
@@ -240,8 +233,7 @@ func (p *printer) upperHeads(g grid) {
 	p.line(p.styled(document.Faint, strings.TrimRight(b.String(), " ")))
 }
 
-// row prints the texts of a row in the style of the row and its cells, on one line or, if a text
-// has several lines, on several.
+// Texts of several lines make a row of several lines.
 func (p *printer) row(g grid, texts []string, r document.Row) {
 	cells := make([][]string, len(texts))
 	lines := 1
@@ -274,8 +266,7 @@ func align(s string, w int, right bool) string {
 	return s + space
 }
 
-// shortName cuts the middle out of a name wider than the given number of columns, because names of
-// nodes differ at either end.
+// shortName cuts out the middle, because names of nodes differ at either end.
 func shortName(name string, most int) string {
 	r := []rune(name)
 	if len(r) <= most {

@@ -7,7 +7,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// jsonFormat writes one JSON document.
 var jsonFormat = Format{Name: "json", write: writeJSON}
 
 func writeJSON(w io.Writer, d document.Document, _ Options) error {

@@ -12,8 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// markdownFormat writes GitHub-flavored Markdown (https://github.github.com/gfm/), for
-// issues, comments and job summaries.
+// markdownFormat writes GitHub-flavored Markdown (https://github.github.com/gfm/).
 var markdownFormat = Format{Name: "markdown", write: writeMarkdown}
 
 func writeMarkdown(w io.Writer, d document.Document, _ Options) error {
@@ -25,7 +24,6 @@ func writeMarkdown(w io.Writer, d document.Document, _ Options) error {
 	return err
 }
 
-// markdown collects blocks, separated by empty lines.
 type markdown struct{ b strings.Builder }
 
 func (m *markdown) block(lines ...string) {
@@ -40,8 +38,7 @@ func (m *markdown) block(lines ...string) {
 	}
 }
 
-// topHeading is the level of section titles. Higher levels are left to the comment or page that has
-// the text.
+// topHeading leaves higher levels to the comment or page that has the text.
 const topHeading = 3
 
 func (m *markdown) section(s document.Section) {
@@ -82,8 +79,7 @@ func bullets(items []string) []string {
 	return out
 }
 
-// fenced returns command lines as a code block. Its fence is longer than any run of fence
-// characters in the lines.
+// The fence must be longer than any run of fence characters in the lines.
 func fenced(lines []string) []string {
 	fence := "```"
 	for strings.Contains(strings.Join(lines, "\n"), fence) {
@@ -92,8 +88,7 @@ func fenced(lines []string) []string {
 	return slices.Concat([]string{fence + "sh"}, lines, []string{fence})
 }
 
-// markdownTable returns a table with one line of heads. Text above a row becomes a row, and notes
-// below rows become a last column.
+// Text above a row becomes a row. Notes below rows become a last column.
 func markdownTable(t document.Table) []string {
 	noted := slices.ContainsFunc(t.Rows, func(r document.Row) bool { return r.Note != "" })
 	var heads, rule []string
@@ -131,8 +126,8 @@ func markdownTable(t document.Table) []string {
 	return out
 }
 
-// headOver returns a column's head in one line. It repeats a head that covers several columns in
-// each of them, and joins a word that a hyphen splits over two lines.
+// A head over several columns is repeated in each. A word that a hyphen splits over two lines is
+// joined.
 func headOver(t document.Table, i int) string {
 	c := t.Columns[i]
 	if c.Head[0] == "" {
@@ -151,7 +146,6 @@ func headOver(t document.Table, i int) string {
 	return c.Title()
 }
 
-// markdownRoute returns a numbered list of steps, each with what the hop counted.
 func markdownRoute(r document.Route) []string {
 	var out []string
 	for i, s := range r.Steps {
@@ -174,7 +168,7 @@ func markdownSpans(t document.Text) string {
 	return strings.TrimSpace(b.String())
 }
 
-// emphasis marks up text of a style. Markdown has no colors, but verdicts are also words.
+// Markdown has no colors, but verdicts are also words.
 func emphasis(s document.Style, text string) string {
 	inner := strings.TrimSpace(text)
 	if s != document.Strong || inner == "" {
@@ -196,8 +190,8 @@ func markdownStart(text string) string {
 // escaped.
 var opening = regexp.MustCompile(`^(?:(?:#{1,6}|[-+]|\d{1,9}[.)])(?:\s|$)|-[- ]*$|=+$)`)
 
-// markdownLine returns foreign text as one line that is displayed literally: without markup, HTML,
-// mentions of users (@name) or references to issues (#1).
+// markdownLine returns foreign text on one line that is shown literally: no markup, HTML, mentions
+// (@name) or references (#1).
 func markdownLine(s string) string {
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
 	var b strings.Builder
@@ -221,7 +215,7 @@ func markdownRune(before, r, after rune) string {
 	case r == '>':
 		return "&gt;"
 	case r == '$':
-		return "&#36;" // it begins a formula
+		return "&#36;" // begins a formula
 	case r == '&' && (word(after) || after == '#'):
 		return "&amp;"
 	case (r == '@' || r == '#') && !word(before) && word(after):

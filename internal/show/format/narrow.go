@@ -9,8 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// table prints a table in the first of its layouts that fits. If none fits, the table is split in
-// its own way, or fitted makes it narrower.
+// table uses the first layout that fits. If none does, the table is split in its own way, or fitted
+// makes it narrower.
 func (p *printer) table(t document.Table) {
 	if l, ok := p.shared[t.Fit]; ok {
 		p.fitted(t, l)
@@ -37,9 +37,8 @@ func (p *printer) table(t document.Table) {
 	p.fitted(t, l)
 }
 
-// fitted prints a table in a layout. If it is too wide, fitted cuts the texts that may be cut, or
-// else breaks texts into lines within their cells. If that is not enough, it splits the table into
-// equal parts of at least three columns, or prints each row as a block.
+// If the table is too wide, fitted cuts texts, or else breaks them into lines within their cells.
+// If that is not enough, it prints equal parts of at least three columns, or a block for each row.
 func (p *printer) fitted(t document.Table, l document.Layout) {
 	if g, ok := p.squeezed(t, l); ok {
 		p.grid(g)
@@ -64,8 +63,7 @@ func (p *printer) fitted(t document.Table, l document.Layout) {
 	}
 }
 
-// equalParts splits the columns that a layout keeps into n tables, each with the first column. each
-// is the largest number of other columns in a part.
+// Each of the n tables has the first column. each is the largest number of other columns.
 func equalParts(t document.Table, l document.Layout, n int) (parts []document.Table, each int) {
 	kept := lay(t, l).kept
 	if len(kept) < 2 {
@@ -81,8 +79,7 @@ func equalParts(t document.Table, l document.Layout, n int) (parts []document.Ta
 	return append(parts, part(t, from, len(t.Columns))), each
 }
 
-// squeezed lays a table out and, if it is too wide, cuts or breaks texts. ok is false if it is
-// still too wide.
+// ok is false if the table is still too wide after cutting and breaking texts.
 func (p *printer) squeezed(t document.Table, l document.Layout) (g grid, ok bool) {
 	g = lay(t, l)
 	if g.width() <= p.width {
@@ -101,7 +98,6 @@ func (p *printer) squeezed(t document.Table, l document.Layout) (g grid, ok bool
 	return g, g.wrap(p.width)
 }
 
-// parts prints the parts of a table, separated by empty lines.
 func (p *printer) parts(parts []document.Table, l document.Layout) {
 	for i, t := range parts {
 		if i > 0 {
@@ -111,8 +107,7 @@ func (p *printer) parts(parts []document.Table, l document.Layout) {
 	}
 }
 
-// part returns a table of the first column and the columns in [from, to). A head above several
-// columns keeps to those that the part has. Only the first part has the rows' notes.
+// part has the first column and those in [from, to). Only the first part has the rows' notes.
 func part(t document.Table, from, to int) document.Table {
 	columns := append(t.Columns[:1:1], t.Columns[from:to]...)
 	for i, c := range t.Columns {
@@ -136,7 +131,6 @@ func part(t document.Table, from, to int) document.Table {
 	return t
 }
 
-// splitEven prints the smallest number of equal tables that are not too wide.
 func (p *printer) splitEven(t document.Table) {
 	for n := len(t.Columns) - 1; ; n = (n + 1) / 2 {
 		var parts []document.Table
@@ -152,7 +146,6 @@ func (p *printer) splitEven(t document.Table) {
 	}
 }
 
-// splitFull puts as many columns as fit into each table.
 func (p *printer) splitFull(t document.Table) {
 	for from := 1; from < len(t.Columns); {
 		to := from + 1
@@ -167,10 +160,10 @@ func (p *printer) splitFull(t document.Table) {
 	}
 }
 
-// leastCut is the width that a cut leaves, for columns that do not set one.
+// leastCut is for columns that do not set Least.
 const leastCut = 12
 
-// cut shortens texts that may be cut until the table has at most the given number of columns.
+// columns is the table's width to reach.
 func (g *grid) cut(columns int) {
 	for i, c := range g.Columns {
 		over := g.width() - columns
@@ -193,11 +186,10 @@ func (g *grid) cut(columns int) {
 	}
 }
 
-// mostLines is the largest number of lines in a cell.
 const mostLines = 4
 
-// wrap breaks texts and heads at words, in the widest column first, until the table has at most the
-// given number of columns. It reports whether it succeeded. It does not break figures.
+// wrap breaks texts and heads at words, the widest column first, but no figures. It reports whether
+// the table fits.
 func (g *grid) wrap(columns int) bool {
 	for over := g.width() - columns; over > 0; over-- {
 		widest := -1
@@ -228,8 +220,7 @@ func (g *grid) wrap(columns int) bool {
 	return g.width() <= columns
 }
 
-// narrowest returns the width of a column whose head and texts are broken at words. Figures are not
-// broken.
+// Figures are not broken.
 func (g *grid) narrowest(column int) int {
 	c, least := g.Columns[column], 0
 	if c.Span < 2 {
@@ -251,7 +242,6 @@ func (g *grid) narrowest(column int) int {
 	return least
 }
 
-// inCell breaks a text at words into lines of at most the given number of columns.
 func inCell(text string, columns int) string {
 	if width(text) <= columns {
 		return text
@@ -271,8 +261,7 @@ func inCell(text string, columns int) string {
 	return strings.Join(append(lines, line), "\n")
 }
 
-// blocks prints each row as a block: the text of its first column, then a line with head and text
-// for each other column that has a text.
+// A block has the row's first text, then a line for each other column that has a text.
 func (p *printer) blocks(g grid) {
 	heads := g.titles()
 	for n, r := range g.Rows {
@@ -295,7 +284,7 @@ func (p *printer) blocks(g grid) {
 	}
 }
 
-// titles returns each column's head in one line, including a head that covers several columns.
+// titles include heads that cover several columns.
 func (g *grid) titles() []string {
 	out := make([]string, len(g.Columns))
 	over, until := "", 0

@@ -8,8 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
 )
 
-// A table that is too wide is broken within its cells, then split, and at last printed as a block
-// for each row.
+// A table that is too wide is broken within its cells, then split, then printed as blocks.
 func TestNarrowTables(t *testing.T) {
 	head := func(a, b string, span int) document.Column {
 		return document.Column{Head: [2]string{a, b}, Span: span}
@@ -45,7 +44,6 @@ func TestNarrowTables(t *testing.T) {
 	}
 }
 
-// A number, its unit, its interval and the sign before it stay on one line.
 func TestPieces(t *testing.T) {
 	for text, want := range map[string]string{
 		"took 12 µs, at least":             "took|12 µs,|at|least",

@@ -13,8 +13,7 @@ import (
 )
 
 // metricsFormat writes OpenMetrics text (https://prometheus.io/docs/specs/om/open_metrics_spec/).
-// It has only gauges, so that older readers of Prometheus' text format, such as node_exporter's,
-// accept it too.
+// It has only gauges, which readers of Prometheus' older text format accept too.
 var metricsFormat = Format{Name: "openmetrics", Kinds: []document.Kind{document.AReport}, write: writeMetrics}
 
 func writeMetrics(w io.Writer, d document.Document, _ Options) error {
@@ -33,7 +32,7 @@ func writeMetrics(w io.Writer, d document.Document, _ Options) error {
 	return err
 }
 
-// exposition collects samples by family, because a family's lines must be contiguous.
+// A family's lines must be contiguous.
 type exposition struct {
 	families map[string]*family
 	order    []string
@@ -45,7 +44,7 @@ type family struct {
 	samples strings.Builder
 }
 
-// labels are pairs of names and values. Pairs without a value are left out.
+// Pairs without a value are left out.
 type labels [][2]string
 
 func (m *exposition) add(name, help string, l labels, value float64) {

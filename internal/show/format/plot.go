@@ -9,7 +9,7 @@ import (
 
 const mostPlot = 41 // columns: wider plots do not show more
 
-// draw puts the table's plot into the columns that the other texts leave of a line.
+// The plot takes the columns that the other texts of a line leave.
 func (g *grid) draw(line int) {
 	if !g.plotted {
 		return
@@ -32,8 +32,7 @@ func (g *grid) draw(line int) {
 	}
 }
 
-// drawn draws a number with its interval. "│" marks the baseline, dots the range that counts as the
-// same.
+// "│" marks the baseline, dots the range that counts as the same.
 func drawn(p document.Plot, axis document.Axis, n *document.Number, columns int) string {
 	out := []rune(strings.Repeat(" ", columns))
 	at := func(x float64) int { return axis.At(x, columns) }
@@ -57,7 +56,7 @@ func drawn(p document.Plot, axis document.Axis, n *document.Number, columns int)
 	return string(out)
 }
 
-// axisText returns the axis, with each label centred at its value.
+// Each label is centred at its value.
 func axisText(p document.Plot, axis document.Axis, columns int) string {
 	out := []rune(strings.Repeat(" ", columns))
 	values, texts := axis.Labels(p.Scale)

@@ -8,16 +8,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// printer collects lines of at most width columns.
 type printer struct {
 	b      strings.Builder
 	width  int
 	color  bool
-	shared map[string]document.Layout // by Table.Fit, of tables that share one layout
+	shared map[string]document.Layout // by Table.Fit
 
-	lines   int    // so far
-	section int    // the one that is being printed
-	marks   []Mark // of rows
+	lines   int
+	section int
+	marks   []Mark
 }
 
 func newPrinter(o Options) *printer { return &printer{width: o.Width, color: o.Color} }
@@ -27,7 +26,7 @@ func (p *printer) line(s string) {
 	p.lines++
 }
 
-// attributes maps styles to the codes that terminals use for them (ECMA-48, SGR).
+// attributes are codes of terminals (ECMA-48, SGR).
 var attributes = map[document.Style]string{document.Strong: "1", document.Faint: "2",
 	document.Bad: "31", document.Good: "32", document.Doubtful: "33"}
 

@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// tableFormat writes text for people, in lines of at most Options.Width columns.
 var tableFormat = Format{Name: "table", write: writeTable}
 
 func writeTable(w io.Writer, d document.Document, o Options) error {
@@ -24,7 +23,6 @@ func writeTable(w io.Writer, d document.Document, o Options) error {
 	return err
 }
 
-// document prints sections, separated by empty lines.
 func (p *printer) document(d document.Document) {
 	p.fitTogether(d)
 	for n, s := range d.Sections {
@@ -67,13 +65,10 @@ func (p *printer) block(b document.Block) {
 	}
 }
 
-// spaces returns the indentation of text at a level.
 func spaces(level int) string { return strings.Repeat(" ", indent*level) }
 
-// indent is the number of columns that each level adds.
 const indent = 2
 
-// text returns a line with its styles.
 func (p *printer) text(t document.Text) string {
 	var b strings.Builder
 	for _, s := range t {
@@ -89,8 +84,8 @@ func (p *printer) paragraph(x document.Paragraph) {
 	}
 }
 
-// command prints a command so that it can be pasted. It breaks lines before flags and routes, or at
-// words that are not quoted, and ends each continued line with a backslash.
+// command breaks lines before flags and routes, or at unquoted words, with backslashes, so that it
+// can be pasted.
 func (p *printer) command(c string) {
 	const margin, tail = "    ", " \\"
 	line := margin
@@ -117,10 +112,9 @@ func (p *printer) command(c string) {
 	p.line(line)
 }
 
-// routeWord matches the start of a route among a command's words.
 var routeWord = regexp.MustCompile(`^[a-z]+=`)
 
-// commandParts splits a command before its flags and routes. A flag keeps its value.
+// A flag keeps its value.
 func commandParts(c string) (out []string) {
 	last := ""
 	for _, word := range strings.Split(c, " ") {
@@ -134,7 +128,6 @@ func commandParts(c string) (out []string) {
 	return out
 }
 
-// route draws a route from the client down to the server.
 func (p *printer) route(r document.Route) {
 	margin := spaces(r.Level)
 	bar := margin + "  │"
@@ -156,7 +149,7 @@ func (p *printer) route(r document.Route) {
 	}
 }
 
-// counters prints what a hop counted after the line of its route, as a column if that fits.
+// counters prints a column if that fits.
 func (p *printer) counters(bar string, cs []document.Counter) {
 	lines := func(format string) (out []string, fits bool) {
 		fits = true
@@ -175,10 +168,9 @@ func (p *printer) counters(bar string, cs []document.Counter) {
 	}
 }
 
-const whatWidth = 12 // columns for the name of a counter
+const whatWidth = 12 // columns
 
-// fitTogether chooses the layout of tables that share one: the first in which the widest of them
-// fits.
+// fitTogether chooses the first layout in which the widest of the tables that share one fits.
 func (p *printer) fitTogether(d document.Document) {
 	together := map[string][]document.Table{}
 	var names []string

@@ -10,22 +10,20 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// wrapped prints s behind indent and, if it is too long, breaks it at sep.
 func (p *printer) wrapped(indent, s, sep string) {
 	for _, l := range p.broken(indent, s, sep) {
 		p.line(l)
 	}
 }
 
-// broken returns s behind indent in lines of at most the printer's width, broken at sep. Further
-// lines are indented by two more columns. A part that is longer than a line is broken at words, and
-// a word that is longer has its own line.
+// broken breaks s at sep and indents further lines by two more columns. A part that is longer than
+// a line is broken at words; a longer word has its own line.
 func (p *printer) broken(indent, s, sep string) []string {
 	return brokenAt(p.width, indent, s, sep)
 }
 
-// Wrap breaks text at words into lines of at most the given number of columns, as documents do.
-// Further lines are indented by two columns.
+// Wrap breaks text at words into lines of at most the given number of columns. Further lines are
+// indented by two columns.
 func Wrap(text string, columns int) []string { return brokenAt(columns, "", text, document.Words) }
 
 func brokenAt(columns int, indent, s, sep string) []string {
@@ -59,7 +57,6 @@ func brokenAt(columns int, indent, s, sep string) []string {
 	return lines
 }
 
-// shorterThan breaks pieces of several words that are longer than a line.
 func shorterThan(columns int, all []piece, sep string) []piece {
 	if sep != document.Words {
 		return all
@@ -80,12 +77,10 @@ func shorterThan(columns int, all []piece, sep string) []piece {
 	return out
 }
 
-// piece is text that stays on one line, with the separator before it if it is not first on its
-// line.
+// before is the separator, unless the piece is first on its line.
 type piece struct{ before, text string }
 
-// pieces splits s where a line may end. If sep is Words, the pieces are words and the hops of a
-// path; a number and its unit are one piece.
+// With Words, the pieces are words and the hops of a path; a number and its unit are one piece.
 func pieces(s, sep string) []piece {
 	var out []piece
 	for i, word := range strings.Split(s, sep) {
@@ -104,7 +99,6 @@ func pieces(s, sep string) []piece {
 	return out
 }
 
-// hopJoin separates the hops of a path.
 const hopJoin = "·"
 
 // hops splits a path after each hop but the last. Any other word is one piece.
@@ -120,12 +114,11 @@ func hops(word string) []string {
 	return all
 }
 
-// together reports whether no line may end between two words, which may be styled.
+// The words may be styled.
 func together(before, word string) bool {
 	return document.Together(ansi.Strip(before), ansi.Strip(word))
 }
 
-// linesWidth returns the width of a text's widest line in columns.
 func linesWidth(text string) int {
 	most := 0
 	for _, l := range strings.Split(text, "\n") {
