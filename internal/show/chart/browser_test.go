@@ -25,8 +25,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/page"
 )
 
-// browser returns the path of a Chromium. If there is none, the test is skipped, or fails where one
-// is required.
+// Without a Chromium the test is skipped, or fails where one is required.
 func browser(t *testing.T) string {
 	for _, name := range []string{"chromium", "google-chrome", "google-chrome-stable", "chromium-browser"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -40,14 +39,13 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// hostile is a possible name in a results file. smuggled must not work even if it got into the
-// page.
+// hostile is a possible name in a results file. The policy must block smuggled even if it gets into
+// the page.
 const (
 	hostile  = `<img src="http://192.0.2.1/a" onerror="document.title='owned'">`
 	smuggled = `<script>document.title = "owned"</script><img src="http://192.0.2.1/b" alt="">`
 )
 
-// everyChart returns the charts of all studies, with a hostile label.
 func everyChart(t *testing.T) []document.ChartGroup {
 	every := slices.Concat(Cells(comparison(t).Base()), Ladder(climbed(t)), Crowds(crowds(t).Base()), Mesh(cluster()),
 		publishedGroups(besidePublished()), differenceGroups(changed(t)),
@@ -56,8 +54,7 @@ func everyChart(t *testing.T) []document.ChartGroup {
 	return every
 }
 
-// dump makes the browser draw a page. It returns the resulting document, what the browser logged
-// and the requests that it sent.
+// dump returns the drawn document, what the browser logged and the requests that it sent.
 func dump(t *testing.T, text []byte) (root *html.Node, console, requests []string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.html")
@@ -68,7 +65,7 @@ func dump(t *testing.T, text []byte) (root *html.Node, console, requests []strin
 	proxy := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		if !strings.Contains(r.Host, ".google") && !strings.Contains(r.Host, ".gvt1.com") { // the browser asks for updates and the time
+		if !strings.Contains(r.Host, ".google") && !strings.Contains(r.Host, ".gvt1.com") { // updates and time of the browser
 			requests = append(requests, r.Method+" "+r.RequestURI)
 		}
 		w.WriteHeader(http.StatusBadGateway)
@@ -78,7 +75,7 @@ func dump(t *testing.T, text []byte) (root *html.Node, console, requests []strin
 	}
 	proxy.Start()
 	defer proxy.Close()
-	const patience = 2 * time.Minute // for a busy machine
+	const patience = 2 * time.Minute
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	c := exec.CommandContext(ctx, browser(t), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir="+t.TempDir(),
@@ -104,9 +101,8 @@ func dump(t *testing.T, text []byte) (root *html.Node, console, requests []strin
 	return root, console, slices.Clone(requests)
 }
 
-// The charts of all studies are drawn with the right figures in the right places, without an error
-// and without a request. The page's policy blocks both smuggled things and logs that, which shows
-// that the test would see any other console message.
+// The policy blocks both smuggled things and logs that, which shows that the test would see any
+// other message.
 func TestInABrowser(t *testing.T) {
 	every := everyChart(t)
 	var b bytes.Buffer
@@ -150,7 +146,6 @@ func TestInABrowser(t *testing.T) {
 	}
 }
 
-// drawn checks a chart's marks against its figures.
 func drawn(t *testing.T, svg *html.Node, c document.Chart) {
 	marks := labelled(svg)
 	var values, places []float64
@@ -227,8 +222,7 @@ func drawn(t *testing.T, svg *html.Node, c document.Chart) {
 	linear(t, values, places)
 }
 
-// linear checks that places are a linear function of values, within a pixel or two (bars are inset
-// by fractions of one).
+// Places must be linear within a pixel or two: bars are inset by fractions of one.
 func linear(t *testing.T, values, places []float64) {
 	if len(values) < 2 {
 		t.Fatalf("%d marks", len(values))
@@ -250,8 +244,7 @@ func linear(t *testing.T, values, places []float64) {
 
 var moved = regexp.MustCompile(`translate\(([-\d.e]+),\s*([-\d.e]+)\)`)
 
-// labelled returns the labelled marks: x, y and width in px. Marks in a translated facet are placed
-// relative to the page.
+// x, y and width are in px. Marks in a translated facet are relative to the page.
 func labelled(n *html.Node) map[string][]float64 {
 	out := map[string][]float64{}
 	var walk func(n *html.Node, x, y float64)

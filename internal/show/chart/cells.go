@@ -1,5 +1,5 @@
-// Package chart makes the charts of judged reports, and what else a page shows of them. Charts are
-// data here; package page draws them.
+// Package chart makes the charts of judged reports, as data that package page draws, and the facts
+// that a page shows next to them.
 package chart
 
 import (
@@ -14,32 +14,30 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Cells returns the charts of a comparison: a group for each placement, load and backend.
+// Cells returns the charts of a comparison, in groups by placement, load and backend.
 func Cells(r *analysis.Report) []document.ChartGroup { return groups(r, false, comparing) }
 
-// Searches returns the charts of a search for what makes modes faster. If there are several modes,
-// each has its own groups.
+// Searches returns the charts of a search for what makes modes faster. Each of several modes has
+// its own groups.
 func Searches(r *analysis.Report) []document.ChartGroup {
 	several := slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return c.Baseline && c.Mode != r.Plan.Baseline })
 	return groups(r, several, comparing)
 }
 
-// drawing returns the charts of a group of cells.
 type drawing func(r *analysis.Report, w workload.Workload, cells []analysis.Cell) charts
 
 func comparing(r *analysis.Report, w workload.Workload, cells []analysis.Cell) charts {
 	return append(ratioCharts(r, w, cells), figureCharts(r, w, cells)...)
 }
 
-// groups returns a group of charts for each placement, load and backend and, if apart is true, for
-// each baseline.
+// With apart, each baseline has its own groups.
 func groups(r *analysis.Report, apart bool, draw drawing) []document.ChartGroup {
 	var out []document.ChartGroup
 	several := slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return c.On != r.Cells[0].On })
 	for rest := r.Cells; len(rest) > 0; {
 		first := rest[0]
 		n := slices.IndexFunc(rest, func(c analysis.Cell) bool {
-			// A search's baseline comes first in its groups. Split before it, because the groups of
+			// A search's baseline comes first in its groups: split before it, because the groups of
 			// the next search may have the same place and load.
 			return c.From != first.From || c.Load != first.Load || c.On != first.On || c.Pin != first.Pin || apart && c.Baseline && c.Mode != first.Mode
 		})
@@ -63,17 +61,14 @@ func groups(r *analysis.Report, apart bool, draw drawing) []document.ChartGroup 
 	return out
 }
 
-// charts collects charts.
 type charts []document.Chart
 
-// add appends a chart if there is one.
 func (cs *charts) add(c document.Chart, ok bool) {
 	if ok {
 		*cs = append(*cs, c)
 	}
 }
 
-// ratioCharts compares cells with their baseline.
 func ratioCharts(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (all charts) {
 	for _, m := range judged(w) {
 		all.add(ratioChart(r, cells, m, metricName(m, w.Noun)))
@@ -81,7 +76,6 @@ func ratioCharts(r *analysis.Report, w workload.Workload, cells []analysis.Cell)
 	return all
 }
 
-// figureCharts shows cells' own figures.
 func figureCharts(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (all charts) {
 	all.add(curveChart(cells))
 	all.add(stripChart(cells, cells[0].Primary, metricName(cells[0].Primary, w.Noun), r.Plan))
@@ -90,7 +84,7 @@ func figureCharts(r *analysis.Report, w workload.Workload, cells []analysis.Cell
 	return all
 }
 
-// judged returns the metrics of a load that interval plots show.
+// judged returns the metrics that interval plots show.
 func judged(w workload.Workload) []string {
 	out := []string{w.Primary}
 	for _, m := range []string{workload.LatencyP99, w.CPU()} {
@@ -101,7 +95,6 @@ func judged(w workload.Workload) []string {
 	return out
 }
 
-// scaleOf returns the scale for a metric of the cells.
 func scaleOf(cells []analysis.Cell, metric string) scale {
 	var xs []float64
 	unit := ""
@@ -113,11 +106,10 @@ func scaleOf(cells []analysis.Cell, metric string) scale {
 	return scaleFor(unit, largest(xs...))
 }
 
-// mostPoints is the number of rounds of a row that a strip shows. If there are more, it shows every
-// second, third and so on.
+// mostPoints is the largest number of rounds of a row that a strip shows. If there are more, it has
+// every second one, every third and so on.
 const mostPoints = 400
 
-// stripChart shows a metric round by round.
 func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c document.Chart, ok bool) {
 	unit, axis := scaleOf(cells, metric), "round"
 	spec, baselines := strips{Axis: axis}, 0
@@ -161,7 +153,6 @@ func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c 
 		Table: tableOf(rows, "mode", "rounds", "least", "median, "+unit.unit, "most")}, ok
 }
 
-// curveChart shows latencies by percentile.
 func curveChart(cells []analysis.Cell) (c document.Chart, ok bool) {
 	var most []float64
 	for _, cell := range cells {

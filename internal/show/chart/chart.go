@@ -11,34 +11,33 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// intervals are dots with their intervals, plotted against a line.
 type intervals struct {
 	Axis string      `json:"axis"`
-	Line *float64    `json:"line,omitempty"` // the baseline
+	Line *float64    `json:"line,omitempty"`
 	Band *[2]float64 `json:"band,omitempty"` // what counts as the same
-	// Beside names the rows' second values, which are drawn as diamonds; "": there are none.
+	// Beside names the second values, which are drawn as diamonds; "": none.
 	Beside string `json:"beside,omitempty"`
-	// Limits are the ends of the axis. What lies beyond is cut and marked. Nil: nothing is cut.
+	// Limits are the ends of the axis, beyond which intervals are cut and marked; nil: nothing is
+	// cut.
 	Limits *[2]float64   `json:"limits,omitempty"`
 	Rows   []intervalRow `json:"rows"`
 }
 
 type intervalRow struct {
 	Label   string   `json:"label"`
-	Docker  string   `json:"docker,omitempty"` // the label in Docker's words
-	Figure  string   `json:"figure,omitempty"` // the figure itself, with its unit
+	Docker  string   `json:"docker,omitempty"` // in Docker's words
+	Figure  string   `json:"figure,omitempty"` // with its unit
 	Value   float64  `json:"value"`
-	None    bool     `json:"none,omitempty"` // it has no value: only its text is drawn
+	None    bool     `json:"none,omitempty"` // no value: only its text is drawn
 	Low     *float64 `json:"low,omitempty"`
 	High    *float64 `json:"high,omitempty"`
 	Verdict string   `json:"verdict"`
 	Text    string   `json:"text"`
 	More    string   `json:"more,omitempty"` // shown if space permits
-	// Beside is the second value. In a row without a verdict it is the only value.
+	// Beside is the second value; without a verdict it is the only one.
 	Beside *float64 `json:"beside,omitempty"`
 }
 
-// lines are the curves of several series.
 type lines struct {
 	Axis   string `json:"axis"`
 	Series []line `json:"series"`
@@ -49,21 +48,19 @@ type line struct {
 	Points [][2]float64 `json:"points"`
 }
 
-// strips are the rows' values by round.
 type strips struct {
 	Axis     string `json:"axis"`
 	Baseline string `json:"baseline"`
-	// Top is the end of the values' axis. Higher rounds are drawn there and marked. Nil: the axis
-	// reaches the highest round.
+	// Top is the end of the values' axis, where higher rounds are marked; nil: the axis reaches the
+	// highest.
 	Top  *float64 `json:"top,omitempty"`
 	Rows []line   `json:"rows"`
 }
 
-// stacks are bars that show the parts of sums.
 type stacks struct {
 	Axis   string     `json:"axis"`
 	Parts  []string   `json:"parts"`
-	Colors string     `json:"colors"` // stem of the CSS variables of the parts' colours
+	Colors string     `json:"colors"` // stem of CSS variables
 	Whole  float64    `json:"whole,omitempty"`
 	Dense  bool       `json:"dense,omitempty"`
 	Rows   []stackRow `json:"rows"`
@@ -75,13 +72,11 @@ type stackRow struct {
 	Text   string    `json:"text"`
 }
 
-// scale converts figures from a base unit to the unit in which they are shown.
 type scale struct {
 	by   float64
 	unit string
 }
 
-// scaleFor returns the scale that suits values up to the largest.
 func scaleFor(unit string, largest float64) scale {
 	steps := map[string][]scale{
 		"s":     {{1, "s"}, {1e3, "ms"}, {1e6, "µs"}},
@@ -102,12 +97,10 @@ func scaleFor(unit string, largest float64) scale {
 	return scale{1, unit}
 }
 
-// text returns a value with three digits and its unit.
 func (s scale) text(x float64) string {
 	return strings.TrimSpace(three(x*s.by) + " " + s.unit)
 }
 
-// three returns x with three digits.
 func three(x float64) string {
 	const most = 3
 	digits := most
@@ -117,8 +110,7 @@ func three(x float64) string {
 	return fmt.Sprintf("%.*f", digits, x)
 }
 
-// short returns x with four significant digits, which is as exact as a chart can be. It returns 0
-// for NaN and infinities.
+// Four significant digits are as exact as a chart can be. NaN and infinities become 0.
 func short(x float64) float64 {
 	if x == 0 || math.IsInf(x, 0) || math.IsNaN(x) {
 		return 0
@@ -127,7 +119,7 @@ func short(x float64) float64 {
 	return math.Round(x*by) / by
 }
 
-// tableOf returns a table of texts. The first column names the rows, the others have figures.
+// The first column names the rows, the others have figures.
 func tableOf(rows [][]string, heads ...string) document.Table {
 	var t document.Table
 	for i, h := range heads {
@@ -139,7 +131,6 @@ func tableOf(rows [][]string, heads ...string) document.Table {
 	return t
 }
 
-// metricNames maps the metrics that charts show to words.
 var metricNames = map[string]string{
 	"throughput": "Throughput", "transactions": "Rate", "latency_p50": "Median latency", "latency_p99": "Latency, 99th percentile",
 	"cpu_per_byte": "CPU time per byte", "cpu_per_transaction": "CPU time per round trip",
@@ -149,7 +140,7 @@ func metricName(metric, noun string) string {
 	return cmp.Or(metricNames[metric], printable.Capital(noun), metric)
 }
 
-// largest returns the largest value, or 0 if there are no values.
+// largest returns 0 if there are no values.
 func largest(xs ...float64) float64 {
 	if len(xs) == 0 {
 		return 0

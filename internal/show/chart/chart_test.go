@@ -18,7 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// comparison returns a run of host and bridge: 40 and 30 Gbit/s, 20 and 25 µs.
+// comparison has host and bridge: 40 and 30 Gbit/s, 20 and 25 µs.
 func comparison(t *testing.T) judge.Report {
 	cells := append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.Trio(mode.Bridge, "rr")...)
 	r := judgetest.New(t, cells...).Rounds(12, judgetest.Noisy([]float64{0.001, 0.002, 0.003, 0.001, 0.002, 0.003}, 40, 40, 30, 20, 20, 25),
@@ -44,7 +44,7 @@ func climbed(t *testing.T) *ladder.Report {
 	return ladder.Judge(r.File)
 }
 
-// crowds returns a run of 1, 4 and 16 clients, which share 40 Gbit/s.
+// crowds has 1, 4 and 16 clients, which share 40 Gbit/s.
 func crowds(t *testing.T) judge.Report {
 	var cells []sample.Cell
 	for _, n := range []int{1, 4, 16} {
@@ -67,7 +67,7 @@ func crowds(t *testing.T) judge.Report {
 	return judge.Judge(r.File)
 }
 
-// cluster returns a mesh of three nodes; the third is slow.
+// The third of three nodes is slow.
 func cluster() *mesh.Mesh {
 	x := func(v float64) *float64 { return &v }
 	m := &mesh.Mesh{Sweeps: 3, Nodes: []mesh.Node{{Node: sample.Node{Name: "a"}}, {Node: sample.Node{Name: "b"}}, {Node: sample.Node{Name: "c"}}}}
@@ -91,7 +91,6 @@ func chartOf(t *testing.T, groups []document.ChartGroup, title string) document.
 	return document.Chart{}
 }
 
-// all returns the charts of all groups that are drawn.
 func all(groups []document.ChartGroup) (out []document.Chart) {
 	for _, g := range groups {
 		for _, c := range g.Charts {
@@ -193,7 +192,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// sweeps returns a run of rr at three request sizes. The bridge costs more at the last two.
+// The bridge costs more at the last two request sizes.
 func sweeps(t *testing.T) judge.Report {
 	s := &sample.Sweep{Axis: "request", Unit: "B", Points: []sample.Point{{Name: "1", Value: 1}, {Name: "1400", Value: 1400}, {Name: "16k", Value: 16384}}}
 	var cells []sample.Cell
@@ -239,7 +238,7 @@ func TestChartsOfASweep(t *testing.T) {
 	}
 }
 
-// changed returns the difference of two runs. The bridge was slower in the second.
+// The bridge was slower in the second run.
 func changed(t *testing.T) *difference.Report {
 	file := func(bridge float64) *sample.File {
 		cells := append(judgetest.Trio(mode.Bridge, workload.Bulk), judgetest.Trio(mode.Bridge, workload.RR)...)
@@ -274,7 +273,6 @@ func TestChartsOfADifference(t *testing.T) {
 	}
 }
 
-// The head shows the command, the date and the place of the run.
 func TestHead(t *testing.T) {
 	base := comparison(t).Base()
 	if p := Run(base, "Title", "toll compare", nil); p.Command != "toll compare" || p.Lede != "" {
@@ -291,8 +289,8 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// A row has the label that a user can type, Docker's words for it, its figure and its ratio. No row
-// is missing from its chart.
+// A row has the label that a user can type, Docker's words, figure and ratio. No row may be
+// missing.
 func TestRowsOfRatios(t *testing.T) {
 	r := comparison(t)
 	for i := range r.Base().Cells {
@@ -333,8 +331,7 @@ func TestRowsOfRatios(t *testing.T) {
 	}
 }
 
-// cutChart returns a chart with an interval that would squeeze the others, and with a row without a
-// value.
+// One interval would squeeze the others, and one row has no value.
 func cutChart() document.Chart {
 	one, wide, narrow := 1.0, 40.0, 0.7
 	s := intervals{Line: &one, Axis: "times host's", Rows: []intervalRow{{Label: "host", Value: 1, Text: "baseline"}, {Label: "bridge", Value: 0.8, Text: "0.80"},

@@ -40,10 +40,9 @@ func partyChart(cells []analysis.Cell, w workload.Workload) (c document.Chart, o
 		Table: tableOf(rows, "mode, "+unit.unit, "client", "server", "proxy", "rest", "sum")}, largest(sums...) > 0
 }
 
-// mostBars is the number of rows up to which a chart is drawn. With more, only its table is shown.
+// mostBars is the number of rows up to which a chart is drawn, not only its table.
 const mostBars = 64
 
-// cpuChart shows how each CPU spent its time under each mode.
 func cpuChart(cells []analysis.Cell) (c document.Chart, ok bool) {
 	kinds := analysis.CPUKinds()
 	spec := stacks{Axis: "% of the CPU's time", Parts: kinds, Colors: "cpu", Whole: 100, Dense: true}

@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Difference returns the page of the changes between two runs: a group of charts for each placement,
-// load and backend, with a chart for each metric that both runs have.
+// Difference returns the page of the changes between two runs, with a chart for each metric that
+// both have, in groups by placement, load and backend.
 func Difference(r *difference.Report) document.Page {
 	return document.Page{Title: "What differs between two runs", Command: "toll diff",
 		Lede: differenceLine(r), Groups: differenceGroups(r)}
@@ -66,8 +66,7 @@ func differenceTitle(r *difference.Report, c difference.Cell) string {
 	return title
 }
 
-// changeChart shows the factor by which each mode's ratio to the baseline changed; ok is false if
-// no mode has one.
+// changeChart shows factors of change of the ratios to the baseline; ok is false if there are none.
 func changeChart(r *difference.Report, cells []difference.Cell, metric string) (c document.Chart, ok bool) {
 	one := 1.0
 	spec := intervals{Line: &one, Rows: []intervalRow{}}
@@ -104,7 +103,7 @@ func changeChart(r *difference.Report, cells []difference.Cell, metric string) (
 		Table: table.WithoutEmpty()}, ok
 }
 
-// changeRow returns a cell's row for the drawing and for the table below it.
+// entry is for the table.
 func changeRow(cell difference.Cell, m difference.Metric) (row intervalRow, entry []string) {
 	phrase := dockerWords(analysis.CellOf(cell.Cell))
 	row = intervalRow{Label: cell.Label, Docker: phrase, Value: 1, Text: "baseline"}
@@ -125,7 +124,6 @@ func changeRow(cell difference.Cell, m difference.Metric) (row intervalRow, entr
 	return row, entry
 }
 
-// percentText returns by how many per cent a factor exceeds 1, such as "-2.1 %".
 func percentText(factor float64) string {
 	const tenths = 10
 	return fmt.Sprintf("%+.1f %%", math.Round(100*tenths*(factor-1))/tenths+0) // 0, not -0

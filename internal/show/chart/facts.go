@@ -14,7 +14,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// facts returns the environment and the plan of a report.
 func facts(base *analysis.Report) []document.FactGroup {
 	out := []document.FactGroup{environment(base.Environment), plan(base)}
 	for _, c := range base.Environment.Cards {

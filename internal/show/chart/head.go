@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Run returns the page of a judged run with the given charts. command is the command that makes
-// such runs; it is replaced by the run's own if that is known.
+// Run returns the page of a judged run with the given charts. command makes such runs; the run's
+// own replaces it if known.
 func Run(r *analysis.Report, title, command string, groups []document.ChartGroup) document.Page {
 	if r.Command != nil {
 		command = sample.CommandLine(r.Command)
@@ -20,7 +20,6 @@ func Run(r *analysis.Report, title, command string, groups []document.ChartGroup
 	return document.Page{Title: title, Command: command, Lede: dateLine(r), Groups: groups, Paths: paths(r), Facts: facts(r)}
 }
 
-// dateLine says when and where a run was made, as far as the file says so.
 func dateLine(r *analysis.Report) string {
 	var facts []string
 	if !r.Started.IsZero() {
@@ -34,7 +33,6 @@ func dateLine(r *analysis.Report) string {
 
 func dateOf(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") + " UTC" }
 
-// differenceLine says when and where the two runs of a difference were made.
 func differenceLine(r *difference.Report) string {
 	var facts []string
 	for _, s := range []difference.Side{r.Old, r.New} {

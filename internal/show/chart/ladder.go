@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// falls is a waterfall chart: most bars begin where another bar ends.
+// falls is a waterfall chart: most bars begin where another ends.
 type falls struct {
 	Axis string `json:"axis"`
 	Rows []fall `json:"rows"`
@@ -27,7 +27,6 @@ type fall struct {
 	Text    string   `json:"text"`
 }
 
-// priced lists the metrics whose prices are drawn, and the load of each.
 var priced = []struct{ metric, load, title string }{
 	{workload.LatencyP50, workload.RR, "Median latency, part by part"},
 	{workload.CPUPerTrip, workload.RR, "CPU time per round trip, part by part"},
@@ -60,8 +59,8 @@ func Ladder(l *ladder.Report) []document.ChartGroup {
 	return append(out, groups(r, false, figureCharts)...)
 }
 
-// fallChart shows the prices of one metric. The first bar is the bottom rung's own figure, and each
-// other bar begins where the bar of the rung below ends.
+// The first bar is the bottom rung's own figure. Each other bar begins where that of the rung below
+// ends.
 func fallChart(r *analysis.Report, steps []ladder.Step, metric, load, title string) (c document.Chart, ok bool) {
 	var own []float64
 	unit := ""
@@ -100,7 +99,6 @@ func fallChart(r *analysis.Report, steps []ladder.Step, metric, load, title stri
 			"the price of its part, with the 95 % interval as a line. Pale: nothing measurable, or unclear."}, ok
 }
 
-// priceBar returns the bar of a part, beginning at from.
 func priceBar(s ladder.Step, p analysis.Price, from float64, below int, to scale) fall {
 	end := func(x float64) float64 { return short(from + x*to.by) }
 	if p.Unit == analysis.RatioUnit {
@@ -114,7 +112,7 @@ func priceBar(s ladder.Step, p analysis.Price, from float64, below int, to scale
 	return out
 }
 
-// metricOf returns a step's metric under a load; ok is false if there is none.
+// ok is false if there is none.
 func metricOf(r *analysis.Report, s ladder.Step, load, metric string) (m analysis.Metric, ok bool) {
 	i := slices.IndexFunc(r.Cells, func(c analysis.Cell) bool { return s.Has(c) && c.Load == load })
 	if i < 0 {

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Outliers would squeeze the rest of an axis. The axis ends before them, and the drawing marks what
-// is cut. The tables below the charts have every figure.
+// Outliers would squeeze the rest of an axis. It ends before them, and the drawing marks what is
+// cut. The tables have every figure.
 const (
 	leastFar  = 0.25 // the smallest distance of ratios that matters
-	cutEnds   = 1    // intervals may lengthen the axis by this many spans, on either side
-	cutValues = 20   // a value this many times as far from the line as any other is cut
-	cutPad    = 1.5  // the axis then reaches this many distances of the other values
-	cutRounds = 3    // a round this many times as high as the highest row's median is cut
-	roundsTop = 2    // the axis then ends at this many medians
+	cutEnds   = 1    // spans that intervals may add to the axis on either side
+	cutValues = 20   // a value this many times as far as any other is cut
+	cutPad    = 1.5  // distances of the other values that the axis then reaches
+	cutRounds = 3    // a round this many times as high as the highest median is cut
+	roundsTop = 2    // medians at which the axis then ends
 )
 
 // limits returns the ends of an axis that shows values and the ends of their intervals around a
@@ -37,7 +37,7 @@ func limits(line, least float64, values, ends []float64) *[2]float64 {
 	return &out
 }
 
-// withoutFar returns the values without those that are much farther from the line than all others.
+// withoutFar leaves out values much farther from the line than all others.
 func withoutFar(line, least float64, values []float64) []float64 {
 	far := func(x float64) float64 { return max(x-line, line-x) }
 	sorted := slices.Clone(values)
@@ -51,7 +51,7 @@ func withoutFar(line, least float64, values []float64) []float64 {
 	return sorted
 }
 
-// topOf returns the end of the rounds' axis, or nil if it reaches the highest round.
+// topOf returns nil if the axis reaches the highest round.
 func topOf(medians []float64, highest float64) *float64 {
 	if len(medians) == 0 {
 		return nil
@@ -64,7 +64,6 @@ func topOf(medians []float64, highest float64) *float64 {
 	return &m
 }
 
-// cut sets the ends of the axis of ratios.
 func (s *intervals) cut() {
 	var values, ends []float64
 	for _, r := range s.Rows {
@@ -82,7 +81,7 @@ func (s *intervals) cut() {
 	s.Limits = limits(1, leastFar, values, ends)
 }
 
-// cutNote says that something is cut, or returns "" if nothing is.
+// cutNote returns "" if nothing is cut.
 func (s *intervals) cutNote() string {
 	if s.Limits == nil {
 		return ""

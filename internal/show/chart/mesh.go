@@ -9,16 +9,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// heats are the values of a heat map, one per pair of nodes.
 type heats struct {
 	Unit   string   `json:"unit"`
-	Higher bool     `json:"higher,omitempty"` // higher values are better
+	Higher bool     `json:"higher,omitempty"` // higher is better
 	Nodes  []string `json:"nodes"`
 	Cells  []heat   `json:"cells"`
 }
 
-// heat is the index of the row, that of the column, the value rounded to three digits, and 1 if a
-// fault explains it, else 0. It is an array to stay small, because a mesh has thousands of them.
+// heat is the index of the row, that of the column, the value to three digits, and 1 if a fault
+// explains it. It is an array because a mesh has thousands.
 type heat [4]float64
 
 var meshTitles = []struct{ metric, title string }{
@@ -27,7 +26,6 @@ var meshTitles = []struct{ metric, title string }{
 	{workload.RetransmissionRate, "Retransmitted, of what the row's node sends to the column's"},
 }
 
-// nodeEffects lists the effects of a node on its links.
 var nodeEffects = []struct{ name, title string }{
 	{workload.LatencyP50, "Nodes: round trips, against what is typical"},
 	{workload.ThroughputOut, "Nodes: what they send, against what is typical"},
@@ -67,7 +65,7 @@ func Mesh(m *mesh.Mesh) []document.ChartGroup {
 	return out
 }
 
-// costGroup shows the mode's cost on each link, compared with the mesh in m.Beside.
+// costGroup compares with the mesh in m.Beside.
 func costGroup(m *mesh.Mesh) document.ChartGroup {
 	out := document.ChartGroup{Title: "What the " + m.Mode + " network costs"}
 	one := 1.0
@@ -100,11 +98,11 @@ func costGroup(m *mesh.Mesh) document.ChartGroup {
 	return out
 }
 
-// largeMesh is the number of nodes from which on the heat map has no table of its own, because the
-// document's table has the same links.
+// largeMesh is the number of nodes from which the heat map has no table, because the document's
+// table has the same links.
 const largeMesh = 16
 
-// heatChart shows a metric of all links; ok is false if all its values are negligible.
+// ok is false if all values are negligible.
 func heatChart(m *mesh.Mesh, x mesh.Metric, title string) (c document.Chart, ok bool) {
 	const seen = 0.005 // %: smaller rates are not worth a chart
 	to, least, more := scaleFor(x.Unit, x.Median), 0.0, "slower"
@@ -144,8 +142,7 @@ func heatChart(m *mesh.Mesh, x mesh.Metric, title string) (c document.Chart, ok 
 	return c, ok
 }
 
-// linkOf returns the value of the link from node i to node j, or nil if there is none, and whether
-// a fault explains it.
+// linkOf returns nil if there is no link from node i to j. slow: a fault explains the value.
 func linkOf(x mesh.Metric, i, j int) (value *float64, slow bool) {
 	if i == j || i >= len(x.Matrix) || j >= len(x.Matrix[i]) {
 		return nil, false
@@ -153,7 +150,6 @@ func linkOf(x mesh.Metric, i, j int) (value *float64, slow bool) {
 	return x.Matrix[i][j], i < len(x.Slow) && j < len(x.Slow[i]) && x.Slow[i][j]
 }
 
-// effectChart shows what each node does to its links.
 func effectChart(m *mesh.Mesh, name, title string) (c document.Chart, ok bool) {
 	one := 1.0
 	spec := intervals{Axis: "ratio to what is typical", Line: &one}

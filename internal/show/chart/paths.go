@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// paths returns the paths of those cells of a report that have counters.
+// paths returns those with counters.
 func paths(r *analysis.Report) []document.PathGroup {
 	var out []document.PathGroup
 	for _, c := range r.Cells {
@@ -40,13 +40,13 @@ func paths(r *analysis.Report) []document.PathGroup {
 	return out
 }
 
-// counts returns a hop's counters, by direction if the hop distinguishes them.
+// counts returns counters by direction if the hop distinguishes them.
 func counts(h analysis.Counted) []document.Count {
 	if h.ForwardBytes+h.BackwardBytes == 0 {
 		return []document.Count{packetCount("packets", h.Hits)}
 	}
 	toServer := "→"
-	if h.BackwardBytes == 0 { // the device counts both directions in one counter
+	if h.BackwardBytes == 0 { // the device has one counter for both directions
 		toServer = "⇄"
 	}
 	out := []document.Count{byteCount(toServer, h.ForwardBytes)}
@@ -77,7 +77,6 @@ func packetCount(what string, n uint64) document.Count {
 	return document.Count{What: what, Text: text, Exact: fmt.Sprintf("%d packets", n)}
 }
 
-// humane returns a number with three digits and a unit.
 func humane(n uint64, unit string) string {
 	x, prefix := float64(n), ""
 	for _, p := range []string{"k", "M", "G", "T"} {

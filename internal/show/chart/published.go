@@ -10,10 +10,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Published returns the page that compares the studies' figures and ratios with this machine's, with
-// a group of charts for each study. A group has, for each table, the chart that the study drew. For
-// each table and metric it has a chart of the ratios to the baseline and one of the ratios to the
-// smallest crowd.
+// Published returns the page that compares the studies' figures and ratios with this machine's.
+// Each study has the charts that it drew itself and, for each table and metric, a chart of the
+// ratios to the baseline and one of those to the smallest crowd.
 func Published(r *published.Report) document.Page {
 	return document.Page{Title: "Published studies, and this machine", Groups: publishedGroups(r)}
 }
@@ -46,8 +45,8 @@ func publishedGroups(r *published.Report) []document.ChartGroup {
 	return out
 }
 
-// crowdChart draws a table of a study as its author did: a line for each mode over the number of
-// clients, and next to it this machine's line. ok is false if the table is not of that kind.
+// crowdChart draws a table as its author did, a line for each mode over the clients, next to this
+// machine's line. ok is false for other kinds of tables.
 func crowdChart(s published.Result, table string, measured bool) (c document.Chart, ok bool) {
 	var spec growths
 	var rows [][]string
@@ -96,8 +95,8 @@ func crowdChart(s published.Result, table string, measured bool) (c document.Cha
 		Spec: spec, Table: tableOf(rows, heads...)}, len(spec.Shapes) > 1
 }
 
-// publishedChart shows a row for each published ratio: a diamond for it, and a dot with an interval
-// for this machine's. ok is false if there are fewer than two ratios.
+// publishedChart draws published ratios as diamonds and this machine's as dots with intervals. ok
+// is false if there are fewer than two.
 func publishedChart(s published.Result, part string, smallest, measured bool) (c document.Chart, ok bool) {
 	one, to := 1.0, s.Baseline
 	spec := intervals{Line: &one, Rows: []intervalRow{}, Beside: "published"}
@@ -162,7 +161,6 @@ func partOf(r published.Line) string {
 	return r.What()
 }
 
-// publishedName returns a ratio's name within its part.
 func publishedName(r published.Line) string {
 	switch {
 	case r.Table != "":

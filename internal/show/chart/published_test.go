@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// besidePublished returns a study of four rows: the baseline, a ratio that holds here, one that is
-// unclear and one that was not measured.
+// The rows are the baseline, a ratio that holds here, one that is unclear and one that was not
+// measured.
 func besidePublished() *published.Report {
 	row := func(of mode.Name, x float64, m *analysis.Ratio, v published.Verdict) published.Line {
 		l := published.Line{Row: published.Row{Mode: string(of), Metric: "throughput"}, Cell: &sample.Cell{Mode: of, From: "host"}}
@@ -29,8 +29,7 @@ func besidePublished() *published.Report {
 			row("host", 0.95, ratio(0.97, 0.2, stats.Unclear), published.Unclear), row("publish-nat", 1.4, nil, published.NotMeasured)}}}}
 }
 
-// A chart has each published ratio, and this machine's if there is one. A ratio that was not
-// measured has no interval and no verdict.
+// A ratio that was not measured has no interval and no verdict.
 func TestPublishedChart(t *testing.T) {
 	r := besidePublished()
 	groups := publishedGroups(r)
@@ -69,7 +68,6 @@ func TestPublishedChart(t *testing.T) {
 	}
 }
 
-// The page of every existing study has its charts, whatever the layout of its tables.
 func TestPublishedStudies(t *testing.T) {
 	r, err := published.Compare(published.Studies(), nil)
 	if err != nil {
@@ -98,7 +96,7 @@ func TestPublishedStudies(t *testing.T) {
 	}
 }
 
-// A chart of the study of 2014 has its lines and this machine's, in the study's unit.
+// The lines are in the study's unit.
 func TestCrowdChart(t *testing.T) {
 	row := func(label string, was float64, here *published.Here) published.Line {
 		return published.Line{Row: published.Row{Mode: "link", Value: was, Printed: three(was), Unit: "Gbit/s"},

@@ -8,8 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// ratioChart shows a metric as ratios to the baseline, next to the figures themselves; ok is false
-// if there are no ratios.
+// ok is false if there are no ratios.
 func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) (c document.Chart, ok bool) {
 	one := 1.0
 	spec := intervals{Line: &one, Rows: []intervalRow{}}
@@ -47,8 +46,7 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 		Spec: spec, Table: table.WithoutEmpty()}, true
 }
 
-// ratioRow returns a cell's row for the drawing and for the table below it. A cell without the
-// metric or without a ratio also has a row, so that no cell is missing from its chart.
+// A cell without the metric or a ratio has a row, too: none may be missing from its chart.
 func ratioRow(cell analysis.Cell, m analysis.Metric, unit scale) (row intervalRow, entry []string) {
 	row = intervalRow{Label: cell.Name(), Docker: dockerWords(cell), Figure: unit.text(m.Median),
 		Value: 1, Text: "baseline"}
@@ -80,10 +78,9 @@ func ratioRow(cell analysis.Cell, m analysis.Metric, unit scale) (row intervalRo
 	return row, entry
 }
 
-// notMeasured replaces the figure of a cell that lacks what a chart shows.
 const notMeasured = "not measured"
 
-// dockerWords returns a cell's name in Docker's words, or "" if they are its label.
+// dockerWords returns "" if they are the cell's label.
 func dockerWords(c analysis.Cell) string {
 	if text := c.Phrase(); text != c.Label() {
 		return text

@@ -9,11 +9,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// growths are curves of a metric of each mode over growing crowds, or over a sweep's points.
+// growths are curves over growing crowds, or over a sweep's points.
 type growths struct {
 	Axis string `json:"axis"`
-	// Line is the baseline, and Band what counts as the same. If they are nil, there is no
-	// baseline, and the axis begins at 0.
+	// Line is the baseline, and Band what counts as the same. If they are nil, the axis begins at
+	// 0.
 	Line   *float64    `json:"line,omitempty"`
 	Band   *[2]float64 `json:"band,omitempty"`
 	Across string      `json:"across"`
@@ -43,7 +43,7 @@ func Crowds(r *analysis.Report) []document.ChartGroup {
 	})
 }
 
-// scalingChart shows a metric over the plan's shapes; ok is false if there is only one shape.
+// ok is false if there is only one shape.
 func scalingChart(cells []analysis.Cell, metric, title string) (c document.Chart, ok bool) {
 	unit := scaleOf(cells, metric)
 	if unit.unit == "1" {

@@ -10,8 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Curves returns the charts of a sweep: the curves of each judged metric against the baseline, and
-// the primary metric's figures themselves.
+// Curves returns the charts of a sweep: each judged metric against the baseline, and the primary
+// metric's figures.
 func Curves(r *analysis.Report) []document.ChartGroup {
 	return groups(r, false, func(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (all charts) {
 		for _, m := range judged(w) {
@@ -22,8 +22,7 @@ func Curves(r *analysis.Report) []document.ChartGroup {
 	})
 }
 
-// curvesOf returns a metric's curves and the rows of their table. entry returns the point and the
-// table row of a cell; it returns ok false for a cell that has none.
+// entry returns a cell's point and table row; ok is false if it has none.
 func curvesOf(r *analysis.Report, cells []analysis.Cell, entry func(c analysis.Cell) (p growthPoint, row []string, ok bool)) (growths, [][]string) {
 	spec := growths{Across: sweep.Noun(r.Plan)}
 	var rows [][]string
@@ -46,7 +45,7 @@ func curvesOf(r *analysis.Report, cells []analysis.Cell, entry func(c analysis.C
 	return spec, rows
 }
 
-// ratioCurves shows a metric of each mode as ratios to the baseline at the same point.
+// Ratios are to the baseline at the same point.
 func ratioCurves(r *analysis.Report, cells []analysis.Cell, metric, name string) (c document.Chart, ok bool) {
 	direction := "lower is better"
 	spec, rows := curvesOf(r, cells, func(c analysis.Cell) (p growthPoint, row []string, ok bool) {
@@ -86,7 +85,6 @@ func ratioCurves(r *analysis.Report, cells []analysis.Cell, metric, name string)
 		Table: tableOf(rows, heads...)}, len(rows) > 0
 }
 
-// figureCurves shows a metric of each mode, including the baseline.
 func figureCurves(r *analysis.Report, cells []analysis.Cell, metric, name string) (c document.Chart, ok bool) {
 	unit := scaleOf(cells, metric)
 	spec, rows := curvesOf(r, cells, func(c analysis.Cell) (p growthPoint, row []string, ok bool) {
