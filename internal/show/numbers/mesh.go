@@ -12,8 +12,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// mesh lists every link that the report has, the typical figures of all links, the effect of each
-// node, and what is slow.
 func (l *list) mesh(m *mesh.Mesh) {
 	l.meshMode(m)
 	if m.Beside != nil {
@@ -22,8 +20,7 @@ func (l *list) mesh(m *mesh.Mesh) {
 	l.costs(m)
 }
 
-// costs lists what the mode costs on each link, compared with the mesh in m.Beside, and on all
-// links together.
+// costs compares with the mesh in m.Beside.
 func (l *list) costs(m *mesh.Mesh) {
 	for _, name := range slices.Sorted(maps.Keys(m.Costs)) {
 		c := m.Costs[name]
@@ -40,7 +37,7 @@ func (l *list) costs(m *mesh.Mesh) {
 	}
 }
 
-// groups lists the medians of the links within and across the groups that the nodes' labels form.
+// groups are formed by the nodes' labels.
 func (l *list) groups(of document.Figure, m *mesh.Mesh) {
 	for _, g := range m.Groups {
 		for _, name := range slices.Sorted(maps.Keys(g.Metrics)) {

@@ -1,5 +1,5 @@
-// Package numbers lists the figures of a judged document one by one, each with everything that
-// identifies it, for formats that are tables of numbers. Figures are in base units.
+// Package numbers lists the figures of a judged document one by one, with all that identifies each,
+// for formats that are tables of numbers. Figures are in base units.
 package numbers
 
 import (
@@ -42,7 +42,6 @@ func Prediction(p *predict.Prediction) iter.Seq[document.Figure] {
 	return func(yield func(document.Figure) bool) { (&list{yield, true}).prediction(p) }
 }
 
-// list yields figures until the consumer stops.
 type list struct {
 	yield func(document.Figure) bool
 	on    bool
@@ -89,7 +88,6 @@ func cellOf(study sample.Study, c sample.Cell) document.Subject {
 	return out
 }
 
-// metric lists a metric's rounds and the statistics that sum them up.
 func (l *list) metric(f document.Figure, name string, m analysis.Metric, notes string) {
 	f.Metric, f.Unit, f.Higher = name, m.Unit, m.Higher
 	for i, x := range m.Rounds {
@@ -132,7 +130,7 @@ func (l *list) price(f document.Figure, s document.Statistic, p analysis.Price, 
 	l.add(f)
 }
 
-// cpu lists who spent the CPU time. It lists nothing if no CPU time was metered.
+// cpu lists nothing if no CPU time was metered.
 func (l *list) cpu(f document.Figure, c analysis.CPUSplit) {
 	if c.Client+c.Server+c.Proxy+c.Rest == 0 {
 		return
@@ -177,7 +175,7 @@ func (l *list) prediction(p *predict.Prediction) {
 	}
 }
 
-// Run returns what formats of figures say about the run as a whole.
+// Run returns what formats of figures say about a run as a whole.
 func Run(r *analysis.Report) *document.Run {
 	e, p := r.Environment, r.Plan
 	out := &document.Run{Study: string(r.Study), Tool: e.Tool, Kernel: e.Kernel,

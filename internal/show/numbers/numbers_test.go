@@ -18,7 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// ran returns a run of host and bridge, with a third and a fourth mode that failed.
+// A third and a fourth mode failed.
 func ran(t *testing.T) *judgetest.Run {
 	t.Helper()
 	cells := slices.Concat(judgetest.Trio(mode.Bridge, "bulk"), judgetest.Trio(mode.Bridge, "rr"))
@@ -30,7 +30,6 @@ func ran(t *testing.T) *judgetest.Run {
 	})
 }
 
-// pick returns the figures of a mode under a load with a statistic of a metric.
 func pick(figures iter.Seq[document.Figure], m mode.Name, load, metric string, s document.Statistic) (out []document.Figure) {
 	for f := range figures {
 		if f.Mode == string(m) && f.Load == load && f.Metric == metric && f.Statistic == s {
@@ -40,7 +39,7 @@ func pick(figures iter.Seq[document.Figure], m mode.Name, load, metric string, s
 	return out
 }
 
-// one returns the only one of them.
+// one fails unless there is exactly one.
 func one(t *testing.T, figures iter.Seq[document.Figure], m mode.Name, load, metric string, s document.Statistic) document.Figure {
 	t.Helper()
 	all := pick(figures, m, load, metric, s)
@@ -80,7 +79,6 @@ func TestComparison(t *testing.T) {
 	}
 }
 
-// A cell's primary metric comes first.
 func TestPrimaryIsFirst(t *testing.T) {
 	seen := map[string]bool{}
 	for f := range Cells(judge.Judge(ran(t).File).Base()) {
@@ -160,7 +158,7 @@ func TestPrediction(t *testing.T) {
 	}
 }
 
-// Of a mesh each link is listed, both ways if the load is measured both ways, and each node.
+// Each link is listed, both ways if the load is measured both ways.
 func TestMesh(t *testing.T) {
 	x := func(v float64) *float64 { return &v }
 	m := &mesh.Mesh{Mode: "host", On: sample.Swarm, Nodes: []mesh.Node{{Node: sample.Node{Name: "a"}}, {Node: sample.Node{Name: "b"}}}, Metrics: map[string]mesh.Metric{
