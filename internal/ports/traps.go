@@ -31,7 +31,7 @@ const (
 	UDPSource        = "udp-source"
 )
 
-// in the order of the report
+// codes are in the order of the report.
 var codes = []string{PortConflict, Paused, Restarting, ReuseportTwins, PublishedNobody, InternalNetwork, IngressNothing, RouteLocalnet, Loopback6Nothing,
 	Loopback6Proxy4, UDPSource, ProxyLoad, PublicLocalOnly, Unpublished, BridgeNFDrop, MTUDiffers, ConntrackFull}
 

@@ -6,7 +6,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// lead, the answer, warnings, failures and facts of the run, is printed above the charts.
+// arranged returns lead, the answer, warnings, failures and facts of the run, for above the charts.
 func arranged(sections []document.Section) (lead, rest []document.Section) {
 	n := leading(sections)
 	var warnings, failed []document.Section
