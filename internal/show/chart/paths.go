@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// paths returns those with counters.
+// paths returns the paths with counters.
 func paths(r *analysis.Report) []document.PathGroup {
 	var out []document.PathGroup
 	for _, c := range r.Cells {

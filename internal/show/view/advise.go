@@ -24,8 +24,7 @@ func adviseView(v *view) {
 	v.hides = "thin-tail"
 }
 
-// adviseSections returns the sections below the answer: the levers by verdict, and how to make the
-// recommended ones permanent. With details it adds what each lever does from each place.
+// details adds what each lever does from each place.
 func adviseSections(r *advise.Report, details bool) []document.Section {
 	base := r.Base()
 	var out []document.Section
@@ -68,11 +67,9 @@ func adviseSections(r *advise.Report, details bool) []document.Section {
 	return append(out, last)
 }
 
-// adviseLegend says how to read the table of levers.
 const adviseLegend = "A lever is recommended if it was better both times (alone and when measured again) and never worse. " +
 	"+ is always a gain. ?: unclear."
 
-// withMode adds the mode to a title if there are several modes.
 func withMode(a advise.Advice, several bool) string {
 	if !several {
 		return ""
@@ -80,7 +77,7 @@ func withMode(a advise.Advice, several bool) string {
 	return " with " + a.Mode
 }
 
-// recommended returns the levers recommended for any of the modes, each once.
+// recommended returns the levers recommended for any mode, each once.
 func recommended(all []advise.Advice) (out []advise.Lever) {
 	for _, a := range all {
 		for _, l := range a.Levers {
@@ -92,8 +89,8 @@ func recommended(all []advise.Advice) (out []advise.Lever) {
 	return out
 }
 
-// elsewhere says, for each mode that cannot be reached from every place, over which path its
-// containers were reached there instead.
+// elsewhere says over which path containers were reached from places that a mode cannot be reached
+// from.
 func elsewhere(all []advise.Advice) (out []string) {
 	for _, a := range all {
 		if a.Elsewhere != "" {
@@ -103,14 +100,12 @@ func elsewhere(all []advise.Advice) (out []string) {
 	return out
 }
 
-// withoutSkipped returns the report without the skips that are listed by lever.
 func withoutSkipped(r *analysis.Report) *analysis.Report {
 	out := *r
 	out.Skipped = nil
 	return &out
 }
 
-// rankedTable returns a table with a row for each lever that was measured.
 func rankedTable(a advise.Advice) document.Table {
 	where := document.Column{Head: [2]string{"", "where"}, Cut: document.CutEnd, Least: leastWhere}
 	t := document.Table{Level: 1, Fit: "levers", Columns: []document.Column{
@@ -148,7 +143,7 @@ func leverStyle(v advise.Verdict) document.Style {
 	return document.Plain
 }
 
-// effectCell returns a gain in %, or a loss as a negative number.
+// effectCell returns a gain in %, a loss as a negative number.
 func effectCell(e advise.Effect) document.Cell {
 	x := e.Ratio
 	change, half := x.Median-1, x.HalfWidth()
@@ -174,21 +169,18 @@ func effectCell(e advise.Effect) document.Cell {
 	return document.Cell{Text: text, Style: styleOf(x.Verdict), Number: ratioCell("", x).Number}
 }
 
-// hopeless is the half width of an interval beyond which an unclear change tells the reader
-// nothing.
+// hopeless is the half width of an interval that tells the reader nothing.
 const hopeless = 0.5
 
-// oneDecimal is the half width of an interval below which a change is printed with a decimal.
+// oneDecimal is the half width of an interval below which a change has a decimal.
 const oneDecimal = 0.005
 
-// whereOf returns the load and the place of an effect.
 func whereOf(e advise.Effect) document.Cell {
 	return document.Cell{Text: e.Load + ", " + e.From, Short: strings.TrimPrefix(e.Load, "bulk-") + " " + e.From}
 }
 
 const leastWhere = 8 // columns
 
-// permanentSection says how to make a lever permanent and what that gives up.
 func permanentSection(l advise.Lever) document.Section {
 	s := document.Section{Title: document.Strongly("To keep " + l.Name)}
 	for _, p := range l.Permanent {
@@ -221,7 +213,7 @@ func unavailable(a advise.Advice, with string) (document.Section, bool) {
 	return list(document.Skipped, "Not tried"+with+", or failed", items), len(items) > 0
 }
 
-// effectSections returns what each lever does from each place, measured alone and then again.
+// Each lever is measured alone and then again.
 func effectSections(a advise.Advice, base *analysis.Report, with string) []document.Section {
 	var out []document.Section
 	for _, kind := range []struct {
@@ -261,7 +253,6 @@ func placesOf(a advise.Advice, of func(advise.Lever) []advise.Effect) []place {
 	return out
 }
 
-// effectTable returns a table with a row for each lever and a column for each load.
 func effectTable(a advise.Advice, base *analysis.Report, at place, of func(advise.Lever) []advise.Effect) document.Table {
 	var loads []string
 	for _, l := range base.Plan.Loads {

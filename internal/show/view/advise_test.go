@@ -16,7 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// effect returns an effect on throughput or, if load is rr, on latency.
+// effect is on throughput or, if load is rr, on latency.
 func effect(load, from string, median, half float64, v stats.Verdict) advise.Effect {
 	e := advise.Effect{From: from, On: "lab", Load: load, Metric: workload.Throughput, Higher: true,
 		Ratio: analysis.Ratio{To: "bridge", Median: median, Low: median - half, High: median + half, N: 40, Epochs: 7, Verdict: v}}
@@ -28,7 +28,6 @@ func effect(load, from string, median, half float64, v stats.Verdict) advise.Eff
 	return e
 }
 
-// adviceOf returns a report on the given levers.
 func adviceOf(levers ...advise.Lever) *advise.Report {
 	h := head()
 	h.Study, h.Plan.Baseline, h.Control.Mode = sample.StudyAdvise, "bridge", "bridge"

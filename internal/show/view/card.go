@@ -28,7 +28,6 @@ func cardSection(all []sample.Card) (s document.Section) {
 	return s
 }
 
-// cardsOf returns those network cards of a report that a cell's packets cross.
 func cardsOf(r *analysis.Report, c analysis.Cell) (out []sample.Card) {
 	for _, x := range r.Environment.Cards {
 		if slices.Contains(c.Cards, x.ID()) {
@@ -38,7 +37,6 @@ func cardsOf(r *analysis.Report, c analysis.Cell) (out []sample.Card) {
 	return out
 }
 
-// cardFacts describes a card and the settings that its link negotiated.
 func cardFacts(c sample.Card) []string {
 	out := []string{c.Name + " of " + c.Where}
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
@@ -104,7 +102,6 @@ func cardQueues(q sample.CardQueues) string {
 	return strings.Join(parts, ", ")
 }
 
-// cardOffloads lists the offloads that are on and off, and how large packets get with them.
 func cardOffloads(c sample.Card) string {
 	var on, off []string
 	for _, k := range slices.Sorted(maps.Keys(c.Offloads)) {
@@ -130,7 +127,6 @@ func cardOffloads(c sample.Card) string {
 // mostInterrupts is the number of interrupts up to which each is listed.
 const mostInterrupts = 16
 
-// cardInterrupts lists the CPUs that the card's interrupts go to.
 func cardInterrupts(c sample.Card) string {
 	var parts, cpus []string
 	for _, i := range c.Interrupts {
@@ -155,7 +151,6 @@ func cardInterrupts(c sample.Card) string {
 	return "interrupts: " + strings.Join(parts, ", ")
 }
 
-// cardSteering lists the queues whose packets software steers to CPUs.
 func cardSteering(c sample.Card) string {
 	var parts []string
 	for _, x := range []struct {
@@ -177,15 +172,15 @@ func cardSteering(c sample.Card) string {
 	return strings.Join(parts, "; ")
 }
 
-// segmentsText returns what TCP sends at once, such as "segments of 1448 bytes in packets of 1500",
-// or "" if that is not known.
+// segmentsText returns text such as "segments of 1448 bytes in packets of 1500", or "" if that is
+// not known.
 func segmentsText(all []analysis.Segments) string {
 	if len(all) == 0 {
 		return ""
 	}
 	s := all[0]
 	text := fmt.Sprintf("segments of %d bytes", s.Payload)
-	if s.Packet <= jumbo { // if not, TCP sends less at once than a packet may hold
+	if s.Packet <= jumbo { // else TCP sends less at once than a packet may hold
 		text += fmt.Sprintf(" in packets of %d", s.Packet)
 	}
 	if s.Device != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// twoCards returns a typical server's card and one that reveals almost nothing.
+// One card is a typical server's, the other reveals almost nothing.
 func twoCards() []sample.Card {
 	node := 1
 	return []sample.Card{
@@ -23,7 +23,6 @@ func twoCards() []sample.Card {
 	}
 }
 
-// Cards are printed below a path and fit 60 columns.
 func TestPathCards(t *testing.T) {
 	tr := witnessed()
 	tr.Cards = twoCards()
@@ -50,7 +49,6 @@ func TestManyInterrupts(t *testing.T) {
 	}
 }
 
-// A row's details say what its path carries, and which of the cards its packets cross.
 func TestDetailsOfAFullCard(t *testing.T) {
 	c := analysis.Cell{Mode: "routed", From: "remote", To: "container", Load: "bulk", On: "swarm", Witnessed: true, LimitedBy: "card", Primary: "throughput",
 		Metrics:  map[string]analysis.Metric{"throughput": {Unit: "bit/s", Higher: true, Median: 9.4e9, Low: 9.4e9, High: 9.4e9}},

@@ -13,16 +13,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// column is a column of a table of cells.
 type column struct {
 	document.Column
 	cell func(c analysis.Cell) document.Cell
 }
 
-// texts returns a column of texts with a head of two lines.
 func texts(a, b string) document.Column { return document.Column{Head: [2]string{a, b}} }
 
-// figures returns a column of figures with a head of two lines.
 func figures(a, b string) document.Column {
 	return document.Column{Head: [2]string{a, b}, Right: true}
 }
@@ -52,8 +49,7 @@ const (
 
 func columnsOf(r *analysis.Report, load string) []column { return viewOf(r).columns(r, load) }
 
-// columnsWith returns a load's columns, between the given first columns and a ratio. The ratio's
-// head says that it is to the given baseline.
+// to is the baseline's name in the ratio's head.
 func columnsWith(r *analysis.Report, load string, first []column, to string) []column {
 	l := loadOf(r, load)
 	w := workload.Of(l)
@@ -61,8 +57,7 @@ func columnsWith(r *analysis.Report, load string, first []column, to string) []c
 	return append(out, column{texts(w.Ratio, to), ratio(w.Primary)})
 }
 
-// columnsFor returns the columns of a group's load, with a column of what is added to the baseline
-// if that is known.
+// The column of what is added to the baseline is left out if nothing is known.
 func columnsFor(r *analysis.Report, cells []analysis.Cell) []column {
 	cols := columnsOf(r, cells[0].Load)
 	if more, ok := addedColumn(r, cells); ok {
@@ -71,7 +66,6 @@ func columnsFor(r *analysis.Report, cells []analysis.Cell) []column {
 	return cols
 }
 
-// tableOf returns a table with a row for each cell.
 func tableOf(cols []column, cells []analysis.Cell, layouts []document.Layout) document.Table {
 	t := document.Table{Level: 1, Layouts: layouts}
 	for _, col := range cols {
@@ -87,7 +81,6 @@ func tableOf(cols []column, cells []analysis.Cell, layouts []document.Layout) do
 	return t
 }
 
-// nothing is the cell of an unknown figure.
 var nothing = document.Cell{Text: "-"}
 
 func scaled(metric string, by float64) func(analysis.Cell) document.Cell {
@@ -111,7 +104,6 @@ func merged(metric string, by float64) func(analysis.Cell) document.Cell {
 	}
 }
 
-// median returns a cell with a metric's median, printed as text, and its interval.
 func median(text string, m analysis.Metric) document.Cell {
 	n := document.Number{Value: m.Median, Unit: m.Unit}
 	if m.Low <= m.Median && m.Median <= m.High {
@@ -146,7 +138,7 @@ func ratio(metric string) func(analysis.Cell) document.Cell {
 	}
 }
 
-// own returns the cell of the baseline in a column where other rows are compared with it.
+// own returns the baseline's cell in a column of comparisons with it.
 func own(text string, x float64, unit string) document.Cell {
 	return document.Cell{Text: text, Number: &document.Number{Value: x, Unit: unit}}
 }
@@ -181,7 +173,6 @@ func orDash(s string) string {
 	return s
 }
 
-// verdictOf returns the verdict that a row's colour shows.
 func verdictOf(c analysis.Cell) stats.Verdict {
 	if r := c.Metrics[c.Primary].Ratio; r != nil {
 		return r.Verdict
@@ -189,7 +180,6 @@ func verdictOf(c analysis.Cell) stats.Verdict {
 	return ""
 }
 
-// styleOf returns the style of texts with the given verdict.
 func styleOf(v stats.Verdict) document.Style {
 	return map[stats.Verdict]document.Style{stats.Better: document.Good, stats.Gains: document.Good,
 		stats.Worse: document.Bad, stats.Costs: document.Bad, stats.Unclear: document.Doubtful}[v]

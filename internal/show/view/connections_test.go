@@ -11,8 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// connections returns a row of crr with the rate in thousands per second and the ratio's median and
-// half-width.
+// thousands is the rate per second; ratio and half are the median and half width.
 func connections(m mode.Name, to mode.Target, thousands, ratio, half float64, v stats.Verdict) analysis.Cell {
 	c := row(m, mode.FromHost, to, "crr", 1, ratio, half, v)
 	c.Metrics = map[string]analysis.Metric{}

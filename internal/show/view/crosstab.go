@@ -9,8 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// crosstabs lays a study out as its author did, with a line for each shape and a column for each
-// mode. With details it adds the ratios along the lines and down the columns.
+// A crosstab has a line for each shape and a column for each mode. details adds the ratios along
+// the lines and down the columns.
 func crosstabs(s published.Result, measured, details bool) []document.Section {
 	var out []document.Section
 	rows := s.Rows
@@ -42,12 +42,12 @@ func crosstabs(s published.Result, measured, details bool) []document.Section {
 	return append(out, apartRatios(s, measured)...)
 }
 
-// crossing is the position of a ratio's two figures in a crosstab.
+// crossing is the position of a ratio's two figures.
 type crossing int
 
 const (
-	along crossing = iota // to the first column of the same line
-	down                  // to the first line of the same column
+	along crossing = iota // to the first column of the line
+	down                  // to the first line of the column
 	apart                 // between other lines of a column
 )
 
@@ -61,7 +61,7 @@ func crossingOf(r published.Line, x published.Ratio, rows []published.Line) cros
 	return apart
 }
 
-// apartRatios returns a table of the ratios that no crosstab shows.
+// apartRatios lists the ratios that no crosstab shows.
 func apartRatios(s published.Result, measured bool) []document.Section {
 	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("", "mode"), texts("", "ratio")}}
 	if measured {
@@ -85,7 +85,7 @@ func apartRatios(s published.Result, measured bool) []document.Section {
 	return []document.Section{{Title: document.Plainly(what), Level: 1, Blocks: []document.Block{t}}}
 }
 
-// crosstab holds a table's rows by label and mode.
+// crosstab has rows by label and mode.
 type crosstab struct {
 	labels, modes []string
 	rows          map[[2]string]published.Line
@@ -108,7 +108,6 @@ func newCrosstab(rows []published.Line) crosstab {
 	return t
 }
 
-// table returns a table with a cell for each row of the study.
 func (t crosstab) table(cell func(published.Line) document.Cell, measured bool) document.Table {
 	out := document.Table{Level: 1, Split: document.SplitFull, Columns: []document.Column{{Right: true}}}
 	for _, name := range t.modes {
@@ -124,8 +123,8 @@ func (t crosstab) table(cell func(published.Line) document.Cell, measured bool) 
 	return out
 }
 
-// crowdFigure returns the published figure, followed by this machine's or, if nothing is measured,
-// by the published ratio.
+// The published figure is followed by this machine's or, if nothing is measured, by the published
+// ratio.
 func crowdFigure(r published.Line, rows []published.Line, measured bool) document.Cell {
 	if measured {
 		if r.Here == nil {
@@ -143,7 +142,6 @@ func crowdFigure(r published.Line, rows []published.Line, measured bool) documen
 	return own(r.Printed, r.Value, shortUnit(r.Unit))
 }
 
-// crossCell returns a ratio of a crosstab, the published one and the measured one.
 func crossCell(r published.Line, rows []published.Line, way crossing, measured bool) document.Cell {
 	for _, x := range r.Ratios {
 		if crossingOf(r, x, rows) != way {

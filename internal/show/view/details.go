@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Details returns the document of one row of a judged run: for each cell its cost, its percentiles,
-// what its hops counted, who spent CPU time, and its rounds one by one.
+// Details returns the document of one row of a judged run: for each cell its cost, percentiles, hop
+// counters, CPU time and rounds.
 func Details(r judge.Report, row PartRow) document.Document {
 	base := r.Base()
 	d := reportDocument(r)
@@ -28,7 +28,6 @@ func Details(r judge.Report, row PartRow) document.Document {
 	return d
 }
 
-// cellHead describes the cell and compares it with the baseline.
 func cellHead(r *analysis.Report, c analysis.Cell) document.Section {
 	l := r.LoadAt(c)
 	w := workload.Of(l)
@@ -82,13 +81,11 @@ func cellHead(r *analysis.Report, c analysis.Cell) document.Section {
 	return s
 }
 
-// bars are the characters of a strip, lowest first.
 var bars = []rune("▁▂▃▄▅▆▇█")
 
-const mostBars = 56 // columns of a strip
+const mostBars = 56 // columns
 
-// strip draws the cell's primary metric round by round, with the baseline's below it on the same
-// scale.
+// strip draws the cell's rounds above the baseline's, on the same scale.
 func strip(r *analysis.Report, c analysis.Cell) (s document.Section) {
 	own := c.Metrics[c.Primary]
 	if len(own.Rounds) < 2 {
@@ -116,8 +113,8 @@ func strip(r *analysis.Report, c analysis.Cell) (s document.Section) {
 	return s
 }
 
-// drawnRounds returns a bar for each value between low and high, and a dot for a round without a
-// value. Of many rounds it draws every second, third and so on.
+// drawnRounds draws a dot for a round without a value. If there are many, it draws every second
+// one, every third and so on.
 func drawnRounds(values []float64, at []int, low, high float64) string {
 	last := len(values) - 1
 	if at != nil && len(at) == len(values) {
@@ -142,10 +139,8 @@ func drawnRounds(values []float64, at []int, low, high float64) string {
 	return string(out)
 }
 
-// tellingPercentiles are the percentiles that a row's details list.
 var tellingPercentiles = []float64{1, 25, 50, 75, 90, 95, 99, 99.9, 99.99}
 
-// percentiles lists the cell's latencies next to the baseline's.
 func percentiles(r *analysis.Report, c analysis.Cell) (s document.Section) {
 	if len(c.Latencies) == 0 {
 		return s
@@ -183,7 +178,7 @@ func percentiles(r *analysis.Report, c analysis.Cell) (s document.Section) {
 	return s
 }
 
-// hopTable shows what each hop counted in all good visits together.
+// hopTable adds up all good visits.
 func hopTable(c analysis.Cell) (s document.Section) {
 	if len(c.Counted) == 0 {
 		return s
@@ -210,7 +205,7 @@ func hopTable(c analysis.Cell) (s document.Section) {
 		Blocks: []document.Block{t, document.Paragraph{Level: 1, Text: text, Break: document.Words}}}
 }
 
-// humane returns a count with three digits, such as 1.24 M.
+// humane returns three digits, such as 1.24 M.
 func humane(n uint64) string {
 	const thousand = 1000
 	x := float64(n)
@@ -226,7 +221,6 @@ func humane(n uint64) string {
 	return ""
 }
 
-// parties shows who spent the CPU time.
 func parties(r *analysis.Report, c analysis.Cell) (s document.Section) {
 	of := c.CPU
 	sum := of.Client + of.Server + of.Proxy + of.Rest
@@ -252,7 +246,6 @@ func parties(r *analysis.Report, c analysis.Cell) (s document.Section) {
 	return document.Section{Title: document.Strongly("CPU time"), Blocks: []document.Block{t}}
 }
 
-// cpuTable shows how each CPU spent its time.
 func cpuTable(c analysis.Cell) (s document.Section) {
 	if len(c.CPUs) == 0 {
 		return s
@@ -260,8 +253,7 @@ func cpuTable(c analysis.Cell) (s document.Section) {
 	return document.Section{Title: document.Strongly("CPUs").Then(", in the windows", document.Faint), Blocks: []document.Block{cpuUses(c.CPUs)}}
 }
 
-// cpuUses returns a table with mpstat's columns. On a narrow terminal only the columns with time in
-// them are printed.
+// The columns are mpstat's. On a narrow terminal only those with time in them are printed.
 func cpuUses(uses []analysis.CPUUse) document.Table {
 	t := document.Table{Level: 1, Layouts: []document.Layout{{}, {Tight: true}, {Terse: true}, {Terse: true, Tight: true}},
 		Columns: []document.Column{{Head: [2]string{"", "CPU"}, Cut: document.CutMiddle, Least: leastPhrase}}}

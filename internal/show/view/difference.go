@@ -16,7 +16,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Difference returns the document that compares two runs.
 func Difference(r *difference.Report) document.Document {
 	d := document.Document{Kind: document.ADifference, JSON: r,
 		Page: func() document.Page { return chart.Difference(r) }}
@@ -64,7 +63,6 @@ func differenceHead(r *difference.Report) document.Section {
 	return out
 }
 
-// verdictTally returns the number of ratios with each verdict.
 func verdictTally(r *difference.Report) string {
 	count, total := map[stats.Verdict]int{}, 0
 	for _, c := range r.Cells {
@@ -87,7 +85,6 @@ func verdictTally(r *difference.Report) string {
 	return fmt.Sprintf("Of %s to %s: %s.", plural(total, "ratio"), r.Baseline, strings.Join(parts, ", "))
 }
 
-// stateTexts compares a baseline's own figure in both runs.
 func stateTexts(states []difference.State) []string {
 	var out []string
 	for _, s := range states {
@@ -117,7 +114,7 @@ func failing(r *difference.Report) document.Paragraph {
 	return p
 }
 
-// otherSettings lists the settings that may explain a difference.
+// otherSettings may explain a difference.
 func otherSettings(r *difference.Report) document.Section {
 	items := []string{}
 	labels := map[string]bool{}
@@ -165,7 +162,6 @@ func cellGroups(cells []difference.Cell) [][]difference.Cell {
 	return out
 }
 
-// comparedPins lists the CPU placements of all cells of both runs.
 func comparedPins(r *difference.Report) []string {
 	out := pinsOf(r.Cells, func(c difference.Cell) string { return c.Pin })
 	for _, alone := range [][]difference.Lone{r.OnlyOld, r.OnlyNew} {
@@ -182,7 +178,6 @@ func placeAndLoad(r *difference.Report, c difference.Cell) string {
 	return fmt.Sprintf("%s → container%s, %s%s", printable.Capital(c.From.Words()), on, c.Load, pinned(c.Pin, comparedPins(r)))
 }
 
-// ratioChanges returns the table of one group's ratios.
 func ratioChanges(cells []difference.Cell) document.Table {
 	t := changeTable(texts("", "verdict"))
 	eachMetric(cells, func(c difference.Cell, metric string, m difference.Metric) {
@@ -199,7 +194,6 @@ func ratioChanges(cells []difference.Cell) document.Table {
 	return t
 }
 
-// valueChanges returns the table of the figures themselves.
 func valueChanges(cells []difference.Cell) document.Table {
 	t := changeTable()
 	eachMetric(cells, func(c difference.Cell, metric string, m difference.Metric) {
@@ -243,7 +237,7 @@ func figureCell(text string, f difference.Figure, unit string) document.Cell {
 }
 
 // changeText returns by how many per cent the new figure is larger, such as "-2.1 (-3.0 to -1.2)".
-// It leaves out the interval of few rounds, which would be too wide to tell anything.
+// An interval of few rounds is too wide to tell anything and is left out.
 func changeText(x difference.Change) string {
 	const wide = 0.1
 	if x.Epochs == 0 && x.N < stats.MinJudged {
@@ -262,7 +256,6 @@ func signedPercent(ratio float64, decimals int) string {
 	return fmt.Sprintf("%+.*f", decimals, x)
 }
 
-// metricWord returns the name that tables use for a metric.
 func metricWord(metric string) string {
 	words := map[string]string{workload.LatencyP50: "p50", workload.LatencyP99: "p99", workload.CPUPerByte: "CPU time", workload.CPUPerTrip: "CPU time"}
 	if w, ok := words[metric]; ok {
@@ -271,8 +264,7 @@ func metricWord(metric string) string {
 	return strings.ReplaceAll(metric, "_", " ")
 }
 
-// legible returns the unit in which people read figures of about x, and the factor that converts to
-// it.
+// legible returns the unit for figures of about x, and the factor that converts to it.
 func legible(unit string, x float64) (by float64, name string) {
 	const fewMilliseconds = 10e-3
 	switch {
@@ -288,7 +280,7 @@ func legible(unit string, x float64) (by float64, name string) {
 	return 1, unit
 }
 
-// aloneSections list the cells that only one run has.
+// aloneSections lists the cells that only one run has.
 func aloneSections(r *difference.Report) []document.Section {
 	var out []document.Section
 	for _, side := range []struct {

@@ -15,7 +15,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// routeLegend says how to read routes to endpoints.
 const routeLegend = "Ratios and differences are taken round by round and then summarized: they need not be those of two rows. " +
 	"≤: nothing measurable, and at most so much. ?: unclear."
 
@@ -33,7 +32,7 @@ func endpointsView(v *view) {
 	v.added, v.proven = routeAdded, func(*analysis.Report) string { return endpoints.Uncounted }
 }
 
-// routeAdded is the column of what routes add in loads whose primary metric is a time.
+// routeAdded is for loads whose primary metric is a time.
 func routeAdded(r *analysis.Report, cells []analysis.Cell) (col column, ok bool) {
 	c := cells[0]
 	if workload.MetricOf(c.Primary, loadOf(r, c.Load)).Unit != "s" {
@@ -46,14 +45,14 @@ func routeAdded(r *analysis.Report, cells []analysis.Cell) (col column, ok bool)
 	return column{texts(addedHead, unit), added(c.Primary)}, true
 }
 
-// briefRoutes returns the columns of a summary, without ratios if there is only one route.
+// With one route there are no ratios.
 func briefRoutes(r *analysis.Report, cells []analysis.Cell) []column {
 	name, address := routeColumn, addressColumn
 	name.Cut, name.Least = document.CutMiddle, leastPhrase
 	address.Below, address.Spare = false, true
 	first := []column{name, address}
 	all := briefFigures(r, cells, first, briefBaseline(r))
-	if cells[0].Load == workload.Chat { // it stands below a table of tokens
+	if cells[0].Load == workload.Chat { // it is below a table of tokens
 		all[len(all)-1].Head[0] = "response" // the verdict is about the response
 	}
 	if len(cells) > 1 {
@@ -64,7 +63,7 @@ func briefRoutes(r *analysis.Report, cells []analysis.Cell) []column {
 	})
 }
 
-// tokenTable shows how the tokens arrived over each route. ok is false for loads without tokens.
+// tokenTable shows how the tokens arrived. ok is false for loads without tokens.
 func tokenTable(r *analysis.Report, cells []analysis.Cell) (t document.Table, ok bool) {
 	if cells[0].Load != workload.Chat {
 		return t, false
@@ -79,7 +78,7 @@ func tokenTable(r *analysis.Report, cells []analysis.Cell) (t document.Table, ok
 	return t, true
 }
 
-// briefBaseline returns the baseline's name for the line below a head, if it fits there.
+// briefBaseline returns the baseline's name for the second line of a head, if it fits there.
 func briefBaseline(r *analysis.Report) string {
 	const longest = 12
 	if ansi.StringWidth(r.Plan.Baseline) > longest {
@@ -106,8 +105,7 @@ func routeTitle(r *analysis.Report, cells []analysis.Cell) string {
 	return fmt.Sprintf("From %s → %s, %s", clients(cells), served(cells[0]), describeLoad(r, cells[0].Load))
 }
 
-// toBaseline returns the head of the column of ratios. It avoids a baseline's name that is wider
-// than any ratio.
+// toBaseline leaves out a baseline's name that is wider than any ratio.
 func toBaseline(r *analysis.Report) string {
 	const longest = 20
 	if ansi.StringWidth(r.Plan.Baseline) > longest {
@@ -116,7 +114,6 @@ func toBaseline(r *analysis.Report) string {
 	return "to " + r.Plan.Baseline
 }
 
-// addsHead begins the heads of the columns that show what a route adds to others.
 const addsHead = "adds "
 
 // worthShowing drops the columns of what a route adds if there is no other route.
@@ -127,7 +124,7 @@ func worthShowing(cols []column, cells []analysis.Cell) []column {
 	return slices.DeleteFunc(slices.Clone(cols), func(c column) bool { return strings.HasPrefix(c.Head[0], addsHead) })
 }
 
-// withoutQuiet drops the columns of rare events that did not happen in any cell.
+// withoutQuiet drops the columns of rare events that no cell had.
 func withoutQuiet(cols []column, cells []analysis.Cell) []column {
 	return slices.DeleteFunc(slices.Clone(cols), func(c column) bool {
 		return c.Quiet != "" && !slices.ContainsFunc(cells, func(x analysis.Cell) bool {
@@ -137,7 +134,7 @@ func withoutQuiet(cols []column, cells []analysis.Cell) []column {
 	})
 }
 
-// inAll prints how often something happened in all rounds together.
+// inAll prints a number of events in all rounds together.
 func inAll(metric string) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		if m := c.Metrics[metric].Merged; m != nil {
@@ -151,7 +148,6 @@ func added(metric string) func(analysis.Cell) document.Cell {
 	return adds(metric, analysis.Price.Milliseconds)
 }
 
-// adds prints what a cell adds to the baseline's time, formatted by show.
 func adds(metric string, show func(analysis.Price) string) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		p := c.Metrics[metric].Price
@@ -181,7 +177,6 @@ func clients(cells []analysis.Cell) string {
 	return printable.List(places)
 }
 
-// served names the server at the end of the routes.
 func served(c analysis.Cell) string {
 	if c.Load == workload.Exec {
 		return "the server"

@@ -15,8 +15,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// routeTo returns a judged route with times in seconds and other metrics. Unless the route is the
-// baseline, it adds the given amount to each time, with the given verdict.
+// times are in seconds. Unless the route is the baseline, it adds the given amount to each time,
+// with the given verdict.
 func routeTo(name, dial, load string, times, others map[string]float64, adds float64, v stats.Verdict) analysis.Cell {
 	l := sample.Load{Kind: load}
 	c := analysis.Cell{Mode: name, From: sample.FromHere, Load: load, On: sample.OnEndpoint, Hops: []string{}, Dial: dial, Baseline: v == "",
@@ -79,7 +79,6 @@ var (
 	someSQL  = sample.Load{Kind: "sql", Streams: 1, Options: sample.SQLOptions{Queries: 20}, Warmup: 0.05, Window: 0.25}
 )
 
-// routeReports returns reports on routes by the names of their golden files.
 func routeReports() map[string]*analysis.Report {
 	chat := routesTo(someChat, chatRoute("published", "127.0.0.1:8080", 0, ""), chatRoute("direct", "172.17.0.2:8000", -0.04, stats.Gains),
 		chatRoute("vpn", "10.8.0.5:8000", 0.21, stats.Costs))
@@ -195,7 +194,6 @@ func TestRouteJSONFields(t *testing.T) {
 	}
 }
 
-// The title says where the clients are.
 func TestRouteTitles(t *testing.T) {
 	at := func(facts map[string]string) analysis.Cell {
 		c := chatRoute("a", "10.0.0.1:80", 0, "")

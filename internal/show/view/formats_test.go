@@ -28,9 +28,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// drifting returns a judged run of bulk and rr on a machine that drifts from round to round. In
-// each round, bridge has 0.8 of host's throughput and 1.25 times its latency. Round 1 of its bulk
-// has no result.
+// The machine drifts from round to round. In each round, bridge has 0.8 of host's throughput and
+// 1.25 times its latency. Round 1 of its bulk has no result.
 func drifting(t *testing.T) judge.Report {
 	t.Helper()
 	r := judgetest.New(t, append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.Trio(mode.Bridge, "rr")...)...)
@@ -48,7 +47,6 @@ func drifting(t *testing.T) judge.Report {
 	return judge.Judge(r.File)
 }
 
-// foreign returns a run of programs with hostile names.
 func foreign() *analysis.Report {
 	r := head()
 	c := bulk(mode.Bridge, mode.ToContainer, 1, 0.5, 0.1, "worse")
@@ -61,7 +59,7 @@ func foreign() *analysis.Report {
 	return r
 }
 
-// Every format writes all documents of the kinds that it claims, and refuses the others.
+// Every format refuses the kinds of documents that it does not claim.
 func TestEveryKindInEveryFormat(t *testing.T) {
 	study, err := published.Compare(published.Studies(), []published.Measured{measuredBulk(t)})
 	if err != nil {
@@ -111,7 +109,6 @@ func numberOf(m analysis.Metric, i int) int {
 	return m.At[i]
 }
 
-// CSV has every round of every metric with its number, and the statistics that sum them up.
 func TestCSV(t *testing.T) {
 	r := drifting(t)
 	rows := csvRows(t, written(t, "csv", Report(r), format.Options{}))
@@ -224,8 +221,7 @@ func TestBenchfmtAgrees(t *testing.T) {
 	}
 }
 
-// benchstat reads results as the command of that name does. It returns the medians by name and
-// unit, and for each unit whether higher is better.
+// benchstat returns the medians by name and unit, and for each unit whether higher is better.
 func benchstat(t *testing.T, text string) (centers map[string]map[string]float64, higher map[string]bool) {
 	t.Helper()
 	values := map[string]map[string][]float64{}
@@ -273,7 +269,7 @@ func TestBenchfmtOfForeignText(t *testing.T) {
 	}
 }
 
-// Prometheus' parser reads only gauges, and they have the report's values.
+// Prometheus' parser reads only gauges.
 func TestOpenMetrics(t *testing.T) {
 	for name, r := range map[string]judge.Report{"usual": usual(), "drifting": drifting(t), "ladder": climbed(), "mesh": meshReports()["mesh"],
 		"chat": routeReports()["chat"], "foreign": foreign(), "empty": head()} {
@@ -333,7 +329,7 @@ func gauges(t *testing.T, text string) map[string]float64 {
 	return out
 }
 
-// A saved run in every format has what scripts and documents rely on.
+// Scripts and documents rely on these lines.
 func TestFormatsOfASavedRun(t *testing.T) {
 	in, err := os.Open("../../record/sample/testdata/run.jsonl")
 	if err != nil {

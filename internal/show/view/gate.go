@@ -27,7 +27,6 @@ func Gate(r *gate.Report) document.Document {
 	return d
 }
 
-// ruleTally returns the number of sentences with each outcome.
 func ruleTally(r *gate.Report) string {
 	count := map[gate.Outcome]int{}
 	for _, x := range r.Rules {
@@ -49,11 +48,10 @@ func outcomeWord(o gate.Outcome, n int) string {
 	return string(o)
 }
 
-// outcomeStyles maps outcomes to the styles that readers see.
 var outcomeStyles = map[gate.Outcome]document.Style{gate.Holds: document.Good, gate.Violated: document.Bad, gate.Missing: document.Bad,
 	gate.Unclear: document.Doubtful}
 
-// rule returns the section of a sentence, with a row for each cell that it is about.
+// rule has a row for each cell that the sentence is about.
 func rule(x gate.Rule) document.Section {
 	title := document.Text{{Text: string(x.Outcome), Style: outcomeStyles[x.Outcome]}}
 	out := document.Section{Title: title.Then(": "+x.Sentence, document.Strong)}
@@ -107,7 +105,7 @@ func figureText(c gate.Check, x float64) string {
 	return digits(by*x) + " " + unit
 }
 
-// figureRange returns the bounds between which the figure certainly lies, in the unit of its text.
+// The figure certainly lies between the bounds, which are in the unit of its text.
 func figureRange(c gate.Check) string {
 	if c.Unit == analysis.RatioUnit {
 		return strings.TrimSuffix(analysis.Percent(*c.Low), " %") + "–" + analysis.Percent(*c.High)

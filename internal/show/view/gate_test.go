@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// gated returns a gate's answer with every outcome.
 func gated(t *testing.T) *gate.Report {
 	t.Helper()
 	cells := append(judgetest.Trio(mode.Bridge, workload.Bulk), judgetest.Trio(mode.Bridge, workload.RR)...)

@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// History returns the document that lists the kept runs.
+// History returns the document of the kept runs.
 func History(l trend.List) document.Document {
 	d := document.Document{Kind: document.AHistory, JSON: l}
 	if l.Total == 0 {
@@ -49,10 +49,10 @@ func pastCommand(e trend.Entry) string {
 	return e.CommandLine()
 }
 
-// mostRatios is the largest number of columns that a run's ratios take next to its command line.
+// mostRatios is the largest number of columns of a run's ratios next to its command line.
 const mostRatios = 36
 
-// pastRows returns a run's ratios by load in one line. The short text has only the first of them.
+// pastRows returns a run's ratios by load in one line; the short text has only the first.
 func pastRows(e trend.Entry) document.Cell {
 	if e.Error != "" {
 		return document.Cell{Text: e.Error}
@@ -80,11 +80,11 @@ func pastRows(e trend.Entry) document.Cell {
 	return document.Cell{Text: text, Short: ansi.Truncate(text, mostRatios, "…")}
 }
 
-// mostDrawn is the number of trends up to which each is drawn separately, as a page has space for.
+// mostDrawn is the number of trends up to which each is drawn separately.
 const mostDrawn = 4
 
 // Trends returns the document of ratios over runs. Up to mostDrawn trends, or all with details, are
-// drawn run by run; otherwise each trend has one row.
+// drawn run by run; otherwise each has one row.
 func Trends(t *trend.Trends, details bool) document.Document {
 	d := document.Document{Kind: document.AHistory, JSON: t}
 	if len(t.Lines) == 0 {
@@ -111,10 +111,9 @@ func Trends(t *trend.Trends, details bool) document.Document {
 	return d
 }
 
-// trendTable returns a table with a row for each run. The intervals are drawn on a scale that all
-// rows share.
+// The intervals of all rows share a scale.
 func trendTable(l trend.Trend) document.Table {
-	const ratio = 2 // the column
+	const ratio = 2
 	t := document.Table{Level: 1, Columns: []document.Column{texts("", "run"), texts("", "when (UTC)"), texts("", "ratio"), texts("", "verdict")},
 		Layouts: []document.Layout{{}, {Tight: true}, {Bare: true}, {Bare: true, Tight: true}}}
 	for _, p := range l.Points {

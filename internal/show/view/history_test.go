@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// past returns a history of four runs. One of them cannot be read.
+// past has four runs, one of which cannot be read.
 func past() trend.List {
 	l := trend.List{Schema: trend.Schema, Dir: "/home/a/.local/state/bridgetoll-history", Total: 9}
 	for k, x := range []float64{0.93, 0.91, 0.97} {
@@ -34,7 +34,6 @@ func past() trend.List {
 	return l
 }
 
-// A summary written by hand is drawn, too.
 func TestOddTrend(t *testing.T) {
 	l := past()
 	l.Runs[0].Rows[0].Low, l.Runs[0].Rows[0].High = -math.MaxFloat64, math.MaxFloat64
@@ -58,7 +57,7 @@ func TestHistory(t *testing.T) {
 	fits(t, b)
 }
 
-// Each of many trends has one row. A ratio of a single run is not a trend.
+// A ratio of a single run is not a trend.
 func TestManyTrends(t *testing.T) {
 	l := past()
 	for i := range l.Runs[:3] {
@@ -86,7 +85,6 @@ func TestManyTrends(t *testing.T) {
 	}
 }
 
-// If there are several backends, each trend names its own.
 func TestTrendsNameTheirBackend(t *testing.T) {
 	l := past()
 	for _, run := range l.Runs {

@@ -20,7 +20,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// htmlOf returns the page of a document, parsed and as text.
 func htmlOf(t *testing.T, d document.Document) (*html.Node, string) {
 	t.Helper()
 	page := written(t, "html", d, format.Options{})
@@ -31,7 +30,7 @@ func htmlOf(t *testing.T, d document.Document) (*html.Node, string) {
 	return root, page
 }
 
-// pageLines returns the texts of a page's paragraphs, points, rows and titles in page order.
+// pageLines returns the texts of paragraphs, points, rows and titles, in page order.
 func pageLines(root *html.Node) []string {
 	var out []string
 	for n := range root.Descendants() {
@@ -45,7 +44,7 @@ func pageLines(root *html.Node) []string {
 	return out
 }
 
-// heads returns a table's heads in one line each, including heads that cover several columns.
+// A head that covers several columns is part of each.
 func heads(n *html.Node) string {
 	var above, out []string
 	for r := n.FirstChild; r != nil; r = r.NextSibling {
@@ -87,8 +86,7 @@ func words(s string) string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(s, "→", " ")), " ")
 }
 
-// A page has every line of its document, of any kind, in the document's order. Only the heads of
-// tables without heads may lack text.
+// The lines are in the document's order. Only the heads of tables without heads may lack text.
 func TestPageHasTheWholeDocument(t *testing.T) {
 	study, err := published.Compare(published.Studies()[:1], nil)
 	if err != nil {
@@ -164,7 +162,6 @@ func TestPageEscapes(t *testing.T) {
 	}
 }
 
-// The page's data equals the output of --format json.
 func TestPageHasTheReport(t *testing.T) {
 	d := Report(usual())
 	_, page := htmlOf(t, d)
@@ -181,7 +178,6 @@ func TestPageHasTheReport(t *testing.T) {
 	}
 }
 
-// Numbers and their units are joined by no-break spaces.
 func TestPageKeepsUnits(t *testing.T) {
 	s := document.Section{Blocks: []document.Block{
 		document.List{Topic: document.Answer, Items: []string{"bridge costs -88 % (80–90)."}},

@@ -72,7 +72,6 @@ func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load) document.
 	return document.Section{Title: title, Blocks: []document.Block{t}}
 }
 
-// pricedCell returns the cell of a price with its interval. The unit is in the head.
 func pricedCell(p analysis.Price, unit string) document.Cell {
 	if p.Unit != analysis.RatioUnit {
 		return priceCell(p.Enclosed(unit), p)
@@ -81,7 +80,6 @@ func pricedCell(p analysis.Price, unit string) document.Cell {
 	return inPercent(x, true)
 }
 
-// ladderLegend returns the sentences that say how to read a ladder.
 func ladderLegend(r *analysis.Report) string {
 	taken := "taken round by round and then summarized"
 	if words := slicesInWords(r); len(words) > 0 {
@@ -93,15 +91,14 @@ func ladderLegend(r *analysis.Report) string {
 		"to confirm. Without ±: the first row's own."
 }
 
-// stepColumn is a column of a ladder's table. It shows a figure of the mode itself, or a price; the
-// bottom step has no price and shows the figure instead.
+// stepColumn shows a price, or the mode's own figure. The bottom step has no price and shows its
+// figure.
 type stepColumn struct {
 	column
-	load  string // the load that it is about
-	price string // the metric; "": no price
+	load  string
+	price string // a metric; "": no price
 }
 
-// stepColumns returns the columns of the planned loads.
 func stepColumns(r *analysis.Report) []stepColumn {
 	number := func(load, head, unit string, cell func(analysis.Cell) document.Cell) stepColumn {
 		return stepColumn{column{figures(head, unit), cell}, load, ""}
@@ -124,7 +121,6 @@ func stepColumns(r *analysis.Report) []stepColumn {
 	return slices.DeleteFunc(all, func(c stepColumn) bool { return loadOf(r, c.load).Window == 0 })
 }
 
-// ladderSections has a section for each placement and backend.
 func ladderSections(r *ladder.Report) []document.Section {
 	base := r.Base()
 	out := []document.Section{runHead(base)}
@@ -143,8 +139,7 @@ func stepSection(r *analysis.Report, steps []ladder.Step) document.Section {
 	return document.Section{Title: document.Strongly(title), Blocks: []document.Block{stepTable(r, steps)}}
 }
 
-// stepTable returns a table with a row for each step. If the loads are too wide side by side, the
-// second is printed below the first.
+// If the loads are too wide side by side, the second is below the first.
 func stepTable(r *analysis.Report, steps []ladder.Step) document.Table {
 	all := stepColumns(r)
 	t := document.Table{Level: 1, Columns: []document.Column{modeColumn.Column}}
@@ -164,7 +159,6 @@ func stepTable(r *analysis.Report, steps []ladder.Step) document.Table {
 	return t
 }
 
-// stepCell returns the cell of a step in a column.
 func stepCell(r *analysis.Report, s ladder.Step, col stepColumn) document.Cell {
 	if col.price != "" && s.Below != "" {
 		price, ok := s.Prices[ladder.PriceName(col.load, col.price)]
@@ -194,7 +188,7 @@ func partNote(r *analysis.Report, s ladder.Step) string {
 	return text
 }
 
-// cellOf returns the step's cell under a load; ok is false if there is none.
+// ok is false if there is none.
 func cellOf(r *analysis.Report, s ladder.Step, load string) (c analysis.Cell, ok bool) {
 	i := slices.IndexFunc(r.Cells, func(c analysis.Cell) bool { return s.Has(c) && c.Load == load })
 	if i < 0 {

@@ -18,7 +18,6 @@ func price(unit string, median, low, high float64, v stats.Verdict) analysis.Pri
 	return analysis.Price{Unit: unit, Median: median, Low: low, High: high, N: 7, Verdict: v}
 }
 
-// climbed returns a ladder on a quiet machine.
 func climbed() *ladder.Report {
 	r := &ladder.Report{Measured: head().Measured, Said: head().Said}
 	r.Study, r.Plan.Baseline, r.Control.Mode = sample.StudyLadder, "native", "native"
@@ -54,7 +53,7 @@ func climbed() *ladder.Report {
 	return r
 }
 
-// tall returns every ladder, with numbers as wide as on a noisy machine.
+// tall has every ladder, with numbers as wide as on a noisy machine.
 func tall() *ladder.Report {
 	r := climbed()
 	r.Steps, r.Cells = nil, nil
@@ -104,7 +103,6 @@ func TestLadder(t *testing.T) {
 	})
 }
 
-// Numbers that no machine can measure are printed at full width.
 func TestLadderAbsurdNumbers(t *testing.T) {
 	r := tall()
 	r.Plan.Loads = r.Plan.Loads[:1]

@@ -23,7 +23,6 @@ func loadColumns(r *analysis.Report, load string, cs []workload.Column) []column
 	return out
 }
 
-// figure prints what a workload column shows of a cell.
 func figure(c workload.Column) func(analysis.Cell) document.Cell {
 	switch c.Show {
 	case workload.Merged:
@@ -89,8 +88,7 @@ func much(metric string, least float64) func(analysis.Cell) document.Cell {
 	}
 }
 
-// lossShare prints a share in % with three significant digits, because small losses matter, or 0
-// for none.
+// lossShare prints three significant digits, because small losses matter, or 0 for none.
 func lossShare(metric string) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		if m, ok := c.Metrics[metric]; ok && m.Median == 0 {
@@ -100,7 +98,7 @@ func lossShare(metric string) func(analysis.Cell) document.Cell {
 	}
 }
 
-// steps lists the multiples in which a base unit is printed, largest first.
+// steps lists the multiples of base units, largest first.
 var steps = map[string][]struct {
 	least float64
 	unit  string

@@ -18,9 +18,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// rendered returns what a reader of Markdown sees: a line for each heading, paragraph, point, row
-// and line of code, with tabs between cells. It fails the test if there is markup that our text
-// never uses.
+// rendered returns a line for each heading, paragraph, point, row and line of code, with tabs
+// between cells. Markup that toll's text never uses fails the test.
 func rendered(t *testing.T, source string) []string {
 	t.Helper()
 	var page bytes.Buffer
@@ -53,7 +52,7 @@ func rendered(t *testing.T, source string) []string {
 
 var tag = regexp.MustCompile(`<[^>]*>`)
 
-// The Markdown of each kind of document has all its lines and rows, and only our own markup.
+// The Markdown has all lines and rows of the document, and no foreign markup.
 func TestMarkdown(t *testing.T) {
 	study, err := published.Compare(published.Studies(), nil)
 	if err != nil {
@@ -100,7 +99,6 @@ func hasWords(have, want string) bool {
 	return true
 }
 
-// Foreign text is shown literally in every position.
 func TestMarkdownOfForeignText(t *testing.T) {
 	for _, text := range []string{"a|b", `a\|b`, `\`, "`rm -rf`", "``", "<script>alert(1)</script>", "<!-- x -->", "&lt;", "a & b", "AT&T;", "*a*", "**a**", "_a_", "a_b_c",
 		"~~a~~", "[a](javascript:b)", "![a](b)", "# a", "- a", "+ a", "1. a", "12) a", "---", "===", "> a", "$a$", "@team", "fix #12", "a\nb", "```", "<https://a.b>", "-5"} {

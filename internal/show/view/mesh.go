@@ -17,11 +17,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
 )
 
-// meshLegend says how to read a mesh.
 const meshLegend = "Each value is a link's median over the sweeps, with the drift common to all links removed. *: explained by a reported " +
 	"fault; a node's slow links are those of its own faults, its links' and its group's. A node's ratio is the median over its links, relative to the typical node."
 
-// mostFindings is the number of findings that are printed; all faults are in the JSON.
+// mostFindings limits what is printed; all faults are in the JSON.
 const mostFindings = 20
 
 // worstNodes is the number of nodes in the table of a large mesh.
@@ -61,7 +60,6 @@ func meshSections(of *mesh.Report) []document.Section {
 	return append(out, meshFoot(r, m)...)
 }
 
-// meshFacts says what was measured; meshRun says for how long.
 func meshFacts(m *mesh.Mesh) string {
 	if m.Beside != nil {
 		return fmt.Sprintf("%s on %s, modes %s and %s side by side", plural(len(m.Nodes), "node"), m.On, m.Mode, m.Beside.Mode)
@@ -82,21 +80,18 @@ func meshRun(r *analysis.Report, m *mesh.Mesh) string {
 	return text
 }
 
-// meshMetric says how a metric of a mesh is printed.
 type meshMetric struct {
 	metric, title, unit string
 	text                func(float64) string
 	upper               bool               // the value is the same in both directions
-	best, worst         string             // words for the best and the worst link
-	none                func(float64) bool // whether the worst value needs no table; nil: never
+	best, worst         string             // of links
+	none                func(float64) bool // the worst value needs no table; nil: never
 }
 
-// scaledBy prints values multiplied by a factor.
 func scaledBy(by float64) func(float64) string {
 	return func(x float64) string { return digits(x * by) }
 }
 
-// meshMetrics lists the metrics of a mesh in the order in which they are printed.
 var meshMetrics = []meshMetric{
 	{metric: workload.LatencyP50, title: "Round trips between nodes, median", unit: "µs", text: scaledBy(micro), upper: true, best: "fastest", worst: "slowest"},
 	{metric: workload.Throughput, title: "Throughput, from the row's node to the column's", unit: "Gbit/s", text: scaledBy(giga), best: "fastest", worst: "slowest"},
@@ -108,7 +103,7 @@ var meshMetrics = []meshMetric{
 // leastShown is the smallest retransmission rate that is not printed as none.
 const leastShown = 0.00005
 
-// linkSection shows all links' values of one metric or, if they do not fit, the best and the worst.
+// If not all links fit, linkSection shows the best and the worst.
 func linkSection(m *mesh.Mesh, x mesh.Metric, t meshMetric) document.Section {
 	var s document.Section
 	instead := fmt.Sprintf("%d links: %s %s, median %s, %s %s (%s)", x.Links, t.best, t.text(x.Fastest), t.text(x.Median),
@@ -135,7 +130,6 @@ func linkSection(m *mesh.Mesh, x mesh.Metric, t meshMetric) document.Section {
 	return s
 }
 
-// link names a link in words.
 func (t meshMetric) link(nodes [2]string) string {
 	if t.metric == workload.RetransmissionRate {
 		return nodes[0] + " to " + nodes[1]
@@ -143,7 +137,7 @@ func (t meshMetric) link(nodes [2]string) string {
 	return nodes[0] + " and " + nodes[1]
 }
 
-// matrix returns the values by node. In the narrow layout numbers replace the columns' names.
+// In the narrow layout numbers replace the columns' names.
 func matrix(m *mesh.Mesh, x mesh.Metric, t meshMetric, instead string) document.Table {
 	out := document.Table{Level: 1, Instead: instead, Columns: []document.Column{{}},
 		Layouts: []document.Layout{{}, {Tight: true}, {Short: true}, {Short: true, Tight: true}}}
@@ -164,7 +158,7 @@ func matrix(m *mesh.Mesh, x mesh.Metric, t meshMetric, instead string) document.
 	return out
 }
 
-// cell returns a link's value, with a star if a fault explains it.
+// A star marks a value that a fault explains.
 func (t meshMetric) cell(x mesh.Metric, i, j int) document.Cell {
 	v := x.Matrix[i][j]
 	switch {
@@ -180,13 +174,11 @@ func (t meshMetric) cell(x mesh.Metric, i, j int) document.Cell {
 	return c
 }
 
-// meshEffects lists the effects of nodes on their links, with the heads under which they are
-// printed.
 var meshEffects = []struct{ name, head string }{
 	{workload.LatencyP50, "round trips"}, {workload.ThroughputOut, "sends"}, {mesh.ThroughputIn, "receives"},
 }
 
-// nodeSections shows how each node affects its links. Of a large mesh it shows the worst nodes.
+// A large mesh has its worst nodes only.
 func nodeSections(m *mesh.Mesh, network string) []document.Section {
 	nodes := slices.Clone(m.Nodes)
 	title := "Nodes" + network + ", ratio to what is typical"
@@ -228,10 +220,10 @@ func effectCells(effects map[string]mesh.Effect, name string) []document.Cell {
 	}
 }
 
-// leastName is the least number of characters that shortening leaves of a name.
+// leastName is the number of characters that shortening leaves.
 const leastName = 8
 
-// badness returns by how much a node is slower than typical in its worst metric.
+// badness returns how much slower than typical a node is in its worst metric.
 func badness(n mesh.Node) float64 {
 	worst := 0.0
 	for name, e := range n.Effects {
@@ -243,7 +235,6 @@ func badness(n mesh.Node) float64 {
 	return worst
 }
 
-// meshFoot returns the sections below a mesh's tables.
 func meshFoot(r *analysis.Report, m *mesh.Mesh) []document.Section {
 	var said document.Section
 	if findings := r.Findings; len(findings) > 0 {

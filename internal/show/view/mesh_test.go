@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// cluster returns a judged mesh. A round trip takes 50 µs, and throughput is 9.4 Gbit/s. The
-// factors slow links down, unless they are nil.
+// A round trip takes 50 µs, and throughput is 9.4 Gbit/s, unless the factors slow links down; nil:
+// none.
 func cluster(nodes, sweeps int, trip, rate func(a, b int) float64, change ...func(*sample.File)) *mesh.Report {
 	f := &sample.File{End: sample.End{Reason: sample.EndedByBudget, Elapsed: 58.3, Sweeps: sweeps}}
 	f.Header.Environment = head().Environment
@@ -49,7 +49,7 @@ func cluster(nodes, sweeps int, trip, rate func(a, b int) float64, change ...fun
 	return mesh.Judge(f)
 }
 
-// ofNode returns a factor that slows down all links of a node.
+// ofNode slows down all links of a node.
 func ofNode(node int, x float64) func(a, b int) float64 {
 	return func(a, b int) float64 {
 		if a == node || b == node {

@@ -23,7 +23,7 @@ func bothOf(m *mesh.Mesh) []*mesh.Mesh {
 	return []*mesh.Mesh{m, m.Beside}
 }
 
-// networkOf returns text such as ", pod network" if the mesh has two networks, or "" if it has one.
+// networkOf returns text such as ", pod network", or "" if the mesh has one network.
 func networkOf(m, of *mesh.Mesh) string {
 	if m.Beside == nil {
 		return ""
@@ -34,8 +34,7 @@ func networkOf(m, of *mesh.Mesh) string {
 // worstLinks is the number of links in the tables of a large mesh.
 const worstLinks = 12
 
-// costSections compares a metric of the links in both modes. Links with a verdict come first, then
-// the most expensive.
+// Links with a verdict come first, then the most expensive.
 func costSections(m *mesh.Mesh, t meshMetric) []document.Section {
 	c, ok := m.Costs[t.metric]
 	if !ok || len(c.Links) == 0 {
@@ -82,7 +81,6 @@ func costSections(m *mesh.Mesh, t meshMetric) []document.Section {
 	return []document.Section{s}
 }
 
-// groupSections shows the links within and across zones, racks and other node labels.
 func groupSections(m *mesh.Mesh) []document.Section {
 	if len(m.Groups) == 0 {
 		return nil
@@ -142,7 +140,7 @@ func groupSections(m *mesh.Mesh) []document.Section {
 	return []document.Section{s}
 }
 
-// groupIn returns the group of the same links in a mesh, or nil if it has none.
+// groupIn returns nil if there is no such group.
 func groupIn(m *mesh.Mesh, g mesh.LabelGroup) *mesh.LabelGroup {
 	i := slices.IndexFunc(m.Groups, func(x mesh.LabelGroup) bool {
 		return x.Label == g.Label && x.Across == g.Across && x.From == g.From && x.To == g.To
@@ -166,7 +164,7 @@ func groupName(g mesh.LabelGroup) string {
 	return word + " " + g.From
 }
 
-// nodesAre returns where the nodes are and their network cards, or nothing if neither is known.
+// nodesAre returns nothing if neither places nor network cards are known.
 func nodesAre(r *analysis.Report, m *mesh.Mesh) []document.Section {
 	var keys []string
 	for _, n := range m.Nodes {
@@ -227,7 +225,7 @@ func nodesAre(r *analysis.Report, m *mesh.Mesh) []document.Section {
 	return []document.Section{s}
 }
 
-// labelRank returns the sort position of a label; larger places come first.
+// Larger places come first.
 func labelRank(key string) int {
 	if i := slices.Index([]string{"region", "zone", "rack"}, mesh.ShortLabel(key)); i >= 0 {
 		return i
@@ -235,7 +233,7 @@ func labelRank(key string) int {
 	return math.MaxInt
 }
 
-// cardBrief returns a short description of a card, such as "eth0, mlx5_core, 25 Gbit/s".
+// cardBrief returns text such as "eth0, mlx5_core, 25 Gbit/s".
 func cardBrief(c sample.Card) string {
 	parts := []string{c.Name}
 	if c.Driver != "" {

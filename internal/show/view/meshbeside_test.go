@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// besideMesh returns a mesh of two networks in which pods cost 1.3 times the host network. One link
-// is slow itself; on another one only the CNI is slow.
+// Pods cost 1.3 times the host network. One link is slow itself; on another one only the CNI is
+// slow.
 func besideMesh(change ...func(*sample.File)) *mesh.Report {
 	rng := rand.New(rand.NewPCG(5, 6))
 	is := func(p sample.Pair, a, b int) bool { return p == (sample.Pair{a, b}) || p == (sample.Pair{b, a}) }
@@ -78,8 +78,7 @@ func TestMeshOfTwoNetworks(t *testing.T) {
 	}
 }
 
-// The pods of one link no longer reach each other, but the nodes do. The report also says what
-// could not be witnessed.
+// The nodes of that link still reach each other. The report also says what could not be witnessed.
 func TestMeshWithoutOnePodLink(t *testing.T) {
 	r := besideMesh(func(f *sample.File) {
 		f.Header.Plan.Mesh.NotWitnessed = "all between the pods (--unprivileged)"

@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
 )
 
-// whole checks that a format that uses only the model could write everything that the text says.
+// whole checks that text has nothing that the model lacks.
 func whole(t *testing.T, d document.Document, text string) {
 	t.Helper()
 	for _, l := range documenttest.Missing(d, text) {
@@ -27,7 +27,7 @@ func whole(t *testing.T, d document.Document, text string) {
 	}
 }
 
-// The golden tables need every cell of the model: without it, a table would lack a word.
+// Without any one cell of the model, a golden table would lack a word.
 func TestNoCellToSpare(t *testing.T) {
 	study, err := published.Compare(published.Studies()[:1], nil)
 	if err != nil {
@@ -57,7 +57,7 @@ func TestNoCellToSpare(t *testing.T) {
 	}
 }
 
-// Figures in the model are in base units and have their interval and verdict, as in JSON.
+// Figures are in base units and have interval and verdict, as in JSON.
 func TestFigures(t *testing.T) {
 	r := usual()
 	table := Report(r).Sections[1].Blocks[0].(document.Table)

@@ -16,10 +16,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// numbersIn matches the numbers in a text.
 var numbersIn = regexp.MustCompile(`\d+(\.\d+)?(e[+-]?\d+)?`)
 
-// has reports whether a text has a number to three digits, in any unit.
+// has accepts the number to three digits, in any unit.
 func has(text string, x float64) bool {
 	mantissa := func(x float64) float64 { return x / math.Pow(10, math.Floor(math.Log10(x))) }
 	for _, s := range numbersIn.FindAllString(text, -1) {
@@ -31,8 +30,7 @@ func has(text string, x float64) bool {
 	return false
 }
 
-// A run has the same median in a summary, in the tables and in a row's details, in every format,
-// even though the median of the windows differs from that of the slices.
+// Every output must show the median of the slices, not that of the windows.
 func TestOneMedianInAllOutputs(t *testing.T) {
 	const slices, windows, above = 39.8e-6, 37.1e-6, 46.3e-6
 	run := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.RR)...)

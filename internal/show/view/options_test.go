@@ -11,8 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// optioned returns a report of two rows of a load with options, including the metrics that the
-// options add.
+// metrics includes those that the load's options add.
 func optioned(l sample.Load, metrics map[string]float64) *analysis.Report {
 	r := head()
 	r.Plan.Loads = []sample.Load{l}

@@ -13,23 +13,22 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Part is a table of a judged run, whose rows can be sorted and inspected one by one.
+// Part is a table of a judged run, whose rows can be sorted and inspected.
 type Part struct {
 	Section document.Section // its tables have one row for each of Rows
 	Rows    []PartRow
 }
 
-// PartRow describes a row of a part.
 type PartRow struct {
 	Name    string
 	Cells   []analysis.Cell // one per CPU placement that the table shows; none: no result
 	Value   float64         // of the cell's primary metric, in base units
-	Higher  bool            // higher values are better
+	Higher  bool            // higher is better
 	Price   float64         // higher is more expensive; -Inf for the baseline
-	Verdict string          // as the table shows it; "": none
+	Verdict string          // as in the table; "": none
 }
 
-// Parts returns the tables of a run's summary, or none for a mesh and for a run without an answer.
+// Parts returns the tables of a run's summary; nil for a mesh and for a run without an answer.
 func Parts(r judge.Report) []Part {
 	base := r.Base()
 	if base.Answer == nil {
@@ -65,8 +64,7 @@ func rowOf(r *analysis.Report, c analysis.Cell) PartRow {
 	return PartRow{Name: c.Name(), Cells: cells, Value: m.Median, Higher: m.Higher, Price: c.Toll()}
 }
 
-// label returns the row's mode with its target and tunes. It leaves out points and sizes, so that
-// sorting by mode keeps their order.
+// label leaves out points and sizes, so that sorting by mode keeps their order.
 func (r *PartRow) label() string {
 	if len(r.Cells) == 0 {
 		return r.Name
@@ -74,8 +72,8 @@ func (r *PartRow) label() string {
 	return r.Cells[0].Label()
 }
 
-// take reads the row's sort keys from the n-th row of its table, so that rows are sorted by what is
-// shown: the figure, the drawn ratio and the word in the last column.
+// take reads sort keys from the table, so that rows are sorted by what is shown: the figure, the
+// drawn ratio and the last column's word.
 func (r *PartRow) take(t document.Table, n int) {
 	cells := t.Rows[n].Cells
 	last := len(cells) - 1
@@ -94,7 +92,7 @@ func (r *PartRow) take(t document.Table, n int) {
 	}
 }
 
-// ladderParts returns, for each load, a table of each part's cost in the load's primary metric.
+// The costs are in each load's primary metric.
 func ladderParts(report *ladder.Report) []Part {
 	r := report.Base()
 	var out []Part
@@ -130,10 +128,9 @@ func stepRow(r *analysis.Report, s ladder.Step, load string) PartRow {
 	return row
 }
 
-// Sorting is an order of a part's rows.
 type Sorting string
 
-// The orders. AsReported keeps the report's order; the others put the best row first.
+// AsReported keeps the report's order; the others put the best row first.
 const (
 	AsReported Sorting = "report"
 	ByMode     Sorting = "mode"
@@ -142,10 +139,9 @@ const (
 	ByPrice    Sorting = "price"
 )
 
-// Sortings returns all orders.
 func Sortings() []Sorting { return []Sorting{AsReported, ByMode, ByValue, ByVerdict, ByPrice} }
 
-// verdictOrder lists verdicts from best to worst, with the inconclusive ones in between.
+// Inconclusive verdicts are in the middle.
 var verdictOrder = []string{string(stats.Better), string(stats.Gains), "baseline", "", "-", string(analysis.Within), string(stats.Same), string(stats.Nothing),
 	string(stats.Unclear), string(stats.Costs), string(stats.Worse)}
 
@@ -192,8 +188,7 @@ func (p Part) Sorted(by Sorting, reversed bool) Part {
 	return out
 }
 
-// ordered returns the rows in the given order. Text above a row also applies to the rows that
-// follow, so ordered keeps it with them.
+// Text above a row applies to the rows that follow, too, so ordered keeps it with them.
 func ordered(rows []document.Row, order []int) []document.Row {
 	above := make([]document.Text, len(rows))
 	for i, r := range rows {
@@ -212,8 +207,8 @@ func ordered(rows []document.Row, order []int) []document.Row {
 	return out
 }
 
-// Beside returns what a judged run has besides its tables: the answer goes before them; the
-// findings of a run without an answer, what has no result and the warnings go behind them.
+// Beside returns what a judged run has besides its tables: before them the answer; behind them
+// findings without an answer, what has no result, and warnings.
 func Beside(r judge.Report) (before, behind []document.Section) {
 	base := r.Base()
 	if base.Answer != nil {
@@ -225,7 +220,7 @@ func Beside(r judge.Report) (before, behind []document.Section) {
 	return before, append(append(behind, absent(base)...), warnings(base)...)
 }
 
-// Doubts returns the run's warnings without duplicates.
+// Doubts returns the run's warnings, each once.
 func Doubts(r judge.Report) []string {
 	for _, s := range warnings(r.Base()) {
 		return s.Blocks[0].(document.List).Items
@@ -233,5 +228,5 @@ func Doubts(r judge.Report) []string {
 	return nil
 }
 
-// RunFacts says how long a run took, how it ended and how noisy it was.
+// RunFacts returns how long a run took, how it ended and how noisy it was.
 func RunFacts(r judge.Report) string { return runText(r.Base()) }

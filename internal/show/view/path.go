@@ -16,12 +16,12 @@ import (
 type Trace struct {
 	Path  sample.Path  `json:"path"`
 	Visit sample.Visit `json:"visit"`
-	// Cards lists the network cards of the path's machines.
+	// Cards are those of the path's machines.
 	Cards []sample.Card `json:"cards,omitempty"`
 }
 
-// Path returns the document of a path: its hops from the client down to the server, and what each
-// counted before and after the visit.
+// Path returns the document of a path: its hops from client to server, with their counters before
+// and after the visit.
 func Path(t *Trace) document.Document {
 	name := t.Path.Tune.Name(string(t.Path.Mode))
 	title := document.Strongly(fmt.Sprintf("%s from %s, dialling %s", name, t.Path.From.Words(), t.Path.Dial)).
@@ -41,7 +41,6 @@ func Path(t *Trace) document.Document {
 	return d
 }
 
-// witness says how much was moved, whether every hop counted it, and what guards counted.
 func witness(v sample.Visit, guards []sample.HopReading) (out document.Section) {
 	out.Add(paragraph(1, fmt.Sprintf("The load moved %d bytes to the server and %d back, in %s on %s.",
 		v.Server.TotalRecv, v.Client.TotalRecv, plural(int(v.Client.TotalSent/max(1, int64(probeSize(v)))), "round trip"),
@@ -58,7 +57,6 @@ func witness(v sample.Visit, guards []sample.HopReading) (out document.Section) 
 	return out
 }
 
-// pathFacts lists what is known about how the path was built.
 func pathFacts(t *Trace) (out document.Section) {
 	p := t.Path
 	for _, k := range slices.Sorted(maps.Keys(p.Facts)) {
@@ -67,7 +65,7 @@ func pathFacts(t *Trace) (out document.Section) {
 	for _, l := range p.Links {
 		out.Add(faint(describeLink(l), document.Words))
 	}
-	// Small requests do not fill a segment, so they do not test the devices between the two ends.
+	// Small requests do not fill a segment, so they do not test the devices in between.
 	all := analysis.SegmentsOf(t.Visit)
 	tried := len(all) > 0 && (all[0].Narrow() || probeSize(t.Visit) >= float64(all[0].Payload))
 	if text := segmentsText(all); tried {
@@ -76,7 +74,7 @@ func pathFacts(t *Trace) (out document.Section) {
 	return out
 }
 
-// probeSize returns the payload of one request in bytes.
+// probeSize returns bytes of payload.
 func probeSize(v sample.Visit) float64 {
 	if v.Client.Trips == 0 {
 		return float64(max(1, v.Client.TotalSent))
@@ -84,7 +82,7 @@ func probeSize(v sample.Visit) float64 {
 	return float64(v.Client.Sent) / float64(v.Client.Trips)
 }
 
-// hopCounters returns a hop's counters, by direction if the hop distinguishes them.
+// Counters are by direction if the hop distinguishes them.
 func hopCounters(h sample.HopReading) []document.Counter {
 	b, a := h.Before, h.After
 	if a.ForwardBytes+a.BackwardBytes == 0 {
@@ -107,7 +105,6 @@ func hopCounters(h sample.HopReading) []document.Counter {
 	return out
 }
 
-// hopName returns the kind and the name of a hop, or one word if both are the same.
 func hopName(h sample.HopReading) string {
 	if h.Kind == h.Name {
 		return h.Name
@@ -115,8 +112,8 @@ func hopName(h sample.HopReading) string {
 	return h.Kind + " " + h.Name
 }
 
-// delta describes the counters of a hop that is not on the path. It says "quiet" only if the
-// witness found nothing against the path.
+// delta describes a hop that is not on the path. It says "quiet" only if the witness found nothing
+// against the path.
 func delta(d sample.Counters, ok bool) string {
 	if n := d.ForwardBytes + d.BackwardBytes; n > 0 {
 		s := plural(int(n), "byte")

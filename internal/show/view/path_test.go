@@ -12,8 +12,8 @@ func counters(fb, fp, bb, bp uint64) sample.Counters {
 	return sample.Counters{ForwardBytes: fb, ForwardPackets: fp, BackwardBytes: bb, BackwardPackets: bp}
 }
 
-// witnessed returns a visit to a port published by docker-proxy. One hop counts both directions
-// together, one has no packets, two have everything, and the guards stayed quiet.
+// The port is published by docker-proxy. One hop counts both directions together, one has no
+// packets, two have everything, and the guards are quiet.
 func witnessed() *Trace {
 	return &Trace{
 		Path: sample.Path{Mode: "publish-proxy", From: "host", To: "loopback", On: "lab", Dial: "127.0.0.1:8080", Listen: "0.0.0.0:5201",
@@ -38,8 +38,7 @@ func witnessed() *Trace {
 	}
 }
 
-// unwitnessed returns a visit to a port that should have been published by NAT but went through a
-// proxy.
+// The port should have been published by NAT but was reached through a proxy.
 func unwitnessed() *Trace {
 	return &Trace{
 		Path: sample.Path{Mode: "publish-nat", From: "host", To: "loopback", On: "lab", Dial: "127.0.0.1:8080", Listen: "0.0.0.0:5201",
@@ -88,7 +87,6 @@ func TestPath(t *testing.T) {
 	})
 }
 
-// An incomplete visit is drawn as far as it goes.
 func TestPathIncomplete(t *testing.T) {
 	tr := witnessed()
 	tr.Visit = sample.Visit{Proof: sample.Proof{Hops: tr.Visit.Hops[:1], Witness: sample.Witness{Evidence: "the load moved no byte"}}}

@@ -8,8 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// pinned returns text about a CPU placement to append to a row's place and load, such as ", on one
-// CPU", or "" if all rows have the same.
+// pinned returns text such as ", on one CPU", or "" if all rows have the same placement.
 func pinned(pin string, all []string) string {
 	if pin == "" || !slices.ContainsFunc(all, func(other string) bool { return other != pin }) {
 		return ""
@@ -25,12 +24,10 @@ func pinsOf[T any](rows []T, of func(T) string) []string {
 	return out
 }
 
-// sideBySide reports whether a run's CPU placements are columns of one table.
 func sideBySide(r *analysis.Report) bool { return r.Plan.ManyPins() && viewOf(r).pins }
 
-// tableGroups splits cells into the tables of a summary as groups does, but keeps all CPU
-// placements in one table. Each table has the cells of the first placement as rows, then the cells
-// that have a result only in another placement.
+// tableGroups is groups with all CPU placements in one table. The rows are the cells of the first
+// placement, then those that have a result only in another.
 func tableGroups(r *analysis.Report) [][]analysis.Cell {
 	all := groups(r.Cells)
 	if !sideBySide(r) {
@@ -56,7 +53,6 @@ func tableGroups(r *analysis.Report) [][]analysis.Cell {
 	return out
 }
 
-// onPin applies a column to the row's cell in a CPU placement.
 func onPin(r *analysis.Report, pin string, of func(analysis.Cell) document.Cell) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		if c, ok := r.WithPin(c, pin); ok {
@@ -66,8 +62,7 @@ func onPin(r *analysis.Report, pin string, of func(analysis.Cell) document.Cell)
 	}
 }
 
-// pinColumns returns the columns of a table in which each CPU placement has its own figures: the
-// time added to the baseline's, the ratio, the figure itself. The verdicts come last.
+// Each CPU placement has its own columns: added time, ratio, figure. The verdicts come last.
 func pinColumns(r *analysis.Report, cells []analysis.Cell, first []column, baseline string) []column {
 	c := cells[0]
 	unit, scale := fitting(r, c.Load, c.Primary)
@@ -88,7 +83,7 @@ func pinColumns(r *analysis.Report, cells []analysis.Cell, first []column, basel
 	return append(out, column{texts("", "verdict"), pinVerdict(r)})
 }
 
-// withoutInterval sets a cell's short text to the median alone.
+// The short text becomes the median alone.
 func withoutInterval(of func(analysis.Cell) document.Cell) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		cell := of(c)
@@ -97,7 +92,7 @@ func withoutInterval(of func(analysis.Cell) document.Cell) func(analysis.Cell) d
 	}
 }
 
-// orEqual prints "=" for a ratio that agrees with the ratio in the first CPU placement.
+// "=" is a ratio that agrees with that of the first CPU placement.
 func orEqual(r *analysis.Report, of func(analysis.Cell) document.Cell) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		cell := of(c)
@@ -108,7 +103,7 @@ func orEqual(r *analysis.Report, of func(analysis.Cell) document.Cell) func(anal
 	}
 }
 
-// pinVerdict prints the verdicts in all CPU placements, or one verdict if they agree.
+// pinVerdict prints one verdict if all CPU placements agree.
 func pinVerdict(r *analysis.Report) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		var all []string

@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// explain shows each path to a port hop by hop, as Path does.
+// Each path is shown as in Path.
 func explain(r *ports.Report) []document.Section {
 	var out []document.Section
 	for _, row := range r.Ports {
@@ -33,7 +33,7 @@ func explain(r *ports.Report) []document.Section {
 	return append(out, below)
 }
 
-// alike groups the clients whose routes differ only in how they arrive.
+// alike groups clients whose routes differ only in how they arrive.
 func alike(paths map[ports.Client]ports.Path) [][]ports.Client {
 	var out [][]ports.Client
 	for _, c := range ports.Clients() {
@@ -58,7 +58,7 @@ func sameRoute(a, b ports.Path) bool {
 		slices.Equal(a.Cost, b.Cost) && slices.Equal(restA, restB)
 }
 
-// arrival splits a path into the hops that lead to the machine and the rest.
+// by leads to the machine.
 func arrival(path ports.Path) (by, rest []ports.Hop) {
 	i := 0
 	for i < len(path.Hops) && slices.Contains([]string{"lo", "wire", "veth", "bridge"}, path.Hops[i].Kind) {
@@ -67,7 +67,6 @@ func arrival(path ports.Path) (by, rest []ports.Hop) {
 	return path.Hops[:i], path.Hops[i:]
 }
 
-// servedBy says who serves a row and who owns its socket.
 func servedBy(r ports.Row) string {
 	s := "served by " + serverText(r.Server)
 	if r.Server.PID != 0 && r.Server.Kind == "container" {
@@ -96,7 +95,7 @@ func servedBy(r ports.Row) string {
 	return s
 }
 
-// portPath returns the route that one or several clients take.
+// portPath is the route of one or several clients.
 func portPath(clients []ports.Client, paths map[ports.Client]ports.Path, other string) (out document.Section) {
 	path := paths[clients[0]]
 	if strings.HasPrefix(paths[ports.Remote].Dial, "[") != strings.Contains(other, ":") {
@@ -150,7 +149,6 @@ func portPath(clients []ports.Client, paths map[ports.Client]ports.Path, other s
 	return out
 }
 
-// insidePath returns the route of a client to a container's own address.
 func insidePath(c ports.Client, path ports.Path) (out document.Section) {
 	who := map[ports.Client]string{ports.OwnAddr: "this machine", ports.Neighbour: "a container on the same network",
 		ports.Foreign: "a container on another network", ports.Remote: "another machine"}[c]
@@ -171,7 +169,7 @@ func insidePath(c ports.Client, path ports.Path) (out document.Section) {
 	return out
 }
 
-// clientsText names clients, as in "this machine, dialling 127.0.0.1 or its own address; another
+// clientsText returns text such as "this machine, dialling 127.0.0.1 or its own address; another
 // machine".
 func clientsText(clients []ports.Client, other string) string {
 	var here, out []string
@@ -197,7 +195,6 @@ func clientsText(clients []ports.Client, other string) string {
 	return strings.Join(out, "; ")
 }
 
-// orList joins words as in "a, b or c".
 func orList(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -205,7 +202,6 @@ func orList(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
-// arrivalText says how a client's packets reach the machine.
 func arrivalText(c ports.Client, by []ports.Hop) string {
 	if c != ports.Neighbour && c != ports.Remote {
 		if len(by) == 0 {
@@ -216,7 +212,6 @@ func arrivalText(c ports.Client, by []ports.Hop) string {
 	return clientText(c) + " by " + by[len(by)-1].Text
 }
 
-// measure lists the commands that measure these routes.
 func measure(r *ports.Report) (out []document.Block) {
 	if r.MeasureServer != "" {
 		out = append(out, document.Paragraph{Break: document.Words, Text: document.Strongly("To measure").Then(" this server over each of its routes, with a client of your own in place of this one if need be:", document.Plain)},
@@ -234,7 +229,7 @@ func measure(r *ports.Report) (out []document.Block) {
 		document.List{Topic: document.Notes, Items: items, Level: 1})
 }
 
-// checks says what was tested and what is only inferred.
+// checks tells what was tested from what is inferred.
 func checks(r *ports.Report) (out document.Section) {
 	if len(r.Checks) > 0 {
 		out.Add(document.Paragraph{Text: document.Strongly("Checked").Then(" by connecting from this machine:", document.Plain)})

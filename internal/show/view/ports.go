@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Ports returns the document that lists who answers the machine's ports. For a single port it shows
-// each path.
+// Ports returns the document of the programs that answer on the machine's ports. For a single port
+// it shows each path.
 func Ports(r *ports.Report) document.Document {
 	d := document.Document{Kind: document.PortList, JSON: r}
 	switch {
@@ -44,7 +44,6 @@ func Ports(r *ports.Report) document.Document {
 	return d
 }
 
-// saying returns a section of one line.
 func saying(text string) []document.Section {
 	return []document.Section{{Blocks: []document.Block{paragraph(0, text, document.Words)}}}
 }
@@ -54,10 +53,9 @@ const portsLegend = "Each route is that of a client that dials the machine, at t
 	"container (hairpin: back to the bridge it came from). held: accepted, but no answer. blocked: dropped. " +
 	"nothing: refused. ?: not everything that decides it could be read. *: it depends on the client's address."
 
-// serverWidth is the width in columns to which a server's name is cut if space is short.
+// serverWidth is the width in columns to which names are cut if space is short.
 const serverWidth = 22
 
-// portSections returns the table of ports and its legend.
 func portSections(r *ports.Report) []document.Section {
 	port, server, here := texts("", "port"), texts("", "served by"), texts("this machine, at", "127.0.0.1")
 	port.Once = true
@@ -67,7 +65,7 @@ func portSections(r *ports.Report) []document.Section {
 		here, texts("", "::1"), texts("", "own"), texts("a con-", "tainer"), texts("another", "machine")}}
 	for _, row := range r.Ports {
 		served := serverText(row.Server)
-		if row.Server.State != "" { // goes before the part that may be cut off
+		if row.Server.State != "" { // before the part that may be cut off
 			served = row.Server.State + ": " + served
 		}
 		cells := document.Texts(portName(row), row.Address, served, holderText(row.Holder))
@@ -99,7 +97,6 @@ func portSections(r *ports.Report) []document.Section {
 const insideLegend = "Clients dial the container's own address. another network: a container on another of this machine's bridges. " +
 	"another machine needs a route to the address besides."
 
-// insides returns the table of container ports that are not published.
 func insides(r *ports.Report) []document.Section {
 	if len(r.Inside) == 0 {
 		return nil
@@ -124,7 +121,7 @@ func insides(r *ports.Report) []document.Section {
 
 func insideName(x ports.Inside) string { return strconv.Itoa(int(x.Port)) + "/" + x.Proto }
 
-// homes returns the table of containers, their addresses and the host ends of their devices.
+// homes lists containers, their addresses and the host ends of their devices.
 func homes(r *ports.Report) []document.Section {
 	if len(r.Containers) == 0 {
 		return nil
@@ -154,7 +151,7 @@ func homes(r *ports.Report) []document.Section {
 
 func portName(r ports.Row) string { return strconv.Itoa(int(r.Port)) + "/" + r.Proto }
 
-// serverText names the server, as in "web:80 (nginx)" or "redis-server 811".
+// serverText returns text such as "web:80 (nginx)" or "redis-server 811".
 func serverText(s ports.Server) string {
 	switch s.Kind {
 	case "container":
@@ -206,7 +203,7 @@ func routeText(paths map[ports.Client]ports.Path, c ports.Client) string {
 	return text
 }
 
-// rowVerdict returns the verdict that colours a row if nobody gets an answer from the port.
+// rowVerdict colours a row if nobody gets an answer from the port.
 func rowVerdict(r ports.Row) stats.Verdict {
 	for _, path := range r.Paths {
 		if path.Answers() {
@@ -268,7 +265,6 @@ func costs(r *ports.Report) []document.Section {
 
 func metricName(m string) string { return strings.ReplaceAll(m, "_", " ") }
 
-// clientText names a client as part of a sentence.
 func clientText(c ports.Client) string {
 	return map[ports.Client]string{ports.Loopback: "127.0.0.1", ports.Loopback6: "::1", ports.OwnAddr: "own address",
 		ports.Neighbour: "a container", ports.Remote: "another machine"}[c]

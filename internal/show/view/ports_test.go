@@ -28,8 +28,7 @@ COMMIT
 COMMIT
 `
 
-// somePorts returns a machine with a container that has a long name and is published by the proxy,
-// and with two programs of its own.
+// A container with a long name is published by the proxy. Two programs run on the machine.
 func somePorts() *ports.Facts {
 	at, net := netip.MustParseAddrPort, netip.MustParsePrefix
 	const id = "4c357c4cf6ba95a34db253871e120158ca5e105d1a084c3353e392c400fa0975"
@@ -57,7 +56,6 @@ func somePorts() *ports.Facts {
 	}
 }
 
-// pricedPorts returns the same machine with the cost of one of its paths.
 func pricedPorts() *ports.Report {
 	priced := ports.Judge(somePorts(), 0)
 	priced.Costs = &ports.Costs{File: "run.jsonl", Baseline: "host", Lacks: []string{"publish-nat from remote"}}

@@ -53,14 +53,12 @@ func workloadWords(w predict.Workload) string {
 	return text
 }
 
-// forecast is one column of a prediction.
 type forecast struct {
 	document.Column
 	cell func(predict.Row) document.Cell
 }
 
-// predicted returns the tables of one placement: the cost of queries and the behaviour of streamed
-// tokens.
+// One table has the cost of queries, the other the behaviour of streamed tokens.
 func predicted(r *predict.Prediction, rows []predict.Row) []document.Block {
 	over := func(name, unit string) forecast {
 		return forecast{texts("over "+r.Baseline, unit), func(x predict.Row) document.Cell {
@@ -88,7 +86,7 @@ func predicted(r *predict.Prediction, rows []predict.Row) []document.Block {
 	return out
 }
 
-// forecasts returns a table whose rows are styled by the given one of their verdicts.
+// verdict names the verdict that styles a row.
 func forecasts(cols []forecast, rows []predict.Row, verdict string) document.Table {
 	t := document.Table{Level: 1, Columns: []document.Column{modeColumn.Column}}
 	for _, c := range cols {
@@ -106,7 +104,6 @@ func forecasts(cols []forecast, rows []predict.Row, verdict string) document.Tab
 
 const percent = 1e2 // a share to %
 
-// quantity returns the cell of a number with its interval.
 func quantity(q *predict.Quantity, by float64) document.Cell {
 	if q == nil {
 		return nothing
@@ -119,7 +116,6 @@ func quantity(q *predict.Quantity, by float64) document.Cell {
 	return c
 }
 
-// formulas returns the arithmetic in words.
 func formulas(r *predict.Prediction) []string {
 	w := r.Workload
 	bytes, perByte := "", ""
@@ -137,7 +133,6 @@ func formulas(r *predict.Prediction) []string {
 	return out
 }
 
-// arithmetic returns the arithmetic of one row, with its medians.
 func arithmetic(w predict.Workload, x predict.Row) string {
 	var parts []string
 	trip, hasTrip := x.Costs[workload.LatencyP50]

@@ -9,12 +9,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Published returns the document that compares published figures with measured ones: which findings
-// hold, and the tables.
+// Published returns the document that compares published figures with measured ones.
 func Published(r *published.Report) document.Document { return publishedDocument(r, false) }
 
-// PublishedDetails returns the document of Published with the ratios of large tables, the CPUs'
-// time and all notes.
+// PublishedDetails adds the ratios of large tables, the CPUs' time and all notes.
 func PublishedDetails(r *published.Report) document.Document { return publishedDocument(r, true) }
 
 func publishedDocument(r *published.Report, details bool) document.Document {
@@ -39,7 +37,6 @@ func measuredFiles(r *published.Report) (out document.Section) {
 	return out
 }
 
-// publishedStudy returns a study's sections: what it is and found, its tables, and how to measure it.
 func publishedStudy(s published.Result, measured, details bool) []document.Section {
 	out := []document.Section{{Title: document.Strongly(s.Name).Then(" · "+s.Year, document.Plain),
 		Blocks: []document.Block{paragraph(1, s.Title, document.Words), paragraph(1, s.URL, document.Words), paragraph(1, s.Setup+".", document.Words)}}}
@@ -66,8 +63,7 @@ func publishedStudy(s published.Result, measured, details bool) []document.Secti
 	return append(out, toMeasure(s, measured)...)
 }
 
-// findingWords says whether a finding holds, how many of its ratios confirm that, and under which
-// conditions.
+// findingWords says whether a finding holds, by how many of its ratios, and under which conditions.
 func findingWords(f published.Finding) string {
 	words := string(f.Verdict)
 	if tally := f.Tally(); tally != "" {
@@ -79,8 +75,8 @@ func findingWords(f published.Finding) string {
 	return words
 }
 
-// notes lists how this machine differs from the study's conditions. With details it adds the data's
-// own notes, and why rows have no cell or no ratio.
+// notes lists how this machine differs from the study's conditions. details adds the data's own
+// notes, and why rows have no cell or no ratio.
 func notes(s published.Result, details bool) []document.Section {
 	if !details {
 		return notesList(s.Differs)
@@ -115,7 +111,6 @@ func notesList(items []string) []document.Section {
 		Blocks: []document.Block{document.List{Topic: document.Notes, Items: items, Level: 2}}}}
 }
 
-// appendNew appends text to list, unless an entry already says it.
 func appendNew(list []string, text string) []string {
 	if text == "" || slices.ContainsFunc(list, func(have string) bool { return strings.Contains(have, text) }) {
 		return list
@@ -123,8 +118,7 @@ func appendNew(list []string, text string) []string {
 	return append(list, text)
 }
 
-// toMeasure returns the commands that measure the study's cells. If measured is true, it returns
-// only those for cells that are still missing.
+// If measured, toMeasure returns only commands for missing cells.
 func toMeasure(s published.Result, measured bool) []document.Section {
 	out := document.Section{Title: document.Plainly("To measure it here:"), Level: 1}
 	if measured {

@@ -16,8 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// measuredBulk returns a run of every bulk cell of the studies. Its throughput depends only on mode
-// and shape.
+// measuredBulk has every bulk cell of the studies. Throughput depends only on mode and shape.
 func measuredBulk(t *testing.T) published.Measured {
 	t.Helper()
 	rows, err := published.Rows()
@@ -120,7 +119,7 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// On 60 columns the tables fit, and keep the measured figures and their verdicts.
+// At 60 columns the tables keep the measured figures and their verdicts.
 func TestPublishedIsNarrow(t *testing.T) {
 	r, err := published.Compare(published.Studies(), []published.Measured{measuredBulk(t)})
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// publishedData returns a table with a row for each ratio of two published figures, for each figure
-// that is in no ratio, and for each claim.
+// A row is a ratio of two published figures, a figure that is in no ratio, or a claim.
 func publishedData(p *published.Report) *document.Table {
 	t := &document.Table{}
 	for _, name := range []string{"study", "year", "table", "mode", "placement", "load", "shape", "metric", "unit", "value", "value_to",
@@ -40,7 +39,7 @@ func publishedData(p *published.Report) *document.Table {
 	return t
 }
 
-// datum returns the cell of a figure, empty if x is nil.
+// datum returns an empty cell if x is nil.
 func datum(x *float64) document.Cell {
 	if x == nil {
 		return document.Cell{}
@@ -48,8 +47,7 @@ func datum(x *float64) document.Cell {
 	return document.Cell{Number: &document.Number{Value: *x}}
 }
 
-// end returns a pointer to an end of a published range, or nil if x is 0, which means that there is
-// no range.
+// end returns nil for 0, which means that there is no published range.
 func end(x float64) *float64 {
 	if x == 0 {
 		return nil
@@ -57,10 +55,9 @@ func end(x float64) *float64 {
 	return &x
 }
 
-// number returns a pointer to a number of something, or nil if it is 0.
+// number returns nil if n is 0.
 func number(n int) *float64 { return end(float64(n)) }
 
-// ratioData returns a ratio with its interval and what it is from.
 func ratioData(m *analysis.Ratio) []document.Cell {
 	if m == nil {
 		return make([]document.Cell, 5)
@@ -68,7 +65,7 @@ func ratioData(m *analysis.Ratio) []document.Cell {
 	return []document.Cell{datum(&m.Median), datum(&m.Low), datum(&m.High), datum(number(m.N)), datum(number(m.Epochs))}
 }
 
-// hereData returns this machine's figures for a row, in base units.
+// hereData is in base units.
 func hereData(h *published.Here) []document.Cell {
 	if h == nil {
 		return make([]document.Cell, 7)
@@ -82,8 +79,8 @@ func hereData(h *published.Here) []document.Cell {
 	return out
 }
 
-// claimData returns the row of a claim that a study states without figures. Its notes have the words
-// and the stated direction, its value is the bound.
+// claimData is for a claim without figures. Its notes have the words and the direction, its value
+// is the bound.
 func claimData(s published.Result, x published.ClaimResult) [][]document.Cell {
 	to := ""
 	if x.To != nil {

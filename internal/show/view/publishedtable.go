@@ -11,12 +11,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// publishedLayouts are chosen so that measured figures and verdicts stay visible on 60 columns.
+// publishedLayouts keep measured figures and verdicts at 60 columns.
 var publishedLayouts = []document.Layout{{}, {Tight: true}, {Short: true}, {Short: true, Lean: true}, {Short: true, Lean: true, Tight: true},
 	{Short: true, Lean: true, Below: true}, {Short: true, Lean: true, Below: true, Tight: true}}
 
-// publishedTables returns a table for each figure and place of the study. It has the author's
-// figures, this machine's, their ratios, and whether those hold.
+// There is a table for each figure and place of the study, with the author's figures, this
+// machine's, their ratios, and whether those hold.
 func publishedTables(s published.Result, measured bool) []document.Section {
 	var groups [][2]string
 	for _, r := range s.Rows {
@@ -42,7 +42,7 @@ func publishedTables(s published.Result, measured bool) []document.Section {
 	return out
 }
 
-// publishedTable lays out the given rows of a study, baseline first.
+// The baseline comes first.
 func publishedTable(s published.Result, rows []int, measured bool) document.Table {
 	unit := s.Rows[rows[0]].In()
 	base := baseOf(s, rows)
@@ -84,8 +84,7 @@ func first(is bool) int {
 	return 1
 }
 
-// baseOf returns the index of the row that a table compares the others with, or -1 if there is
-// none.
+// baseOf returns the index of the row that others are compared with, or -1 if there is none.
 func baseOf(s published.Result, rows []int) int {
 	for _, i := range rows {
 		for _, x := range s.Rows[i].Ratios {
@@ -95,8 +94,7 @@ func baseOf(s published.Result, rows []int) int {
 	return -1
 }
 
-// ratioCells returns the cells of each of a row's ratios. A row without ratios has empty cells, and
-// the baseline has 1.
+// A row without ratios has empty cells, and the baseline has 1.
 func ratioCells(s published.Result, row, base int, measured bool) [][]document.Cell {
 	var out [][]document.Cell
 	for _, x := range s.Rows[row].Ratios {
@@ -119,8 +117,8 @@ func ratioCells(s published.Result, row, base int, measured bool) [][]document.C
 	return [][]document.Cell{blank}
 }
 
-// comparedCells returns a cell with the published ratio, then the measured one if measured is true,
-// then what they are ratios to. If measured is true, a second cell has the verdict.
+// The cell has the published ratio, the measured one, and what they are ratios to. If measured, a
+// second cell has the verdict.
 func comparedCells(x published.Ratio, to string, measured bool) []document.Cell {
 	text := analysis.Percent(x.Published)
 	if !measured {
@@ -145,8 +143,7 @@ func publishedStyle(v published.Verdict) document.Style {
 	return document.Plain
 }
 
-// printedCell returns the published figure. It marks a ratio as one, because its table has another
-// unit.
+// printedCell marks a ratio, because its table has another unit.
 func printedCell(r published.Line) document.Cell {
 	if r.IsRatio() {
 		return own(r.Printed+" ×", r.Value, analysis.RatioUnit)
@@ -154,7 +151,7 @@ func printedCell(r published.Line) document.Cell {
 	return own(r.Printed, r.Value, shortUnit(r.Unit))
 }
 
-// hereCell returns this machine's figure in the study's unit.
+// hereCell is in the study's unit.
 func hereCell(h *published.Here, by float64) document.Cell {
 	if h == nil {
 		return nothing
@@ -184,7 +181,7 @@ func cpuCells(h *published.Here) []document.Cell {
 	return out
 }
 
-// claims returns a table of the claims that the study makes without figures.
+// The study makes these claims without figures.
 func claims(s published.Result, measured bool) []document.Section {
 	if len(s.Claims) == 0 {
 		return nil
@@ -218,7 +215,6 @@ func claims(s published.Result, measured bool) []document.Section {
 	return []document.Section{{Title: document.Plainly("Stated without figures; response times as ratios to the published port's"), Level: 1, Blocks: []document.Block{t}}}
 }
 
-// publishedCPUs returns a table of the CPUs' time for each measured cell.
 func publishedCPUs(s published.Result) []document.Section {
 	var out []document.Section
 	var seen []string
@@ -240,7 +236,7 @@ func publishedCPUs(s published.Result) []document.Section {
 	return out
 }
 
-// rowName returns our name for the cell that a row corresponds to, or else the row's own words.
+// rowName returns the row's own words if it has no cell.
 func rowName(r published.Line) string {
 	if r.Cell == nil {
 		return r.Mode + ", " + r.Placement
@@ -251,7 +247,6 @@ func rowName(r published.Line) string {
 // asPrinted separates a unit from a remark about it in the data.
 const asPrinted = " as printed"
 
-// shortUnit returns a unit without the remark about it.
 func shortUnit(u string) string {
 	u, _, _ = strings.Cut(u, asPrinted)
 	return u

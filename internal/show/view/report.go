@@ -26,7 +26,7 @@ func Report(r judge.Report) document.Document {
 	return d
 }
 
-// reportDocument returns a document about a judged run that has no sections yet.
+// The document has no sections yet.
 func reportDocument(r judge.Report) document.Document {
 	base := r.Base()
 	v := viewOf(base)
@@ -65,7 +65,6 @@ var backends = map[string]string{
 	"endpoint": "endpoints: external, not started by toll",
 }
 
-// backend returns what a reader must know about the backend that built the cells called on.
 func backend(r *analysis.Report, on string) string {
 	for _, c := range r.Cells {
 		if e := c.Facts["engine"]; c.On == on && e != "" {
@@ -84,7 +83,7 @@ func backend(r *analysis.Report, on string) string {
 	return on
 }
 
-// sayOn names the backend if the run has several.
+// sayOn returns "" unless the run has several backends.
 func sayOn(r *analysis.Report, on string) string {
 	if len(analysis.Backends(r.Cells)) < 2 {
 		return ""
@@ -96,12 +95,10 @@ func runHead(r *analysis.Report) document.Section {
 	return headOf(r, "", runText(r))
 }
 
-// runText says how long a run took, how it ended and how noisy it was.
 func runText(r *analysis.Report) string {
 	return fmt.Sprintf("%s in %.0f s, %s", plural(r.Plan.Rounds, "round"), r.Plan.Elapsed, endedBy(r.Plan)) + noise(r)
 }
 
-// headOf says what was measured where, and what was done.
 func headOf(r *analysis.Report, what, run string) document.Section {
 	facts := placeFacts(r)
 	if what != "" {
@@ -130,17 +127,14 @@ func paragraph(level int, text, breaks string) document.Paragraph {
 	return document.Paragraph{Level: level, Text: document.Plainly(text), Break: breaks}
 }
 
-// faint returns a paragraph of less weight.
 func faint(text, breaks string) document.Paragraph {
 	return document.Paragraph{Level: 1, Text: document.Plainly(text), Break: breaks, Style: document.Faint}
 }
 
-// list returns a section with a list of points.
 func list(topic document.Topic, title string, items []string) document.Section {
 	return document.Section{Title: document.Strongly(title), Blocks: []document.Block{document.List{Topic: topic, Items: items, Level: 1}}}
 }
 
-// machineFacts lists what a reader must know about the machine.
 func machineFacts(e sample.Environment) []string {
 	facts := []string{"toll " + e.Tool, "Linux " + e.Kernel, fmt.Sprintf("%d × %s", e.CPUs, e.CPUModel)}
 	if e.Virtualization != "" {
@@ -175,7 +169,7 @@ func endedBy(p analysis.Plan) string {
 	return "ended by " + p.EndedBy
 }
 
-// noise returns the control's noise floor by load, taking the widest over all placements.
+// noise takes the widest floor over all placements.
 func noise(r *analysis.Report) string {
 	widest := map[string]float64{}
 	var loads []string
@@ -203,7 +197,6 @@ func noise(r *analysis.Report) string {
 	return fmt.Sprintf(" · noise floor %s%s (control: %s against itself)", upTo, strings.Join(parts, ", "), r.Control.Mode)
 }
 
-// group returns the section of cells of one placement, load and backend.
 func group(r *analysis.Report, cells []analysis.Cell) document.Section {
 	c, v := cells[0], viewOf(r)
 	t := tableOf(columnsFor(r, cells), cells, v.layouts)
@@ -238,7 +231,6 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// foot returns the sections below the tables.
 func foot(r *analysis.Report) []document.Section {
 	var said document.Section
 	if len(r.Findings) > 0 {
@@ -280,8 +272,7 @@ func foot(r *analysis.Report) []document.Section {
 	return append(append(out, absent(r)...), warnings(r)...)
 }
 
-// proxyMemory says how much memory the proxy takes per port and for connections. It uses the cell
-// with the most connections.
+// proxyMemory uses the cell with the most connections.
 func proxyMemory(cells []analysis.Cell) []document.Block {
 	var most *analysis.ProxyMemory
 	for _, c := range cells {
@@ -301,7 +292,6 @@ func proxyMemory(cells []analysis.Cell) []document.Block {
 
 func mebibytes(n int64) string { return digits(float64(n)/(1<<20)) + " MiB" }
 
-// absent lists the cells without a result.
 func absent(r *analysis.Report) []document.Section {
 	var out []document.Section
 	if len(r.Failed) > 0 {
@@ -322,11 +312,10 @@ func absent(r *analysis.Report) []document.Section {
 	return out
 }
 
-// warnings lists the warnings of the run and of its cells. Each text appears once, with the rows
-// that it applies to.
+// Each text appears once, with the rows that it applies to.
 func warnings(r *analysis.Report) []document.Section { return warningsBut(r, viewOf(r).hides) }
 
-// warningsBut returns the same lists as warnings, without cell warnings of the given codes.
+// warningsBut leaves out cell warnings of the given codes.
 func warningsBut(r *analysis.Report, hidden ...string) []document.Section {
 	var texts []string
 	rows, shares := map[string][]string{}, map[string]span{}
@@ -369,15 +358,14 @@ func warningsBut(r *analysis.Report, hidden ...string) []document.Section {
 	return []document.Section{list(document.Warnings, "Warnings", texts)}
 }
 
-// span is the range of the shares in % with which several rows have the same warning. The zero
-// value means that there is no share.
+// span is a range of shares in % with which several rows have the same warning; zero: no share.
 type span struct {
 	low, high int
 	known     bool
 }
 
-// withoutShare cuts off the share in whole % that a warning begins with, because it differs from
-// row to row.
+// withoutShare cuts off the share in whole % that a warning begins with: it differs from row to
+// row.
 func withoutShare(text string) (rest string, s span) {
 	number, rest, ok := strings.Cut(text, " % ")
 	if n, err := strconv.Atoi(number); ok && err == nil {

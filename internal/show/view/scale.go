@@ -55,7 +55,7 @@ func scaleColumns(r *analysis.Report, load string) []column {
 
 const kilo = 1e-3 // 1/s to 1000/s
 
-// firstShape returns the shape that others are compared with.
+// Others are compared with the first shape.
 func firstShape(cells []analysis.Cell) string {
 	if len(cells) == 0 {
 		return ""
@@ -63,7 +63,6 @@ func firstShape(cells []analysis.Cell) string {
 	return cells[0].Shape.String()
 }
 
-// briefCrowds returns the columns of a scaling study's summary.
 func briefCrowds(r *analysis.Report, cells []analysis.Cell) []column {
 	rate := workload.Of(loadOf(r, cells[0].Load)).Rate
 	unit, by := fitting(r, cells[0].Load, rate)
@@ -85,7 +84,6 @@ func briefCrowds(r *analysis.Report, cells []analysis.Cell) []column {
 	return append(out, column{texts("% of", r.Plan.Baseline), percentCell(rate, true)}, column{texts("", "verdict"), verdictOn(rate)})
 }
 
-// verdictOn prints the verdict of a metric's ratio.
 func verdictOn(metric string) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		if x := c.Metrics[metric].Ratio; x != nil && !c.Baseline {
@@ -110,12 +108,11 @@ func index(metric string) func(analysis.Cell) document.Cell {
 	}
 }
 
-// legend explains the columns of a scaling study.
 const legend = "S×C×P: server containers × client containers × client processes in each. Jain's index of fairness is 1 " +
 	"where all get the same and 1/n where one of n gets all; min, max and index are over the client containers, those under " +
 	"process over the processes."
 
-// scaling prints a cell's metric relative to the same mode's first shape.
+// scaling is relative to the same mode's first shape.
 func scaling(metric string) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		if x := c.Metrics[metric].Scaling; x != nil {
@@ -125,7 +122,7 @@ func scaling(metric string) func(analysis.Cell) document.Cell {
 	}
 }
 
-// blocks names the mode and its path above the first of the mode's shapes.
+// blocks returns text for the first of a mode's shapes.
 func blocks(cells []analysis.Cell, i int) document.Text {
 	c := cells[i]
 	if i > 0 && cells[i-1].Label() == c.Label() {

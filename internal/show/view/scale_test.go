@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// crowdRow returns a row of a scaling study. rate is in bit/s or in round trips per second.
+// rate is in bit/s or in round trips per second.
 func crowdRow(m mode.Name, to mode.Target, load string, s sample.Shape, rate float64, v stats.Verdict) analysis.Cell {
 	x0 := rate
 	if load == "rr" {
@@ -46,7 +46,7 @@ func crowdRow(m mode.Name, to mode.Target, load string, s sample.Shape, rate flo
 	return c
 }
 
-// crowded returns a scaling study with a failed cell.
+// One cell failed.
 func crowded() *analysis.Report {
 	one, many := sample.Shape{Servers: 1, Clients: 1, Procs: 1}, sample.Shape{Servers: 16, Clients: 16, Procs: 16}
 	r := head()

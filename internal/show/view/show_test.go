@@ -25,8 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// golden compares got with testdata/name. If they differ, it fails the test and writes got to
-// name.got next to it. With -update it writes testdata/name instead.
+// On a mismatch, golden writes got to name.got. With -update it writes testdata/name.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
@@ -50,8 +49,7 @@ func golden(t *testing.T, name, got string) {
 	t.Errorf("%s differs; see %s.got, and go test -update once it is right", file, file)
 }
 
-// row returns a judged cell with its primary metric in bit/s or seconds, and the ratio's median and
-// half-width.
+// x is in bit/s or seconds; ratio and half are the median and half width.
 func row(m mode.Name, from mode.Placement, to mode.Target, load string, x, ratio, half float64, v stats.Verdict) analysis.Cell {
 	found, _ := mode.Find(m)
 	route, _ := found.Route(from, to)
@@ -94,7 +92,7 @@ func trip(m mode.Name, to mode.Target, us, ratio, half float64, v stats.Verdict)
 	return row(m, mode.FromHost, to, "rr", us*1e-6, ratio, half, v)
 }
 
-// head returns a report without cells.
+// head has no cells.
 func head() *analysis.Report {
 	return &analysis.Report{Measured: analysis.Measured{
 		Schema: analysis.Schema, Study: sample.StudyCompare,
@@ -113,7 +111,7 @@ func head() *analysis.Report {
 	}, Said: analysis.Said{Failed: []analysis.Failed{}, Skipped: []sample.Skip{}, Warnings: []analysis.Warning{}, Findings: []string{}}}
 }
 
-// usual returns a report of a run on a quiet machine.
+// The machine is quiet.
 func usual() *analysis.Report {
 	r := head()
 	proxy := bulk(mode.PublishProxy, mode.ToLoopback, 9.87, 0.31, 0.02, stats.Worse)
@@ -158,8 +156,8 @@ func usual() *analysis.Report {
 	return r
 }
 
-// widest returns a report with every route of every mode from all placements, with numbers as wide
-// as on a noisy machine.
+// widest has every route of every mode from all placements, with numbers as wide as on a noisy
+// machine.
 func widest() *analysis.Report {
 	r := head()
 	limits := []string{"client core", "server core", "proxy", "softirq core", "all cores", ""}
@@ -250,7 +248,7 @@ func TestTable(t *testing.T) {
 	})
 }
 
-// fits checks that no line of text is too wide or ends in a space.
+// No line may be too wide or end in a space.
 func fits(t *testing.T, text string) {
 	t.Helper()
 	for i, l := range strings.Split(text, "\n") {
@@ -266,7 +264,6 @@ func fits(t *testing.T, text string) {
 	}
 }
 
-// uncolored removes the escape sequences that set colours.
 func uncolored(text string) string { return sgr.ReplaceAllString(text, "") }
 
 var sgr = regexp.MustCompile(`\x1b\[[0-9]*m`)
@@ -325,7 +322,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// docs/results.md promises these names. Whoever changes one must raise analysis.Schema.
+// docs/results.md promises these names. A change of one must raise analysis.Schema.
 func TestJSONFields(t *testing.T) {
 	r := usual()
 	r.Cells[0].Facts = map[string]string{"rules": "Docker Engine 28"}
@@ -339,7 +336,7 @@ func TestJSONFields(t *testing.T) {
 		t.Errorf("schema %v", doc["schema"])
 	}
 	for _, tt := range []struct {
-		at   string // path to an object; a number is an index
+		at   string // to an object; a number is an index
 		keys string
 	}{
 		{"", "schema environment plan control cells failed skipped warnings findings"},
@@ -376,7 +373,7 @@ func TestJSONFields(t *testing.T) {
 	}
 }
 
-// Empty lists are lists, so that readers need not check for null.
+// Readers need not check for null.
 func TestJSONEmptyLists(t *testing.T) {
 	b := written(t, "json", Report(judge.Judge(&sample.File{})), format.Options{})
 	var doc map[string]any
@@ -390,7 +387,6 @@ func TestJSONEmptyLists(t *testing.T) {
 	}
 }
 
-// at returns the value at a path of a decoded document.
 func at(doc any, path string) any {
 	for _, k := range strings.FieldsFunc(path, func(r rune) bool { return r == '/' }) {
 		switch d := doc.(type) {
@@ -407,7 +403,6 @@ func at(doc any, path string) any {
 	return doc
 }
 
-// If a run has several placements, warnings name the placement of a row.
 func TestWarningsNameThePlacement(t *testing.T) {
 	r := head()
 	for _, from := range []mode.Placement{mode.FromHost, mode.FromContainer, mode.FromRemote} {
@@ -430,7 +425,7 @@ func TestWarningsNameThePlacement(t *testing.T) {
 	}
 }
 
-// Warnings that differ only in the leading share are printed in one line.
+// Warnings that differ only in the leading share are one line.
 func TestWarningsOfShares(t *testing.T) {
 	r := usual()
 	for i, text := range []string{"28 % of its slices are left out", "40 % of its slices are left out", "12 % of the tokens"} {

@@ -9,12 +9,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// unmeasured collects the rows that are not measured for one reason, and the places from which each
-// is not.
+// unmeasured collects the rows that are not measured for one reason.
 type unmeasured struct {
 	reason, remedy, on string
 	labels             []string
-	from               map[string][]string // by label
+	from               map[string][]string // places by label
 }
 
 // NotMeasured says what is not measured, why, and what to try, in one sentence per reason. on
@@ -66,7 +65,7 @@ func (u *unmeasured) String() string {
 	return text
 }
 
-// who names the rows. Rows that are not measured from the same places are named together.
+// Rows that are not measured from the same places are named together.
 func (u *unmeasured) who() string {
 	var parts []string
 	left := slices.Clone(u.labels)

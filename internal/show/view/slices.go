@@ -10,8 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// addedColumn shows what a group's modes add to the baseline's median time. ok is false if no mode
-// has that figure, or if another table shows it.
+// ok is false if no mode has that figure, or if another table shows it.
 func addedColumn(r *analysis.Report, cells []analysis.Cell) (col column, ok bool) {
 	w := workload.Of(loadOf(r, cells[0].Load))
 	metric := w.Primary
@@ -27,7 +26,6 @@ func addedColumn(r *analysis.Report, cells []analysis.Cell) (col column, ok bool
 	return column{texts(addedHead, w.Adds), adds(metric, plain)}, slices.ContainsFunc(cells, known)
 }
 
-// ratioLegend says what the ratios compare.
 func ratioLegend(r *analysis.Report) string {
 	const quotient = "hey need not be a quotient of two rows."
 	sliced := slicesInWords(r)
@@ -41,8 +39,8 @@ func ratioLegend(r *analysis.Report) string {
 	return text + ". T" + quotient + unpairedWords(r)
 }
 
-// unpairedWords says by how much ratios would be off if the modes had not taken turns, or returns
-// "" if that is not known.
+// unpairedWords says by how much ratios would be off if the modes had not taken turns; "" if that
+// is not known.
 func unpairedWords(r *analysis.Report) string {
 	if len(r.Unpaired) == 0 {
 		return ""
@@ -64,8 +62,7 @@ func inPercents(x float64) string {
 	return fmt.Sprintf("%.0f %%", percent*x)
 }
 
-// slicesInWords lists the loads that were measured in slices and their number of epochs, as in
-// "bulk and rr in 12 epochs of slices of 4 ms".
+// slicesInWords returns text such as "bulk and rr in 12 epochs of slices of 4 ms".
 func slicesInWords(r *analysis.Report) []string {
 	var texts []string
 	loads := map[string][]string{}
@@ -86,7 +83,6 @@ func slicesInWords(r *analysis.Report) []string {
 	return texts
 }
 
-// epochs returns the number of epochs in which a cell of the load was measured.
 func epochs(r *analysis.Report, load string) int {
 	n := 0
 	for _, c := range r.Cells {

@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// even makes the intervals of all ratios of a report symmetric, as they are with slices.
+// With slices, the intervals of ratios are symmetric.
 func even(r *analysis.Report) *analysis.Report {
 	for _, c := range r.Cells {
 		if m := c.Metrics[c.Primary]; m.Ratio != nil {
@@ -26,8 +26,7 @@ func even(r *analysis.Report) *analysis.Report {
 	return r
 }
 
-// adding sets what each cell of a load adds to the baseline's median. It derives this from the
-// cell's ratio, with the same confidence.
+// What a cell adds is derived from its ratio, with the same confidence.
 func adding(r *analysis.Report, load string) *analysis.Report {
 	base := 0.
 	for _, c := range r.Cells {
@@ -47,7 +46,6 @@ func adding(r *analysis.Report, load string) *analysis.Report {
 	return r
 }
 
-// sliced returns the usual report as a run in slices.
 func sliced() *analysis.Report {
 	r := adding(even(usual()), "rr")
 	for i := range r.Plan.Loads {
@@ -56,8 +54,7 @@ func sliced() *analysis.Report {
 	return r
 }
 
-// With a column of what modes add, tables fit the same widths as before, and a terminal of 80
-// columns.
+// The added column must fit the same widths as before, and 80 columns.
 func TestSlicedTable(t *testing.T) {
 	mixed := sliced()
 	mixed.Plan.Loads = append(mixed.Plan.Loads, sample.Load{Kind: "crr", Options: sample.Messages{Request: 1, Reply: 1}, Window: 0.25})
@@ -132,7 +129,6 @@ func TestNoEpochs(t *testing.T) {
 	}
 }
 
-// The tables say in one sentence what taking turns gains.
 func TestUnpairedWords(t *testing.T) {
 	r := sliced()
 	if text := written(t, "table", Report(r), format.Options{}); strings.Contains(text, "one after the other") {

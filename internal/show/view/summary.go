@@ -13,8 +13,8 @@ import (
 )
 
 // Summary returns the short document of a judged run: a small table for each load and placement,
-// what changes how to read it, and last the answer, where a terminal shows it. For runs without an
-// answer, and for meshes, it has the sections of the whole report.
+// and last the answer, where a terminal shows it. Runs without an answer and meshes have the
+// sections of the whole report.
 func Summary(r judge.Report) document.Document {
 	base := r.Base()
 	v := viewOf(base)
@@ -30,7 +30,7 @@ func Summary(r judge.Report) document.Document {
 		d.Sections = append(d.Sections, p.Section)
 	}
 	d.Sections = append(d.Sections, absent(base)...)
-	const thinTail = "thin-tail" // the code about percentiles that only the details show
+	const thinTail = "thin-tail" // about percentiles that only the details show
 	if w := warningsBut(base, v.hides, thinTail); len(w) > 0 {
 		d.Sections = append(d.Sections, fewest(w[0]))
 	}
@@ -50,13 +50,11 @@ func Summary(r judge.Report) document.Document {
 	return d
 }
 
-// answerSection returns the question with its answer.
 func answerSection(a *analysis.Answer) document.Section {
 	return document.Section{Title: document.Strongly(a.Question),
 		Blocks: []document.Block{document.List{Topic: document.Answer, Items: a.Text, Level: 1}}}
 }
 
-// briefly returns the small table of a group.
 func briefly(r *analysis.Report, cells []analysis.Cell) document.Section {
 	v := viewOf(r)
 	cols := v.brief(r, cells)
@@ -90,8 +88,7 @@ func direction(m workload.Metric) string {
 	return "less is better"
 }
 
-// briefColumns returns at most four columns of figures: the ratio, the figure itself, what is
-// added, the verdict.
+// There are at most four columns of figures.
 func briefColumns(r *analysis.Report, cells []analysis.Cell) []column {
 	first := []column{
 		{document.Column{Head: [2]string{"", "mode"}, Cut: document.CutMiddle, Least: leastPhrase}, textOf(analysis.Cell.Label)},
@@ -103,8 +100,7 @@ func briefColumns(r *analysis.Report, cells []analysis.Cell) []column {
 	return briefFigures(r, cells, first, r.Plan.Baseline)
 }
 
-// briefFigures returns the same columns behind the columns of the row's names, with the baseline's
-// figure in the head.
+// The baseline's figure is in the head.
 func briefFigures(r *analysis.Report, cells []analysis.Cell, first []column, baseline string) []column {
 	c := cells[0]
 	unit, scale := fitting(r, c.Load, c.Primary)
@@ -124,7 +120,6 @@ func briefFigures(r *analysis.Report, cells []analysis.Cell, first []column, bas
 // percentHead begins the head of the column that is drawn.
 const percentHead = "% of"
 
-// percentCell prints the ratio in %, with its interval if interval is true.
 func percentCell(metric string, interval bool) func(c analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		x := c.Metrics[metric].Ratio
@@ -138,7 +133,7 @@ func percentCell(metric string, interval bool) func(c analysis.Cell) document.Ce
 	}
 }
 
-// inPercent returns a ratio for a column whose head says %.
+// The column's head says %.
 func inPercent(x analysis.Ratio, interval bool) document.Cell {
 	text := x.String()
 	if !interval {
@@ -151,11 +146,9 @@ func inPercent(x analysis.Ratio, interval bool) document.Cell {
 	return cell
 }
 
-// addedHead begins the head of what a mode adds.
 const addedHead = "added"
 
-// briefAdded shows what a mode adds, with its interval in parentheses. ok is false for loads whose
-// primary metric is not a time.
+// ok is false for loads whose primary metric is not a time.
 func briefAdded(r *analysis.Report, cells []analysis.Cell) (col column, ok bool) {
 	col, ok = viewOf(r).added(r, cells)
 	plain, unit := col.cell, col.Head[1]
@@ -176,7 +169,7 @@ func verdictCell(c analysis.Cell) document.Cell {
 	return document.Cell{Text: orDash(string(verdictOf(c)))}
 }
 
-// plotOf draws a table's ratios on one scale, with the range that counts as the same.
+// All ratios share a scale, with the range that counts as the same.
 func plotOf(r *analysis.Report, cols []column, t document.Table) *document.Plot {
 	at := slices.IndexFunc(cols, func(c column) bool { return c.Head[0] == percentHead || strings.HasPrefix(c.Head[1], percentHead+" ") })
 	if at < 0 {
@@ -192,7 +185,7 @@ const (
 	leastPhrase = 12 // columns
 )
 
-// fewest shortens a list to its first points and says how many more there are.
+// fewest says how many points it leaves out.
 func fewest(s document.Section) document.Section {
 	const most = 3
 	l := s.Blocks[0].(document.List)
@@ -203,7 +196,6 @@ func fewest(s document.Section) document.Section {
 	return s
 }
 
-// provenance says where the shown results are from.
 func provenance(r *analysis.Report) string {
 	facts := append([]string{runText(r)}, placeFacts(r)...)
 	return strings.Join(append(facts, viewOf(r).detailed+": --details"), document.Facts)

@@ -21,7 +21,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// answered returns the usual report with its answer, and with what each round trip takes longer.
+// answered is the usual report with its answer and added times.
 func answered() *analysis.Report {
 	r := usual()
 	r.Plan.Same = 0.03
@@ -43,7 +43,7 @@ func summary(t *testing.T, r judge.Report, o format.Options) string {
 	return b
 }
 
-// At every width from 60 columns on, the summary fits, says the same, and is in the model.
+// At every width from 60 columns on, the summary says the same, and is in the model.
 func TestSummary(t *testing.T) {
 	d := Summary(answered())
 	for _, columns := range []int{60, 79, format.DefaultWidth} {
@@ -66,8 +66,8 @@ func TestSummary(t *testing.T) {
 	})
 }
 
-// sideways returns a report of two CPU placements. Between them, bridge's latency does not differ,
-// but docker-proxy's does. publish-nat has no result on separate CPUs.
+// Between two CPU placements, bridge's latency does not differ, but docker-proxy's does.
+// publish-nat has no result on separate CPUs.
 func sideways() *analysis.Report {
 	r := head()
 	r.Plan.Same = 0.03
@@ -99,7 +99,7 @@ func sideways() *analysis.Report {
 	return r
 }
 
-// From 60 columns on, two CPU placements are printed side by side.
+// From 60 columns on, two CPU placements are side by side.
 func TestSummaryByPin(t *testing.T) {
 	for _, columns := range []int{60, 80, 120} {
 		t.Run(fmt.Sprint(columns), func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestSummaryByPin(t *testing.T) {
 	}
 }
 
-// The summary needs every cell of the model: without it, the summary would lack a word.
+// Without any one cell of the model, the summary would lack a word.
 func TestNoCellToSpareInSummary(t *testing.T) {
 	d := Summary(answered())
 	for _, c := range documenttest.Unnoticed(d, summary(t, answered(), format.Options{Width: format.DefaultWidth})) {
@@ -141,8 +141,7 @@ func TestSummaryOfOddRows(t *testing.T) {
 	golden(t, "summary-odd.txt", summary(t, r, format.Options{Width: 79}))
 }
 
-// The summaries of the other studies print the answer last. At every width from 60 columns on, they
-// fit and say the same.
+// The answer is last. At every width from 60 columns on, the summaries say the same.
 func TestSummaryOfStudies(t *testing.T) {
 	climb := climbed()
 	climb.Answer = ladder.AnswerOf(climb.Steps)

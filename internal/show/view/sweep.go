@@ -33,7 +33,6 @@ func curveHeads(cells []analysis.Cell, i int) document.Text {
 	return head
 }
 
-// pointColumn shows the value at which a row was measured.
 func pointColumn(r *analysis.Report) column {
 	head := figures("", "point")
 	if r.Plan.Sweep != nil {
@@ -46,8 +45,7 @@ func sweepColumns(r *analysis.Report, load string) []column {
 	return append(columnsWith(r, load, []column{pointColumn(r)}, "to "+r.Plan.Baseline), bandColumn(r))
 }
 
-// briefSweep returns a summary's columns. They are a comparison's, with a word about the curve in
-// place of the verdict.
+// A word about the curve replaces a comparison's verdict.
 func briefSweep(r *analysis.Report, cells []analysis.Cell) []column {
 	out := briefFigures(r, cells, []column{pointColumn(r)}, r.Plan.Baseline)
 	out[len(out)-1] = bandColumn(r)

@@ -12,8 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// swept returns rr at three request sizes. The bridge costs less with larger requests; the proxy
-// always costs much.
+// The bridge costs less with larger requests; the proxy always costs much.
 func swept(t *testing.T) *sweep.Report {
 	s := &sample.Sweep{Axis: "request", Unit: "B", Points: []sample.Point{{Name: "1", Value: 1}, {Name: "1400", Value: 1400}, {Name: "16k", Value: 16384}}}
 	times := [][]float64{{20, 20, 25, 60}, {24, 24, 27, 70}, {60, 60, 60.3, 130}} // µs
@@ -43,7 +42,7 @@ func TestSweepTable(t *testing.T) {
 	fits(t, table(t, r, format.Options{}))
 }
 
-// Each format that lists figures gives the point of each figure.
+// Each format that lists figures gives the point of each.
 func TestSweepInFigures(t *testing.T) {
 	r := swept(t)
 	for name, want := range map[string]string{

@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// streamed returns a judged cell of stream with a median delay in seconds.
+// delay is a median in seconds.
 func streamed(m mode.Name, to mode.Target, delay, ratio float64, v stats.Verdict) analysis.Cell {
 	c := row(m, mode.FromHost, to, "rr", delay, ratio, 0.1, v)
 	c.Load = "stream"

@@ -9,9 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// trendRows returns tables with a row for each trend. A row has the newest ratio, its difference
-// from the run before, and a bar for each run. Trends with a single run are only counted, unless
-// all have a single run.
+// A row has the newest ratio, its difference from the run before, and a bar for each run. Trends
+// with a single run are only counted, unless all are.
 func trendRows(lines []trend.Trend) (out []document.Section) {
 	several := func(l trend.Trend) bool { return len(l.Points) > 1 }
 	shown := slices.Clone(lines)
@@ -51,7 +50,6 @@ func isOrAre(n int) string {
 	return "are"
 }
 
-// trendTitle returns the heading of the trends that share a table.
 func trendTitle(l trend.Trend, all []trend.Trend) string {
 	better := "lower is better"
 	if l.Higher {
@@ -62,7 +60,7 @@ func trendTitle(l trend.Trend, all []trend.Trend) string {
 		l.Work+pin, metricWord(l.Metric), l.Baseline, better)
 }
 
-// trendOn names the backend of a trend, or returns "" if all trends have the same.
+// trendOn returns "" if all trends have the same backend.
 func trendOn(l trend.Trend, all []trend.Trend) string {
 	if !slices.ContainsFunc(all, func(other trend.Trend) bool { return other.On != l.On }) {
 		return ""
@@ -70,7 +68,7 @@ func trendOn(l trend.Trend, all []trend.Trend) string {
 	return " on " + l.On
 }
 
-// trendRow returns the row of a trend, which must have at least one point.
+// The trend must have a point.
 func trendRow(l trend.Trend) document.Row {
 	last := len(l.Points) - 1
 	now := l.Points[last]

@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// datagrams returns a cell of udp with the figures that only its columns show.
 func datagrams(m mode.Name, to mode.Target, gbit, loss, late, ratio, half float64, v stats.Verdict) analysis.Cell {
 	c := row(m, mode.FromHost, to, "udp", gbit*1e9, ratio, half, v)
 	for name, x := range map[string]float64{workload.Packets: gbit * 1e9 / 8 / 1400, workload.Loss: loss, workload.Reordered: late,

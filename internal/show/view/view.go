@@ -20,9 +20,9 @@ import (
 // view says how a study's reports are shown.
 type view struct {
 	title, command string // of a page; command makes such runs
-	// sections are those of the whole report, below its answer.
+	// below the answer of the whole report
 	sections func(r judge.Report) []document.Section
-	// summary are the sections of a summary below its answer; nil: those of parts above it.
+	// summary returns the sections below a summary's answer; nil: those of parts above it.
 	summary func(r judge.Report) []document.Section
 	parts   func(r judge.Report) []Part
 	figures func(r judge.Report) iter.Seq[document.Figure]
@@ -30,27 +30,25 @@ type view struct {
 
 	columns   func(r *analysis.Report, load string) []column
 	cellTitle func(r *analysis.Report, cells []analysis.Cell) string
-	// above returns the text above a row, if it has any.
-	above   func(cells []analysis.Cell, i int) document.Text
-	layouts []document.Layout // tried in this order
-	single  bool              // there is no second table of a load's other figures
+	above     func(cells []analysis.Cell, i int) document.Text
+	layouts   []document.Layout // tried in this order
+	single    bool              // no second table of a load's other figures
 	// notes explain the columns; legend explains how figures are made from visits.
 	notes  string
 	legend func(r *analysis.Report) string
 	hides  string // code of a warning about figures that the tables do not show
 	pins   bool   // CPU placements may be columns of one table
-	// brief and briefTitle make the tables of a summary; detailed names what only the details show.
+	// detailed names what only the details show.
 	brief      func(r *analysis.Report, cells []analysis.Cell) []column
 	briefTitle func(r *analysis.Report, cells []analysis.Cell) document.Text
 	detailed   string
 	briefNotes string // explain the columns
-	// added is the column of a summary of what a cell adds to the baseline; ok: it has one.
+	// added is the column of what a cell adds to the baseline; ok: there is one.
 	added  func(r *analysis.Report, cells []analysis.Cell) (col column, ok bool)
 	proven func(r *analysis.Report) string // how far the results' bytes were counted
 }
 
-// viewOf returns the view of a report's study. A study has what its function here changes about the
-// view of a comparison. An unknown study is shown as a comparison.
+// A study's function changes the view of a comparison, which is the view of an unknown study, too.
 func viewOf(r *analysis.Report) view {
 	v := view{title: "What container network modes cost", command: "toll compare",
 		sections: cellSections, parts: cellParts, figures: onBase(numbers.Cells), charts: onBase(chart.Cells),
@@ -79,7 +77,7 @@ func of[R judge.Report, T any](f func(R) T) func(judge.Report) T {
 	return func(r judge.Report) T { return f(r.(R)) }
 }
 
-// withPaths are the layouts of tables whose rows have a path; onlyGaps are those of other tables.
+// Rows of tables with withPaths have a path, those with onlyGaps have none.
 var (
 	withPaths = []document.Layout{{}, {Short: true}, {Short: true, Tight: true}, {Short: true, Tight: true, Terse: true},
 		{Below: true}, {Below: true, Tight: true}, {Below: true, Tight: true, Terse: true}}
@@ -96,7 +94,6 @@ func comparisonTitle(r *analysis.Report, cells []analysis.Cell) string {
 	return fmt.Sprintf("%s %s container%s, %s", printable.Capital(placeWords(c.From)), arrow(l), sayOn(r, c.On), describeLoad(r, c.Load)) + r.Plan.SayPin(c.Pin)
 }
 
-// placeWords names a placement within a sentence.
 func placeWords(from string) string { return mode.Placement(from).Words() }
 
 // arrow shows the direction of a load's payload.
