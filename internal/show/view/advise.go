@@ -77,7 +77,6 @@ func withMode(a advise.Advice, several bool) string {
 	return " with " + a.Mode
 }
 
-// recommended returns the levers recommended for any mode, each once.
 func recommended(all []advise.Advice) (out []advise.Lever) {
 	for _, a := range all {
 		for _, l := range a.Levers {
@@ -197,7 +196,6 @@ func permanentSection(l advise.Lever) document.Section {
 	return s
 }
 
-// unavailable lists the levers that could not be tried or that failed, with what they lack.
 func unavailable(a advise.Advice, with string) (document.Section, bool) {
 	var items []string
 	for _, l := range a.Levers {
@@ -213,7 +211,6 @@ func unavailable(a advise.Advice, with string) (document.Section, bool) {
 	return list(document.Skipped, "Not tried"+with+", or failed", items), len(items) > 0
 }
 
-// Each lever is measured alone and then again.
 func effectSections(a advise.Advice, base *analysis.Report, with string) []document.Section {
 	var out []document.Section
 	for _, kind := range []struct {

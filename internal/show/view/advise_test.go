@@ -16,7 +16,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// effect is on throughput or, if load is rr, on latency.
 func effect(load, from string, median, half float64, v stats.Verdict) advise.Effect {
 	e := advise.Effect{From: from, On: "lab", Load: load, Metric: workload.Throughput, Higher: true,
 		Ratio: analysis.Ratio{To: "bridge", Median: median, Low: median - half, High: median + half, N: 40, Epochs: 7, Verdict: v}}

@@ -124,7 +124,7 @@ func cardOffloads(c sample.Card) string {
 	return strings.Join(parts, "; ")
 }
 
-// mostInterrupts is the number of interrupts up to which each is listed.
+// With more interrupts than mostInterrupts, only their CPUs are listed.
 const mostInterrupts = 16
 
 func cardInterrupts(c sample.Card) string {

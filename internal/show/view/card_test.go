@@ -9,7 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// One card is a typical server's, the other reveals almost nothing.
 func twoCards() []sample.Card {
 	node := 1
 	return []sample.Card{
@@ -38,7 +37,6 @@ func TestPathCards(t *testing.T) {
 	}
 }
 
-// With many interrupts, only their CPUs are listed.
 func TestManyInterrupts(t *testing.T) {
 	c := twoCards()[0]
 	for range mostInterrupts {

@@ -57,7 +57,6 @@ func columnsWith(r *analysis.Report, load string, first []column, to string) []c
 	return append(out, column{texts(w.Ratio, to), ratio(w.Primary)})
 }
 
-// The column of what is added to the baseline is left out if nothing is known.
 func columnsFor(r *analysis.Report, cells []analysis.Cell) []column {
 	cols := columnsOf(r, cells[0].Load)
 	if more, ok := addedColumn(r, cells); ok {
@@ -138,7 +137,6 @@ func ratio(metric string) func(analysis.Cell) document.Cell {
 	}
 }
 
-// own returns the baseline's cell in a column of comparisons with it.
 func own(text string, x float64, unit string) document.Cell {
 	return document.Cell{Text: text, Number: &document.Number{Value: x, Unit: unit}}
 }

@@ -61,7 +61,6 @@ func crossingOf(r published.Line, x published.Ratio, rows []published.Line) cros
 	return apart
 }
 
-// apartRatios lists the ratios that no crosstab shows.
 func apartRatios(s published.Result, measured bool) []document.Section {
 	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("", "mode"), texts("", "ratio")}}
 	if measured {
@@ -85,7 +84,6 @@ func apartRatios(s published.Result, measured bool) []document.Section {
 	return []document.Section{{Title: document.Plainly(what), Level: 1, Blocks: []document.Block{t}}}
 }
 
-// crosstab has rows by label and mode.
 type crosstab struct {
 	labels, modes []string
 	rows          map[[2]string]published.Line

@@ -12,8 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Details returns the document of one row of a judged run: for each cell its cost, percentiles, hop
-// counters, CPU time and rounds.
+// Details returns the document of one row of a judged run, with its rounds.
 func Details(r judge.Report, row PartRow) document.Document {
 	base := r.Base()
 	d := reportDocument(r)
@@ -178,7 +177,6 @@ func percentiles(r *analysis.Report, c analysis.Cell) (s document.Section) {
 	return s
 }
 
-// hopTable adds up all good visits.
 func hopTable(c analysis.Cell) (s document.Section) {
 	if len(c.Counted) == 0 {
 		return s

@@ -114,7 +114,6 @@ func failing(r *difference.Report) document.Paragraph {
 	return p
 }
 
-// otherSettings may explain a difference.
 func otherSettings(r *difference.Report) document.Section {
 	items := []string{}
 	labels := map[string]bool{}
@@ -147,7 +146,7 @@ func orNone(s string) string {
 	return s
 }
 
-// cellGroups groups cells by placement, load and backend, keeping their order.
+// cellGroups keeps the order of cells.
 func cellGroups(cells []difference.Cell) [][]difference.Cell {
 	var out [][]difference.Cell
 	for _, c := range cells {
@@ -280,7 +279,6 @@ func legible(unit string, x float64) (by float64, name string) {
 	return 1, unit
 }
 
-// aloneSections lists the cells that only one run has.
 func aloneSections(r *difference.Report) []document.Section {
 	var out []document.Section
 	for _, side := range []struct {

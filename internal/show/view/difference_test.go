@@ -13,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// changed has everything that a difference can have.
 func changed(t *testing.T) *difference.Report {
 	t.Helper()
 	measured := func(bridge, proxy float64, more ...sample.Cell) *sample.File {

@@ -45,7 +45,6 @@ func routeAdded(r *analysis.Report, cells []analysis.Cell) (col column, ok bool)
 	return column{texts(addedHead, unit), added(c.Primary)}, true
 }
 
-// With one route there are no ratios.
 func briefRoutes(r *analysis.Report, cells []analysis.Cell) []column {
 	name, address := routeColumn, addressColumn
 	name.Cut, name.Least = document.CutMiddle, leastPhrase
@@ -124,7 +123,7 @@ func worthShowing(cols []column, cells []analysis.Cell) []column {
 	return slices.DeleteFunc(slices.Clone(cols), func(c column) bool { return strings.HasPrefix(c.Head[0], addsHead) })
 }
 
-// withoutQuiet drops the columns of rare events that no cell had.
+// withoutQuiet drops columns of rare events that no cell had.
 func withoutQuiet(cols []column, cells []analysis.Cell) []column {
 	return slices.DeleteFunc(slices.Clone(cols), func(c column) bool {
 		return c.Quiet != "" && !slices.ContainsFunc(cells, func(x analysis.Cell) bool {
@@ -134,7 +133,6 @@ func withoutQuiet(cols []column, cells []analysis.Cell) []column {
 	})
 }
 
-// inAll prints a number of events in all rounds together.
 func inAll(metric string) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		if m := c.Metrics[metric].Merged; m != nil {
@@ -161,7 +159,7 @@ func adds(metric string, show func(analysis.Price) string) func(analysis.Cell) d
 	}
 }
 
-// clients names the places where routes begin, in the order of the rows.
+// clients keeps the order of the rows.
 func clients(cells []analysis.Cell) string {
 	var places []string
 	for _, c := range cells {

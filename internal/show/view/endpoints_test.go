@@ -95,7 +95,6 @@ func routeReports() map[string]*analysis.Report {
 	sql.Findings = append(sql.Findings, "vpn adds +1.8 ms (-0.2 to +2.9) to a page of 20 queries over published (unclear): +0.09 ms (-0.01 to +0.15) to each.")
 	sql.Failed = []analysis.Failed{{Cell: sample.Cell{Mode: "far", From: sample.FromHere, Load: "sql", On: sample.OnEndpoint}, Reason: "the visit failed", Evidence: "connect to 10.9.0.5:5432: connection refused"}}
 
-	// These figures were never measured; the routes have long names.
 	name := strings.Repeat("way-", 7)
 	wide := routesTo(someChat, chatRoute(name, "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535", 0, ""), chatRoute(name[1:], "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535", 12.3, stats.Unclear))
 	wideSQL := routesTo(someSQL, sqlRoute(name, "/run/bridge/postgresql/.s.PGSQL.5432", 0, ""), sqlRoute(name[1:], "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535", 12.3, stats.Unclear))

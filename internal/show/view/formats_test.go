@@ -59,7 +59,6 @@ func foreign() *analysis.Report {
 	return r
 }
 
-// Every format refuses the kinds of documents that it does not claim.
 func TestEveryKindInEveryFormat(t *testing.T) {
 	study, err := published.Compare(published.Studies(), []published.Measured{measuredBulk(t)})
 	if err != nil {
@@ -88,7 +87,7 @@ func TestEveryKindInEveryFormat(t *testing.T) {
 
 func csvRows(t *testing.T, text string) (rows []map[string]string) {
 	t.Helper()
-	all, err := csv.NewReader(strings.NewReader(text)).ReadAll() // rows of equal length
+	all, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +156,6 @@ func TestCSV(t *testing.T) {
 	}
 }
 
-// Foreign text does not become a formula, and numbers stay numbers.
 func TestCSVOfForeignText(t *testing.T) {
 	rows := csvRows(t, written(t, "csv", Report(foreign()), format.Options{}))
 	negative := false
@@ -269,7 +267,6 @@ func TestBenchfmtOfForeignText(t *testing.T) {
 	}
 }
 
-// Prometheus' parser reads only gauges.
 func TestOpenMetrics(t *testing.T) {
 	for name, r := range map[string]judge.Report{"usual": usual(), "drifting": drifting(t), "ladder": climbed(), "mesh": meshReports()["mesh"],
 		"chat": routeReports()["chat"], "foreign": foreign(), "empty": head()} {
@@ -329,7 +326,6 @@ func gauges(t *testing.T, text string) map[string]float64 {
 	return out
 }
 
-// Scripts and documents rely on these lines.
 func TestFormatsOfASavedRun(t *testing.T) {
 	in, err := os.Open("../../record/sample/testdata/run.jsonl")
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// Any results file that can be read and judged is written in every format.
 func FuzzReport(f *testing.F) {
 	run, err := os.ReadFile("../../record/sample/testdata/run.jsonl")
 	if err != nil {

@@ -51,7 +51,6 @@ func outcomeWord(o gate.Outcome, n int) string {
 var outcomeStyles = map[gate.Outcome]document.Style{gate.Holds: document.Good, gate.Violated: document.Bad, gate.Missing: document.Bad,
 	gate.Unclear: document.Doubtful}
 
-// rule has a row for each cell that the sentence is about.
 func rule(x gate.Rule) document.Section {
 	title := document.Text{{Text: string(x.Outcome), Style: outcomeStyles[x.Outcome]}}
 	out := document.Section{Title: title.Then(": "+x.Sentence, document.Strong)}

@@ -49,7 +49,7 @@ func pastCommand(e trend.Entry) string {
 	return e.CommandLine()
 }
 
-// mostRatios is the largest number of columns of a run's ratios next to its command line.
+// mostRatios is in columns, next to the command line.
 const mostRatios = 36
 
 // pastRows returns a run's ratios by load in one line; the short text has only the first.
@@ -111,7 +111,6 @@ func Trends(t *trend.Trends, details bool) document.Document {
 	return d
 }
 
-// The intervals of all rows share a scale.
 func trendTable(l trend.Trend) document.Table {
 	const ratio = 2
 	t := document.Table{Level: 1, Columns: []document.Column{texts("", "run"), texts("", "when (UTC)"), texts("", "ratio"), texts("", "verdict")},

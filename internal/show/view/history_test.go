@@ -13,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// past has four runs, one of which cannot be read.
 func past() trend.List {
 	l := trend.List{Schema: trend.Schema, Dir: "/home/a/.local/state/bridgetoll-history", Total: 9}
 	for k, x := range []float64{0.93, 0.91, 0.97} {

@@ -44,7 +44,6 @@ func pageLines(root *html.Node) []string {
 	return out
 }
 
-// A head that covers several columns is part of each.
 func heads(n *html.Node) string {
 	var above, out []string
 	for r := n.FirstChild; r != nil; r = r.NextSibling {

@@ -23,7 +23,6 @@ func ladderView(v *view) {
 	v.hides = "thin-tail" // the tables show no tails
 }
 
-// sides groups the steps by placement and backend.
 func sides(steps []ladder.Step) [][]ladder.Step {
 	var out [][]ladder.Step
 	for i, s := range steps {
@@ -139,7 +138,6 @@ func stepSection(r *analysis.Report, steps []ladder.Step) document.Section {
 	return document.Section{Title: document.Strongly(title), Blocks: []document.Block{stepTable(r, steps)}}
 }
 
-// If the loads are too wide side by side, the second is below the first.
 func stepTable(r *analysis.Report, steps []ladder.Step) document.Table {
 	all := stepColumns(r)
 	t := document.Table{Level: 1, Columns: []document.Column{modeColumn.Column}}
@@ -176,7 +174,6 @@ func stepCell(r *analysis.Report, s ladder.Step, col stepColumn) document.Cell {
 	return col.cell(c)
 }
 
-// partNote returns the path, and the parts that make up the step.
 func partNote(r *analysis.Report, s ladder.Step) string {
 	text := ""
 	if i := slices.IndexFunc(r.Cells, s.Has); i >= 0 {
@@ -188,7 +185,6 @@ func partNote(r *analysis.Report, s ladder.Step) string {
 	return text
 }
 
-// ok is false if there is none.
 func cellOf(r *analysis.Report, s ladder.Step, load string) (c analysis.Cell, ok bool) {
 	i := slices.IndexFunc(r.Cells, func(c analysis.Cell) bool { return s.Has(c) && c.Load == load })
 	if i < 0 {

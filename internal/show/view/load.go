@@ -78,7 +78,6 @@ func share(metric string) func(analysis.Cell) document.Cell {
 	}
 }
 
-// much prints a share in % if it is at least least.
 func much(metric string, least float64) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		if m, ok := c.Metrics[metric]; ok && m.Median >= least {

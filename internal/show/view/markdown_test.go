@@ -123,8 +123,6 @@ func TestMarkdownOfForeignText(t *testing.T) {
 	}
 }
 
-// Columns of figures are aligned to the right, notes are a column, and a shared head is repeated in
-// each of its columns.
 func TestMarkdownTable(t *testing.T) {
 	d := document.Document{Sections: []document.Section{{Title: document.Strongly("host → container"), Level: 1, Blocks: []document.Block{
 		document.Table{Columns: []document.Column{{Head: [2]string{"", "mode"}}, {Head: [2]string{"this machine", "p50"}, Span: 2, Right: true}, {Head: [2]string{"", "p99"}}, {Head: [2]string{"a con-", "tainer"}}},

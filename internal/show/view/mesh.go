@@ -23,7 +23,7 @@ const meshLegend = "Each value is a link's median over the sweeps, with the drif
 // mostFindings limits what is printed; all faults are in the JSON.
 const mostFindings = 20
 
-// worstNodes is the number of nodes in the table of a large mesh.
+// worstNodes are those of a large mesh.
 const worstNodes = 10
 
 func meshView(v *view) {
@@ -83,8 +83,8 @@ func meshRun(r *analysis.Report, m *mesh.Mesh) string {
 type meshMetric struct {
 	metric, title, unit string
 	text                func(float64) string
-	upper               bool               // the value is the same in both directions
-	best, worst         string             // of links
+	upper               bool // the value is the same in both directions
+	best, worst         string
 	none                func(float64) bool // the worst value needs no table; nil: never
 }
 
@@ -178,7 +178,6 @@ var meshEffects = []struct{ name, head string }{
 	{workload.LatencyP50, "round trips"}, {workload.ThroughputOut, "sends"}, {mesh.ThroughputIn, "receives"},
 }
 
-// A large mesh has its worst nodes only.
 func nodeSections(m *mesh.Mesh, network string) []document.Section {
 	nodes := slices.Clone(m.Nodes)
 	title := "Nodes" + network + ", ratio to what is typical"
@@ -208,7 +207,6 @@ func nodeSections(m *mesh.Mesh, network string) []document.Section {
 	return []document.Section{{Title: document.Strongly(title), Blocks: []document.Block{t}}}
 }
 
-// effectCells returns a ratio and the number of slow links.
 func effectCells(effects map[string]mesh.Effect, name string) []document.Cell {
 	x, ok := effects[name]
 	if !ok {

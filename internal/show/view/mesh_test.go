@@ -49,7 +49,6 @@ func cluster(nodes, sweeps int, trip, rate func(a, b int) float64, change ...fun
 	return mesh.Judge(f)
 }
 
-// ofNode slows down all links of a node.
 func ofNode(node int, x float64) func(a, b int) float64 {
 	return func(a, b int) float64 {
 		if a == node || b == node {

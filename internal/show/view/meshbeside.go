@@ -15,7 +15,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// bothOf returns a mesh and, if there is one, m.Beside.
 func bothOf(m *mesh.Mesh) []*mesh.Mesh {
 	if m.Beside == nil {
 		return []*mesh.Mesh{m}
@@ -31,7 +30,7 @@ func networkOf(m, of *mesh.Mesh) string {
 	return ", " + mesh.Network(of.Mode)
 }
 
-// worstLinks is the number of links in the tables of a large mesh.
+// worstLinks are those of a large mesh.
 const worstLinks = 12
 
 // Links with a verdict come first, then the most expensive.
@@ -140,7 +139,6 @@ func groupSections(m *mesh.Mesh) []document.Section {
 	return []document.Section{s}
 }
 
-// groupIn returns nil if there is no such group.
 func groupIn(m *mesh.Mesh, g mesh.LabelGroup) *mesh.LabelGroup {
 	i := slices.IndexFunc(m.Groups, func(x mesh.LabelGroup) bool {
 		return x.Label == g.Label && x.Across == g.Across && x.From == g.From && x.To == g.To

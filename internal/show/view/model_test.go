@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
 )
 
-// whole checks that text has nothing that the model lacks.
+// whole fails if the text has something that the model lacks.
 func whole(t *testing.T, d document.Document, text string) {
 	t.Helper()
 	for _, l := range documenttest.Missing(d, text) {

@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// metrics includes those that the load's options add.
 func optioned(l sample.Load, metrics map[string]float64) *analysis.Report {
 	r := head()
 	r.Plan.Loads = []sample.Load{l}

@@ -92,7 +92,6 @@ func (r *PartRow) take(t document.Table, n int) {
 	}
 }
 
-// The costs are in each load's primary metric.
 func ladderParts(report *ladder.Report) []Part {
 	r := report.Base()
 	var out []Part
@@ -141,7 +140,6 @@ const (
 
 func Sortings() []Sorting { return []Sorting{AsReported, ByMode, ByValue, ByVerdict, ByPrice} }
 
-// Inconclusive verdicts are in the middle.
 var verdictOrder = []string{string(stats.Better), string(stats.Gains), "baseline", "", "-", string(analysis.Within), string(stats.Same), string(stats.Nothing),
 	string(stats.Unclear), string(stats.Costs), string(stats.Worse)}
 

@@ -7,7 +7,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// The rows below a table of tokens are sorted by their own table's figures.
 func TestPartOfTokens(t *testing.T) {
 	r := routesTo(someChat, chatRoute("published", "127.0.0.1:8080", 0, ""),
 		chatRoute("far", "198.18.0.1:80", 0.4, stats.Costs))

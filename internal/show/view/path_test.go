@@ -12,8 +12,8 @@ func counters(fb, fp, bb, bp uint64) sample.Counters {
 	return sample.Counters{ForwardBytes: fb, ForwardPackets: fp, BackwardBytes: bb, BackwardPackets: bp}
 }
 
-// The port is published by docker-proxy. One hop counts both directions together, one has no
-// packets, two have everything, and the guards are quiet.
+// One hop counts both directions together, one has no packets, two have everything, and the guards
+// are quiet.
 func witnessed() *Trace {
 	return &Trace{
 		Path: sample.Path{Mode: "publish-proxy", From: "host", To: "loopback", On: "lab", Dial: "127.0.0.1:8080", Listen: "0.0.0.0:5201",
@@ -98,7 +98,6 @@ func TestPathIncomplete(t *testing.T) {
 	}
 }
 
-// A device that is not on the path but counted bytes is not called quiet.
 func TestPathLoudGuard(t *testing.T) {
 	if got := path(t, unwitnessed(), format.Options{}); strings.Contains(got, "1234567 bytes, quiet as required") {
 		t.Error("the contradicting device is called quiet")

@@ -83,7 +83,6 @@ func pinColumns(r *analysis.Report, cells []analysis.Cell, first []column, basel
 	return append(out, column{texts("", "verdict"), pinVerdict(r)})
 }
 
-// The short text becomes the median alone.
 func withoutInterval(of func(analysis.Cell) document.Cell) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		cell := of(c)

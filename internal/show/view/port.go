@@ -9,7 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Each path is shown as in Path.
 func explain(r *ports.Report) []document.Section {
 	var out []document.Section
 	for _, row := range r.Ports {
@@ -95,7 +94,6 @@ func servedBy(r ports.Row) string {
 	return s
 }
 
-// portPath is the route of one or several clients.
 func portPath(clients []ports.Client, paths map[ports.Client]ports.Path, other string) (out document.Section) {
 	path := paths[clients[0]]
 	if strings.HasPrefix(paths[ports.Remote].Dial, "[") != strings.Contains(other, ":") {
@@ -229,7 +227,6 @@ func measure(r *ports.Report) (out []document.Block) {
 		document.List{Topic: document.Notes, Items: items, Level: 1})
 }
 
-// checks tells what was tested from what is inferred.
 func checks(r *ports.Report) (out document.Section) {
 	if len(r.Checks) > 0 {
 		out.Add(document.Paragraph{Text: document.Strongly("Checked").Then(" by connecting from this machine:", document.Plain)})

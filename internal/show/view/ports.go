@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Ports returns the document of the programs that answer on the machine's ports. For a single port
-// it shows each path.
+// Ports returns the document of the programs that answer on ports. For a single port it shows each
+// path.
 func Ports(r *ports.Report) document.Document {
 	d := document.Document{Kind: document.PortList, JSON: r}
 	switch {
@@ -121,7 +121,6 @@ func insides(r *ports.Report) []document.Section {
 
 func insideName(x ports.Inside) string { return strconv.Itoa(int(x.Port)) + "/" + x.Proto }
 
-// homes lists containers, their addresses and the host ends of their devices.
 func homes(r *ports.Report) []document.Section {
 	if len(r.Containers) == 0 {
 		return nil
@@ -229,7 +228,6 @@ func traps(r *ports.Report) []document.Section {
 	return []document.Section{s}
 }
 
-// costs lists the cost of each kind of path once.
 func costs(r *ports.Report) []document.Section {
 	if r.Costs == nil {
 		return nil

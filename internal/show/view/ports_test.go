@@ -28,7 +28,6 @@ COMMIT
 COMMIT
 `
 
-// A container with a long name is published by the proxy. Two programs run on the machine.
 func somePorts() *ports.Facts {
 	at, net := netip.MustParseAddrPort, netip.MustParsePrefix
 	const id = "4c357c4cf6ba95a34db253871e120158ca5e105d1a084c3353e392c400fa0975"

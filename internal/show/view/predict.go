@@ -58,7 +58,6 @@ type forecast struct {
 	cell func(predict.Row) document.Cell
 }
 
-// One table has the cost of queries, the other the behaviour of streamed tokens.
 func predicted(r *predict.Prediction, rows []predict.Row) []document.Block {
 	over := func(name, unit string) forecast {
 		return forecast{texts("over "+r.Baseline, unit), func(x predict.Row) document.Cell {

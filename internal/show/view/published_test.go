@@ -119,7 +119,6 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// At 60 columns the tables keep the measured figures and their verdicts.
 func TestPublishedIsNarrow(t *testing.T) {
 	r, err := published.Compare(published.Studies(), []published.Measured{measuredBulk(t)})
 	if err != nil {

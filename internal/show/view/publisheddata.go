@@ -39,7 +39,6 @@ func publishedData(p *published.Report) *document.Table {
 	return t
 }
 
-// datum returns an empty cell if x is nil.
 func datum(x *float64) document.Cell {
 	if x == nil {
 		return document.Cell{}

@@ -15,8 +15,6 @@ import (
 var publishedLayouts = []document.Layout{{}, {Tight: true}, {Short: true}, {Short: true, Lean: true}, {Short: true, Lean: true, Tight: true},
 	{Short: true, Lean: true, Below: true}, {Short: true, Lean: true, Below: true, Tight: true}}
 
-// There is a table for each figure and place of the study, with the author's figures, this
-// machine's, their ratios, and whether those hold.
 func publishedTables(s published.Result, measured bool) []document.Section {
 	var groups [][2]string
 	for _, r := range s.Rows {
@@ -63,7 +61,7 @@ func publishedTable(s published.Result, rows []int, measured bool) document.Tabl
 		for k, x := range ratioCells(s, i, base, measured) {
 			cells := []document.Cell{{Text: rowName(r), Short: r.Column()}, printedCell(r)}
 			here := hereCell(r.Here, unit.By)
-			if k > 0 { // another ratio of the same row
+			if k > 0 {
 				cells, here, r.Here = make([]document.Cell, 2), document.Cell{}, nil
 			}
 			if measured {
@@ -181,7 +179,6 @@ func cpuCells(h *published.Here) []document.Cell {
 	return out
 }
 
-// The study makes these claims without figures.
 func claims(s published.Result, measured bool) []document.Section {
 	if len(s.Claims) == 0 {
 		return nil

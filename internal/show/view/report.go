@@ -26,7 +26,6 @@ func Report(r judge.Report) document.Document {
 	return d
 }
 
-// The document has no sections yet.
 func reportDocument(r judge.Report) document.Document {
 	base := r.Base()
 	v := viewOf(base)
@@ -59,7 +58,6 @@ func sameGroup(a, b analysis.Cell) bool {
 	return a.From == b.From && a.Load == b.Load && a.On == b.On && a.Pin == b.Pin
 }
 
-// backends maps backends to what a reader must know about them.
 var backends = map[string]string{
 	sample.Lab: "lab: private namespaces, nothing on this machine is touched",
 	"endpoint": "endpoints: external, not started by toll",
@@ -111,7 +109,6 @@ func headOf(r *analysis.Report, what, run string) document.Section {
 	}}
 }
 
-// placeFacts lists what a reader must know about where a run was made.
 func placeFacts(r *analysis.Report) []string {
 	facts := machineFacts(r.Environment)
 	for _, on := range slices.Sorted(slices.Values(analysis.Backends(r.Cells))) {
@@ -315,7 +312,6 @@ func absent(r *analysis.Report) []document.Section {
 // Each text appears once, with the rows that it applies to.
 func warnings(r *analysis.Report) []document.Section { return warningsBut(r, viewOf(r).hides) }
 
-// warningsBut leaves out cell warnings of the given codes.
 func warningsBut(r *analysis.Report, hidden ...string) []document.Section {
 	var texts []string
 	rows, shares := map[string][]string{}, map[string]span{}
@@ -386,5 +382,4 @@ func (s span) text() string {
 	return fmt.Sprintf("%d–%d ", s.low, s.high)
 }
 
-// maxNamed is the largest number of rows that a warning names.
 const maxNamed = 4

@@ -55,7 +55,6 @@ func scaleColumns(r *analysis.Report, load string) []column {
 
 const kilo = 1e-3 // 1/s to 1000/s
 
-// Others are compared with the first shape.
 func firstShape(cells []analysis.Cell) string {
 	if len(cells) == 0 {
 		return ""
@@ -122,7 +121,6 @@ func scaling(metric string) func(analysis.Cell) document.Cell {
 	}
 }
 
-// blocks returns text for the first of a mode's shapes.
 func blocks(cells []analysis.Cell, i int) document.Text {
 	c := cells[i]
 	if i > 0 && cells[i-1].Label() == c.Label() {

@@ -46,7 +46,6 @@ func crowdRow(m mode.Name, to mode.Target, load string, s sample.Shape, rate flo
 	return c
 }
 
-// One cell failed.
 func crowded() *analysis.Report {
 	one, many := sample.Shape{Servers: 1, Clients: 1, Procs: 1}, sample.Shape{Servers: 16, Clients: 16, Procs: 16}
 	r := head()

@@ -92,7 +92,6 @@ func trip(m mode.Name, to mode.Target, us, ratio, half float64, v stats.Verdict)
 	return row(m, mode.FromHost, to, "rr", us*1e-6, ratio, half, v)
 }
 
-// head has no cells.
 func head() *analysis.Report {
 	return &analysis.Report{Measured: analysis.Measured{
 		Schema: analysis.Schema, Study: sample.StudyCompare,
@@ -111,7 +110,6 @@ func head() *analysis.Report {
 	}, Said: analysis.Said{Failed: []analysis.Failed{}, Skipped: []sample.Skip{}, Warnings: []analysis.Warning{}, Findings: []string{}}}
 }
 
-// The machine is quiet.
 func usual() *analysis.Report {
 	r := head()
 	proxy := bulk(mode.PublishProxy, mode.ToLoopback, 9.87, 0.31, 0.02, stats.Worse)
@@ -156,8 +154,7 @@ func usual() *analysis.Report {
 	return r
 }
 
-// widest has every route of every mode from all placements, with numbers as wide as on a noisy
-// machine.
+// widest has numbers as wide as on a noisy machine.
 func widest() *analysis.Report {
 	r := head()
 	limits := []string{"client core", "server core", "proxy", "softirq core", "all cores", ""}
@@ -248,7 +245,6 @@ func TestTable(t *testing.T) {
 	})
 }
 
-// No line may be too wide or end in a space.
 func fits(t *testing.T, text string) {
 	t.Helper()
 	for i, l := range strings.Split(text, "\n") {
@@ -299,7 +295,6 @@ func TestDigits(t *testing.T) {
 	}
 }
 
-// A cell that was never visited has no evidence.
 func TestFailedWithoutEvidence(t *testing.T) {
 	r := head()
 	r.Failed = []analysis.Failed{{Cell: sample.Cell{Mode: "bridge", From: "host", To: "container", Load: "bulk", On: "lab"}, Reason: "it was never visited"}}

@@ -93,7 +93,6 @@ func epochs(r *analysis.Report, load string) int {
 	return n
 }
 
-// visited returns the loads that have cells but no slices.
 func visited(r *analysis.Report) []string {
 	return analysis.Distinct(slices.DeleteFunc(slices.Clone(r.Cells), func(c analysis.Cell) bool { return loadOf(r, c.Load).Slice > 0 }),
 		func(c analysis.Cell) string { return c.Load })

@@ -120,7 +120,6 @@ func TestLadderOfSlices(t *testing.T) {
 	}
 }
 
-// A load without measured epochs is not listed as measured in slices.
 func TestNoEpochs(t *testing.T) {
 	r := head()
 	r.Plan.Loads[0].Slice = 0.004

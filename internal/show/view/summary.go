@@ -72,7 +72,6 @@ func briefly(r *analysis.Report, cells []analysis.Cell) document.Section {
 	return s
 }
 
-// briefTitle says what a group's figures measure and which direction is good.
 func briefTitle(r *analysis.Report, cells []analysis.Cell) document.Text {
 	c := cells[0]
 	l := loadOf(r, c.Load)
@@ -88,7 +87,6 @@ func direction(m workload.Metric) string {
 	return "less is better"
 }
 
-// There are at most four columns of figures.
 func briefColumns(r *analysis.Report, cells []analysis.Cell) []column {
 	first := []column{
 		{document.Column{Head: [2]string{"", "mode"}, Cut: document.CutMiddle, Least: leastPhrase}, textOf(analysis.Cell.Label)},
@@ -100,7 +98,6 @@ func briefColumns(r *analysis.Report, cells []analysis.Cell) []column {
 	return briefFigures(r, cells, first, r.Plan.Baseline)
 }
 
-// The baseline's figure is in the head.
 func briefFigures(r *analysis.Report, cells []analysis.Cell, first []column, baseline string) []column {
 	c := cells[0]
 	unit, scale := fitting(r, c.Load, c.Primary)
@@ -117,7 +114,6 @@ func briefFigures(r *analysis.Report, cells []analysis.Cell, first []column, bas
 	return append(out, column{texts("", "verdict"), verdictCell})
 }
 
-// percentHead begins the head of the column that is drawn.
 const percentHead = "% of"
 
 func percentCell(metric string, interval bool) func(c analysis.Cell) document.Cell {
@@ -133,7 +129,6 @@ func percentCell(metric string, interval bool) func(c analysis.Cell) document.Ce
 	}
 }
 
-// The column's head says %.
 func inPercent(x analysis.Ratio, interval bool) document.Cell {
 	text := x.String()
 	if !interval {

@@ -21,7 +21,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// answered is the usual report with its answer and added times.
 func answered() *analysis.Report {
 	r := usual()
 	r.Plan.Same = 0.03
@@ -43,7 +42,7 @@ func summary(t *testing.T, r judge.Report, o format.Options) string {
 	return b
 }
 
-// At every width from 60 columns on, the summary says the same, and is in the model.
+// The summary says the same at every width from 60 columns on.
 func TestSummary(t *testing.T) {
 	d := Summary(answered())
 	for _, columns := range []int{60, 79, format.DefaultWidth} {
@@ -99,7 +98,6 @@ func sideways() *analysis.Report {
 	return r
 }
 
-// From 60 columns on, two CPU placements are side by side.
 func TestSummaryByPin(t *testing.T) {
 	for _, columns := range []int{60, 80, 120} {
 		t.Run(fmt.Sprint(columns), func(t *testing.T) {
@@ -123,7 +121,6 @@ func TestNoCellToSpareInSummary(t *testing.T) {
 	}
 }
 
-// A row without an interval and ratios far from 1 are drawn, too.
 func TestSummaryOfOddRows(t *testing.T) {
 	r := head()
 	once := bulk(mode.Bridge, mode.ToContainer, 27.4, 0.86, 0.02, stats.Unclear)
@@ -141,7 +138,7 @@ func TestSummaryOfOddRows(t *testing.T) {
 	golden(t, "summary-odd.txt", summary(t, r, format.Options{Width: 79}))
 }
 
-// The answer is last. At every width from 60 columns on, the summaries say the same.
+// The answer is last at every width from 60 columns on.
 func TestSummaryOfStudies(t *testing.T) {
 	climb := climbed()
 	climb.Answer = ladder.AnswerOf(climb.Steps)

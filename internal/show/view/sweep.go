@@ -20,7 +20,6 @@ func sweepView(v *view) {
 		"At most one curve in twenty gets a wrong word. Each point has a 95 % interval of its own."
 }
 
-// curveHeads names the mode above the first of its points.
 func curveHeads(cells []analysis.Cell, i int) document.Text {
 	c := cells[i]
 	if i > 0 && cells[i-1].Label() == c.Label() {
@@ -52,7 +51,6 @@ func briefSweep(r *analysis.Report, cells []analysis.Cell) []column {
 	return out
 }
 
-// bandColumn shows what is certain about a point on its curve.
 func bandColumn(r *analysis.Report) column {
 	const percent = 100
 	head := texts("", "certain")

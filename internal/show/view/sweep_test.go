@@ -42,7 +42,6 @@ func TestSweepTable(t *testing.T) {
 	fits(t, table(t, r, format.Options{}))
 }
 
-// Each format that lists figures gives the point of each.
 func TestSweepInFigures(t *testing.T) {
 	r := swept(t)
 	for name, want := range map[string]string{

@@ -68,7 +68,6 @@ func trendOn(l trend.Trend, all []trend.Trend) string {
 	return " on " + l.On
 }
 
-// The trend must have a point.
 func trendRow(l trend.Trend) document.Row {
 	last := len(l.Points) - 1
 	now := l.Points[last]

@@ -17,7 +17,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// view says how a study's reports are shown.
 type view struct {
 	title, command string // of a page; command makes such runs
 	// below the answer of the whole report
@@ -67,12 +66,10 @@ func viewOf(r *analysis.Report) view {
 	return v
 }
 
-// onBase applies f to what the reports of all studies have.
 func onBase[T any](f func(*analysis.Report) T) func(judge.Report) T {
 	return func(r judge.Report) T { return f(r.Base()) }
 }
 
-// of applies f to the reports of one study.
 func of[R judge.Report, T any](f func(R) T) func(judge.Report) T {
 	return func(r judge.Report) T { return f(r.(R)) }
 }
@@ -96,7 +93,6 @@ func comparisonTitle(r *analysis.Report, cells []analysis.Cell) string {
 
 func placeWords(from string) string { return mode.Placement(from).Words() }
 
-// arrow shows the direction of a load's payload.
 func arrow(l sample.Load) string {
 	switch o := workload.BulkOf(l); {
 	case o.Bidir:

@@ -9,8 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// A table is also laid out for terminals of several widths, and its answer is checked against its
-// JSON.
+// A table is also laid out at several widths, and its answer is checked against its JSON.
 func written(t *testing.T, name string, d document.Document, o format.Options) string {
 	t.Helper()
 	f, ok := format.Find(name)
