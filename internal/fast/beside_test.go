@@ -299,7 +299,6 @@ func TestBesideTransfers(t *testing.T) {
 	_ = f.Close()
 }
 
-// echoed returns the checksum of the answer.
 func echoed(at string, data []byte) (sum [sha256.Size]byte, err error) {
 	c, err := net.DialTimeout("tcp", at, patience)
 	if err != nil {
@@ -384,7 +383,6 @@ func TestBesideChurn(t *testing.T) {
 	if shortcuts != cycles {
 		t.Errorf("in %d of %d cycles there were shortcuts, and they were taken", shortcuts, cycles)
 	}
-	// The engine stops and starts again.
 	launch(t, "even", "--network churn --ip 172.30.5.9 -p 8080:80 --restart always")
 	_ = e.cmd.Process.Signal(os.Interrupt)
 	_ = e.cmd.Wait()

@@ -158,7 +158,7 @@ func TestEngines(t *testing.T) {
 	}
 	for _, e := range pathtest.Engines(t) {
 		t.Run(e.Name, beside(e, ""))
-		if flag, _, _ := strings.Cut(nativeFlag, "="); strings.Contains(e.Says("--help"), flag) { // supports running without iptables
+		if flag, _, _ := strings.Cut(nativeFlag, "="); strings.Contains(e.Says("--help"), flag) {
 			t.Run(e.Name+"/nftables", beside(e, nativeFlag))
 		}
 	}

@@ -142,7 +142,7 @@ func Open() (*Fast, error) {
 	return f, nil
 }
 
-// The parts may differ from those before. It returns ErrOff if none is on.
+// open opens the parts that are on now. It returns ErrOff if none is.
 func (f *Fast) open() error {
 	if f.table != nil && !f.table.Current() {
 		if err := f.Close(); err != nil {
@@ -172,7 +172,7 @@ func (f *Fast) open() error {
 	return nil
 }
 
-// The shortcuts may belong to another network namespace.
+// here returns an error if the shortcuts belong to another network namespace.
 func (f *Fast) here() error {
 	s, err := f.table.State()
 	if err != nil {
@@ -332,7 +332,7 @@ func (f *Fast) Update(ctx context.Context, lease time.Duration) (left Left, err 
 
 const namesOfContainers = "names of containers"
 
-// The engine's list of containers must not be missing.
+// read returns an error if the engine's list of containers is missing.
 func (f *Fast) read(ctx context.Context) (*ports.Facts, error) {
 	read := f.Read
 	if read == nil {

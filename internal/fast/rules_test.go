@@ -296,7 +296,6 @@ func passes(t *testing.T, f *Fast, rule string) {
 	}
 }
 
-// soon returns the start of the answer.
 func soon(at string, limit time.Duration) (string, error) {
 	c, err := net.DialTimeout("tcp", at, limit)
 	if err != nil {

@@ -170,7 +170,7 @@ func TestBesideTrial(t *testing.T) {
 	}
 	run(t, toll+" fast on 8080 --measure --dry-run")
 	check(false)
-	// After SIGKILL the lease ends fast, or toll clean.
+	// After SIGKILL, the lease or toll clean ends fast.
 	for _, sig := range []os.Signal{os.Interrupt, os.Kill} {
 		args := strings.Fields(line + "--budget 1h --precision 0.0001")
 		cmd := exec.Command(toll, args...)

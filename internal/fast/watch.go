@@ -73,7 +73,7 @@ func (w *Watcher) follow(ctx context.Context) error {
 	defer func() { _ = api.Close() }()
 	stream := api.Events(ctx, client.EventsListOptions{})
 	changes := w.changes(ctx.Done())
-	// Update covers what happened before the events began.
+	// This covers what happened before the events began.
 	if err := w.update(ctx); err != nil {
 		return err
 	}
@@ -165,7 +165,6 @@ func ends(m events.Message) bool {
 	return false
 }
 
-// drop does not wait for a read of the machine.
 func (w *Watcher) drop(m events.Message) {
 	if !ends(m) {
 		return
