@@ -125,7 +125,7 @@ func TestShortHelp(t *testing.T) {
 			}
 			continue
 		}
-		main := mainFlags[c.Name()]
+		main := mainFlagsOf(c)
 		for _, name := range main {
 			if !slices.Contains(all, name) {
 				t.Errorf("%s has no flag --%s", c.CommandPath(), name)

@@ -148,7 +148,7 @@ func TestStreamOverTwoRoutes(t *testing.T) {
 	t.Logf("it took %s:\n%s", took, out)
 	for _, want := range []string{
 		`(?m)^From here → tiny, responses of at most 8 tokens$`,
-		`(?m)^  near +127\.0\.0\.1:\d+ .* 1$`, `(?m)^  held +127\.0\.0\.1:\d+ .* (worse|unclear)$`,
+		`(?m)^  near +127\.0\.0\.1:\d+ .* 100 %$`, `(?m)^  held +127\.0\.0\.1:\d+ .* (worse|unclear)$`,
 		`(?m)^6 rounds in .* as many as asked for`, `near against itself`, `Is it the network or the model\?`, `(?m)^  held: `,
 		`their bytes are not counted`,
 	} {

@@ -319,22 +319,28 @@ var mainFlags = map[string][]string{
 	"mesh":    {"mode", "nodes", "load", "budget", "on", "format", "save"},
 	"stream":  {"from", "peer", "model", "prompt", "tokens", "sessions", "batch", "api-key-env", "budget", "details", "format", "save"},
 	"sql":     {"from", "peer", "query", "queries", "sessions", "password-env", "budget", "details", "format", "save"},
+	"fast on": {"all", "parts", "lease", "measure", "dsn", "model", "recipe", "budget", "details", "save"},
 }
 
 // mostShown is the largest number of flags in a help without a selection.
 const mostShown = 24
 
-func shortened(c *cobra.Command) bool {
-	return mainFlags[c.Name()] != nil && c.HasParent() && !c.Parent().HasParent()
+// mainFlagsOf returns the command's entry of mainFlags, whose key is its path without toll.
+func mainFlagsOf(c *cobra.Command) []string {
+	_, path, _ := strings.Cut(c.CommandPath(), " ")
+	return mainFlags[path]
 }
 
-func addHelpAll(root *cobra.Command) {
-	for _, c := range append(root.Commands(), root) {
-		if !shortened(c) && c != root {
-			continue
-		}
+func shortened(c *cobra.Command) bool { return mainFlagsOf(c) != nil }
+
+// addHelpAll adds --help-all to the command and those below it, where help leaves flags out.
+func addHelpAll(c *cobra.Command) {
+	if shortened(c) || !c.HasParent() {
 		c.Flags().Bool(helpAllFlag, false, "show all flags of this command")
 		_ = c.Flags().MarkHidden(helpAllFlag)
+	}
+	for _, below := range c.Commands() {
+		addHelpAll(below)
 	}
 }
 
@@ -359,7 +365,7 @@ func selected(c *cobra.Command, fl *pflag.FlagSet) (shown *pflag.FlagSet, left i
 	fl.VisitAll(func(f *pflag.Flag) {
 		switch {
 		case f.Hidden || f.Name == "help":
-		case slices.Contains(mainFlags[c.Name()], f.Name):
+		case slices.Contains(mainFlagsOf(c), f.Name):
 			shown.AddFlag(f)
 		default:
 			left++
