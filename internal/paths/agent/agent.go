@@ -19,21 +19,21 @@ import (
 // Arg is the argument that makes toll an agent.
 const Arg = "agent"
 
-// Agent is a connected agent, as the hub sees it: a place where processes can be started, and its
-// machine. After it is lost, every call returns at once with an error that names it.
+// Agent is a connected agent, as the hub sees it: a place for processes, and its machine. After it
+// is lost, every call returns an error that names it.
 type Agent struct {
 	hub   *Hub
 	hello Hello
 	line  *control
 	raw   net.Conn
-	ready bool // guarded by the hub's mu
+	ready bool
 	lost  chan struct{}
-	// spoken is when something was last sent to it, by this machine's clock.
+	// spoken is the time of the last message to the agent, by this machine's clock.
 	spoken atomic.Int64
 
 	mu      sync.Mutex // guards the fields that follow
-	err     error      // why it is lost
-	last    uint64     // the last number given out
+	err     error
+	last    uint64
 	waiting map[uint64]chan answer
 	procs   map[uint64]*remote
 }
@@ -49,8 +49,8 @@ func (a *Agent) Hello() Hello { return a.hello }
 // Name returns the name that the agent gave itself.
 func (a *Agent) Name() string { return a.hello.Name }
 
-// Err returns the reason why the agent is lost, such as "node b left: …" or a *path.CutError, or
-// nil if it is connected.
+// Err returns the reason why the agent is lost, such as a *path.CutError, or nil if it is
+// connected.
 func (a *Agent) Err() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -80,7 +80,7 @@ func (a *Agent) lose(why error) {
 		return
 	}
 	a.err = fmt.Errorf("%s left: %w", a.hello.Name, why)
-	if cut := (*path.CutError)(nil); errors.As(why, &cut) { // the carrier knows more
+	if cut := (*path.CutError)(nil); errors.As(why, &cut) {
 		a.err = cut
 	}
 	procs := a.procs
@@ -141,13 +141,13 @@ func (a *Agent) keepAlive() {
 	}
 }
 
-// ping is counted by the hub. Without an answer the agent is lost.
+// Without an answer the agent is lost.
 func (a *Agent) ping(o request) {
 	defer a.hub.pinged()
 	_, _ = a.ask(context.Background(), o, 0)
 }
 
-// number returns a new number for a request, a process or a metering.
+// Requests, processes and meterings share the numbers.
 func (a *Agent) number() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -155,8 +155,8 @@ func (a *Agent) number() uint64 {
 	return a.last
 }
 
-// ask sends a request and waits for its answer, until ctx ends or the agent is lost. longer extends
-// the permitted silence.
+// ask waits for the answer until ctx ends or the agent is lost. longer extends the permitted
+// silence.
 func (a *Agent) ask(ctx context.Context, o request, longer time.Duration) (answer, error) {
 	o.ID = a.number()
 	line, err := encode(o)
@@ -201,7 +201,6 @@ func (a *Agent) ask(ctx context.Context, o request, longer time.Duration) (answe
 // ErrNone means that there are no ESP states to count.
 var ErrNone = errors.New("nothing to count")
 
-// refusal returns the error that the agent replied with, or nil if it carried out the request.
 func (a *Agent) refusal(ans answer) error {
 	switch {
 	case ans.Error == "":
@@ -252,7 +251,7 @@ func (a *Agent) Meter(ctx context.Context, from, to int64, pids ...int) (path.Me
 	}, nil
 }
 
-// Counters reads the counters at one time, in the given order. A missing capability is a
+// Counters reads the counters at one time, in order. A missing capability is a
 // *path.UnsupportedError; missing ESP states are ErrNone.
 func (a *Agent) Counters(ctx context.Context, what []Counter) ([]sample.Counters, error) {
 	if len(what) == 0 {

@@ -33,10 +33,10 @@ import (
 
 // Arguments that turn the test binary into another program.
 const (
-	echoArg  = "echo"  // copies input to output, then exits with the status of the second argument
-	sleepArg = "sleep" // ignores its input
-	relayArg = "relay" // relays from one address to another
-	hubArg   = "hub"   // waits for an agent and starts a sleeper
+	echoArg  = "echo"
+	sleepArg = "sleep"
+	relayArg = "relay"
+	hubArg   = "hub"
 )
 
 func TestMain(m *testing.M) {
@@ -119,7 +119,7 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// site is a hub and machines around it: network namespaces, joined by a bridge in the hub's.
+// site is a hub and machines around it, joined by a bridge in the hub's namespace.
 type site struct {
 	t      *testing.T
 	key    *Key
@@ -171,11 +171,11 @@ func check(t *testing.T, err error) {
 type node struct {
 	*Agent
 	ns   *netns.NS
-	dev  string // at the hub's bridge
+	dev  string
 	addr netip.Addr
 	cmd  *exec.Cmd
 	done chan struct{}
-	err  error // of the agent's process
+	err  error
 	said *safeBuffer
 }
 
@@ -199,11 +199,10 @@ func (b *safeBuffer) String() string {
 type setup struct {
 	id, version string
 	bundle      string
-	before      []string // a program that starts it
+	before      []string
 	patience    string
 }
 
-// machine makes a machine without an agent.
 func (s *site) machine() *node {
 	s.t.Helper()
 	s.nodes++
@@ -247,7 +246,6 @@ func (s *site) start(n *node, u setup) {
 	s.t.Cleanup(func() { _ = n.cmd.Process.Kill(); <-n.done })
 }
 
-// node makes a machine and waits for its agent.
 func (s *site) node(u setup) *node {
 	s.t.Helper()
 	n := s.machine()
@@ -309,7 +307,7 @@ func TestProcessesAreStartedElsewhere(t *testing.T) {
 			}
 			go func() {
 				_, _ = p.In.Write(large)
-				_ = p.In.Close() // the output still comes
+				_ = p.In.Close()
 			}()
 			got, err := io.ReadAll(p.Out)
 			if err != nil || !bytes.Equal(got, large) {
@@ -341,7 +339,7 @@ func TestHowProcessesEnd(t *testing.T) {
 	}
 	check(t, p.Kill()) // an ended process is no error
 	p = sleeper(t, b)
-	check(t, p.In.Close()) // a sleeper ignores it
+	check(t, p.In.Close())
 	check(t, p.Kill())
 	if err := p.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("it ended so: %v", err)
@@ -450,7 +448,6 @@ func TestDismissed(t *testing.T) {
 	sleeper(t, c)
 }
 
-// hubMain prints its address, the agent's bundle and a sleeper's pid.
 func hubMain() error {
 	key, err := NewKey()
 	if err != nil {
@@ -476,7 +473,6 @@ func hubMain() error {
 	select {}
 }
 
-// Neither agents nor workers may be left.
 func TestHubIsKilled(t *testing.T) {
 	self, err := os.Executable()
 	check(t, err)
@@ -500,7 +496,6 @@ func TestHubIsKilled(t *testing.T) {
 	gone(t, pid)
 }
 
-// Containers are stopped by SIGTERM.
 func TestAgentIsStopped(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, silence)
@@ -651,7 +646,7 @@ func TestSilentDialsDoNotStarveAgents(t *testing.T) {
 		says       []byte
 	}{
 		{"silent", "127.0.0.9:0", nil},
-		{"beginning", "127.0.0.9:0", []byte("\x16\x03\x01\x02\x00\x01")}, // of a handshake
+		{"beginning", "127.0.0.9:0", []byte("\x16\x03\x01\x02\x00\x01")},
 		{"silent-beside", "127.0.0.1:0", nil},
 	} {
 		t.Run(attack.name, func(t *testing.T) {
@@ -660,7 +655,7 @@ func TestSilentDialsDoNotStarveAgents(t *testing.T) {
 				began := time.Now()
 				for i := range 3 {
 					b := s.node(setup{id: fmt.Sprint(kind, i)})
-					sleeper(t, b) // takes another connection
+					sleeper(t, b)
 				}
 				return time.Since(began)
 			}
@@ -681,7 +676,7 @@ func TestSilentDialsDoNotStarveAgents(t *testing.T) {
 					select {
 					case <-over:
 						return
-					case <-time.After(4 * time.Millisecond): // about 200 a second
+					case <-time.After(4 * time.Millisecond):
 					}
 					_ = s.ns.Do(func() error {
 						d := net.Dialer{LocalAddr: from}

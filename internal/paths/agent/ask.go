@@ -15,8 +15,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Knock is one connection attempt or datagram, sent so that connection tables show how rules
-// rewrite it. Its outcome does not matter.
+// Knock is one connection attempt or datagram, which shows in connection tables how rules rewrite
+// it.
 type Knock struct {
 	Proto string         `json:"proto"` // tcp or udp
 	To    netip.AddrPort `json:"to"`
@@ -44,7 +44,7 @@ func (k Knock) Do() {
 const lookupLimit = 6 * time.Second
 
 // Lookup asks the resolver of the agent's place for the IPv4 addresses of a name. It returns them
-// in order, and how long that took.
+// sorted, and how long that took.
 func (a *Agent) Lookup(ctx context.Context, name string) ([]netip.Addr, time.Duration, error) {
 	ans, err := a.ask(ctx, request{Lookup: name}, lookupLimit)
 	return ans.Addrs, ans.Took, err
@@ -63,8 +63,8 @@ func lookup(name string) ([]netip.Addr, time.Duration, error) {
 	return out, took, err
 }
 
-// KubeProxy returns how kube-proxy on the agent's node rewrites services' addresses, such as
-// "iptables" or "nftables", or "" if there is no sign of it.
+// KubeProxy returns kube-proxy's mode on the agent's node, such as "iptables", or "" if there is no
+// sign of it.
 func (a *Agent) KubeProxy(ctx context.Context) (string, error) {
 	ans, err := a.ask(ctx, request{Proxy: true}, knockLimit)
 	return ans.Text, err
@@ -73,7 +73,6 @@ func (a *Agent) KubeProxy(ctx context.Context) (string, error) {
 // kubeProxyMode is where kube-proxy reports its mode by default.
 const kubeProxyMode = "http://127.0.0.1:10249/proxyMode"
 
-// kubeProxy asks kube-proxy, or looks for its rules.
 func (s *server) kubeProxy() (string, error) {
 	c := http.Client{Timeout: knockLimit, Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true}}
 	if r, err := c.Get(kubeProxyMode); err == nil {

@@ -17,18 +17,18 @@ import (
 
 // Box is a container to make on an agent's machine, with an agent in it.
 type Box struct {
-	Number  uint64 `json:"number"`  // identifies it for removal
+	Number  uint64 `json:"number"`  // for removal
 	ID      string `json:"id"`      // of the agent in it
-	Name    string `json:"name"`    // of that agent in reports
-	Network string `json:"network"` // as for docker run's --network; "": a bridge network of its own
+	Name    string `json:"name"`    // in reports
+	Network string `json:"network"` // as for docker run's --network; "": a new bridge network
 	LAN     *LAN   `json:"lan,omitempty"`
 }
 
 // LAN is a network for a box whose devices are on a network card.
 type LAN struct {
 	Driver string `json:"driver"` // Docker's: macvlan or ipvlan
-	Kind   string `json:"kind"`   // the driver's mode
-	Parent string `json:"parent"` // the card
+	Kind   string `json:"kind"`
+	Parent string `json:"parent"`
 	Subnet string `json:"subnet"`
 	Addr   string `json:"addr"` // of the box in it
 }
@@ -38,8 +38,7 @@ type Engine interface {
 	// Ready reports whether boxes can be made, and names the engine.
 	Ready(ctx context.Context) (version string, err error)
 	// Make makes a box, whose first process is toll as an agent that reads its bundle from the
-	// standard input (see Introduce), and returns that process's standard input and output. The box
-	// ends when they are closed.
+	// standard input (see Introduce). The box ends when the returned input and output are closed.
 	Make(ctx context.Context, b Box) (io.ReadWriteCloser, error)
 	// Remove removes the box. It returns nil if the box does not exist.
 	Remove(number uint64) error
@@ -57,7 +56,7 @@ type boxRequest struct {
 	Clear  bool   `json:"clear,omitempty"`
 }
 
-// boxLimit is the additional time for an engine, which may have to load an image.
+// boxLimit is additional time: the engine may have to load an image.
 const boxLimit = 2 * time.Minute
 
 // Boxes returns the engine's name and version, or an error if there is none.
@@ -67,7 +66,7 @@ func (a *Agent) Boxes(ctx context.Context) (engine string, err error) {
 }
 
 // MakeBox makes a box and waits for the agent in it. The caller calls remove, which first releases
-// that agent.
+// the agent.
 func (a *Agent) MakeBox(ctx context.Context, b Box) (inner *Agent, remove func() error, err error) {
 	id := make([]byte, 16) //nolint:mnd // bytes that nobody guesses
 	if _, err := rand.Read(id); err != nil {
@@ -143,7 +142,6 @@ func (s *server) box(o boxRequest) (version string, err error) {
 	return "", nil
 }
 
-// carry sends the bundle to the agent in a box, and passes its connections to the hub.
 func (s *server) carry(over io.ReadWriteCloser, b Box) error {
 	late := time.AfterFunc(s.silence, func() { _ = over.Close() })
 	defer late.Stop()
@@ -174,12 +172,11 @@ func (s *server) carry(over io.ReadWriteCloser, b Box) error {
 }
 
 // Introduce returns what an agent with its hub at the standard input reads first: a line with the
-// bundle's length and the agent's name in reports, and the bundle.
+// bundle's length and the agent's name, and the bundle.
 func Introduce(bundle []byte, name string) []byte {
 	return append(fmt.Appendf(nil, "%d %s\n", len(bundle), name), bundle...)
 }
 
-// awaited waits for the line by which an agent reports that it has started.
 func awaited(in *bufio.Reader, id string) error {
 	const most = 100 // lines
 	for range most {
@@ -194,7 +191,7 @@ func awaited(in *bufio.Reader, id string) error {
 	return fmt.Errorf("%w: no agent in %d lines", errNonsense, most)
 }
 
-// pass relays a connection to the hub. Each direction ends separately.
+// Each direction ends separately.
 func (s *server) pass(down net.Conn) {
 	up, err := s.config.Open()
 	if err != nil {
@@ -203,7 +200,7 @@ func (s *server) pass(down net.Conn) {
 	}
 	go func() {
 		_, _ = io.Copy(up, down)
-		_ = up.Close() // a carrier's stream closes only this direction
+		_ = up.Close()
 	}()
 	_, _ = io.Copy(down, up)
 	_ = down.Close()

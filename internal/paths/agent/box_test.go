@@ -18,7 +18,7 @@ import (
 
 type pipes struct {
 	t    *testing.T
-	says string // before the line that reports its start
+	says string
 
 	mu    sync.Mutex
 	boxes map[uint64]context.CancelFunc
@@ -77,7 +77,6 @@ func (e *pipes) count() int {
 	return len(e.boxes)
 }
 
-// A box without an agent is removed at once.
 func TestBoxes(t *testing.T) {
 	key, err := NewKey()
 	if err != nil {

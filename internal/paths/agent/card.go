@@ -9,8 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Cards returns the network cards that carry a device of the agent's own namespace, and the names
-// of those that all of its packets cross, as link.Cards does.
+// Cards returns what link.Cards returns for a device of the agent's own namespace.
 func (a *Agent) Cards(ctx context.Context, device string) (all []sample.Card, crossed []string, err error) {
 	ans, err := a.ask(ctx, request{Cards: device}, 0)
 	if err != nil || ans.Cards == nil {

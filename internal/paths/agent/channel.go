@@ -10,14 +10,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// channel holds all connections of an agent to its hub.
 type channel struct {
 	mu    sync.Mutex // guards the fields that follow
 	conns map[*held]bool
 	gone  path.Traffic // of closed connections
 }
 
-// held is a connection that is counted until it is closed.
 type held struct {
 	net.Conn
 	of            *channel
@@ -65,7 +63,7 @@ func (h *held) Close() error {
 	return h.Conn.Close()
 }
 
-// carried returns the kernel's counts or, for a stream in a carrier, what was read and written.
+// Streams in a carrier have no counts of the kernel's.
 func (h *held) carried() (t path.Traffic) {
 	tcp, ok := h.Conn.(*net.TCPConn)
 	if !ok {

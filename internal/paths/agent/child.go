@@ -19,7 +19,7 @@ type child struct {
 	conn *tls.Conn
 }
 
-// start makes the process's connection first: without one nothing is started.
+// Without the process's connection nothing is started.
 func (s *server) start(o startRequest) (pid int, err error) {
 	if !slices.Contains(s.config.Starts, o.Args[0]) {
 		return 0, fmt.Errorf("%q is not a program that an agent starts", clean(o.Args[0]))
@@ -48,12 +48,12 @@ func (s *server) start(o startRequest) (pid int, err error) {
 	return p.PID, nil
 }
 
-// attend relays a process's input and output, and reports its end.
+// attend relays input and output, and reports the end.
 func (s *server) attend(number uint64, c *child, in *bufio.Reader) {
 	heard, said := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(heard)
-		_, _ = io.Copy(c.In, in) // the end of the connection is the end of the input
+		_, _ = io.Copy(c.In, in)
 		_ = c.In.Close()
 	}()
 	go func() {
@@ -70,11 +70,11 @@ func (s *server) attend(number uint64, c *child, in *bufio.Reader) {
 	delete(s.children, number)
 	s.mu.Unlock()
 	select {
-	case <-heard: // usual: no output follows the report of its end
+	case <-heard: // no output follows the report of the end
 		_ = c.conn.Close()
 	default:
 	}
-	_ = s.line.send(answer{Exit: &note}) // if that fails, the hub is gone
+	_ = s.line.send(answer{Exit: &note})
 	within(heard)
 	_ = c.conn.Close()
 }
@@ -107,7 +107,6 @@ func (s *server) relay(c *child) {
 	}
 }
 
-// kill does nothing if the process has ended.
 func (s *server) kill(number uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +116,6 @@ func (s *server) kill(number uint64) {
 	}
 }
 
-// killAll kills all processes and waits for them, for a limited time.
 func (s *server) killAll() {
 	s.mu.Lock()
 	s.over = true

@@ -33,7 +33,6 @@ type lackError struct {
 func (e *lackError) Error() string { return e.err.Error() }
 func (e *lackError) Unwrap() error { return e.err }
 
-// needs wraps err with the capability if its absence is the reason.
 func needs(capability string, err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
 		return &lackError{capability, err}
@@ -66,7 +65,7 @@ func (s *server) count(what []Counter) ([]sample.Counters, error) {
 	return out, nil
 }
 
-// space is the file of a network namespace; "" is the agent's own.
+// space is a namespace's file; "" is the agent's own.
 type space struct {
 	file string
 	own  *netns.NS
@@ -74,7 +73,7 @@ type space struct {
 
 var _ local.Space = space{}
 
-// Do enters the namespace each time: staying would keep a namespace alive that Docker removes.
+// Staying in the namespace would keep it alive after Docker removes it.
 func (s space) Do(f func() error) error {
 	if s.file == "" {
 		return s.own.Do(f)
@@ -149,10 +148,9 @@ func (e ESP) in(at space) reader {
 	}
 }
 
-// maxReaders bounds the number of readers that remember earlier readings.
 const maxReaders = 1024
 
-// relaying returns a proxy's reader, which remembers the sockets that it has seen.
+// The reader remembers the sockets that it has seen.
 func (s *server) relaying(c Counter, at space) (reader, error) {
 	p := local.Proxy{Space: at, PID: c.Proxy.PID, Listens: c.Proxy.Listens, Target: c.Proxy.Target, Beside: c.Proxy.Beside}
 	read := p.Relayed()
@@ -194,7 +192,7 @@ func (s *server) interfaces(namespace string) (out []Interface, err error) {
 		for _, d := range all {
 			info, err := link.Describe(d.Name)
 			if err != nil {
-				continue // it was removed
+				continue
 			}
 			out = append(out, Interface{Link: sample.Link{Name: d.Name, Kind: info.Kind, MTU: info.MTU, Qdisc: info.Qdisc, Offloads: info.Offloads, Rate: info.Rate},
 				Index: d.Index, Up: d.Up, Peer: d.Peer, Master: d.Master, Addrs: d.Addrs, Uplink: d.Uplink})

@@ -6,11 +6,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/conntrack"
 )
 
-// Counter selects a counter on an agent's machine, in a network namespace. Exactly one of the kinds
+// Counter selects a counter in a network namespace of an agent's machine. Exactly one of the kinds
 // is set.
 type Counter struct {
-	// Namespace is the file of a network namespace as the agent sees it, such as
-	// /run/docker/netns/1-abcdef; "" is the agent's own. Another one needs CAP_SYS_ADMIN.
+	// Namespace is the file of a network namespace as the agent sees it; "" is the agent's own.
+	// Another one needs CAP_SYS_ADMIN.
 	Namespace string  `json:"namespace,omitempty"`
 	Device    *Device `json:"device,omitempty"`
 	NAT       *NAT    `json:"nat,omitempty"`
@@ -23,28 +23,25 @@ type Device struct {
 	Name string `json:"name"`
 	// ForwardRx means that what the device receives is on its way to the server.
 	ForwardRx bool `json:"forward_rx,omitempty"`
-	// OneWay counts only the forward direction, for a device that sees both directions of the load
-	// in it.
+	// OneWay counts only the forward direction, for a device that sees both in it.
 	OneWay bool `json:"one_way,omitempty"`
 }
 
 // NAT selects rewritten connections: those that dialled To and are answered by Now. Hits grow by
-// each that was not in the connection table at the previous reading. They include ended ones, which
-// the table keeps for two minutes. It needs CAP_NET_ADMIN.
+// each connection that is new since the previous reading; ended ones stay for two minutes. It needs
+// CAP_NET_ADMIN.
 type NAT struct {
 	Proto string         `json:"proto"` // tcp or udp
 	To    netip.AddrPort `json:"to"`
 	Now   netip.AddrPort `json:"now"`
-	// From is the client's address, and As the one that rules rewrote it to; invalid addresses
-	// match any.
+	// From is the client's address, and As the rewritten one; invalid addresses match any.
 	From netip.Addr `json:"from,omitzero"`
 	As   netip.Addr `json:"as,omitzero"`
 	// Source is how rules must have rewritten the client's address.
 	Source conntrack.Source `json:"source,omitempty"`
 }
 
-// ESP selects what the ESP states between two machines have carried, whatever their keys. It needs
-// CAP_NET_ADMIN.
+// ESP selects what the ESP states between two machines have carried. It needs CAP_NET_ADMIN.
 type ESP struct {
 	Client netip.Addr `json:"client"` // source of packets to the server
 	Server netip.Addr `json:"server"`

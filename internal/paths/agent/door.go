@@ -14,14 +14,14 @@ const (
 	// handshake bounds the time to authenticate and send the hello.
 	handshake = 5 * time.Second
 	// strangers limits the unauthenticated connections, and neighbours those from one address. Both
-	// exceed any number of agents, many of which may be behind one address.
+	// exceed any number of agents.
 	strangers  = 512
 	neighbours = 256
 )
 
-// door holds the unauthenticated connections. If it is full, a new one replaces another, see
-// crowdedOut. An attacker with hundreds of addresses can still replace an agent's connection within
-// its one round trip.
+// door holds the unauthenticated connections. If it is full, a new one replaces another. An
+// attacker with hundreds of addresses can still replace an agent's connection within its one round
+// trip.
 type door struct {
 	mu     sync.Mutex // guards the fields that follow
 	inside map[*guest]bool
@@ -34,13 +34,12 @@ type door struct {
 type guest struct {
 	conn  net.Conn
 	from  netip.Prefix
-	came  uint64      // its number
+	came  uint64
 	spoke atomic.Bool // it has sent something
 }
 
 func newDoor() door { return door{inside: map[*guest]bool{}, from: map[netip.Prefix]int{}} }
 
-// enter admits a connection, and closes another one if the door is full.
 func (d *door) enter(c net.Conn) *guest {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -74,8 +73,7 @@ func (d *door) remove(g *guest) {
 }
 
 // crowdedOut chooses the connection that a new one replaces: from the address that has the most, so
-// a flood from one address displaces only itself; among these a silent one, because agents send at
-// once; among these the oldest.
+// a flood displaces only itself; then a silent one, because agents send at once; then the oldest.
 func (d *door) crowdedOut(came *guest) (out *guest) {
 	worse := func(a, b *guest) bool {
 		if na, nb := d.from[a.from], d.from[b.from]; na != nb {
@@ -94,7 +92,7 @@ func (d *door) crowdedOut(came *guest) (out *guest) {
 	return out
 }
 
-// neighbourhood returns the addresses that one machine may own together: for IPv6 a network.
+// For IPv6 a machine may own a network.
 func neighbourhood(a net.Addr) netip.Prefix {
 	const network = 64 // bits
 	at, err := netip.ParseAddrPort(a.String())
@@ -106,11 +104,10 @@ func neighbourhood(a net.Addr) netip.Prefix {
 	if addr.Is6() {
 		bits = network
 	}
-	p, _ := addr.Prefix(bits) // bits is in range
+	p, _ := addr.Prefix(bits)
 	return p
 }
 
-// turn records a refused connection.
 func (d *door) turn(from net.Addr, err error) {
 	if errors.Is(err, net.ErrClosed) {
 		err = errors.New("it did not authenticate, and newer connections replaced it")

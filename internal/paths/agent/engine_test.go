@@ -22,8 +22,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// cluster is a backend whose paths are between machines with agents: host from one to the next, and
-// its control.
+// cluster is a backend whose paths are between machines with agents.
 type cluster struct {
 	site  *site
 	nodes map[mode.Name][]*node // client, server
@@ -80,7 +79,6 @@ func clustered(t *testing.T, c *cluster, q plan.Request, change func(*engine.Con
 	return f, analysis.Judge(f)
 }
 
-// hasResult reports whether the visit was not spoilt, as a busy machine may.
 func hasResult(v sample.Visit) bool { return v.Failure == "" && v.Witness.OK }
 
 // unhindered repeats a run whose visits a busy machine spoilt.
@@ -94,7 +92,7 @@ func unhindered(t *testing.T, run func() (good bool)) {
 }
 
 func TestVisitsBetweenMachines(t *testing.T) {
-	t.Parallel() // mostly waiting
+	t.Parallel()
 	s := newSite(t, silence)
 	b, c := s.node(setup{id: "b", before: otherClock(t, 1000)}), s.node(setup{id: "c", before: otherClock(t, 3)})
 	loads := []sample.Load{{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.3, Window: 0.5}, {Kind: "bulk", Warmup: 0.3, Window: 0.5},
@@ -115,7 +113,7 @@ func TestVisitsBetweenMachines(t *testing.T) {
 	for _, v := range f.Visits {
 		cell := f.Header.Plan.Cells[v.Cell]
 		if !hasResult(v) {
-			t.Logf("%s: %s %s", cell.Load, v.Failure, v.Witness.Evidence) // a busy machine
+			t.Logf("%s: %s %s", cell.Load, v.Failure, v.Witness.Evidence)
 			continue
 		}
 		good[cell.Load]++
@@ -145,7 +143,6 @@ func TestVisitsBetweenMachines(t *testing.T) {
 	}
 }
 
-// The time is between the clocks of both ends.
 func TestTransferBetweenMachines(t *testing.T) {
 	s := newSite(t, silence)
 	b, c := s.node(setup{id: "b", before: otherClock(t, 1000)}), s.node(setup{id: "c"})
@@ -174,7 +171,7 @@ func TestTransferBetweenMachines(t *testing.T) {
 }
 
 func TestCrowdBetweenMachines(t *testing.T) {
-	t.Parallel() // mostly waiting
+	t.Parallel()
 	s := newSite(t, silence)
 	b, c := s.node(setup{id: "b", before: otherClock(t, 1000)}), s.node(setup{id: "c"})
 	unhindered(t, func() bool {
@@ -198,7 +195,7 @@ func TestRunGoesOnWithoutANode(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel() // mostly waiting
+			t.Parallel()
 			goesOn(t, tt.end)
 		})
 	}

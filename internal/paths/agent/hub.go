@@ -36,18 +36,18 @@ type Hub struct {
 	door    door
 	moved   atomic.Uint64
 
-	tasks sync.WaitGroup // goroutines of connections
+	tasks sync.WaitGroup
 
 	mu      sync.Mutex // guards the fields that follow
 	closed  bool
 	doors   []net.Listener
 	changed chan struct{} // closed and replaced when an agent connected or was refused
 	agents  map[string]*Agent
-	refused map[string]error // by identity
+	refused map[string]error
 	awaited map[string]chan *stream
 	conns   map[net.Conn]bool
 	hushes  int
-	pinging int // round trips in progress
+	pinging int
 	settled chan struct{}
 }
 
@@ -55,8 +55,8 @@ var _ path.Channel = (*Hub)(nil)
 
 var errClosed = errors.New("the channel to it was closed")
 
-// Listen waits for agents that have the key and the same version, and refuses other connections.
-// Port 0 is any. The caller closes the hub.
+// Listen accepts agents that have the key and the same version. Port 0 is any. The caller closes
+// the hub.
 func Listen(addr netip.AddrPort, key *Key, version string) (*Hub, error) {
 	return listen(addr, key, version, silence)
 }
@@ -127,13 +127,11 @@ func (h *Hub) accept(l net.Listener) {
 	}
 }
 
-// over reports whether a listener accepts no more, such as a carrier that has ended.
 func over(l net.Listener) bool {
 	c, ok := l.(interface{ IsClosed() bool })
 	return ok && c.IsClosed()
 }
 
-// keep records a connection, so that Close ends it. It returns false if the hub is closed.
 func (h *Hub) keep(c net.Conn) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -182,7 +180,6 @@ func (h *Hub) meet(g *guest) error {
 	return h.greet(*o.Hello, &control{conn: c, in: in, limit: h.silence}, raw)
 }
 
-// greet makes an agent of the sender of hello, unless it is refused.
 func (h *Hub) greet(hello Hello, line *control, raw net.Conn) error {
 	a := &Agent{hub: h, hello: hello, line: line, raw: raw, waiting: map[uint64]chan answer{}, procs: map[uint64]*remote{}, lost: make(chan struct{})}
 	var why error
@@ -227,8 +224,8 @@ func (h *Hub) announce() {
 	h.changed = make(chan struct{})
 }
 
-// Wait waits until ctx ends for the agent with the given identity. If it was refused for its
-// version, the error names it, at once.
+// Wait waits until ctx ends for the agent with the given identity, or returns an error that names
+// its refused version.
 func (h *Hub) Wait(ctx context.Context, id string) (*Agent, error) {
 	for {
 		h.mu.Lock()
@@ -252,7 +249,6 @@ func (h *Hub) Wait(ctx context.Context, id string) (*Agent, error) {
 	}
 }
 
-// forget lets another agent with that identity connect.
 func (h *Hub) forget(a *Agent) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -283,7 +279,7 @@ func (h *Hub) expect() (expected, error) {
 		delete(h.awaited, token)
 		h.mu.Unlock()
 		select {
-		case s := <-c: // it came too late
+		case s := <-c:
 			_ = s.Close()
 		default:
 		}
@@ -304,13 +300,12 @@ func (h *Hub) deliver(token string, s *stream) error {
 	return nil
 }
 
-// Hush stops the pings of all agents for at most d, or a little longer. Agents that would time out
-// are pinged beforehand: all if d is long, otherwise those that received nothing recently because
-// other hushes stopped their pings.
+// Hush stops the pings of all agents for about d. Agents that would time out are pinged beforehand:
+// all if d is long, otherwise those that received nothing recently.
 func (h *Hub) Hush(ctx context.Context, d time.Duration) (resume func(), err error) {
 	word, limit := request{Ping: true}, settle
 	if d > h.silence/bearable {
-		// Hush waits for them, and the other agents must tolerate that, too.
+		// The other agents must tolerate the wait for these.
 		word, limit = request{Hush: d + h.silence}, h.silence
 	}
 	h.mu.Lock()
@@ -343,12 +338,12 @@ func (h *Hub) Hush(ctx context.Context, d time.Duration) (resume func(), err err
 		case <-t.C: // the agent does not answer; its ping may fall into the window
 		}
 	}
-	// Independent of the caller: agents end themselves if they receive nothing.
+	// Independent of the caller: agents end if they receive nothing.
 	late := time.AfterFunc(d+settle, over)
 	return func() { late.Stop(); over() }, nil
 }
 
-// ping starts a round trip unless the channel must be quiet; pinged ends it.
+// ping reports false if the channel must be quiet; pinged ends it.
 func (h *Hub) ping() (may bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -368,11 +363,10 @@ func (h *Hub) pinged() {
 	}
 }
 
-// Moved returns the number of bytes that the hub has written and read on all connections of its
-// agents.
+// Moved returns the bytes that the hub has written and read on its agents' connections.
 func (h *Hub) Moved() uint64 { return h.moved.Load() }
 
-// Close ends all connections. The agents kill what they started and end themselves. A second Close
+// Close ends all connections, at which the agents kill what they started and end. A second Close
 // does nothing.
 func (h *Hub) Close() error {
 	h.mu.Lock()

@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// Spot is a network namespace of a path on an agent's machine, as path/local.Inspected. Reading its
-// rules needs CAP_NET_ADMIN.
+// Spot is a network namespace on an agent's machine, as path/local.Inspected. Reading its rules
+// needs CAP_NET_ADMIN.
 type Spot struct {
 	Namespace string       `json:"namespace,omitempty"` // as in Counter
 	Where     string       `json:"where"`
@@ -31,7 +31,6 @@ func (a *Agent) Inspect(s Spot) ([]path.Setting, error) {
 	return ans.Settings, err
 }
 
-// inspect leaves the place to the hub.
 func (s *server) inspect(at Spot) ([]path.Setting, error) {
 	all, err := local.Inspect([]local.Inspected{{Space: space{at.Namespace, s.here}, Where: at.Where, Devices: at.Devices, To: at.To}})
 	switch {
@@ -48,7 +47,7 @@ func (s *server) inspect(at Spot) ([]path.Setting, error) {
 	return all, nil
 }
 
-// brief replaces what the hub would cut off by a checksum, so that a difference at the end is kept.
+// brief ends long text with a checksum, so that a later difference is kept.
 func brief(s string) string {
 	if utf8.RuneCountInString(s) <= maxText {
 		return s

@@ -36,7 +36,7 @@ func TestInspect(t *testing.T) {
 		at       Spot
 		ns       *netns.NS
 		do, undo string
-		want     sample.Difference // its What and values are beginnings; none: no difference
+		want     sample.Difference // beginnings of its What and values; none: no difference
 		diverts  bool
 	}{
 		{all, inner, "tc qdisc add dev c0 root tbf rate 200mbit burst 32kb latency 50ms", "tc qdisc del dev c0 root",

@@ -14,17 +14,16 @@ import (
 )
 
 const (
-	// keyLife is the validity in certificates. It is not checked: a key is valid while its hub
-	// listens.
+	// keyLife is not checked: a key is valid while its hub listens.
 	keyLife = 24 * time.Hour
-	// hubName is the server name that agents expect; it is never resolved.
+	// hubName is never resolved.
 	hubName = "hub.bridgetoll"
-	// protocol is offered in the handshake. Versions of toll are compared after it.
+	// protocol is offered in the handshake, before versions are compared.
 	protocol = "bridgetoll-agent"
 )
 
 // Key authenticates a run's toll and its agents to each other. It leaves memory only in the agents'
-// bundle, and is valid for that run only.
+// bundle.
 type Key struct {
 	own    tls.Certificate
 	pool   *x509.CertPool
@@ -32,8 +31,7 @@ type Key struct {
 	bundle []byte
 }
 
-// NewKey makes a key: a certificate authority that exists only during the call, a certificate for
-// toll and one for all agents, with Ed25519.
+// NewKey makes Ed25519 certificates for toll and for all agents, and discards the authority's key.
 func NewKey() (*Key, error) { return newKey(time.Now()) }
 
 func newKey(now time.Time) (*Key, error) {
@@ -78,7 +76,7 @@ type issued struct {
 	secret ed25519.PrivateKey
 }
 
-// issue makes a certificate, signed by ca or, if that is nil, by itself.
+// A nil ca makes a self-signed certificate.
 func issue(now time.Time, ca *issued, set func(*x509.Certificate)) (*issued, []byte, error) {
 	fail := func(err error) (*issued, []byte, error) { return nil, nil, fmt.Errorf("make a key: %w", err) }
 	public, secret, err := ed25519.GenerateKey(rand.Reader)
@@ -108,15 +106,13 @@ func issue(now time.Time, ca *issued, set func(*x509.Certificate)) (*issued, []b
 	return &issued{made, secret}, der, nil
 }
 
-// atMaking makes both sides judge certificates by the time when the key was made. Each process has
-// a connection of its own, so an expiring key would end a long run; and the machines' clocks need
-// not agree.
+// atMaking makes both sides judge certificates by the time of their making: they must not expire in
+// a long run, and the machines' clocks need not agree.
 func atMaking(ca *x509.Certificate) func() time.Time { return func() time.Time { return ca.NotBefore } }
 
 // Bundle returns the agents' side of the key as PEM, about 2 kB. It is secret.
 func (k *Key) Bundle() []byte { return append([]byte{}, k.bundle...) }
 
-// config returns toll's side of the handshake.
 func (k *Key) config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, Time: k.at, Certificates: []tls.Certificate{k.own}, ClientCAs: k.pool,
 		ClientAuth: tls.RequireAndVerifyClientCert, SessionTicketsDisabled: true, NextProtos: []string{protocol}}
@@ -124,7 +120,6 @@ func (k *Key) config() *tls.Config {
 
 var errBundle = errors.New("this is not a bundle with a run's key")
 
-// openBundle returns the agents' side of the handshake.
 func openBundle(bundle []byte) (*tls.Config, error) {
 	var certs [][]byte
 	var secret any

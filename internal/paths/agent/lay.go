@@ -7,13 +7,13 @@ import (
 	"net/netip"
 )
 
-// Laid is a route that an agent adds to its machine, and that is removed with it.
+// Laid is a route on an agent's machine, which the agent removes at the latest when it ends.
 type Laid struct {
 	To  netip.Prefix `json:"to"`
 	Via netip.Addr   `json:"via"` // a neighbour
 }
 
-// Router adds routes on an agent's machine. They are removed when its Engine is closed.
+// Router adds routes on an agent's machine, until its Engine is closed.
 type Router interface {
 	// Lay adds a route. It needs CAP_NET_ADMIN.
 	Lay(l Laid) error

@@ -9,10 +9,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// maxMeterings bounds the meterings in progress. Those not fetched in time are forgotten.
+// maxMeterings bounds the meterings in progress; the oldest are forgotten.
 const maxMeterings = 16
 
-// metering is two readings of the meters.
 type metering struct {
 	request meterRequest
 	from    chan struct{} // closed after the first reading
@@ -68,8 +67,8 @@ func (s *server) measure(o meterRequest) {
 	}()
 }
 
-// take takes the last reading. Another one replaces it, but not the channel's count, which covers
-// the time of silence.
+// Another reading replaces the last one, but not the channel's count, which covers the time of
+// silence.
 func (s *server) take(m *metering) {
 	carried := s.channel.traffic()
 	last, err := s.read(m.request.PIDs)
@@ -83,8 +82,7 @@ func (s *server) take(m *metering) {
 	m.err = errors.Join(m.err, err)
 }
 
-// word is called before a process's output goes to the hub: the last message ends a window with an
-// open end.
+// word is called before a process's output: the last message ends a window with an open end.
 func (s *server) word() {
 	s.mu.Lock()
 	var open []*metering
@@ -98,12 +96,11 @@ func (s *server) word() {
 		select {
 		case <-m.from:
 			s.take(m)
-		default: // it is sent before the window
+		default:
 		}
 	}
 }
 
-// heard reports whether the last reading was taken.
 func (m *metering) heard() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,9 +7,8 @@ import (
 	"github.com/hashicorp/yamux"
 )
 
-// Carrier carries all connections between an agent and its hub in one stream of bytes each way,
-// such as the standard input and output of ssh. The hub accepts them, the agent opens them. It
-// sends nothing of its own.
+// Carrier carries all connections between an agent and its hub in one stream of bytes each way. The
+// hub accepts them, the agent opens them. It sends nothing of its own.
 type Carrier = yamux.Session
 
 // AtHub returns the hub's end of a carrier, and AtAgent the agent's.

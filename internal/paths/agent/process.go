@@ -12,10 +12,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// startLimit bounds the wait for a process's connection, after the agent reported its start.
+// startLimit bounds the wait for a process's connection after its start.
 const startLimit = 5 * time.Second
 
-// Start starts toll at the agent, with the arguments of a worker or of a keeper of programs.
+// Start starts toll at the agent, as a worker or a keeper of programs.
 func (a *Agent) Start(c path.Command) (*path.Process, error) {
 	fail := func(err error) (*path.Process, error) { return nil, fmt.Errorf("start in %s: %w", a.hello.Name, err) }
 	s, err := a.hub.expect()
@@ -73,13 +73,13 @@ func (a *Agent) ended(n exitNote) {
 type remote struct {
 	agent  *Agent
 	number uint64
-	done   chan struct{} // closed when it ended
+	done   chan struct{}
 
 	mu     sync.Mutex // guards the fields that follow
 	over   bool
 	err    error
 	stream *stream
-	gone   bool // the agent is lost: no further stream is accepted
+	gone   bool // no further stream is accepted
 }
 
 func (p *remote) end(err error) {
@@ -91,7 +91,7 @@ func (p *remote) end(err error) {
 	}
 }
 
-// hold sets the process's input and output, and cut ends them when the other side is gone.
+// hold closes the stream if the agent is lost.
 func (p *remote) hold(s *stream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +126,7 @@ func (p *remote) kill() error {
 	if p.agent.Err() != nil {
 		return nil //nolint:nilerr // it died with the agent
 	}
-	if err == nil { // the note of its end follows
+	if err == nil {
 		time.AfterFunc(p.agent.hub.silence, func() {
 			p.end(fmt.Errorf("%s did not say how it ended", p.agent.hello.Name))
 			p.agent.release(p)

@@ -24,7 +24,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// otherClock starts an agent whose CLOCK_MONOTONIC is that many seconds ahead.
 func otherClock(t *testing.T, seconds int) []string {
 	t.Helper()
 	if err := exec.Command("unshare", "--time", "true").Run(); err != nil {
@@ -74,7 +73,6 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A message in the window is counted.
 func TestMeter(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, quick) // pings every 0.7 s, if they may
@@ -135,7 +133,7 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// The process's last message ends the window; its first ends the channel's count.
+// The process's last message ends the window.
 func TestMeterWithAnOpenEnd(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, silence)
@@ -147,7 +145,7 @@ func TestMeterWithAnOpenEnd(t *testing.T) {
 		quietTill := now() + int64(time.Second+settle)
 		resume, err := s.hub.Hush(ctx, time.Second)
 		check(t, err)
-		from := now() + int64(300*time.Millisecond) // when the request was answered
+		from := now() + int64(300*time.Millisecond)
 		use, err := b.Meter(ctx, from, 0)
 		check(t, err)
 		inTime = now() < from
@@ -160,7 +158,7 @@ func TestMeterWithAnOpenEnd(t *testing.T) {
 			_, err = io.ReadFull(p.Out, make([]byte, 4))
 			check(t, err)
 			most = time.Since(began)
-			time.Sleep(200 * time.Millisecond) // after the window
+			time.Sleep(200 * time.Millisecond)
 		}
 		u, err = use(ctx)
 		check(t, err)
@@ -181,7 +179,7 @@ func TestMeterWithAnOpenEnd(t *testing.T) {
 	}
 }
 
-// The agent learns of a long hush, and requests during it, as in a visit, do not end it.
+// Requests during a long hush, as in a visit, do not end it.
 func TestLongHush(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, quick)
@@ -273,7 +271,7 @@ func TestWhoIsPingedBeforeAHush(t *testing.T) {
 func TestCounters(t *testing.T) {
 	s := newSite(t, silence)
 	b := s.node(setup{id: "b"})
-	inner, err := netns.New() // of a container on that machine
+	inner, err := netns.New()
 	check(t, err)
 	t.Cleanup(func() { inner.Close() })
 	tid, err := inner.TID()

@@ -27,18 +27,18 @@ import (
 type Config struct {
 	Bundle []byte           // the agents' side of the run's key
 	Dial   []netip.AddrPort // addresses of the hub, tried in turn
-	// Open makes a connection to the hub, if it is not dialled at an address.
+	// Open connects to the hub, instead of Dial.
 	Open    func() (net.Conn, error)
 	ID      string
 	Name    string // "": the host name
-	Version string // of toll
-	// Starts lists the permitted first arguments of processes: toll's own parts.
+	Version string
+	// Starts lists the permitted first arguments of processes.
 	Starts []string
 	// Engine makes containers on this machine, for agents behind Open; nil: none.
 	Engine Engine
 	// Router adds routes on this machine; nil: none.
 	Router Router
-	// Patience is how long the hub may be unreachable before the agent gives up; 0: a minute.
+	// Patience is how long the hub may be unreachable; 0: a minute.
 	Patience time.Duration
 }
 
@@ -50,7 +50,7 @@ const (
 )
 
 // Main runs an agent until its hub releases it, which is not an error, or ctx ends. Everything that
-// it started has ended when it returns.
+// it started has then ended.
 func Main(ctx context.Context, c Config) (err error) {
 	s := &server{config: c, children: map[uint64]*child{}, meterings: map[uint64]*metering{}, readers: map[string]reader{}}
 	if s.tls, err = openBundle(c.Bundle); err != nil {
@@ -91,17 +91,17 @@ type server struct {
 	tls       *tls.Config
 	hub       netip.AddrPort // the address at which it was reached
 	line      *control
-	raw       *held // the connection below line
+	raw       *held
 	silence   time.Duration
 	channel   channel
-	here      *netns.NS // where processes are started
+	here      *netns.NS
 	meter     *meter.Meter
 	throttled func() int // nil: the agent has no CPU limit
 
-	tasks sync.WaitGroup // of children
+	tasks sync.WaitGroup
 
 	mu        sync.Mutex // guards the fields that follow
-	over      bool       // nothing more may be started
+	over      bool
 	children  map[uint64]*child
 	meterings map[uint64]*metering
 	readers   map[string]reader // remember earlier readings
@@ -121,7 +121,7 @@ func (s *server) hello() (opening, error) {
 		Boot: boot, Version: s.config.Version, CPUs: runtime.NumCPU()}}, nil
 }
 
-// fact returns a file of one line, or "" if it cannot be read.
+// fact returns "" if the file cannot be read.
 func fact(file string) string {
 	b, _ := os.ReadFile(file)
 	return strings.TrimSpace(string(b))
@@ -129,7 +129,7 @@ func fact(file string) string {
 
 var errRefused = errors.New("refused by the hub")
 
-// reach dials the hub until it answers or refuses, within the agent's patience.
+// A refusal ends the attempts.
 func (s *server) reach(ctx context.Context, hello opening) error {
 	p := s.config.Patience
 	if p <= 0 {
@@ -198,8 +198,7 @@ type dialled struct {
 	raw *held
 }
 
-// dial connects to the hub and sends the first line. The TCP connection is counted until it is
-// closed.
+// The TCP connection is counted until it is closed.
 func (s *server) dial(ctx context.Context, at netip.AddrPort, first opening) (dialled, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshake)
 	defer cancel()
@@ -227,8 +226,7 @@ func (s *server) dial(ctx context.Context, at netip.AddrPort, first opening) (di
 	return dialled{c, bufio.NewReader(c), held}, c.SetDeadline(time.Time{})
 }
 
-// obey carries out the hub's requests until the connection ends or is silent for too long. A hush
-// extends the time.
+// A hush extends the permitted silence.
 func (s *server) obey() error {
 	var bears time.Time // end of the longest hush
 	for {
@@ -280,7 +278,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// took is the number of bytes that the request put on the channel.
+// took counts the request's own bytes on the channel.
 func (s *server) do(o request, took uint64) (a answer, err error) {
 	switch {
 	case o.Start != nil:

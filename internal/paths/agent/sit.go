@@ -12,8 +12,8 @@ import (
 )
 
 // Sit runs the first process of a container in which agents are started from outside. It returns
-// when no agent has run for patience, so that the container ends with its toll. It sleeps while an
-// agent runs, and reaps ended processes.
+// when no agent has run for patience, so that the container ends with its toll. It reaps ended
+// processes.
 func Sit(ctx context.Context, patience time.Duration) error {
 	const looks = 300 * time.Millisecond
 	children := make(chan os.Signal, 1)
@@ -37,7 +37,7 @@ func Sit(ctx context.Context, patience time.Duration) error {
 		}
 		select {
 		case <-ctx.Done():
-			return nil // as requested
+			return nil
 		case <-time.After(looks):
 		}
 	}
@@ -53,7 +53,7 @@ func reap() {
 	}
 }
 
-// other returns another running process of the PID namespace, or 0 if there is none.
+// other returns 0 if there is none.
 func other() (int, error) {
 	d, err := os.Open("/proc")
 	if err != nil {
@@ -92,9 +92,8 @@ func ended(ctx context.Context, pid int) error {
 		}
 		return nil
 	}
-	defer func() { _ = unix.Close(fd) }() // it was only waited for
-	// The descriptor becomes readable when the process ends; a signal to this process may come
-	// first.
+	defer func() { _ = unix.Close(fd) }()
+	// The descriptor becomes readable when the process ends.
 	const most = 5000 // ms
 	for ctx.Err() == nil {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, most)

@@ -24,7 +24,7 @@ const (
 	maxLine    = 1 << 20
 )
 
-// maxSilence bounds the silence that a hub may announce: the longest transfer is shorter.
+// maxSilence exceeds the longest transfer.
 const maxSilence = 365 * 24 * time.Hour
 
 // maxText bounds the other side's texts, in characters.
@@ -32,23 +32,23 @@ const maxText = 500
 
 // Hello is an agent's introduction.
 type Hello struct {
-	ID      string `json:"id"`      // the argument of Hub.Wait, such as a Swarm task's or node's id with a role
-	Name    string `json:"name"`    // where it is, such as "container on node b"
-	Host    string `json:"host"`    // as the agent sees it
-	Kernel  string `json:"kernel"`  // release
-	Boot    string `json:"boot"`    // the kernel's boot_id: agents with the same one are on one machine
+	ID      string `json:"id"`   // the argument of Hub.Wait
+	Name    string `json:"name"` // where it is, such as "container on node b"
+	Host    string `json:"host"`
+	Kernel  string `json:"kernel"`
+	Boot    string `json:"boot"`    // the kernel's boot_id, equal for agents on one machine
 	Version string `json:"version"` // of toll
 	CPUs    int    `json:"cpus"`    // usable by the agent
 }
 
-// opening is the first line: a hello on a control connection, a token on a process's.
+// opening has a hello on a control connection, a token on a process's.
 type opening struct {
 	Hello *Hello `json:"hello,omitempty"`
 	Token string `json:"token,omitempty"`
 }
 
 type welcome struct {
-	Refused string        `json:"refused,omitempty"` // the reason
+	Refused string        `json:"refused,omitempty"`
 	Silence time.Duration `json:"silence,omitempty"` // after which the agent ends itself, in ns
 }
 
@@ -56,27 +56,27 @@ type welcome struct {
 type request struct {
 	ID       uint64        `json:"id"`
 	Ping     bool          `json:"ping,omitempty"`
-	Hush     time.Duration `json:"hush,omitempty"` // how long the hub will be silent, in ns
+	Hush     time.Duration `json:"hush,omitempty"` // in ns
 	Clock    bool          `json:"clock,omitempty"`
 	Start    *startRequest `json:"start,omitempty"`
-	Kill     uint64        `json:"kill,omitempty"` // a process's number
+	Kill     uint64        `json:"kill,omitempty"` // the process's number
 	Meter    *meterRequest `json:"meter,omitempty"`
-	Use      uint64        `json:"use,omitempty"` // a metering's number
+	Use      uint64        `json:"use,omitempty"` // the metering's number
 	Counters []Counter     `json:"counters,omitempty"`
 	List     *listRequest  `json:"list,omitempty"`
 	Inspect  *Spot         `json:"inspect,omitempty"`
-	Route    *netip.Addr   `json:"route,omitempty"` // the route to this address
+	Route    *netip.Addr   `json:"route,omitempty"` // to this address
 	Box      *boxRequest   `json:"box,omitempty"`
 	Lay      *layRequest   `json:"lay,omitempty"`
-	Cards    string        `json:"cards,omitempty"` // of this device
+	Cards    string        `json:"cards,omitempty"`
 	Knock    *Knock        `json:"knock,omitempty"`
-	Lookup   string        `json:"lookup,omitempty"`     // the addresses of this name
+	Lookup   string        `json:"lookup,omitempty"`     // a name
 	Proxy    bool          `json:"kube_proxy,omitempty"` // kube-proxy's mode on this node
 }
 
 type startRequest struct {
-	Number uint64   `json:"number"` // identifies it in later requests and notes
-	Token  string   `json:"token"`  // the beginning of the connection for its input and output
+	Number uint64   `json:"number"` // in later requests and notes
+	Token  string   `json:"token"`  // begins the connection for input and output
 	Args   []string `json:"args"`
 	Env    []string `json:"env,omitempty"`
 	Apart  bool     `json:"apart,omitempty"`
@@ -94,13 +94,13 @@ type listRequest struct {
 	Dir       string `json:"dir,omitempty"` // "": the interfaces of the namespace
 }
 
-// answer is the reply to a request or, without a number, a note that a process ended.
+// answer without a number is a note that a process ended.
 type answer struct {
 	ID         uint64            `json:"id,omitempty"`
 	Error      string            `json:"error,omitempty"`
-	Lacks      string            `json:"lacks,omitempty"`  // the capability
-	Remedy     string            `json:"remedy,omitempty"` // for what is missing there, which the error names
-	None       bool              `json:"none,omitempty"`   // there is nothing to count
+	Lacks      string            `json:"lacks,omitempty"`
+	Remedy     string            `json:"remedy,omitempty"` // for the missing capability
+	None       bool              `json:"none,omitempty"`   // nothing to count
 	Clock      int64             `json:"clock,omitempty"`  // CLOCK_MONOTONIC, in ns
 	PID        int               `json:"pid,omitempty"`
 	Use        *path.Use         `json:"use,omitempty"`
@@ -112,7 +112,7 @@ type answer struct {
 	Engine     string            `json:"engine,omitempty"`
 	Cards      *cardsAnswer      `json:"cards,omitempty"`
 	Addrs      []netip.Addr      `json:"addrs,omitempty"`
-	Took       time.Duration     `json:"took,omitempty"` // for looking a name up, in ns
+	Took       time.Duration     `json:"took,omitempty"` // of the lookup, in ns
 	Text       string            `json:"text,omitempty"`
 	Exit       *exitNote         `json:"exit,omitempty"`
 }
@@ -125,7 +125,7 @@ type exitNote struct {
 // errNonsense means that the other side violated the protocol.
 var errNonsense = errors.New("protocol error")
 
-// parse reads one line. Both sides have the same version, so unknown fields are errors.
+// Both sides have the same version, so unknown fields are errors.
 func parse[T any](line []byte) (v T, err error) {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
@@ -196,7 +196,6 @@ func parseRequest(line []byte) (request, error) {
 	return o, nil
 }
 
-// check returns an error unless exactly one kind is set.
 func (c Counter) check() error {
 	n := 0
 	for _, is := range []bool{c.Device != nil, c.NAT != nil, c.ESP != nil, c.Proxy != nil} {
@@ -247,7 +246,6 @@ func parseAnswer(line []byte) (answer, error) {
 	return a, nil
 }
 
-// clean returns one printable line of limited length.
 func clean(s string) string { return printable.Words(printable.Limit(s, maxText)) }
 
 func cleanAll(texts ...*string) {
@@ -260,11 +258,11 @@ type control struct {
 	conn net.Conn
 	in   *bufio.Reader
 
-	mu    sync.Mutex    // held while a line is written
-	limit time.Duration // for writing a line
+	mu    sync.Mutex
+	limit time.Duration
 }
 
-// encode returns a line, or an error if the other side would not accept it.
+// encode returns an error if the other side would not accept the line.
 func encode(v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -314,7 +312,7 @@ type Interface struct {
 	sample.Link                // Where is the agent's name
 	Index       int            `json:"index"`
 	Up          bool           `json:"up"`
-	Peer        int            `json:"peer,omitempty"`   // for a veth: the other end's index in its namespace
+	Peer        int            `json:"peer,omitempty"`   // a veth's other end's index in its namespace
 	Master      string         `json:"master,omitempty"` // the bridge that it is a port of
 	Addrs       []netip.Prefix `json:"addrs,omitempty"`
 	Uplink      bool           `json:"uplink,omitempty"` // a default route leaves by it

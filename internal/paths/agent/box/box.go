@@ -1,11 +1,10 @@
-// Package box makes an agent's containers at the Docker Engine of its machine, each with an agent
-// in it that is reached by the container's standard input and output.
+// Package box makes an agent's containers at its machine's Docker Engine, each with an agent that
+// is reached by the container's standard input and output.
 //
-// The agent makes them because the hub may be killed at any time. Everything is labelled with the
-// mark of the agent's process, written to a journal before it is made, and removed when the hub
-// asks for it or is gone. If the agent is killed, its containers end with their standard inputs;
-// toll clean on that machine removes the rest. Routes to networks of the hub's machine are treated
-// alike.
+// The agent makes them because the hub may be killed at any time. Everything has the mark of the
+// agent's process, is written to a journal first, and is removed when the hub is gone. If the agent
+// is killed, its containers end with their standard inputs; toll clean removes the rest. Routes are
+// treated alike.
 package box
 
 import (
@@ -32,24 +31,24 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
 )
 
-// Engine is this machine's Docker Engine, as the docker command finds it. The zero value is ready
-// to use, and connects on its first use.
+// Engine is this machine's Docker Engine, as the docker command finds it. The zero value connects
+// on its first use.
 type Engine struct {
 	// StateDir is the directory of the journal; "" is the user's state directory.
 	StateDir string
 
-	mu     sync.Mutex // guards the fields that follow; one thing is made at a time
+	mu     sync.Mutex // also serializes making
 	daemon *dockerapi.Daemon
 	image  string
-	made   int // number of names given out
+	made   int
 	boxes  map[uint64]*undo.Stack
-	absent []string // directories that are created for the journals
+	absent []string // created for the journals
 	closed bool
-	routes *dockerapi.Journal  // nil: there was no route
-	laid   map[agent.Laid]bool // existing routes
+	routes *dockerapi.Journal // nil: there was no route
+	laid   map[agent.Laid]bool
 
 	sharing sync.Mutex          // guards the fields that follow
-	cards   map[agent.LAN]*card // by everything but a box's address
+	cards   map[agent.LAN]*card // keyed without Addr
 }
 
 var _ agent.Engine = (*Engine)(nil)
@@ -136,7 +135,6 @@ func (e *Engine) name(what string) string {
 	return "toll-" + e.daemon.ID + "-" + what + strconv.Itoa(e.made)
 }
 
-// network creates a user-defined bridge network, or uses a card's.
 func (e *Engine) network(end *undo.Stack, l *agent.LAN) (name string, err error) {
 	o := client.NetworkCreateOptions{Driver: "bridge", Labels: e.daemon.Labels()}
 	if l != nil {
@@ -193,7 +191,7 @@ func (e *Engine) onCard(end *undo.Stack, l agent.LAN) (name string, err error) {
 	return c.name, nil
 }
 
-// Like an agent of a swarm's task the container has CAP_NET_ADMIN, to read its own settings.
+// CAP_NET_ADMIN is needed to read the container's own settings.
 func (e *Engine) start(end *undo.Stack, on string, b agent.Box) (io.ReadWriteCloser, error) {
 	d, name := e.daemon, e.name("client")
 	c := &container.Config{Image: e.image, Cmd: []string{dockerapi.InImage, agent.Arg, "--stdio", b.ID}, Labels: d.Labels(),
