@@ -17,8 +17,7 @@ import (
 // userChain is the chain that Docker leaves for others' rules, and evaluates first.
 const userChain = "DOCKER-USER"
 
-// letThrough adds the rule without which Docker's FORWARD policy drops what crosses a foreign
-// bridge, if rules see bridged frames.
+// Docker's FORWARD policy would drop what crosses a foreign bridge, if rules see bridged frames.
 func (s *site) letThrough(bridge string) error {
 	e := s.engine
 	saver, err := e.userRules()
@@ -40,7 +39,7 @@ func (s *site) letThrough(bridge string) error {
 	return iptables(e.ns, saver, "-I", userChain, "-i", bridge, "-o", bridge, "-m", "comment", "--comment", tagOf(e.Mark), "-j", "ACCEPT")
 }
 
-// userRules returns the program that lists userChain, or "" if a foreign bridge needs no rule.
+// userRules returns the program that lists userChain, or "" if no rule is needed.
 func (e *engine) userRules() (saver string, err error) {
 	var seen string
 	if err := e.ns.Do(func() (err error) { seen, err = sysctl.Get(bridgeNF); return err }); err != nil || seen != "1" {
@@ -61,7 +60,6 @@ func (e *engine) userRules() (saver string, err error) {
 
 func writer(saver string) string { return strings.TrimSuffix(saver, "-save") }
 
-// The program is killed with this process.
 func iptables(ns *netns.NS, saver string, args ...string) error {
 	const lockSeconds = "5"
 	ctx, cancel := context.WithTimeout(context.Background(), 2*saveTimeout)
@@ -79,7 +77,6 @@ func iptables(ns *netns.NS, saver string, args ...string) error {
 	return nil
 }
 
-// removeRules returns the number of rules removed.
 func removeRules(ns *netns.NS, saver string, match func(rule) bool) (n int, err error) {
 	rules, err := save(saver, "filter")
 	if err != nil {
@@ -101,7 +98,7 @@ func removeRules(ns *netns.NS, saver string, match func(rule) bool) (n int, err 
 	return n, nil
 }
 
-// mark returns the owner's mark in the rule's comment, or "".
+// mark returns "" for rules of others.
 func (r rule) mark() string {
 	for i, w := range r.words {
 		if i > 0 && r.words[i-1] == "--comment" {

@@ -21,7 +21,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// refuse returns an error for paths that no daemon can have.
 func (d *Docker) refuse(s path.Spec) error {
 	r, ok := recipes[s.Mode]
 	if !ok {
@@ -45,7 +44,6 @@ func (d *Docker) refuse(s path.Spec) error {
 	return refuseTunes(s)
 }
 
-// check returns an error if this daemon cannot have the path.
 func (e *engine) check(ctx context.Context, s path.Spec) error {
 	if e.docker.Program == "" {
 		if err := dockerapi.CheckProgram(); err != nil {
@@ -85,8 +83,8 @@ type trial struct {
 	proxy bool  // a docker-proxy has the port
 }
 
-// try makes a network and a container with a published port, once: dockerd reports neither its
-// network namespace nor whether it has a proxy.
+// try publishes a port once: dockerd reports neither its network namespace nor whether it has a
+// proxy.
 func (e *engine) try(ctx context.Context) (*trial, error) {
 	if err := e.makeImage(ctx); err != nil {
 		return nil, err
@@ -111,7 +109,7 @@ func (e *engine) try(ctx context.Context) (*trial, error) {
 	return t, t.err
 }
 
-// tried calls try once for each mode and remembers the result.
+// tried remembers the result for each mode.
 func (e *engine) tried(ctx context.Context, m mode.Name, try func(*site) error) error {
 	e.trying.Lock()
 	defer e.trying.Unlock()
@@ -150,7 +148,7 @@ func (e *engine) publishOne(ctx context.Context, p *path.Path, t *trial) error {
 	return err
 }
 
-// tryPort reports whether docker-proxy serves a published port of a new container.
+// tryPort reports whether docker-proxy serves the port.
 func (s *site) tryPort(on netip.Addr) (bool, error) {
 	port, err := s.freePort(on)
 	if err != nil {
@@ -168,7 +166,7 @@ func (s *site) tryPort(on netip.Addr) (bool, error) {
 	return err == nil, err
 }
 
-// sameNetwork returns an error unless a network's bridge is in this network namespace.
+// The bridge must be in this network namespace.
 func (e *engine) sameNetwork(n *bridgeNet) error {
 	var names []string
 	err := e.ns.Do(func() (err error) { names, err = link.Names(); return err })
@@ -186,7 +184,7 @@ func (e *engine) sameNetwork(n *bridgeNet) error {
 }
 
 func (e *engine) checkNAT(_ context.Context, s path.Spec, t *trial) error {
-	if fromAfar(s) { // its packets meet the rules first, with docker-proxy and without
+	if fromAfar(s) {
 		return nil
 	}
 	if t.proxy && relays(s) {
@@ -205,7 +203,6 @@ func (e *engine) checkRules(s path.Spec) error {
 	return e.checkAddress(s)
 }
 
-// checkPublish determines how the port's connections are served, and checks the needs of that.
 func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error {
 	apart := false
 	if s.Mode == mode.PublishDefault {
@@ -243,8 +240,7 @@ func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error 
 	return e.checkRules(s)
 }
 
-// hasProxy reports whether docker-proxy serves ports published at the address that clients dial. An
-// engine may start one only for what rules cannot do, such as ::1.
+// An engine may start docker-proxy only for what rules cannot do, such as ::1.
 func (e *engine) hasProxy(ctx context.Context, s path.Spec, t *trial) (bool, error) {
 	if t.proxy || s.To != mode.ToLoopback6 {
 		return t.proxy, nil
@@ -265,7 +261,6 @@ func (e *engine) hasProxy(ctx context.Context, s path.Spec, t *trial) (bool, err
 	return err == nil, err
 }
 
-// trialOfLoopback6 is the key of a trial port at ::1.
 const trialOfLoopback6 mode.Name = "::1"
 
 var errNoProxy6 error = &path.UnsupportedError{Missing: "no docker-proxy has a port of ::1", Remedy: "--to loopback"}
@@ -321,14 +316,14 @@ func (e *engine) checkFastLinks(ctx context.Context, s path.Spec, t *trial) erro
 }
 
 func (e *engine) checkAddress(s path.Spec) error {
-	if s.To.Over4() != mode.ToAddress || fromAfar(s) { // only the client's end is toll's
+	if s.To.Over4() != mode.ToAddress || fromAfar(s) { // the client knows its server
 		return nil
 	}
 	_, err := ownAddress(e.ns, s.To.Six())
 	return err
 }
 
-// bridgedRules returns an error unless rules see frames between containers of one network.
+// Rules must see frames between containers of one network.
 func (e *engine) bridgedRules(s path.Spec) error {
 	var v string
 	key := bridgeNF
@@ -356,8 +351,7 @@ func (e *engine) checkRouted(_ context.Context, s path.Spec, _ *trial) error {
 	return &path.UnsupportedError{Missing: e.Version() + " has no routed networks (" + option + "=routed)", Remedy: "Docker Engine 27 or later, or --on lab"}
 }
 
-// keepsApart reports whether the default network isolates containers ("icc": false). It returns an
-// error if there is no default network.
+// keepsApart reports whether the default network has "icc": false, or an error if there is none.
 func (e *engine) keepsApart(ctx context.Context) (bool, error) {
 	n, err := e.network(ctx, defaultNetwork)
 	if err != nil {

@@ -20,35 +20,35 @@ type engine struct {
 	*dockerapi.Daemon
 	docker   *Docker
 	rootless bool
-	ns       *netns.NS // this machine's
+	ns       *netns.NS
 
-	trying sync.Mutex          // guards the fields that follow
-	trial  *trial              // nil before the first
-	tries  map[mode.Name]error // results by mode
+	trying sync.Mutex // guards the fields that follow
+	trial  *trial     // nil before the first
+	tries  map[mode.Name]error
 
-	tuning     sync.Mutex         // guards the fields that follow
-	triedTunes map[mode.Key]error // results of trying what tunes need
-	mostQueues int                // of a veth pair, once tried
+	tuning     sync.Mutex // guards the fields that follow
+	triedTunes map[mode.Key]error
+	mostQueues int // of a veth pair, once tried
 
 	networking sync.Mutex // held while a network is made
 
-	starting turns // of containers
+	starting turns
 
 	laying sync.Mutex // held from choosing a network until a device has it
 
 	sharing sync.Mutex // guards the fields that follow
 	shared  map[string]*sharedNet
 
-	mu     sync.Mutex         // guards the fields that follow
-	count  int                // of sites
-	asked6 map[mode.Name]bool // modes of requested paths over IPv6
+	mu     sync.Mutex // guards the fields that follow
+	count  int
+	asked6 map[mode.Name]bool // requested over IPv6
 	image  image
-	saver  string          // the program that shows the rules
-	saver6 string          // those of IPv6
-	chosen map[uint16]bool // ports of the machine that paths have
+	saver  string
+	saver6 string
+	chosen map[uint16]bool // of the machine
 }
 
-// connect connects to the daemon once and remembers the result until Close.
+// connect remembers the result until Close.
 func (d *Docker) connect(ctx context.Context) (*engine, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -78,8 +78,7 @@ func (d *Docker) dial(ctx context.Context) (*engine, error) {
 	return e, nil
 }
 
-// Only root with its capabilities, outside user namespaces, may enter the containers' network
-// namespaces and read the rules.
+// Only root outside user namespaces may enter the containers' namespaces and read the rules.
 func mayRead() error {
 	needs := []struct {
 		bit  int
@@ -118,15 +117,14 @@ func (e *engine) makeImage(ctx context.Context) error {
 	if e.image.tag == "" && e.image.err == nil {
 		tag, err := e.MakeImage(ctx, e.docker.Program, e.docker.KeepImage)
 		if err != nil && ctx.Err() != nil {
-			return err // the next attempt may succeed
+			return err
 		}
 		e.image = image{tag, err}
 	}
 	return e.image.err
 }
 
-// close removes the image and the journal of a run whose paths are closed. The error names what is
-// left.
+// close removes the image and the journal. The paths must be closed. The error names what is left.
 func (e *engine) close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

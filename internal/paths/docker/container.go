@@ -30,33 +30,33 @@ const inside = "eth0"
 type bridgeNet struct {
 	name, id string
 	bridge   string // the device; "" if there is none
-	where    string // the place of the device; "" is this machine
+	where    string // "" is this machine
 	subnet   netip.Prefix
-	subnet6  netip.Prefix      // invalid without IPv6
-	options  map[string]string // the driver's
+	subnet6  netip.Prefix // invalid without IPv6
+	options  map[string]string
 }
 
 // box is a sleeping container, in which processes are started.
 type box struct {
 	engine *engine
-	tuned  local.Tuned // devices of its path
+	tuned  local.Tuned
 	what   string
 	id     string
-	pid    int // of its first process
+	pid    int
 	ns     *netns.NS
-	addr   netip.Addr // on its network
+	addr   netip.Addr
 	addr6  netip.Addr // valid if the path uses IPv6 there
 	kind   mode.HopKind
 	device string
-	port   string    // the outer end of its pair; "" if there is none
-	portNS *netns.NS // of the port
-	// shares means that the container has the machine's network namespace.
+	port   string // the outer end; "" if there is none
+	portNS *netns.NS
+	// shares means that it has the machine's network namespace.
 	shares bool
 }
 
 func (b *box) Place() path.Place { return contained{b} }
 
-// Addr returns the container's address of the path's family.
+// Addr returns the address of the path's family.
 func (b *box) Addr() netip.Addr {
 	if b.addr6.IsValid() {
 		return b.addr6
@@ -66,9 +66,9 @@ func (b *box) Addr() netip.Addr {
 
 type wanted struct {
 	what    string
-	role    string   // "server", in its name
-	network string   // as docker run's --network
-	publish []bound  // ports
+	role    string // "server", in its name
+	network string // as docker run's --network
+	publish []bound
 	expose  []uint16 // ports that are not published
 	links   []string // containers, as NAME:ALIAS
 	udp     bool
@@ -83,8 +83,7 @@ func (s *site) addNetwork(driver string, options map[string]string) (*bridgeNet,
 	return s.makeNetwork(&s.path.Undo, driver, options, netip.Prefix{}, s.dual())
 }
 
-// makeNetwork makes a network, with IPv6 as well if six, and pushes its removal to end. Docker
-// chooses the subnet if it is invalid.
+// Docker chooses the subnet if it is invalid. The removal is pushed to end.
 func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]string, subnet netip.Prefix, six bool) (*bridgeNet, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err
@@ -95,7 +94,7 @@ func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]st
 		return nil, err
 	}
 	end.Push("remove network "+name, func() error { return e.RemoveNetwork(name) })
-	// dockerd (20.10) adds its jump to DOCKER-USER twice if it makes two networks at once.
+	// dockerd 20.10 adds its jump to DOCKER-USER twice if networks are made in parallel.
 	e.networking.Lock()
 	defer e.networking.Unlock()
 	if err := s.ctx.Err(); err != nil { // interrupted while others were made
@@ -147,8 +146,7 @@ func (s *site) addBox(o wanted) (*box, error) {
 	return made[0], nil
 }
 
-// addBoxes makes containers in parallel, starts them and enters their network namespaces. The
-// containers end with this process, which holds their first processes' standard inputs.
+// The containers end with this process, which holds their standard inputs.
 func (s *site) addBoxes(wants []wanted) ([]*box, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err
@@ -275,9 +273,8 @@ func (s *site) enter(b *box, name string) error {
 	return nil
 }
 
-// sameProcesses returns an error unless the daemon's PIDs are valid here. It compares the command
-// line of a container's first process, which appears shortly after the daemon reports that the
-// container runs.
+// sameProcesses checks that the daemon's PIDs are valid here, by the command line of a container's
+// first process, which appears shortly after its start.
 func sameProcesses(pid int, name string) error {
 	const (
 		moment = 2 * time.Second

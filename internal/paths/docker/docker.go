@@ -1,16 +1,14 @@
 // Package docker builds network modes with a real Docker Engine on this machine. The containers
 // hold only toll itself, in an image that is made here.
 //
-// Everything that it makes bears the mark of its toll and is written to a journal first. It is
-// removed when the paths and the backend are closed; dockerapi.Clean with Leftovers finds what a
-// killed toll left. Nothing else is changed: no sysctl, no network card, no rule but one in
-// DOCKER-USER for a bridge of toll's own.
+// Everything that it makes bears the mark of its toll and is written to a journal first, and is
+// removed when the paths and the backend are closed. Nothing else is changed: no sysctl, no network
+// card, no rule but one in DOCKER-USER for a bridge of toll's own.
 //
-// The loopback device and the default bridge are no guards, because others use them, and only
-// connections with an end on the path are swept.
+// The loopback device and the default bridge are no guards, because others use them.
 //
 // Trials determine what dockerd does not report: its network namespace, docker-proxy, and the
-// abilities of Open vSwitch and the card's switch. Reading containers' counters needs root.
+// abilities of Open vSwitch and the card's switch. Reading counters needs root.
 package docker
 
 import (
@@ -42,7 +40,7 @@ type Docker struct {
 
 	mu     sync.Mutex // guards the fields that follow
 	engine *engine
-	err    error // why there is no engine
+	err    error
 }
 
 var _ path.Builder = (*Docker)(nil)
@@ -50,8 +48,7 @@ var _ path.Builder = (*Docker)(nil)
 // Name returns "docker".
 func (d *Docker) Name() string { return Name }
 
-// Check returns an error if the path cannot be built. It tries what the daemon does not report, and
-// keeps the image until Close.
+// Check tries what the daemon does not report. The image stays until Close.
 func (d *Docker) Check(ctx context.Context, s path.Spec) error {
 	if err := d.refuse(s); err != nil {
 		return err
@@ -109,5 +106,5 @@ func (d *Docker) Close() error {
 	return e.close()
 }
 
-// here enters this process's network namespace, on a thread that can be the parent of children.
+// The thread can be the parent of children.
 func here() (*netns.NS, error) { return netns.Join("/proc/self/ns/net") }

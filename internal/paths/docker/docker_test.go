@@ -19,8 +19,8 @@ func TestBesideConformance(t *testing.T) {
 	d := daemon(t)
 	b := &Docker{Parent: "card2"} // its switch reflects frames
 	ctx := context.Background()
-	// The first path makes what stays for the whole run: the connection, the trial and dockerd's
-	// handle on its own namespace.
+	// The first path makes what stays: the connection, the trial and dockerd's handle on its
+	// namespace.
 	for _, spec := range []path.Spec{{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer}, {Mode: mode.Host, From: mode.FromHost, To: mode.ToLoopback}} {
 		if err := b.Check(ctx, spec); err != nil {
 			t.Fatal(err)
@@ -63,7 +63,6 @@ func TestBesideApart(t *testing.T) {
 	}
 }
 
-// All paths of the default bridge share it, in one run.
 func TestBesideDefaultBridge(t *testing.T) {
 	daemon(t)
 	cmd, out := toll("compare", "bridge-default", "publish-default", "--on", "docker", "--from", "host,container", "--load", "bulk,rr",
@@ -118,7 +117,7 @@ func promises(b *Docker, d *dockerd) pathtest.Options {
 	}
 }
 
-// covered reports whether the route consists of the parts of publish-nat and publish-proxy.
+// covered means that publish-nat and publish-proxy test the route's parts.
 func covered(m mode.Name, r mode.Route) bool {
 	if pathtest.AllEngines() {
 		return false

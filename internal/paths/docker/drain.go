@@ -8,8 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// drain sweeps everything in the path's containers, and on the machine only connections with an end
-// of the path's.
+// On the machine only connections with an end of the path's are swept.
 func (s *site) drain() (sample.Headroom, error) {
 	spots := []local.Swept{{Space: s.engine.ns, Where: thisMachine, Ours: s.ours()}}
 	for _, boxes := range [][]*box{s.Servers, s.Clients} {
@@ -22,8 +21,7 @@ func (s *site) drain() (sample.Headroom, error) {
 	return local.Drain(spots, len(s.path.Proxies) > 0)
 }
 
-// ours returns a function that selects the ends of the path's connections on the machine: its
-// containers' addresses, and the ports that its clients dial.
+// ours selects the containers' addresses, and the ports that clients dial.
 func (s *site) ours() func(netip.AddrPort) bool {
 	addrs, ports := map[netip.Addr]bool{}, map[netip.AddrPort]bool{}
 	for _, boxes := range [][]*box{s.Servers, s.Clients} {

@@ -71,7 +71,6 @@ func TestBesideDrain(t *testing.T) {
 	}
 }
 
-// leave makes and ends a connection that is not the path's, and returns its destination.
 func leave(t *testing.T) netip.AddrPort {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

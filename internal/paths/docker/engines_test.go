@@ -16,13 +16,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// The tests that need a daemon run in this binary again, linked statically, in network and mount
-// namespaces of their own with a dockerd of their own.
+// The tests run again in this binary, linked statically, in namespaces with a dockerd of their own.
 const (
 	daemonEnv = "BRIDGETOLL_TEST_DAEMON" // the dockerd's directory
-	flagsEnv  = "BRIDGETOLL_TEST_FLAGS"  // of dockerd
-	modesEnv  = "BRIDGETOLL_TEST_MODES"  // to test
-	swarmEnv  = "BRIDGETOLL_TEST_SWARM"  // "true" starts a swarm
+	flagsEnv  = "BRIDGETOLL_TEST_FLAGS"
+	modesEnv  = "BRIDGETOLL_TEST_MODES"
+	swarmEnv  = "BRIDGETOLL_TEST_SWARM" // "true" starts a swarm
 )
 
 func TestMain(m *testing.M) {
@@ -74,7 +73,6 @@ func TestEngines(t *testing.T) {
 	}
 }
 
-// writesNftables reports whether the engine can do without iptables.
 func writesNftables(e pathtest.Engine) bool {
 	flag, _, _ := strings.Cut(nativeFlag, "=")
 	return strings.Contains(e.Says("--help"), flag)
@@ -82,7 +80,7 @@ func writesNftables(e pathtest.Engine) bool {
 
 type bench struct {
 	name, flags, tests string
-	modes              []mode.Name // nil: all that Docker has and that ask for no other daemon
+	modes              []mode.Name // nil: all that ask for no other daemon
 	swarm              bool
 	settings           bool // the daemon is as proxy's, at the same time
 }
@@ -113,9 +111,9 @@ func (b bench) listed() string {
 	return strings.Join(out, ",")
 }
 
-// namespaces makes the daemon's machine; without a fresh /sys its devices would be another
-// namespace's. The first card has a neighbour that never answers, the second a switch that reflects
-// frames. Processes beside the test die with the shell's first thread.
+// namespaces makes the daemon's machine, with a fresh /sys for its own devices. The first card has
+// a neighbour that never answers, the second a switch that reflects frames. Processes beside the
+// test die with the shell's first thread.
 const namespaces = `set -e
 mount -t tmpfs tmpfs /run
 mkdir -p /run/lock /run/netns /run/s
@@ -202,7 +200,7 @@ func (d *dockerd) start(t *testing.T) {
 	d.cmd = exec.Command("dockerd", append([]string{"--data-root", d.home + "/data", "--exec-root", d.home + "/exec",
 		"--pidfile", d.home + "/pid", "-H", "unix://" + d.home + "/sock"}, d.flags...)...)
 	d.cmd.Stdout, d.cmd.Stderr = log, log
-	// A parent-death signal would come when the test's thread ends.
+	// A parent-death signal would come with the end of the test's thread.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)

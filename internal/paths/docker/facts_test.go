@@ -21,11 +21,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// facts holds everything that decides how packets go over a path, by names such as "server port
-// mtu".
+// facts has keys such as "server port mtu".
 type facts map[string]string
 
-// space is the file of a network namespace.
 type space string
 
 func (s space) run(t *testing.T, command string) string {
@@ -45,7 +43,7 @@ func (s space) do(t *testing.T, f func() error) {
 	}
 }
 
-// where lists a path's namespaces; containers' are "" if they have none of their own.
+// where has "" for containers without a namespace of their own.
 type where struct{ machine, server, client space }
 
 func onDocker(p *path.Path) where {
@@ -79,7 +77,7 @@ func threads(t *testing.T) map[string]space {
 	return out
 }
 
-// inLab finds the namespaces of a lab's path among the new ones, by the lab's addresses.
+// inLab recognizes the lab's namespaces by its addresses.
 func inLab(t *testing.T, before map[string]space) (w where) {
 	t.Helper()
 	for ns, s := range threads(t) {
@@ -103,7 +101,6 @@ func inLab(t *testing.T, before map[string]space) (w where) {
 	return w
 }
 
-// device is decoded from `ip -j -d addr`.
 type device struct {
 	Name     string `json:"ifname"`
 	Index    int    `json:"ifindex"`
@@ -153,11 +150,11 @@ func (d device) addr() netip.Addr {
 	return netip.Addr{}
 }
 
-// attributes lists those that decide what devices do with packets.
+// attributes decide what devices do with packets.
 var attributes = []string{"mtu", "qdisc", "txqlen", "flags", "promiscuity", "allmulti", "num_tx_queues", "num_rx_queues",
 	"gso_max_size", "gso_max_segs", "gro_max_size", "operstate"}
 
-// passing matches details of bridges and their ports that are names, or change by themselves.
+// passing matches details that are names, or change by themselves.
 var passing = regexp.MustCompile(`timer|_id$|^id$|^no$|designated|address|^root|config_pending|topology`)
 
 func (f facts) describe(role string, d device) {
@@ -183,8 +180,8 @@ func (f facts) describe(role string, d device) {
 func collect(t *testing.T, p *path.Path, w where) facts {
 	t.Helper()
 	f := facts{"hops": strings.Join(p.Kinds(), " ")}
-	roles := map[string]string{"lo": "lo"} // of the machine's devices
-	found := map[string]device{}           // by role
+	roles := map[string]string{"lo": "lo"}
+	found := map[string]device{}
 	outside := w.machine.devices(t)
 	add := func(role string, is func(device) bool) (device, bool) {
 		i := slices.IndexFunc(outside, is)
@@ -231,7 +228,7 @@ func collect(t *testing.T, p *path.Path, w where) facts {
 	return f
 }
 
-// rulesWithin returns a container's rules without counts, the DNS server's ports and toll's tags.
+// The text has no counts, DNS ports and toll's tags.
 func rulesWithin(t *testing.T, in space) string {
 	t.Helper()
 	var out []string
@@ -248,12 +245,11 @@ var taken = regexp.MustCompile(`\b[0-9]{5}\b`)
 
 var (
 	ofDevice = regexp.MustCompile(`^(net\.ipv[46]\.(?:conf|neigh)\.)(.+)\.([a-z0-9_]+)$`)
-	// alive matches settings that count something or are secret.
+	// counters and secrets
 	alive   = regexp.MustCompile(`nf_conntrack_count|stable_secret|fastopen_key|netdev_rss_key`)
 	address = regexp.MustCompile(`\d+\.\d+\.\d+\.\d+(/\d+)?`) // networks' sizes vary
 )
 
-// sysctls returns the namespace's settings by sysctl's names.
 func (s space) sysctls(t *testing.T) map[string]string {
 	t.Helper()
 	const root = "/proc/sys/"
@@ -262,7 +258,7 @@ func (s space) sysctls(t *testing.T) map[string]string {
 	s.do(t, func() error {
 		return filepath.WalkDir(root+"net", func(file string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
-				return nil // other paths' devices come and go
+				return nil
 			}
 			if b, err := os.ReadFile(file); err == nil { // some can only be written
 				out[name.Replace(strings.TrimPrefix(file, root))] = strings.TrimSpace(string(b))
@@ -290,8 +286,8 @@ func (f facts) settings(t *testing.T, end string, in space, roles map[string]str
 	}
 }
 
-// rules traces the first packet of a connection through the machine's rules, and records each
-// hook's effect and the number of rules compared.
+// rules traces a connection's first packet, and records each hook's effect and the number of rules
+// compared.
 func (f facts) rules(t *testing.T, p *path.Path, w where, found map[string]device) {
 	t.Helper()
 	var all firewall.Rules
@@ -341,7 +337,7 @@ func (f facts) rules(t *testing.T, p *path.Path, w where, found map[string]devic
 		toMachine("of the client")
 		toServer("translated", dial.Addr())
 	case sb.Name == "": // not visible to the machine
-	case client.IsValid(): // routed, or switched and shown to the rules by br_netfilter
+	case client.IsValid(): // routed, or switched and seen by br_netfilter
 		walk(firewall.Prerouting, "of the client", firewall.Packet{Src: client, Dst: server, Port: serverPort, In: cb.Name})
 		forward("of the client")
 	default:

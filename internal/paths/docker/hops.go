@@ -21,7 +21,6 @@ func (b *box) loopbackHop() path.Hop {
 	return b.tuned.MadeOf(local.LoopbackHop(b.ns, b.what), local.TunedDevice{Space: b.ns, Name: "lo"})
 }
 
-// bridged records that the hop is the network's bridge.
 func (s *site) bridged(n *bridgeNet, h path.Hop) path.Hop {
 	s.spans(n)
 	d := local.TunedDevice{Space: s.engine.ns, Name: n.bridge}
@@ -41,7 +40,7 @@ func (s *site) switchedHop(n *bridgeNet) path.Hop {
 	return s.bridged(n, h)
 }
 
-// sent returns a reader that sums what the outer ends of containers' pairs sent.
+// sent sums what the outer ends of containers' pairs sent.
 func sent(boxes []*box) local.Reader {
 	var all []local.Reader
 	for _, b := range boxes {

@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// inspected covers the path's containers and overlay network completely, and of this machine only
-// the path's devices and the rules about them, because others' containers come and go.
+// On this machine only the path's devices and the rules about them are read: others' containers
+// come and go.
 func (s *site) inspected() ([]local.Inspected, error) {
 	own := []string{}
 	if slices.ContainsFunc(s.path.Hops, func(h path.Hop) bool { return h.Kind == mode.HopLoopback && h.Where == thisMachine }) {
@@ -71,7 +71,7 @@ func (s *site) spans(n *bridgeNet) {
 	}
 }
 
-// legacySaver returns the program that lists Docker's rules if nf_tables does not have them, or "".
+// legacySaver returns "" if nf_tables has Docker's rules.
 func (e *engine) legacySaver() (string, error) {
 	if e.native() {
 		return "", nil
@@ -84,23 +84,22 @@ func (e *engine) legacySaver() (string, error) {
 		return "", err
 	}
 	text, err := saved(saver, "filter")
-	if err != nil || strings.Contains(text, "(nf_tables)") { // the first line tells
+	if err != nil || strings.Contains(text, "(nf_tables)") {
 		return "", err
 	}
 	return saver, nil
 }
 
-// ownRules selects a path's rules.
 type ownRules struct {
 	devices []string
-	addrs   []netip.Addr // of containers
+	addrs   []netip.Addr
 	subnet  netip.Prefix
-	subnet6 netip.Prefix // may be invalid
-	six     bool         // include IPv6 rules
+	subnet6 netip.Prefix
+	six     bool
 }
 
-// settings returns the rules about the path, and the chains that drop by policy, without order,
-// counters and handles: Docker rewrites chains for each container that comes or goes.
+// settings also has the chains that drop by policy. Order, counters and handles are omitted: Docker
+// rewrites chains for each container that comes or goes.
 func (o ownRules) settings(saver string) ([]path.Setting, error) {
 	all, err := nft.Read()
 	if err != nil && !nft.Unsupported(err) {
@@ -152,8 +151,8 @@ func (o ownRules) of(all firewall.Rules) (out []path.Setting) {
 	return out
 }
 
-// about reports whether a rule names one of the path's devices, its network or its containers, and
-// no other container. (Each container's rules also name the network's bridge.)
+// about reports whether a rule names one of the path's devices, networks or containers, and no
+// other container.
 func (o ownRules) about(c firewall.Chain, r firewall.Rule) bool {
 	// Elements of sets and maps change with others' networks.
 	if r.Map != nil || len(r.Sets) > 0 {

@@ -14,7 +14,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Others' rules come and go, also on the same network.
 func TestOwnRules(t *testing.T) {
 	const bridge = "br-0123456789ab"
 	o := ownRules{devices: []string{bridge}, addrs: []netip.Addr{netip.MustParseAddr("172.18.0.2"), netip.MustParseAddr("172.18.0.3")},

@@ -14,10 +14,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// slowEngine is an engine that takes its time to make things, and counts them.
+// slowEngine counts the things that it makes slowly.
 type slowEngine struct {
 	creates, starts, networks atomic.Int64
-	first                     func() // called with the first request to make something
+	first                     func()
 }
 
 func (s *slowEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -43,7 +43,6 @@ func (s *slowEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusInternalServerError)
 }
 
-// interrupted returns a path whose build is interrupted by its first request.
 func interrupted(t *testing.T) (*slowEngine, *site) {
 	t.Helper()
 	if err := mayRead(); err != nil {

@@ -24,8 +24,7 @@ const (
 	routed6Option = "com.docker.network.bridge.gateway_mode_ipv6"
 )
 
-// dual reports whether the path's networks also have IPv6: on request, or because the engine gave a
-// published container's network IPv6 by itself.
+// IPv6 may be requested, or the engine may give it to a published container's network by itself.
 func (s *site) dual() bool {
 	spec := s.path.Spec
 	byItself := (spec.Mode == mode.Publish || spec.Mode == mode.PublishDefault) && spec.To == mode.ToAddress6 &&
@@ -33,10 +32,8 @@ func (s *site) dual() bool {
 	return recipe.Dual(spec) || byItself
 }
 
-// six reports whether the path's packets meet the rules of ip6tables.
 func (s *site) six() bool { return s.dual() }
 
-// checkIPv6 returns an error if the path is over IPv6 and this machine lacks it.
 func (e *engine) checkIPv6(s path.Spec) error {
 	if !s.To.Six() {
 		return nil
@@ -52,8 +49,7 @@ func (e *engine) checkIPv6(s path.Spec) error {
 		Remedy: "sudo sysctl -w net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.default.disable_ipv6=0, a kernel that was booted without ipv6.disable=1, or -4"}
 }
 
-// checkRules6 returns an error if the path's mode consists of IPv6 rules that the daemon does not
-// write, as engines before 27 by default.
+// Engines before 27 write no IPv6 rules by default.
 func (e *engine) checkRules6(s path.Spec) error {
 	if !recipe.Dual(s) || s.Mode != mode.PublishNAT && s.Mode != mode.Routed {
 		return nil
@@ -75,8 +71,7 @@ func (e *engine) checkRules6(s path.Spec) error {
 	return &path.UnsupportedError{Missing: e.Version() + ` writes no rules for IPv6 here ("ip6tables")`, Remedy: remedy}
 }
 
-// savedRules6 returns errNoRule if no program lists Docker's chain for IPv6, which the daemon makes
-// when it starts. (20.10 jumps to it once a network has IPv6.)
+// The daemon makes its chain for IPv6 at its start. (20.10 jumps to it once a network has IPv6.)
 func savedRules6() error {
 	for _, p := range savers6 {
 		if text, err := saved(p, "nat"); err == nil && strings.Contains(text, "\n:DOCKER ") {
@@ -111,8 +106,8 @@ func withIPv6(o *client.NetworkCreateOptions) error {
 	return nil
 }
 
-// settled waits until the path's devices have their own IPv6 addresses: until then the kernel
-// checks for duplicates, and bridges do not resolve neighbours.
+// Until devices have their own IPv6 addresses, the kernel checks for duplicates and bridges do not
+// resolve neighbours.
 func (s *site) settled() error {
 	if !s.dual() {
 		return nil
@@ -157,8 +152,7 @@ func (s *site) settled() error {
 	return nil
 }
 
-// ask6 records that a mode will have paths over IPv6: a card has one network at a time, which paths
-// over IPv4 share.
+// A card has one network at a time, which paths over IPv4 share.
 func (e *engine) ask6(s path.Spec) {
 	if !s.To.Six() {
 		return

@@ -14,14 +14,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// difference is an accepted one between Docker's path and the lab's.
+// difference is an accepted one.
 type difference struct {
 	of    *regexp.Regexp
 	modes []mode.Name // nil: all
 	to    mode.Target // "": all
-	old   bool        // only engines before 28
-	other bool        // only engines other than 28, whose rules the lab has
-	ownNF bool        // only engines that write nftables themselves
+	old   bool        // before 28
+	other bool        // other than 28, whose rules the lab has
+	ownNF bool        // that write nftables themselves
 	why   string
 }
 
@@ -49,7 +49,7 @@ var allowed = []difference{
 }
 
 // unlike lists modes that Docker makes differently: beside its networks, on a real switch, or in a
-// namespace of dockerd's. All others must equal the lab's but for the accepted differences.
+// namespace of dockerd's.
 var unlike = []mode.Name{mode.Pipework, mode.OVS, mode.MacvlanVEPA, mode.IPvlanL2, mode.IPvlanL3, mode.IPvlanL3S, mode.Overlay}
 
 func likeTheLab(t *testing.T, l *lab.Lab, p *path.Path, engine int) {
@@ -90,7 +90,7 @@ func likeTheLab(t *testing.T, l *lab.Lab, p *path.Path, engine int) {
 	}
 }
 
-// mayDiffer returns the reason why a fact may differ, or "".
+// mayDiffer returns a reason, or "".
 func mayDiffer(fact string, s path.Spec, engine int) string {
 	const theLabs = 28
 	for _, d := range allowed {

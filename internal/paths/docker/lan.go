@@ -18,9 +18,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// pipework makes containers without a Docker network, each with a veth pair on a foreign bridge, as
-// jpetazzo/pipework (at 9ba97f1) does. The machine's card is not added: taking its address away
-// would cut the machine off.
+// pipework puts veth pairs on a foreign bridge, as jpetazzo/pipework (at 9ba97f1). The card is not
+// added: taking its address away would cut the machine off.
 func (s *site) pipework() error {
 	l, err := s.addLAN(func(name string, end *undo.Stack) error {
 		return s.addLink(name, end, func() error { return link.AddBridge(name) })
@@ -47,11 +46,11 @@ func (s *site) pipework() error {
 	})
 }
 
-// lan is a network of toll's own: a switch with the machine on it.
+// lan is a switch with the machine on it.
 type lan struct {
 	bridge string
 	subnet netip.Prefix
-	used   int // number of addresses: the first is the machine's
+	used   int // the first is the machine's
 }
 
 func (l *lan) take() (netip.Prefix, error) {
@@ -66,7 +65,6 @@ func (l *lan) take() (netip.Prefix, error) {
 	return netip.PrefixFrom(next, l.subnet.Bits()), nil
 }
 
-// addLAN makes a switch with an address of an unused network.
 func (s *site) addLAN(bridge func(name string, end *undo.Stack) error) (*lan, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err
@@ -91,8 +89,8 @@ func (s *site) addLAN(bridge func(name string, end *undo.Stack) error) (*lan, er
 	return l, e.ns.Do(func() error { return errors.Join(link.AddAddr(l.bridge, addr), link.Up(l.bridge)) })
 }
 
-// onLAN makes the containers and places the clients. direct lists the hops between the machine and
-// the servers' devices; switched returns those between containers.
+// direct lists the hops between the machine and the servers' devices; switched those between
+// containers.
 func (s *site) onLAN(direct []path.Hop, switched func() []path.Hop) error {
 	alone := func(int) (wanted, error) { return wanted{network: "none"}, nil }
 	if err := s.addServers(alone); err != nil {
@@ -111,8 +109,7 @@ func (s *site) onLAN(direct []path.Hop, switched func() []path.Hop) error {
 	return nil
 }
 
-// plug makes a container's veth pair and gives it an address; join adds the outer end to the
-// switch.
+// join adds the outer end to the switch.
 func (s *site) plug(b *box, l *lan, join func() error) error {
 	addr, err := l.take()
 	if err != nil {
@@ -138,8 +135,7 @@ func (s *site) plug(b *box, l *lan, join func() error) error {
 
 const deviceName = "toll"
 
-// addLink makes a device on the machine and marks it as toll's. That takes two calls, so the
-// journal names the device, too.
+// Making and marking takes two calls, so the journal names the device, too.
 func (s *site) addLink(name string, end *undo.Stack, add func() error) error {
 	e := s.engine
 	if err := e.Journal.Add(dockerapi.Link, name); err != nil {
@@ -165,7 +161,7 @@ const lanBits = 22
 // lanRanges are the range for benchmarks (RFC 2544) and a private one.
 var lanRanges = []netip.Prefix{netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("10.0.0.0/8")}
 
-// freeSubnet returns a network that neither this machine's routes nor Docker's networks use.
+// Neither the machine's routes nor Docker's networks use the subnet.
 func (s *site) freeSubnet() (netip.Prefix, error) {
 	var used []netip.Prefix
 	err := s.engine.ns.Do(func() (err error) { used, err = link.Used(); return err })
@@ -190,7 +186,7 @@ func (s *site) freeSubnet() (netip.Prefix, error) {
 		Remedy: "--on lab"}
 }
 
-// freeIn returns a network that overlaps none of the used, starting at a random one.
+// freeIn starts at a random network.
 func freeIn(in netip.Prefix, used []netip.Prefix, intN func(int) int) (netip.Prefix, bool) {
 	n := 1 << (lanBits - in.Bits())
 	base := in.Masked().Addr().As4()

@@ -31,9 +31,8 @@ func sh(t *testing.T, command string) string {
 	return string(out)
 }
 
-// aUsers makes an image, a network and a container with a published port; in a swarm, an overlay
-// network and a container on it; and outside of Docker bridges named like toll's, and a rule.
-// Everything stays for the whole test.
+// aUsers makes things that must stay: in Docker, in a swarm, and bridges and a rule with names like
+// toll's.
 func aUsers(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
@@ -58,7 +57,7 @@ ovs-vsctl --no-syslog add-br tollovs -- set bridge tollovs datapath_type=netdev 
 
 func inSwarm() bool { return os.Getenv(swarmEnv) == "true" }
 
-// volatile matches what may change by itself: counters, handles and the times in comments.
+// volatile matches what may change by itself.
 var volatile = regexp.MustCompile(`"tentative":true,|packets \d+ bytes \d+|# handle \d+|(?m)^#.*$|\[\d+:\d+\]|"(preferred|valid)_life_time":\d+|(?m)^net\.netfilter\.nf_conntrack_count.*$`)
 
 func truth(t *testing.T) map[string]string {
@@ -74,7 +73,6 @@ func truth(t *testing.T) map[string]string {
 	return out
 }
 
-// sameTruth waits for the state to equal before.
 func sameTruth(t *testing.T, when string, before map[string]string) {
 	t.Helper()
 	diff := ""
@@ -90,8 +88,8 @@ func toll(args ...string) (*exec.Cmd, *bytes.Buffer) {
 	return cmd, &out
 }
 
-// long returns the arguments of an endless run with short visits. Two can run at once: no path uses
-// the machine's loopback device, which counts for both.
+// long starts an endless run with short visits. Two can run at once: no path uses the machine's
+// loopback device, which counts for both.
 func long() []string {
 	modes := []string{"bridge", "bridge-default", "publish-nat", "--baseline", "bridge", "--on", "docker,lab"}
 	if inSwarm() {
@@ -100,11 +98,10 @@ func long() []string {
 	return append(append([]string{"compare"}, modes...), "--load", "rr", "--slice", "0", "--pin", "far", "--rounds", "1000", "--window", "20ms", "--quiet")
 }
 
-// midRun is a run that has begun to measure.
 type midRun struct {
 	cmd  *exec.Cmd
 	out  *bytes.Buffer
-	file string // its results
+	file string
 }
 
 func startMid(t *testing.T) *midRun {
@@ -134,7 +131,6 @@ func (r *midRun) waitFor(t *testing.T, what string, met func() bool) {
 	}
 }
 
-// visits waits for n more visits of a kind.
 func (r *midRun) visits(t *testing.T, what string, n int, of func(pathtest.Visit) bool) {
 	t.Helper()
 	count := func() int {
@@ -195,17 +191,16 @@ func TestBesideLeavesNothing(t *testing.T) {
 			t.Errorf("toll clean: %v\n%s", err, out)
 		}
 	}
-	alive.visits(t, "going on after toll clean", 8, func(pathtest.Visit) bool { return true }) // each cell
+	alive.visits(t, "going on after toll clean", 8, func(pathtest.Visit) bool { return true })
 	if code, s := alive.interrupt(t), alive.out.String(); code != 130 || len(failures(s)) > 0 {
 		t.Errorf("beside toll clean: exit %d, failed %q\n%s", code, failures(s), s)
 	}
 	sameTruth(t, "after SIGKILL and toll clean", before)
 }
 
-// busy matches acceptable reasons for failed visits on a busy machine, or after an early interrupt.
+// busy matches reasons of a busy machine, or of an early interrupt.
 var busy = regexp.MustCompile(`it was never visited|the machine was too busy|the load ended before the window did`)
 
-// failures returns a report's reasons for failed cells, except busy ones.
 func failures(report string) (out []string) {
 	_, rest, _ := strings.Cut(report, "\nFailed\n")
 	rest, _, _ = strings.Cut(rest, "\n\n")

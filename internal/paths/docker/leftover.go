@@ -16,15 +16,15 @@ import (
 // of Docker.
 func Leftovers() dockerapi.Part { return dockerapi.Part{Machine: cleanMachine} }
 
-// cleanMachine removes rules, bridges of Open vSwitch and devices with a dead toll's mark, and what
-// their journals name. still has the files of journals that list what could not be removed.
+// cleanMachine removes what has a dead toll's mark, and what journals name. still has the files of
+// journals with things that could not be removed.
 func cleanMachine(orphans []dockerapi.Orphan, dead func(mark string) bool) (removed []string, still map[string]bool, err error) {
 	ns, err := here()
 	if err != nil {
 		if slices.ContainsFunc(orphans, func(j dockerapi.Orphan) bool { return slices.ContainsFunc(j.Made, dockerapi.Entry.OfMachine) }) {
 			return nil, stillOf(orphans, dockerapi.Entry.OfMachine), err
 		}
-		return nil, nil, nil // only root could have made anything
+		return nil, nil, nil
 	}
 	defer ns.Close()
 	c := machineCleaner{ns: ns, dead: dead, still: map[string]bool{}}
@@ -84,8 +84,7 @@ func (c *machineCleaner) names(kind dockerapi.Kind) (out []string) {
 	return out
 }
 
-// failed records an error and keeps the journals with that kind. It ignores the error if no journal
-// has the kind: the user may lack the right to read it.
+// The error is ignored if no journal has the kind: the user may lack the right to read it.
 func (c *machineCleaner) failed(kind dockerapi.Kind, err error) {
 	of := func(e dockerapi.Entry) bool { return e.Kind == kind }
 	stay := stillOf(c.here, of)
@@ -141,7 +140,6 @@ func (c *machineCleaner) switches() {
 	}
 }
 
-// routes removes the routes that journals name and that have toll's mark.
 func (c *machineCleaner) routes() {
 	for _, name := range c.names(dockerapi.Route) {
 		to, via, ok := dockerapi.ParseRoute(name)
@@ -158,8 +156,7 @@ func (c *machineCleaner) routes() {
 	}
 }
 
-// links removes devices last: the switches use them. A device that a journal names may have no mark
-// yet.
+// links are last, because switches use them. A device in a journal may have no mark yet.
 func (c *machineCleaner) links() {
 	var aliases map[string]string
 	var all []string
@@ -189,8 +186,7 @@ func (c *machineCleaner) links() {
 	}
 }
 
-// ownName matches toll's devices. An unmarked device with another name is not removed, even if a
-// journal names it.
+// Only an unmarked device with such a name is removed for a journal.
 var ownName = regexp.MustCompile(`^` + deviceName + `[0-9a-f]{8}$`)
 
 func isOurName(name string) bool { return strings.HasPrefix(name, deviceName) }

@@ -19,8 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// aJournal writes a journal of this environment's daemon. where replaces the name of the network
-// namespace, and may contain parts of it; "" keeps it.
+// where replaces the network namespace's name, and may contain parts of it; "" keeps it.
 func aJournal(t *testing.T, dir, mark, where string, made []dockerapi.Entry) (file string) {
 	t.Helper()
 	j, err := dockerapi.NewJournal(dir, dockerapi.NewID(), mark, os.Getenv("DOCKER_HOST"))
@@ -52,8 +51,7 @@ func cleaned(dir string) (removed []string, err error) {
 	return (&dockerapi.Clean{StateDir: dir, Parts: []dockerapi.Part{Leftovers()}}).Run(context.Background())
 }
 
-// Marked things are removed with or without a journal, unmarked ones only with one; things of users
-// and of a live toll stay.
+// Unmarked things are removed only if a journal names them.
 func TestBesideCleansTheMachine(t *testing.T) {
 	daemon(t)
 	before := truth(t)
@@ -137,7 +135,7 @@ func TestBesideRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if b.engine != nil {
-				b.engine.tries = nil // forgets the results
+				b.engine.tries = nil
 			}
 			spec := path.Spec{Mode: c.mode, From: mode.FromContainer, To: mode.ToContainer}
 			if c.has != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// ownRules records that the rules are the daemon's.
 func (s *site) ownRules() { s.path.Facts["rules"] = s.engine.Version() + "'s own" }
 
 func (s *site) native() error {
@@ -26,12 +25,11 @@ func (s *site) host() error {
 	if err := s.addServers(func(int) (wanted, error) { return wanted{network: "host"}, nil }); err != nil {
 		return err
 	}
-	s.path.Servers, s.Dial = nil, nil // they are dialled differently
+	s.path.Servers, s.Dial = nil, nil
 	return s.onMachine(func(i int) path.Place { return s.Servers[i].Place() })
 }
 
-// onMachine places servers, each with a port of its own, in the machine's namespace, and the
-// clients.
+// Each server needs a port of its own.
 func (s *site) onMachine(server func(i int) path.Place) (err error) {
 	n, _ := s.path.Spec.Count()
 	for i := range n {
@@ -88,7 +86,7 @@ func (s *site) useDefaultNetwork() (err error) {
 	return nil
 }
 
-// shared runs each server's clients in the server's network namespace, like a pod.
+// Clients are in their server's network namespace, as in a pod.
 func (s *site) shared() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -118,7 +116,6 @@ func (s *site) plainClients() error {
 	return s.findPorts(s.Clients)
 }
 
-// addressed returns an error unless Docker gave the containers their addresses.
 func (s *site) addressed(boxes []*box) error {
 	for _, b := range boxes {
 		if !b.addr.Is4() {
@@ -158,7 +155,7 @@ func (s *site) bridge() error {
 	return nil
 }
 
-// Other containers may be on the default network, so its bridge is no guard.
+// Other containers may be on the bridge, so it is no guard.
 func (s *site) bridgeDefault() error {
 	if err := s.useDefaultNetwork(); err != nil {
 		return err
@@ -186,7 +183,6 @@ func (s *site) onBridge() error {
 	return nil
 }
 
-// noMasquerade makes the rule for what leaves the path's network a guard.
 func (s *site) noMasquerade() error {
 	subnet := s.network.subnet
 	if s.dual() {
@@ -195,7 +191,7 @@ func (s *site) noMasquerade() error {
 	return s.guardRule(mode.HopSNAT, "nat", "POSTROUTING", "-s "+subnet.String(), "! -o "+s.network.bridge, "-j MASQUERADE")
 }
 
-// routed makes a network with gateway_mode_ipv4=routed: no NAT.
+// gateway_mode_ipv4=routed has no NAT.
 func (s *site) routed() error {
 	options := map[string]string{routedOption: "routed"}
 	if s.dual() {
@@ -254,8 +250,7 @@ func (s *site) routed() error {
 
 const routedOption = "com.docker.network.bridge.gateway_mode_ipv4"
 
-// linked makes containers started with `--link server:db` on the default network of a daemon with
-// "icc": false.
+// linked needs a daemon with "icc": false.
 func (s *site) linked() error {
 	if err := s.useDefaultNetwork(); err != nil {
 		return err

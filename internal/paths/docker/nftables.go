@@ -14,13 +14,12 @@ import (
 // bridgesTable is the table of Docker Engine 29 with "firewall-backend": "nftables".
 const bridgesTable = "docker-bridges"
 
-// native reports whether the engine writes nf_tables itself. Engines with an API before 1.49 do
-// not.
+// Engines with an API before 1.49 write no nf_tables.
 func (e *engine) native() bool {
 	return e.Info.FirewallBackend != nil && strings.HasPrefix(e.Info.FirewallBackend.Driver, "nftables") // or nftables+firewalld
 }
 
-// nativeHop finds the nf_tables rule that equals the words of an iptables rule.
+// nativeHop finds the rule by the words of its iptables form.
 func (s *site) nativeHop(kind mode.HopKind, expect path.Expect, table string, words ...string) (path.Hop, error) {
 	said := strings.Join(words, " ")
 	want := firewall.ParseRule(strings.Fields(said))
@@ -62,10 +61,9 @@ func (e *engine) nativeRules6() error {
 	return err
 }
 
-// tally adds up a rule's counts. dockerd rewrites a chain for each container that comes or goes,
-// and its rules restart at zero, so rules are identified by content, not handle. Counts since the
-// last read are lost: a hop may count too little, never too much; a guard may miss a hit, but then
-// the path's own hops lack those bytes.
+// tally adds up a rule's counts. dockerd rewrites chains whenever containers come or go, and counts
+// restart at zero, so rules are identified by content. Counts since the last read are lost: a hop
+// may count too little, never too much; a missed hit of a guard shows in the path's own hops.
 type tally struct {
 	handle    uint64
 	last, sum uint64 // since the last rewrite; before it
@@ -88,8 +86,8 @@ func findNative(rules []nft.Counted, table string, want firewall.Rule) (nft.Coun
 	return nft.Counted{}, false
 }
 
-// implied adds the match of the verdict map by device that leads to a network's own chain
-// (nftabler/network.go names the chains).
+// implied adds the match of the verdict map that leads to a network's chain (nftabler/network.go
+// names the chains).
 func implied(r nft.Counted) firewall.Rule {
 	way, bridge, ok := strings.Cut(r.Chain, "__")
 	out := r.Rule

@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
 )
 
-// The rules are Docker Engine 29.8's for a published port, a link and their networks.
+// Docker Engine 29.8's rules for a published port, a link and their networks.
 func TestFindNative(t *testing.T) {
 	const bridge = "br-0123456789ab"
 	server, client := netip.MustParsePrefix("172.18.0.2/32"), netip.MustParsePrefix("172.18.0.3/32")

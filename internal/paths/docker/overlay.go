@@ -25,8 +25,7 @@ const (
 	overlayWhere  = "overlay on " + thisMachine
 )
 
-// overlay uses an attachable overlay network of the swarm. Its bridge and the outer ends of the
-// containers' pairs are in a namespace of dockerd's, which no API names.
+// The bridge and the outer ends of pairs are in a namespace of dockerd's, which no API names.
 func (s *site) overlay() error {
 	s.ownRules()
 	s.path.Facts["network"] = "an attachable overlay network of the swarm"
@@ -73,10 +72,9 @@ func (s *site) enterOverlay(id string) (*netns.NS, error) {
 	return ns, nil
 }
 
-// overlayFile returns the file of an overlay network's namespace, visible to this process: a mount
-// of the dockerd in this network namespace.
+// overlayFile returns a mount of the dockerd in this network namespace.
 func overlayFile(id string) (string, error) {
-	const length = 12 // libnetwork's names consist of the number of starts here, and the id
+	const length = 12 // the number of starts here, and the network's id
 	name := ("1-" + id)[:min(length, len(id)+2)]
 	own, err := netns.ID(os.Getpid())
 	if err != nil {
@@ -95,7 +93,7 @@ func overlayFile(id string) (string, error) {
 		}
 		mounts, err := procfs.GetProcMounts(p.PID)
 		if err != nil {
-			continue // it ended
+			continue
 		}
 		for _, m := range mounts {
 			if m.FSType == "nsfs" && strings.HasSuffix(m.MountPoint, "/netns/"+name) {
@@ -107,7 +105,6 @@ func overlayFile(id string) (string, error) {
 		Remedy: "run toll outside containers; --on lab needs none"}
 }
 
-// deviceOf returns the container's device that has its address.
 func deviceOf(b *box) (name string, err error) {
 	err = b.ns.Do(func() error {
 		names, err := link.Names()

@@ -13,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// subInterfaces makes containers with macvlan or ipvlan devices on the chosen card.
 func (s *site) subInterfaces() error {
 	driver, kind := driverOf(s.path.Spec.Mode)
 	s.path.Facts["parent"] = s.engine.docker.Parent
@@ -52,8 +51,7 @@ func (s *site) subInterfaces() error {
 	return nil
 }
 
-// onParent returns the network of the chosen card. Docker allows one for each card: paths share it
-// until the last is closed.
+// Docker allows one network for each card: paths share it until the last is closed.
 func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, error) {
 	e := s.engine
 	e.sharing.Lock()
@@ -96,8 +94,7 @@ func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, e
 	return n.network, nil
 }
 
-// opposite returns an address in the upper half of a network for one in the lower half, from which
-// Docker assigns.
+// Docker assigns from the lower half.
 func opposite(in netip.Prefix, a netip.Addr) netip.Addr {
 	b := a.As4()
 	half := uint32(1) << (31 - in.Bits())
@@ -111,7 +108,7 @@ type sharedNet struct {
 	end     undo.Stack
 }
 
-// driverOf returns Docker's driver and the driver's mode.
+// driverOf returns Docker's driver and its mode.
 func driverOf(m mode.Name) (driver, kind string) {
 	driver, kind, _ = strings.Cut(string(m), "-")
 	return driver, kind

@@ -21,7 +21,6 @@ import (
 // asked bounds the daemon's answer about a process.
 const asked = 5 * time.Second
 
-// errGone means that a container no longer exists.
 var errGone = errors.New("the container is gone: it was removed, or the Docker daemon was restarted")
 
 type contained struct{ *box }
@@ -30,8 +29,8 @@ var _ path.Place = contained{}
 
 func (p contained) Name() string { return p.what }
 
-// Start starts toll in the container as `docker exec` does. Programs of the machine are not in the
-// image: they only get the container's network.
+// Start starts toll as `docker exec` does. Programs of the machine are not in the image: they only
+// get the container's network.
 func (p contained) Start(c path.Command) (*path.Process, error) {
 	if c.Apart {
 		return local.StartSelf(p.ns, p.what, c)
@@ -61,8 +60,8 @@ type running struct {
 	id    string
 	conn  client.HijackedResponse
 	said  local.Tail
-	ended chan struct{} // closed when its output has ended
-	cut   error         // the error of the output
+	ended chan struct{}
+	cut   error
 }
 
 func (r *running) read(out *io.PipeWriter) {
@@ -71,8 +70,7 @@ func (r *running) read(out *io.PipeWriter) {
 	_ = out.Close()
 }
 
-// pid waits until the daemon has started the process; 0 if the process ended first or the daemon
-// does not answer in time.
+// pid returns 0 if the process ended first or the daemon does not answer in time.
 func (r *running) pid(ctx context.Context) int {
 	const (
 		again  = 2 * time.Millisecond
@@ -95,7 +93,7 @@ func (r *running) pid(ctx context.Context) int {
 	}
 }
 
-// wait waits for the end of the output, at which the process ended or was cut off.
+// wait returns when the output ends.
 func (r *running) wait() error {
 	<-r.ended
 	defer r.conn.Close()
@@ -116,7 +114,7 @@ func (r *running) wait() error {
 	}
 }
 
-// kill kills the process and ends its output. Docker has no call for it.
+// Docker has no call for it.
 func (r *running) kill() error {
 	ctx, cancel := context.WithTimeout(context.Background(), asked)
 	defer cancel()
@@ -131,13 +129,13 @@ func (r *running) kill() error {
 	return nil
 }
 
-// input is the process's standard input; closing it ends the process.
+// Closing input ends the process.
 type input struct{ conn *client.HijackedResponse }
 
 func (i input) Write(b []byte) (int, error) { return i.conn.Conn.Write(b) }
 func (i input) Close() error                { return i.conn.CloseWrite() }
 
-// lenient continues when its reader is gone, so the other output and the end are still read.
+// lenient continues when its reader is gone, so that the end is still read.
 type lenient struct {
 	w    io.Writer
 	deaf bool
@@ -151,8 +149,8 @@ func (l *lenient) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Inner runs the first process of a container, which sleeps until its input ends. ours is false if
-// args do not name it.
+// Inner runs a container's first process, which sleeps until its input ends. ours is false if args
+// do not name it.
 func Inner(args []string) (ours bool, err error) {
 	if len(args) == 0 || args[0] != dockerapi.PauseArg {
 		return false, nil

@@ -16,8 +16,7 @@ import (
 // errNoProxy means that the daemon's userland-proxy is off.
 var errNoProxy = errors.New("no docker-proxy has the published port")
 
-// findProxy returns the PID of the docker-proxy that relays a port of the machine to a container,
-// by the arguments that dockerd gave it.
+// findProxy finds the PID by dockerd's arguments.
 func findProxy(proto string, host, to netip.AddrPort) (int, error) {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -28,7 +27,7 @@ func findProxy(proto string, host, to netip.AddrPort) (int, error) {
 	for _, f := range files {
 		line, err := os.ReadFile(f)
 		if err != nil {
-			continue // it ended
+			continue
 		}
 		args := strings.Split(string(line), "\x00")
 		if filepath.Base(args[0]) != "docker-proxy" || !hasPairs(args, want) {
@@ -56,7 +55,7 @@ func (s *site) proto() string {
 	return "tcp"
 }
 
-// proxyHop reads the proxy's sockets or, for UDP, its I/O counts.
+// UDP is counted by the process's I/O.
 func (s *site) proxyHop(host, to netip.AddrPort) (path.Hop, error) {
 	pid, err := findProxy(s.proto(), host, to)
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// published makes servers with ports published at the one address that clients dial, and returns
-// the machine's ports.
+// Ports are published at the one address that clients dial.
 func (s *site) published() ([]netip.AddrPort, error) {
 	at := loopback
 	switch s.path.Spec.To {
@@ -52,7 +51,6 @@ func (s *site) published() ([]netip.AddrPort, error) {
 	return out, s.findPorts(s.Servers)
 }
 
-// publish determines for this port how the daemon serves it.
 func (s *site) publish() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -87,14 +85,13 @@ func (s *site) publishedAnyhow() error {
 // relays reports whether docker-proxy, if it serves the port, gets the path's connections.
 func relays(s path.Spec) bool { return s.To != mode.ToAddress || s.From == mode.FromContainer }
 
-// relays is final once the path's network is known: with IPv6 there are rules for it, too.
+// With IPv6 the path's network has rules for it, too.
 func (s *site) relays() bool {
 	byRules := s.path.Spec.To == mode.ToAddress6 && s.path.Spec.From == mode.FromHost && s.dual()
 	return relays(s.path.Spec) && !byRules
 }
 
-// publishNAT uses a port that the kernel translates: with "userland-proxy": false, or at the
-// machine's own address.
+// The kernel translates with "userland-proxy": false, or at the machine's own address.
 func (s *site) publishNAT() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -106,7 +103,7 @@ func (s *site) publishNAT() error {
 	return s.translated(ports)
 }
 
-// translated lists the hops of translated ports. A docker-proxy that serves one, too, is a guard.
+// A docker-proxy that serves a port, too, is a guard.
 func (s *site) translated(ports []netip.AddrPort) error {
 	var dnat []path.Hop
 	for i, p := range ports {
@@ -171,8 +168,7 @@ func (s *site) quietProxy(at, to netip.AddrPort) error {
 	return err
 }
 
-// publishProxy serves clients on the machine that dial a loopback address, and containers on the
-// same bridge.
+// Clients dial a loopback address, or are on the same bridge.
 func (s *site) publishProxy() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -200,7 +196,7 @@ func (s *site) relayed(ports []netip.AddrPort) error {
 			return err
 		}
 	}
-	if s.network.name != defaultNetwork { // on the default network others' traffic meets the rule, too
+	if s.network.name != defaultNetwork { // others' traffic meets the default network's
 		if err := s.noMasquerade(); err != nil {
 			return err
 		}
@@ -227,8 +223,7 @@ func (s *site) relayed(ports []netip.AddrPort) error {
 	return nil
 }
 
-// fast redirects clients on the machine past the docker-proxy of a port on a loopback address, as
-// toll fast does. The proxy is a guard.
+// The docker-proxy that toll fast bypasses is a guard.
 func (s *site) fast() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -271,7 +266,7 @@ func (s *site) fast() error {
 	return nil
 }
 
-// The network's links are raised as by toll fast, and removed with the network.
+// The raised links are removed with the network.
 func (s *site) fastLinks() error {
 	if err := s.fast(); err != nil {
 		return err
@@ -290,8 +285,7 @@ func (s *site) fastLinks() error {
 	})
 }
 
-// secondProxy finds the docker-proxy of the second port, if there is one. The machine's count of
-// relayed connections includes its sockets.
+// The machine's count of relayed connections includes the second proxy's sockets.
 func (s *site) secondProxy(at netip.Addr) error {
 	if !s.path.Spec.Second {
 		return nil

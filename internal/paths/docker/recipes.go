@@ -10,22 +10,20 @@ import (
 
 type modeRecipe struct {
 	build func(*site) error
-	// alone means that the mode uses none of Docker's networks on this machine, so that a rootless
-	// Docker suffices.
+	// alone means that a rootless Docker suffices: the mode uses none of its networks.
 	alone bool
 	// first runs before any trial, check after the trial of a published port. Both may be nil.
 	first func(*engine) error
 	check func(*engine, context.Context, path.Spec, *trial) error
-	// no6 is the refusal over IPv6, for a mode that has routes over it.
+	// no6 is the refusal over IPv6.
 	no6 *path.UnsupportedError
-	// lacks is the refusal of a mode without a recipe.
+	// lacks is the refusal without a recipe.
 	lacks *path.UnsupportedError
 }
 
-// plugged4 refuses IPv6 for containers that toll itself gives a device.
+// plugged4 is for containers that toll itself gives a device.
 var plugged4 = &path.UnsupportedError{Missing: "on a switch of its own beside Docker's networks toll gives containers IPv4 addresses only", Remedy: "--on lab, or -4"}
 
-// recipes includes modes that Docker lacks or that this backend does not build.
 var recipes = map[mode.Name]modeRecipe{
 	mode.Native:         {build: (*site).native, alone: true},
 	mode.Host:           {build: (*site).host},

@@ -13,22 +13,21 @@ import (
 type Remote struct {
 	Addr  netip.Addr // this machine's, for the clients; invalid: none
 	Addr6 netip.Addr // the same for IPv6
-	// Client places the client of a path, which dials the given address, and lists the hops from it
-	// to this machine's card. on is the client's segment, or nil.
+	// Client places the client of a path, which dials the given address, and lists the hops to this
+	// machine's card. on may be nil.
 	Client  func(ctx context.Context, p *path.Path, dial netip.AddrPort, on *Segment) (path.Place, []path.Hop, error)
 	Machine path.Machine // of the clients
-	// Route adds a route to a network of this machine on the other one, until the path is closed.
+	// Route adds a route on the other machine to a network of this one, until the path is closed.
 	Route func(ctx context.Context, p *path.Path, to netip.Prefix) error
 }
 
-// Segment is a network of both machines' cards, on which client and server have sub-interfaces.
+// Segment is a network of both machines' cards, for sub-interfaces.
 type Segment struct {
 	Driver, Kind string // Docker's words, such as macvlan and bridge
 	Subnet       netip.Prefix
-	Client       netip.Addr // the client's unused address in it
+	Client       netip.Addr // unused by others
 }
 
-// at returns the address that clients dial.
 func (r *Remote) at(six bool) netip.Addr {
 	if six {
 		return r.Addr6
@@ -36,7 +35,7 @@ func (r *Remote) at(six bool) netip.Addr {
 	return r.Addr
 }
 
-// remotely lists the modes that such clients reach; true: only from containers.
+// true: only from containers
 var remotely = map[mode.Name]bool{mode.Host: false, mode.Publish: false, mode.PublishDefault: false, mode.PublishNAT: false, mode.PublishProxy: false,
 	mode.Routed: false, mode.MacvlanBridge: true, mode.IPvlanL2: true}
 
@@ -47,7 +46,6 @@ func fromAfar(s path.Spec) bool {
 	return s.From == mode.FromRemote || s.From == mode.FromRemoteContainer
 }
 
-// refuse returns an error for paths that such clients cannot reach.
 func (r *Remote) refuse(s path.Spec) error {
 	contained, known := remotely[s.Mode]
 	switch {
@@ -71,8 +69,7 @@ func (r *Remote) refuse(s path.Spec) error {
 	return nil
 }
 
-// routedFrom makes the servers' routed network, in a range that is unused on both machines, and
-// adds a route to it on the other one.
+// The range is unused on both machines.
 func (s *site) routedFrom(r *Remote, options map[string]string) error {
 	e := s.engine
 	e.laying.Lock() // two would choose the same network
@@ -91,7 +88,6 @@ func (s *site) routedFrom(r *Remote, options map[string]string) error {
 	return r.Route(s.ctx, s.path, subnet)
 }
 
-// placeRemote places the client, and returns the hops from it to this machine.
 func (s *site) placeRemote(r *Remote, on *Segment) ([]path.Hop, error) {
 	place, hops, err := r.Client(s.ctx, s.path, s.Dial[0], on)
 	if err != nil {

@@ -19,15 +19,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// rule is a rule as iptables-save prints it.
+// rule is a line of iptables-save.
 type rule struct {
 	table, chain string
-	spec         string   // the words after the chain
-	words        []string // of spec
+	spec         string
+	words        []string
 	packets      uint64
 }
 
-// has reports whether the rule contains the words consecutively.
+// The words must be consecutive.
 func (r rule) has(words string) bool {
 	want := strings.Fields(words)
 	for i := 0; i+len(want) <= len(r.words); i++ {
@@ -62,8 +62,7 @@ func parseRules(text string) []rule {
 	return out
 }
 
-// savers lists the programs that list rules: the administrator's choice, and those for the two
-// kinds of tables, of which Docker uses one. savers6 is the same for IPv6.
+// savers lists the administrator's choice and both kinds of programs, of which Docker uses one.
 var (
 	savers  = []string{"iptables-save", "iptables-nft-save", "iptables-legacy-save"}
 	savers6 = []string{"ip6tables-save", "ip6tables-nft-save", "ip6tables-legacy-save"}
@@ -74,7 +73,7 @@ const (
 	maxRules    = 64 << 20 // bytes
 )
 
-// save reads the rules of a table; "" is all tables.
+// "" is all tables.
 func save(program, table string) ([]rule, error) {
 	text, err := saved(program, table)
 	return parseRules(text), err
@@ -94,7 +93,7 @@ func saved(program, table string) (string, error) {
 
 var errNoRule = errors.New("no such rule")
 
-// findRule returns Docker's rule with all the words, and the program that lists it.
+// findRule also returns the program that lists the rule.
 func (e *engine) findRule(six bool, table, chain string, words ...string) (r rule, program string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -128,7 +127,7 @@ func (e *engine) findRule(six bool, table, chain string, words ...string) (r rul
 	return rule{}, "", fmt.Errorf("find Docker's rule %s %s %s: %w", table, chain, strings.Join(words, " "), errNoRule)
 }
 
-// ruleHop returns the hop of a rule of Docker's that sees the first packet of each connection.
+// The rule sees the first packet of each connection.
 func (s *site) ruleHop(kind mode.HopKind, expect path.Expect, table, chain string, words ...string) (path.Hop, error) {
 	if s.engine.native() {
 		return s.nativeHop(kind, expect, table, words...)
@@ -156,8 +155,7 @@ func (s *site) ruleHop(kind mode.HopKind, expect path.Expect, table, chain strin
 		}}, nil
 }
 
-// portRule combines the rules of the port and of the second port, if the path has one. words
-// returns the words of the rule for a port.
+// portRule adds the second port's rule, if any.
 func (s *site) portRule(kind mode.HopKind, table, chain string, port, second uint16, words func(port uint16) []string) (path.Hop, error) {
 	h, err := s.ruleHop(kind, path.Matches, table, chain, words(port)...)
 	if err != nil || !s.path.Spec.Second {
@@ -168,7 +166,7 @@ func (s *site) portRule(kind mode.HopKind, table, chain string, port, second uin
 	return h, err
 }
 
-// guardRule makes a rule that the path must not hit a guard, if the rule exists.
+// guardRule does nothing if the rule does not exist.
 func (s *site) guardRule(kind mode.HopKind, table, chain string, words ...string) error {
 	h, err := s.ruleHop(kind, path.Untouched, table, chain, words...)
 	if errors.Is(err, errNoRule) {

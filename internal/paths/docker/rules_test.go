@@ -61,8 +61,7 @@ func TestParseRules(t *testing.T) {
 	}
 }
 
-// iptables 1.8.9's output of a rule of toll's, one with a similar comment, and one with a comment
-// of several words.
+// A rule of toll's, one with a similar comment, and one with several words (iptables 1.8.9).
 const commented = `*filter
 [0:0] -A DOCKER-USER -i toll0badcafe -o toll0badcafe -m comment --comment "io.bridgetoll.run=pid:[4026531836]/17/4711" -j ACCEPT
 [0:0] -A DOCKER-USER -m comment --comment io.bridgetoll.run -j DROP
@@ -70,7 +69,7 @@ const commented = `*filter
 [0:0] -A DOCKER-USER -j RETURN
 `
 
-// Run with -race: parallel builds may each be the first to look for the program.
+// Run with -race: parallel builds look for the program.
 func TestFindRuleAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	for name, shows := range map[string]string{"iptables-save": "", "iptables-nft-save": savedText} {

@@ -27,21 +27,20 @@ var (
 	anyAddr   = netip.IPv4Unspecified()
 )
 
-// site is a path being built. Its context is that of the build; counters and removals, which
-// outlive it, do not use it.
+// The context is that of the build; counters and removals outlive it.
 type site struct {
 	ctx    context.Context
 	engine *engine
 	path   *path.Path
-	prefix string // of names
-	made   int    // number of names given out
+	prefix string
+	made   int // names given out
 
 	network *bridgeNet
-	bridges []string     // this machine's bridges that are hops or guards
-	kind    mode.HopKind // of the containers' devices
+	bridges []string // this machine's bridges that are hops or guards
+	kind    mode.HopKind
 	tuned   local.Tuned
 	recipe.Ends[*box]
-	// attach gives a container its device and address where Docker does not; nil where it does.
+	// attach gives a container its device where Docker does not; it may be nil.
 	attach func(*box) error
 }
 
@@ -66,8 +65,7 @@ func (s *site) name(what string) string {
 
 func (s *site) machine() path.Place { return local.Place{Space: s.engine.ns, Named: thisMachine} }
 
-// addServers makes the servers' containers; clients dial their addresses, unless the mode sets
-// others.
+// Clients dial the containers' addresses, unless the mode sets others.
 func (s *site) addServers(o func(i int) (wanted, error)) (err error) {
 	n, _ := s.path.Spec.Count()
 	wants := make([]wanted, n)
@@ -115,7 +113,7 @@ func (s *site) addAttached(wants []wanted) ([]*box, error) {
 	return boxes, nil
 }
 
-// freePort returns a port of this machine that is free now and that no path of this run has.
+// The port is free now, and unused in this run.
 func (s *site) freePort(at netip.Addr) (uint16, error) {
 	const tries = 1000
 	for range tries {
@@ -143,7 +141,7 @@ func (e *engine) choose(port uint16) bool {
 	return true
 }
 
-// ownAddress returns the source address of the machine's route to others.
+// ownAddress is the source of the machine's route to others.
 func ownAddress(ns *netns.NS, six bool) (a netip.Addr, err error) {
 	udp, elsewhere := "udp4", "192.0.2.1:9" // TEST-NET-1; connecting UDP sends nothing
 	to, over := "--to loopback", ""

@@ -11,15 +11,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Tunes apply to toll's own containers and networks, and end with them. A tune that would change
-// the machine's loopback device, cards, default bridge or sysctls is refused.
+// Tunes end with toll's own containers and networks. Those of the machine's devices and sysctls are
+// refused.
 
-// refuseTunes returns an error for tunes that do not apply to the path or would change the machine.
 func refuseTunes(s path.Spec) error {
 	m, _ := mode.Find(s.Mode)
 	route, ok := m.Route(s.From, s.To)
 	if !ok {
-		return nil // Build returns the error
+		return nil
 	}
 	for _, t := range s.Tune.List() {
 		if err := local.RefuseTune(s, t, route); err != nil {
@@ -36,7 +35,7 @@ func refuseTunes(s path.Spec) error {
 	return nil
 }
 
-// machines names the part of the machine that a tune would change, or "".
+// machines names what a tune would change of the machine, or "".
 func machines(s path.Spec, k mode.Key, r mode.Route) string {
 	for _, h := range local.Sets(k, r) {
 		switch {
@@ -63,14 +62,12 @@ func machines(s path.Spec, k mode.Key, r mode.Route) string {
 
 func onDefault(m mode.Name) bool { return m == mode.BridgeDefault || m == mode.Link }
 
-// onMachine reports whether the client, the server or docker-proxy is in the machine's own
-// namespace.
+// onMachine reports whether the client, the server or docker-proxy is in the machine's namespace.
 func onMachine(s path.Spec) bool {
 	return s.From == mode.FromHost || slices.Contains([]mode.Name{mode.Native, mode.Host, mode.PublishProxy}, s.Mode)
 }
 
-// byRoute reports whether only the client's end is the machine's, and its route leads to a network
-// of toll's, so that the congestion control can be that route's.
+// byRoute means that the congestion control can be set for the client's route to toll's network.
 func byRoute(s path.Spec) bool {
 	return s.From == mode.FromHost && slices.Contains([]mode.Name{mode.Bridge, mode.Routed, mode.Fast, mode.FastLinks, mode.Pipework, mode.OVS}, s.Mode)
 }
@@ -116,7 +113,6 @@ func (e *engine) cardMTU() (mtu int, err error) {
 	return mtu, err
 }
 
-// triedTune remembers the result of each kind.
 func (e *engine) triedTune(k mode.Key) error {
 	e.tuning.Lock()
 	defer e.tuning.Unlock()
@@ -137,7 +133,6 @@ func (e *engine) triedTune(k mode.Key) error {
 	return e.triedTunes[k]
 }
 
-// inTrials runs f in a network namespace of its own.
 func (e *engine) inTrials(f func() error) error {
 	ns, err := netns.New()
 	if err != nil {

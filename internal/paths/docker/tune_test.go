@@ -15,7 +15,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// No daemon is asked.
 func TestTunesOfTheMachine(t *testing.T) {
 	for _, tt := range []struct {
 		mode   mode.Name
@@ -94,7 +93,7 @@ func (d tunedAt) truth(t *testing.T) map[string]string {
 	return said
 }
 
-// Tunes change only toll's own containers and networks, and end with them.
+// Tunes must not outlive toll's own things.
 func TestBesideTunes(t *testing.T) {
 	daemon(t)
 	b := &Docker{}

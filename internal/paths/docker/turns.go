@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// turns limits the number of parallel requests. A daemon is no faster with many, and they cannot be
-// cancelled: an interrupt would wait for all. The zero value is ready to use.
+// turns limits parallel requests. A daemon is no faster with many, and an interrupt would wait for
+// all. The zero value is ready to use.
 type turns struct {
 	once sync.Once // sets free
 	free chan struct{}

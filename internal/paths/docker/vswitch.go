@@ -18,8 +18,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// vswitch makes containers without a Docker network, each with a veth pair on a new bridge of the
-// machine's Open vSwitch, as `ovs-docker add-port` or pipework do.
+// The bridge is a new one of the machine's Open vSwitch, used as by `ovs-docker add-port` or
+// pipework.
 func (s *site) vswitch() error {
 	var sw ovs.Machines
 	version, err := sw.Version()
@@ -40,8 +40,7 @@ func (s *site) vswitch() error {
 		if err != nil || link.HasOVS() {
 			return err
 		}
-		// The userspace datapath reads packets unchanged: a checksum left to the card is wrong in
-		// them.
+		// The userspace datapath does not complete checksums left to the card.
 		return b.ns.Do(func() error { return link.SetOffload(b.device, link.TxChecksum, false) })
 	}
 	p := s.path
@@ -103,7 +102,7 @@ func (s *site) addSwitch(name string, end *undo.Stack) error {
 	if !link.HasOVS() {
 		kind = "netdev"
 	}
-	// Quoted, because Open vSwitch would interpret the mark's punctuation.
+	// Quoted because of the mark's punctuation.
 	_, err := ovs.Machines{}.Set("add-br", name, "--", "set", "bridge", name, "datapath_type="+kind,
 		fmt.Sprintf("external_ids:%q=%q", dockerapi.RunLabel, e.Mark))
 	if err != nil {
@@ -123,7 +122,7 @@ func removeSwitch(name string) error {
 	return err
 }
 
-// tryOVS tries a bridge of a running Open vSwitch, which does not report what it cannot make.
+// Open vSwitch does not report what it cannot make.
 func (s *site) tryOVS() error {
 	_, err := ovs.Machines{}.Version()
 	switch {
