@@ -16,15 +16,15 @@ import (
 const firstAlias = 100
 
 const (
-	tagAlias     = "alias"      // its address becomes the container's
-	tagAliasSNAT = "alias-snat" // the container's becomes its
+	tagAlias     = "alias"
+	tagAliasSNAT = "alias-snat"
 )
 
 type alias struct{ addr, container netip.Addr }
 
-// natAlias gives each container an address of the outer network: a macvlan alias of the machine's
-// card, and NAT of all ports between the two, as in "Giving Docker/LXC containers a routable IP
-// address" (blog.codeaholics.org, 2013), on a machine with the rules of Docker Engine 28.5.2.
+// natAlias follows "Giving Docker/LXC containers a routable IP address" (blog.codeaholics.org,
+// 2013): a macvlan alias of the machine's card for each container, and NAT of all ports between the
+// two.
 func (s *site) natAlias() error {
 	s.home = docker0
 	var d daemon
@@ -69,7 +69,6 @@ func (s *site) natAlias() error {
 
 func aliasChain(i int) string { return "BRIDGE-VIRTUAL" + strconv.Itoa(i) }
 
-// addAliases makes the devices in the namespace of thread tid, which is the calling one.
 func addAliases(tid int, all []alias) error {
 	for i, a := range all {
 		name := "virtual" + strconv.Itoa(i)
@@ -83,7 +82,7 @@ func addAliases(tid int, all []alias) error {
 	return nil
 }
 
-// withAliases adds the rules of aliases, which the administrator writes after Docker's.
+// The administrator writes the rules of aliases after Docker's.
 func (d daemon) withAliases(chains []nft.Chain) []nft.Chain {
 	for i, a := range d.aliases {
 		jump := rule(nft.Jump(aliasChain(i)), nft.Dst(single(a.addr)))

@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
-// runMark precedes the owner's mark in the environment of every process that the lab starts.
+// runMark precedes the owner's mark in the environment of the lab's processes.
 const runMark = "BRIDGETOLL_RUN="
 
 func mark() string { return runMark + owner.Mark() }
@@ -24,7 +24,7 @@ type Leftover struct {
 }
 
 // Clean kills the processes of labs whose toll is dead, as far as this user may see them, and
-// returns them. None are expected: the kernel kills them with their parent.
+// returns them. The kernel should have killed them with their parent.
 func Clean() ([]Leftover, error) {
 	procs, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {

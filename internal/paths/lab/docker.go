@@ -12,18 +12,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// rulesRead names the source of the rules and settings in this file: `iptables-save` and `nft list
-// ruleset` (iptables-nft 1.8.9). A test of internal/paths/docker compares them with real engines'.
+// rulesRead names the source of the rules and settings in this file. A test of
+// internal/paths/docker compares them with real engines'.
 const rulesRead = "Docker Engine 28.5.2"
 
 const (
-	tagPublish   = "publish"    // DNAT of the published port
-	tagLocalMasq = "local-masq" // the machine's own address becomes the bridge's
-	tagMasq      = "masq"       // traffic to the outside
+	tagPublish   = "publish" // DNAT of the published port
+	tagLocalMasq = "local-masq"
+	tagMasq      = "masq"
 	tagLink      = "link"
 )
 
-// daemon is the configuration of dockerd on one machine, and what it runs there.
+// daemon is the configuration of dockerd on one machine, with its containers.
 type daemon struct {
 	family     nft.Family
 	noIPTables bool // "iptables": false
@@ -32,14 +32,14 @@ type daemon struct {
 	udp        bool // published, exposed and linked ports are UDP
 	links      []pair
 	others     []netip.Prefix // containers on the default network that are not linked
-	published  []published    // ports of those
-	ipv6       bool           // "ipv6": true, for the default network
-	networks   []dockerNet    // user-defined
-	aliases    []alias        // of containers on the default network
-	encrypted  bool           // it has an encrypted overlay network
-	ingress    []published    // ports of Swarm's routing mesh, in the order of their services
-	// foreign lists other programs' devices whose traffic the administrator accepts in DOCKER-USER.
-	// Docker's FORWARD policy would drop what br_netfilter or routing takes there.
+	published  []published
+	ipv6       bool // "ipv6": true, for the default network
+	networks   []dockerNet
+	aliases    []alias // of containers on the default network
+	encrypted  bool
+	ingress    []published // in the order of their services
+	// foreign lists devices that the administrator accepts in DOCKER-USER. Docker's FORWARD policy
+	// would drop what br_netfilter or routing takes there.
 	foreign []string
 }
 
@@ -51,7 +51,6 @@ type dockerNet struct {
 	containers []netip.Prefix // protected against direct access
 }
 
-// published is a container's port and the machine's port for it.
 type published struct {
 	port uint16
 	to   netip.AddrPort
@@ -135,7 +134,7 @@ func (d daemon) all() []dockerNet {
 	return append([]dockerNet{def}, d.networks...)
 }
 
-// newest returns the networks in the order of rules that are inserted at the top.
+// newest is the order of rules that are inserted at the top.
 func (d daemon) newest() []dockerNet {
 	all := slices.Clone(d.all())
 	slices.Reverse(all)
@@ -202,7 +201,7 @@ func numbered(tag string, i int) string {
 	return tag + strconv.Itoa(i+1)
 }
 
-// tagOf returns a suffix that keeps the tags of the default network's rules apart.
+// tagOf keeps the tags of the default network's rules apart.
 func tagOf(n dockerNet) string {
 	if n.bridge == docker0.bridge {
 		return "-default"
@@ -274,7 +273,7 @@ func (d daemon) filter() []nft.Chain {
 	}
 }
 
-// raw returns the chains that block containers' addresses for other devices, or nil.
+// raw blocks containers' addresses for other devices.
 func (d daemon) raw() []nft.Chain {
 	var rules []nft.Rule
 	for _, n := range d.all() {

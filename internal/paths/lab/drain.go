@@ -6,7 +6,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// drain sweeps every namespace of the path, including those of overlays.
 func (s *site) drain() (sample.Headroom, error) {
 	var all []local.Swept
 	for _, at := range s.spots() {

@@ -14,16 +14,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Encryption as in Docker Engine 28.5.2 (libnetwork/drivers/overlay/encryption.go): the machine
-// marks the network's VXLAN packets, sends them through ESP in transport mode and drops those that
-// arrive in clear text. Swarm rotates three keys; the lab makes one for each run.
+// As in Docker Engine 28.5.2 (libnetwork/drivers/overlay/encryption.go) the machine marks the
+// network's VXLAN packets, sends them through ESP in transport mode and drops those in clear text.
+// Swarm rotates three keys; the lab makes one for each run.
 const (
 	espMark = 0xd0c4e3 // and the transforms' request id
 	espKey  = 16       // bytes: AES-128
 )
 
-// encrypt sets up both directions on both machines. Its hops lead from the client's VXLAN device to
-// the server's.
+// The hops lead from the client's VXLAN device to the server's.
 func (s *site) encrypt() ([]path.Hop, error) {
 	key := make([]byte, espKey)
 	if _, err := rand.Read(key); err != nil {

@@ -6,16 +6,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 )
 
-// seat identifies the container of one server or client.
 type seat struct {
-	name   string // of the container
+	name   string
 	end    string // "server", "client" or, from the second on, "server2"
-	number int    // of its address among the containers': servers come first
+	number int    // servers come first
 }
 
 func (at seat) veth() string { return "veth-" + at.end }
 
-// seatOf returns seat i of the given number of seats; before is the number of seats before them.
+// before is the number of seats before the given ones.
 func seatOf(end string, i, of, before int, where string) seat {
 	at := seat{name: recipe.Label(end, i, of) + where, end: end, number: before + i}
 	if i > 0 {
@@ -57,7 +56,6 @@ func (s *site) addServers(attach func(seat) (*container, error)) error {
 	return nil
 }
 
-// addClients makes the clients' containers on a machine, and places the clients in them.
 func (s *site) addClients(on *machine, attach func(seat) (*container, error)) error {
 	for _, at := range s.clientSeats(on) {
 		c, err := attach(at)

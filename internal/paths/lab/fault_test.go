@@ -16,7 +16,7 @@ import (
 
 var errInjected = errors.New("injected fault")
 
-// asOthers lists modes that are built by the steps of other modes.
+// asOthers are built by the steps of other modes.
 var asOthers = append([]mode.Name{mode.MacvlanPrivate, mode.MacvlanVEPA, mode.MacvlanPassthru, mode.IPvlanL3, mode.IPvlanL3S}, bothWays...)
 
 // Each mode is built from the placement with the most steps.
@@ -60,7 +60,7 @@ func TestFaultAtEachStep(t *testing.T) {
 			if last < fewest {
 				t.Fatalf("the build has only %d steps", last)
 			}
-			// Builds run in parallel because the kernel makes each wait for its grace periods.
+			// The kernel makes each build wait for its grace periods.
 			const atOnce = 4
 			var wg sync.WaitGroup
 			places := make(chan bool, atOnce)

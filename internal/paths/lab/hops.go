@@ -10,7 +10,7 @@ import (
 
 type device = local.TunedDevice
 
-// madeOf records a hop's devices, for tunes.
+// Tunes apply to the devices.
 func (s *site) madeOf(h path.Hop, devices ...device) path.Hop { return s.tuned.MadeOf(h, devices...) }
 
 func (s *site) loHop(ns *space, where string) path.Hop {
@@ -48,7 +48,7 @@ func (s *site) switchedHop(ns *space, where, bridge string, clientPorts, serverP
 	return s.madeOf(local.SwitchHop(where, bridge, sent(clientPorts), sent(serverPorts)), device{Space: ns, Name: bridge})
 }
 
-// ruleHop returns the hop of a rule, of the family that the path's packets have on that machine.
+// The family is that of the path's packets on the machine.
 func (s *site) ruleHop(m *machine, kind mode.HopKind, table, chain, tag string, e path.Expect) path.Hop {
 	return ruleOf(s.family(), m, kind, table, chain, tag, e)
 }
@@ -69,14 +69,13 @@ func ruleOf(family nft.Family, m *machine, kind mode.HopKind, table, chain, tag 
 		}}
 }
 
-// noNAT returns the guard of a path without NAT.
 func (s *site) noNAT() path.Hop {
 	return s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", s.homeTag(tagMasq), path.Untouched)
 }
 
 func (s *site) homeTag(tag string) string { return tag + tagOf(dockerNet{network: s.home}) }
 
-// noDefaultNAT returns the guard of a machine whose Docker has only the default network.
+// noDefaultNAT is for Docker with only the default network.
 func (s *site) noDefaultNAT() path.Hop {
 	if s.family() == nft.IPv6 && s.path.Spec.Mode == mode.Routed {
 		return ruleOf(nft.IPv4, s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq+"-default", path.Untouched)

@@ -10,7 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// hostsEnd is the argument that makes the test binary print /etc/hosts.
 const hostsEnd = "print-hosts"
 
 func TestLinkedNames(t *testing.T) {

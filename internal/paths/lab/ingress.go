@@ -19,7 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Swarm's routing mesh on a node, read from a running Docker Engine 28.5.2, and for IPVS from
+// Swarm's routing mesh, read from a running Docker Engine 28.5.2, and for IPVS from
 // libnetwork/service_linux.go and libnetwork/osl/namespace_linux.go.
 //
 // A published port is rewritten to the ingress sandbox, a namespace with one leg on docker_gwbridge
@@ -50,9 +50,8 @@ const (
 	eachService = 2
 )
 
-// balanced lists Docker's settings for IPVS: it works with connection tracking, which rewriting the
-// client's address needs; a client's port that is used again keeps its task; connections to removed
-// tasks end.
+// Docker's settings for IPVS: connection tracking, which rewriting the client's address needs; the
+// same task for a client's port that is used again; the end of connections to removed tasks.
 var balanced = [][2]string{
 	{"net.ipv4.vs.conntrack", "1"},
 	{"net.ipv4.vs.conn_reuse_mode", "0"},
@@ -107,8 +106,7 @@ func (s *site) publishIngress() error {
 	return s.ingressClients(last, len(dnat))
 }
 
-// ingressClients places the clients of the mesh. last follows their hops to the node; its first
-// dnat hops are DNAT.
+// last follows the clients' hops to the node; its first dnat hops are DNAT.
 func (s *site) ingressClients(last []path.Hop, dnat int) error {
 	p := s.path
 	switch p.Spec.From {
@@ -237,8 +235,7 @@ func sandboxRules(services []service, udp bool) []nft.Chain {
 	}
 }
 
-// taskRules returns rules that redirect the mesh's ports to the task's own, and block everything
-// else between it and the mesh's network.
+// The rules also block everything else between the task and the mesh's network.
 func (v service) taskRules(udp bool) []nft.Chain {
 	d, self := daemon{udp: udp}, single(v.task)
 	var redirect, in, out []nft.Rule
@@ -284,8 +281,7 @@ func (d daemon) withMesh(chains []nft.Chain) []nft.Chain {
 		nft.Chain{Table: "filter", Name: ingressChain, Rules: append(accept, rule(nft.Return()))})
 }
 
-// ipvsHop counts all services together, because the kernel updates single ones late (see
-// kernel/ipvs).
+// All services are counted together, because the kernel updates single ones late (see kernel/ipvs).
 func (s *site) ipvsHop(c *container) path.Hop {
 	h := path.Hop{Kind: mode.HopIPVS, Name: "round robin", Where: c.name, Read: func() (out sample.Counters, err error) {
 		err = c.ns.Do(func() error {

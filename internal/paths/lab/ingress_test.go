@@ -16,9 +16,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// The golden files are `nft list ruleset` of a real Docker Engine with port 8080 published, without
-// the chains of Docker's DNS server. Its kernel had no IPVS: chain DOCKER-INGRESS and the jumps to
-// it are what iptables 1.8.9 made of libnetwork's commands.
+// The golden files are `nft list ruleset` of a real Docker Engine, without the chains of its DNS
+// server. Its kernel had no IPVS: chain DOCKER-INGRESS and the jumps to it are what iptables 1.8.9
+// made of libnetwork's commands.
 func TestRulesOfIngressAreDockers(t *testing.T) {
 	needLab(t)
 	if _, err := exec.LookPath("nft"); err != nil {
@@ -45,7 +45,7 @@ func TestRulesOfIngressAreDockers(t *testing.T) {
 	}
 }
 
-// IPVS remembers a client's port after a sweep; the port must work again.
+// IPVS remembers a client's port after a sweep.
 func TestIngressTakesAPortAgain(t *testing.T) {
 	var s *site
 	l := started(t, &Lab{test: hooks{built: func(x *site) { s = x }}})
@@ -67,7 +67,7 @@ func TestIngressTakesAPortAgain(t *testing.T) {
 	}
 }
 
-// Agents on a swarm's nodes recognize the mesh's connections by this single conntrack entry.
+// Agents recognize the mesh's connections by this conntrack entry.
 func TestIngressIsTracked(t *testing.T) {
 	var s *site
 	l := started(t, &Lab{test: hooks{built: func(x *site) { s = x }}})

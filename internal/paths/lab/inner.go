@@ -44,8 +44,7 @@ func Inner(args []string) (ours bool, err error) {
 	return false, nil
 }
 
-// apart returns an error unless the lab started this program as the first process of a namespace:
-// only then may mounts be changed.
+// Mounts may be changed only in the first process of a namespace that the lab started.
 func apart(arg string) error {
 	if os.Getpid() != 1 || !slices.ContainsFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, runMark) }) {
 		return fmt.Errorf("%s is a part of toll that only toll starts", arg)
@@ -53,7 +52,7 @@ func apart(arg string) error {
 	return nil
 }
 
-// untilEOF returns a context that ends with r, so that a proxy does not outlive toll.
+// A proxy must not outlive toll.
 func untilEOF(r io.Reader) context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -65,8 +64,8 @@ func untilEOF(r io.Reader) context.Context {
 
 const hostsFile = "/etc/hosts"
 
-// withHosts adds its first argument to /etc/hosts, in this process's mount namespace only, and
-// executes this program with the other arguments.
+// withHosts adds its first argument to /etc/hosts of its mount namespace, and executes this program
+// with the others.
 func withHosts(args []string) error {
 	if len(args) < 2 {
 		return errors.New("with-hosts: no lines or no program")
@@ -77,7 +76,7 @@ func withHosts(args []string) error {
 	return syscall.Exec(self, append([]string{os.Args[0]}, args[1:]...), os.Environ())
 }
 
-// addHosts mounts a tmpfs file over /etc/hosts. The tmpfs is on /tmp while the file is written.
+// The tmpfs with the new file is on /tmp while the file is written.
 func addHosts(lines string) error {
 	const scratch, file = "/tmp", "/tmp/hosts"
 	old, err := os.ReadFile(hostsFile)

@@ -19,18 +19,16 @@ import (
 
 var bridged = path.Spec{Mode: mode.Bridge, From: mode.FromContainer, To: mode.ToContainer}
 
-// roundTheBridge redirects frames from port to port without the bridge, whose counters do not show
-// it.
+// roundTheBridge bypasses the bridge, whose counters do not show it.
 var roundTheBridge = []string{
 	"tc qdisc add dev veth-client clsact", "tc qdisc add dev veth-server clsact",
 	"tc filter add dev veth-client ingress protocol all u32 match u32 0 0 action mirred egress redirect dev veth-server",
 	"tc filter add dev veth-server ingress protocol all u32 match u32 0 0 action mirred egress redirect dev veth-client",
 }
 
-// tsoOff is done without ethtool, which few machines have.
+// Few machines have ethtool.
 const tsoOff = "ethtool -K eth0 tso off"
 
-// netfilterProgram stands for attaching a BPF program.
 const netfilterProgram = "attach a BPF program to netfilter"
 
 func attachNetfilter(t *testing.T, ns *space) {
@@ -80,7 +78,7 @@ func TestInspectNoticesChanges(t *testing.T) {
 	l := started(t, &Lab{})
 	for _, c := range []struct {
 		name     string
-		in       string // the namespace: "A", "server"
+		in       string
 		commands []string
 		was, is  sample.Difference // is must be among those found
 		diverts  bool
@@ -185,7 +183,6 @@ func TestInspectNoticesChanges(t *testing.T) {
 	}
 }
 
-// hasDifference reports whether a difference has want's texts in its own.
 func hasDifference(found []sample.Difference, want sample.Difference) bool {
 	for _, d := range found {
 		if d.Where == want.Where && strings.Contains(d.What, want.What) && matches(d.Was, want.Was) && matches(d.Is, want.Is) {
@@ -199,7 +196,7 @@ func matches(got, want string) bool {
 	return (got == "") == (want == "") && strings.Contains(got, want)
 }
 
-// Only the filter shows that its frames bypassed the bridge, so such a path is not built.
+// Only the filter shows the bypass.
 func TestBypassedBridgeIsRefused(t *testing.T) {
 	l := started(t, &Lab{})
 	l.test.built = func(s *site) {

@@ -19,8 +19,7 @@ const (
 
 var linkLocal = netip.MustParsePrefix("fe80::/10")
 
-// family returns the family of the rules that the path's packets meet. If Docker has none for IPv6,
-// the rules of IPv4 are guards.
+// If Docker has no rules for IPv6, those of IPv4 are guards.
 func (s *site) family() nft.Family {
 	if s.dual() {
 		return nft.IPv6
@@ -28,11 +27,11 @@ func (s *site) family() nft.Family {
 	return nft.IPv4
 }
 
-// dual reports whether Docker's own networks have IPv6 in addition to IPv4.
+// dual means that Docker's own networks also have IPv6.
 func (s *site) dual() bool { return recipe.Dual(s.path.Spec) && !s.beside }
 
-// settle disables duplicate address detection and router solicitation, which would happen in a
-// window. Until a bridge has its own address the machine does not resolve neighbours there.
+// Duplicate address detection and router solicitation would happen in a window, and until a bridge
+// has its own address the machine does not resolve neighbours there.
 func settle() error {
 	for _, key := range []string{"accept_dad", "router_solicitations"} {
 		if err := sysctl.Set("net.ipv6.conf.default."+key, "0"); err != nil {
@@ -42,7 +41,7 @@ func settle() error {
 	return nil
 }
 
-// On networks without IPv6 Docker disables IPv6 for a container's device.
+// Docker disables IPv6 on networks without it.
 func discovery(s path.Spec) error {
 	const key = "net.ipv6.conf." + inside + ".disable_ipv6"
 	if _, err := sysctl.Get(key); err != nil || recipe.Dual(s) { // the kernel has no IPv6, or the path has it
@@ -51,7 +50,7 @@ func discovery(s path.Spec) error {
 	return sysctl.Set(key, "1")
 }
 
-// alsoSix adds the IPv6 address if the path has one, and a default gateway if it is valid.
+// A valid gateway becomes the default one.
 func (c *container) alsoSix(addr netip.Prefix, gateway netip.Addr) error {
 	if !recipe.Dual(c.site.path.Spec) {
 		return nil
@@ -79,8 +78,7 @@ func bridge6(n network) error {
 	return sysctl.Set(ipForward6, "1")
 }
 
-// six returns the daemon with only its IPv6 networks. Without any, Docker does not set the policy
-// of FORWARD, and no rule has to accept others' traffic.
+// six has only the IPv6 networks. Without any, Docker does not set the policy of FORWARD.
 func (d daemon) six() daemon {
 	d.family, d.links = nft.IPv6, nil
 	of := d.networks

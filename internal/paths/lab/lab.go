@@ -1,10 +1,10 @@
 // Package lab builds network modes from the kernel's own parts: two machines, A and B, joined by a
-// wire, and containers on A. Machines and containers are unnamed network namespaces, so the real
-// machine is not touched, and the kernel removes everything when the process dies.
+// wire, and containers on A. All are unnamed network namespaces, so the real machine is not
+// touched, and the kernel removes everything when the process dies.
 //
-// Every path has machines of its own, so one mode's rules never cost another mode anything. The
-// server's machine has what Docker Engine installs (docker.go), except in the native mode: the
-// distance of native from host is the cost of Docker's presence.
+// Every path has machines of its own. The server's machine has what Docker Engine installs
+// (docker.go), except in the native mode: the distance of native from host is the cost of Docker's
+// presence.
 //
 // Without root the lab lives in a user namespace, which Enter provides.
 package lab
@@ -39,7 +39,7 @@ type Lab struct {
 	test hooks
 
 	mu         sync.Mutex // guards the fields that follow
-	trial      *netns.NS  // namespace in which needs are tried; nil before the first
+	trial      *netns.NS
 	tried      map[need]error
 	mostQueues int
 }
@@ -49,14 +49,13 @@ var _ path.Builder = (*Lab)(nil)
 // Name returns "lab".
 func (l *Lab) Name() string { return sample.Lab }
 
-// hooks are called by builds, for tests; all may be nil.
+// hooks are for tests; all may be nil.
 type hooks struct {
 	before func() error // may fail the step
 	built  func(*site)
 }
 
-// Check returns an error if the path cannot be built. It tries each need once, in a namespace of
-// its own.
+// Check tries each need of the path once, in a namespace of its own.
 func (l *Lab) Check(_ context.Context, s path.Spec) error {
 	m, _ := mode.Find(s.Mode)
 	if _, ok := recipes[s.Mode]; !ok && m.Kubernetes {

@@ -55,7 +55,7 @@ func mayBuild() bool {
 	return l.MayBuild()
 }
 
-// started returns a lab with its trial namespace, so that later leftovers are the paths' own.
+// The trial namespace exists, so later leftovers are the paths' own.
 func started(t *testing.T, l *Lab) *Lab {
 	t.Helper()
 	needLab(t)
@@ -80,9 +80,7 @@ func TestConformance(t *testing.T) {
 	pathtest.Run(t, l, pathtest.Options{Models: true, Truth: truthOf(l), Around: around, Lacks: kernelLacks, Brief: bothWays, Leave: asLonger})
 }
 
-// asLonger skips routes where instructions are emulated: those from another machine, whose
-// containers' routes cross the same and more, and all of ipvlan's modes but the longest. make
-// test-kernels has all.
+// asLonger skips routes on emulated CPUs that longer ones cover. make test-kernels has all.
 func asLonger(m mode.Name, r mode.Route) bool {
 	if !pathtest.Emulated() || r.From == mode.FromRemoteContainer {
 		return false
@@ -91,7 +89,7 @@ func asLonger(m mode.Name, r mode.Route) bool {
 	return r.From == mode.FromRemote && pathtest.Longest(known).From == mode.FromRemoteContainer || m == mode.IPvlanL3 || m == mode.IPvlanL3S
 }
 
-// bothWays are built of the parts of publish-nat and publish-proxy.
+// bothWays consist of publish-nat and publish-proxy.
 var bothWays = []mode.Name{mode.Publish, mode.PublishDefault}
 
 func TestConformanceWithoutProxy(t *testing.T) {
@@ -119,8 +117,7 @@ func TestConformanceWithoutProxy(t *testing.T) {
 	}
 }
 
-// vm reports whether the tests run under make test-vm, whose kernel lacks only what test/vm/run
-// names.
+// make test-vm has a kernel that lacks only what test/vm/run names.
 func vm() bool { return os.Getenv("BRIDGETOLL_VM") != "" }
 
 var (
@@ -128,7 +125,6 @@ var (
 	kernelVersion = regexp.MustCompile(`Linux (\d+)\.(\d+)`)
 )
 
-// olderThan reports whether the kernel is older than the release that a refusal names.
 func olderThan(missing string) bool {
 	need := kernelVersion.FindStringSubmatch(missing)
 	if need == nil {
@@ -144,8 +140,7 @@ func olderThan(missing string) bool {
 	return major < wantMajor || major == wantMajor && minor < wantMinor
 }
 
-// kernelLacks reports whether the kernel is older than a refusal says, or was built without an
-// option that it names, by the kernel's own account.
+// kernelLacks looks for the refusal's release, or its option in the kernel's configuration.
 func kernelLacks(u *path.UnsupportedError) bool {
 	if olderThan(u.Missing) {
 		return true
@@ -155,7 +150,7 @@ func kernelLacks(u *path.UnsupportedError) bool {
 			return slices.Contains(kernelOption.FindAllString(u.Missing, -1), o)
 		})
 	}
-	if strings.HasPrefix(u.Missing, "docker-proxy") { // older than 28, without the flag or a version
+	if strings.HasPrefix(u.Missing, "docker-proxy") { // older than 28
 		said, _ := exec.Command("docker-proxy", "--help").CombinedOutput()
 		return !strings.Contains(string(said), "use-listen-fd")
 	}
@@ -195,8 +190,8 @@ func TestConformanceOwnProxy(t *testing.T) {
 	pathtest.Run(t, l, pathtest.Options{Only: mode.PublishProxy, Truth: truthOf(l), Around: around, Short: true})
 }
 
-// around exchanges traffic with the server outside the path: by the container's own address where a
-// published port is measured, or by the machine's instead of loopback.
+// around exchanges traffic outside the path: by the container's own address instead of a published
+// port, or by the machine's instead of loopback.
 func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 	t.Helper()
 	home := tollNet
@@ -210,26 +205,26 @@ func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 	}
 	switch {
 	case slices.Contains(bothWays, p.Spec.Mode) && p.Spec.From == mode.FromHost && p.Spec.To != mode.ToAddress:
-		return pathtest.ExchangeAt(t, p, published), true // by NAT
+		return pathtest.ExchangeAt(t, p, published), true
 	case slices.Contains(bothWays, p.Spec.Mode) && p.Spec.From == mode.FromHost && !p.Spec.UDP:
-		return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(loopback, publishedPort)), true // by docker-proxy
-	case p.Spec.Mode == mode.NATAlias: // by the bridge alone
+		return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(loopback, publishedPort)), true
+	case p.Spec.Mode == mode.NATAlias:
 		return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(docker0.nth(firstDocker).Addr(), serverPort)), true
 	case slices.Contains(bothWays, p.Spec.Mode) && p.Spec.From == mode.FromContainer:
 		return pathtest.ExchangeAt(t, p, container), true
 	case p.Spec.Mode == mode.PublishProxy && p.Spec.From == mode.FromHost:
-		return pathtest.ExchangeAt(t, p, published), true // by NAT
+		return pathtest.ExchangeAt(t, p, published), true
 	case p.Spec.Mode == mode.PublishNAT && (p.Spec.From == mode.FromHost || p.Spec.From == mode.FromContainer),
 		p.Spec.Mode == mode.PublishProxy && p.Spec.From == mode.FromContainer:
-		return pathtest.ExchangeAt(t, p, container), true // by the bridge alone
+		return pathtest.ExchangeAt(t, p, container), true
 	}
-	// In other modes all addresses of the server are behind the same hops.
+	// In other modes all addresses are behind the same hops.
 	return pathtest.Traffic{}, false
 }
 
 // The golden files are `nft list ruleset` of a real Docker Engine, with bridges renamed and
-// counters removed. iptables 1.8.9 writes IPv6 masquerading and DNAT as xtables targets, which nft
-// does not list: those words are from `ip6tables-save`.
+// counters removed. IPv6 masquerading and DNAT, which iptables 1.8.9 writes as xtables targets, are
+// from `ip6tables-save`.
 func TestRulesAreDockers(t *testing.T) {
 	needLab(t)
 	if _, err := exec.LookPath("nft"); err != nil {
@@ -273,8 +268,8 @@ var (
 	commentOf  = regexp.MustCompile(` comment ".*"`)
 )
 
-// normalRules sorts chains and removes counters and comments. nft lists the states of iptables'
-// conntrack match in the order given, and its own in numeric order.
+// nft lists the states of iptables' conntrack match in the order given, and its own in numeric
+// order.
 func normalRules(ruleset string) string {
 	var out []string
 	starts := tableStart.FindAllStringSubmatchIndex(ruleset, -1)

@@ -9,10 +9,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// pipework follows the script's veth form (jpetazzo/pipework at 9ba97f1): a bridge with the
-// machine's network card and the container's pair as ports, and an address of the outer network in
-// the container. The administrator makes the bridge and the rules that let its traffic past
-// Docker's.
+// pipework follows the script's veth form (jpetazzo/pipework at 9ba97f1): a bridge of the machine's
+// card and the container's pair, and an address of the outer network. The administrator makes the
+// bridge and the rules that let its traffic past Docker's.
 func (s *site) pipework() error {
 	return s.onLAN(lan{
 		foreign: []string{outer.bridge},
@@ -34,12 +33,11 @@ func (s *site) pipework() error {
 }
 
 type lan struct {
-	foreign []string // devices whose traffic Docker's rules must accept
-	// prepare makes a machine's switch.
+	foreign []string // accepted by Docker's rules
 	prepare func(*machine) error
 	attach  func(m *machine, at seat) (*container, error)
-	// between returns the hops between the ports on the clients' side (none: the machine itself)
-	// and those on the servers'.
+	// between returns the hops from the ports on the clients' side (none: the machine itself) to
+	// the servers'.
 	between func(m *machine, toServer, toClient []string) []path.Hop
 }
 
@@ -88,7 +86,7 @@ func (s *site) onLAN(l lan) error {
 	return nil
 }
 
-// cardMTU gives the container the card's MTU: a switch drops larger packets.
+// A switch drops packets larger than the card's MTU.
 func (s *site) cardMTU(c *container) error {
 	mtu := s.lab.Wire.MTU
 	if mtu == 0 {

@@ -30,7 +30,7 @@ func (s *site) host() error {
 	return nil
 }
 
-// onMachine places servers, each with a port of its own, in the machine's namespace.
+// Each server needs a port of its own.
 func (s *site) onMachine(server path.Place) {
 	p := s.path
 	remote := p.Spec.From == mode.FromRemote || p.Spec.From == mode.FromRemoteContainer
@@ -87,7 +87,6 @@ func (s *site) shared() error {
 	return nil
 }
 
-// bridge makes containers on a user-defined bridge, dialled by their addresses.
 func (s *site) bridge() error {
 	if err := s.dockerServers(daemon{}, false); err != nil {
 		return err
@@ -125,7 +124,7 @@ func (s *site) onBridge(n network, noNAT path.Hop) error {
 	return nil
 }
 
-// addresses returns the addresses that containers on machine A will have on a network.
+// addresses are those of future containers on machine A.
 func (s *site) addresses(n network) (out []netip.Prefix) {
 	for _, at := range s.serverSeats() {
 		out = append(out, n.of(at))
@@ -170,8 +169,7 @@ func (s *site) attach(n network, d daemon) func(seat) (*container, error) {
 
 func (s *site) dockerClients(d daemon) error { return s.addClients(s.a, s.attach(s.home, d)) }
 
-// remoteClients sets up Docker on machine B with network n and the clients' containers. Unless the
-// network is routed, rules protect them.
+// On machine B rules protect the clients' containers, unless the network is routed.
 func (s *site) remoteClients(n dockerNet) error {
 	for _, at := range s.clientSeats(s.b) {
 		n.containers = append(n.containers, n.of(at))

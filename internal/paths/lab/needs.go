@@ -18,21 +18,20 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// need is a requirement of a mode.
 type need int
 
 const (
-	needSetup   need = iota // namespaces, and the right to set them up
-	needDevices             // veth, bridge
+	needSetup need = iota // and the right to set them up
+	needDevices
 	needCongestion
 	needForwarding
 	needNAT
-	needSockets // reading a proxy's sockets
+	needSockets
 	needProxy
-	needBridgeNF // bridged frames crossing NAT
+	needBridgeNF // for bridged frames crossing NAT
 	needIPv6
-	needNAT6      // the same rules for IPv6, and forwarding
-	needBridgeNF6 // bridged frames of IPv6 crossing NAT
+	needNAT6      // and forwarding
+	needBridgeNF6 // the same for IPv6
 	needWire
 	needMacvlan
 	needIPvlan
@@ -41,14 +40,14 @@ const (
 	needESP
 	needOVS
 	needRPS
-	needProcessIO // reading what a UDP proxy moved
-	needUDPProxy  // a proxy whose answers arrive
+	needProcessIO
+	needUDPProxy
 	needIPVS
 	needXPS
 	needQueues
 	needThreaded
 	needBigTCP
-	needShortcuts // BPF programs at the root of cgroup v2
+	needShortcuts // at the root of cgroup v2
 	needTCP
 )
 
@@ -119,7 +118,7 @@ func (l *Lab) needsOfFast(s path.Spec) []need {
 	return []need{needSockets, needProxy, needShortcuts}
 }
 
-// need tries a need once and remembers the result.
+// need remembers the result.
 func (l *Lab) need(n need) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,8 +132,7 @@ func (l *Lab) need(n need) error {
 	return l.tried[n]
 }
 
-// try tries a need. The namespace is kept until Close: setting one up waits while the kernel
-// removes another.
+// Setting up a namespace waits while the kernel removes another, so it is kept until Close.
 func (l *Lab) try(n need) error {
 	if l.trial == nil {
 		ns, err := netns.New()
@@ -185,8 +183,8 @@ func (l *Lab) trials() map[need]func() error {
 	}
 }
 
-// MayBuild reports whether this process may set up network namespaces: true as root and inside
-// Enter's user namespace.
+// MayBuild reports whether this process may set up network namespaces: as root and inside Enter's
+// user namespace.
 func (l *Lab) MayBuild() bool { return l.need(needSetup) == nil }
 
 // Close removes the trial namespace and forgets the results. It does not close paths.
@@ -212,7 +210,7 @@ func tryDevices() error {
 	return nil
 }
 
-// trySubInterface uses a veth of its own, because a card can carry only one kind of them.
+// A card can carry only one kind of sub-interface.
 func trySubInterface(kind, option string, add func(link.SubInterface) error) error {
 	parent := "try-" + kind
 	if err := link.AddVeth(parent, parent+"-p", unix.Gettid()); err != nil {
@@ -221,7 +219,6 @@ func trySubInterface(kind, option string, add func(link.SubInterface) error) err
 	return local.MissingDevice(add(link.SubInterface{Name: parent + "-s", Parent: parent, TID: unix.Gettid()}), kind, option)
 }
 
-// trySockets checks that a proxy's bytes can be read.
 func trySockets() error {
 	err := sock.Supported()
 	if err == nil {

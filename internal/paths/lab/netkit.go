@@ -11,9 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// netkitPairs makes containers behind netkit pairs in their routed mode (Linux 6.7), with a route
-// on the machine to each container's address, as Cilium does. Without a BPF program both ends
-// forward.
+// netkit pairs in their routed mode (Linux 6.7) have routes on the machine to containers'
+// addresses, as with Cilium. Without a BPF program both ends forward.
 func (s *site) netkitPairs() error {
 	p := s.path
 	seats := s.serverSeats()

@@ -12,26 +12,26 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// The overlay network as Docker Engine 28.5.2 makes it (libnetwork/drivers/overlay): on each
-// machine a namespace with a bridge, the VXLAN device and one end of each container's pair. The
-// VXLAN device is made on the machine and then moved, so that its outer packets are the machine's.
-// Each remote container has one permanent neighbour entry, from which the device answers ARP, and
-// one permanent forwarding entry.
+// As by Docker Engine 28.5.2 (libnetwork/drivers/overlay) each machine has a namespace with a
+// bridge, the VXLAN device and one end of each container's pair. The VXLAN device is made on the
+// machine and then moved, so that its outer packets are the machine's. Each remote container has
+// one permanent neighbour entry, from which the device answers ARP, and one permanent forwarding
+// entry.
 //
 // Containers' second device, on docker_gwbridge, is left out: the load does not use it.
 //
-// Docker's overlay driver has IPv4 only (up to moby at b985e23). Over IPv6 a container has an
-// address of each family, and another entry for it; the tunnel's own packets stay IPv4.
+// Docker's driver has IPv4 only (up to moby at b985e23). Over IPv6 a container has an address and
+// an entry of each family; the tunnel's own packets stay IPv4.
 const (
 	overlayBridge = "br0"
 	overlayVXLAN  = "vxlan0"
 
 	vxlanPort  = 4789
-	ingressVNI = 4096 // the first that Swarm assigns: its own network's
-	vxlanVNI   = 4097 // the next, of its users' networks
+	ingressVNI = 4096 // Swarm's first: its own network's
+	vxlanVNI   = 4097 // users' networks follow
 
 	vxlanOverhead = 50
-	espOverhead   = 26 // reduces the MTU of encrypted networks
+	espOverhead   = 26 // bytes
 )
 
 type overlayNet struct {
@@ -166,7 +166,6 @@ func (b *sandbox) attach(s *site) func(seat) (*container, error) {
 	}
 }
 
-// join makes a container; port names the other end of its pair.
 func (b *sandbox) join(s *site, name, port string, addr netip.Prefix) (*container, error) {
 	c, err := s.box(b.on, name)
 	if err != nil {
@@ -187,7 +186,7 @@ func (b *sandbox) join(s *site, name, port string, addr netip.Prefix) (*containe
 	return c, c.address(addr, none)
 }
 
-// dockerMAC returns the MAC address that libnetwork derives from an IPv4 address.
+// libnetwork derives the MAC address from the IPv4 address.
 func dockerMAC(a netip.Addr) net.HardwareAddr {
 	return append(net.HardwareAddr{0x02, 0x42}, a.AsSlice()...)
 }

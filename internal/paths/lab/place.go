@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// self is this program's file, even after it was replaced.
+// self works even after the program's file was replaced.
 const self = local.Self
 
 type place struct {
@@ -19,7 +19,7 @@ type place struct {
 	ns      *space
 	machine *machine
 	clone   uintptr
-	hosts   string // additional lines of /etc/hosts; they need a mount namespace
+	hosts   string // lines for /etc/hosts; they need a mount namespace
 }
 
 var _ path.Place = (*place)(nil)
@@ -41,7 +41,7 @@ func (p *place) Start(c path.Command) (*path.Process, error) {
 	return local.Start(p.ns, p.name, cmd, stderr)
 }
 
-// marked returns a command with the lab's mark, and the tail of its standard error.
+// marked also returns the tail of the command's standard error.
 func marked(file string, args ...string) (*exec.Cmd, *local.Tail) {
 	cmd := exec.Command(file, args...)
 	if file == self {

@@ -11,17 +11,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// The pods' networks, one for each node.
 var (
 	podsOnA = network{bridge: "cni0", subnet: netip.MustParsePrefix("10.244.1.0/24"), first: firstDocker}
 	podsOnB = network{bridge: "cni0", subnet: netip.MustParsePrefix("10.244.2.0/24"), first: firstDocker}
 )
 
-// ofPods reports whether the network is a plug-in's, whose containers have no Docker DNS server.
+// A plug-in's containers have no Docker DNS server.
 func (n network) ofPods() bool { return n == podsOnA || n == podsOnB }
 
-// pod makes pods on nodes without Docker and kube-proxy: only the parts that every packet between
-// pods crosses. What a cluster's plug-in takes beyond that is the price of the cluster.
+// pod has only the parts that every packet between pods crosses, without Docker and kube-proxy.
+// What a cluster's plug-in takes beyond that is the price of the cluster.
 //
 // A node has what the plug-in bridge makes with isDefaultGateway and hairpinMode
 // (containernetworking/plugins 1.1.1), and routes to the other's pods, as with flannel's host-gw or

@@ -19,13 +19,11 @@ import (
 
 const ownProxy = "own"
 
-// noProxy selects daemons with "userland-proxy": false.
 const noProxy = "off"
 
 const proxyReadyTimeout = 5 * time.Second
 
-// tryProxy returns an error if the named proxy is not a program: it must not be replaced by
-// another.
+// A named proxy must not be replaced by another.
 func (l *Lab) tryProxy() error {
 	switch l.ProxyPath {
 	case "", ownProxy:
@@ -40,8 +38,7 @@ func (l *Lab) tryProxy() error {
 	return nil
 }
 
-// findProxy returns the docker-proxy to use and its name with version; the file is "" for toll's
-// own.
+// findProxy also returns the name with version; the file is "" for toll's own.
 func (l *Lab) findProxy() (file, name string) {
 	const own = "our own proxy with docker-proxy's algorithm"
 	if l.ProxyPath == ownProxy {
@@ -59,7 +56,7 @@ func (l *Lab) findProxy() (file, name string) {
 	return "", own
 }
 
-var proxyVersions sync.Map // file -> version; asked once a run
+var proxyVersions sync.Map // file -> version
 
 func proxyVersion(file string) string {
 	if v, ok := proxyVersions.Load(file); ok {
@@ -70,7 +67,7 @@ func proxyVersion(file string) string {
 	return v
 }
 
-// startProxy runs the proxy on machine A as dockerd does, with the readiness pipe as descriptor 3.
+// Like dockerd, startProxy passes the readiness pipe as descriptor 3.
 func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 	file, name := s.lab.findProxy()
 	proto := "tcp"
@@ -89,7 +86,7 @@ func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 	}
 	defer r.Close()
 	cmd, stderr := marked(file, args...)
-	// toll's own proxy ends with this pipe; docker-proxy does not read it.
+	// toll's own proxy ends with this pipe.
 	if _, err := cmd.StdinPipe(); err != nil {
 		return path.Hop{}, errors.Join(fmt.Errorf("start proxy: %w", err), w.Close())
 	}
@@ -107,13 +104,11 @@ func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 	if err := awaitProxy(r); err != nil {
 		return path.Hop{}, fmt.Errorf("start proxy %s: %w", file, errors.Join(err, stderr.Err()))
 	}
-	// No other socket on machine A accepts connections: the server is in a container.
+	// The server is in a container, so all of machine A's accepted connections are the proxy's.
 	return local.ProxyHop(s.path, local.Proxy{Space: s.a.ns, PID: cmd.Process.Pid, Listens: listen.Port(), Target: target}, name, s.a.name), nil
 }
 
-// awaitProxy reads docker-proxy's report: "0
-// " if it listens, or "1
-// " and the reason.
+// awaitProxy reads docker-proxy's report: "0\n" if it listens, or "1\n" and the reason.
 func awaitProxy(r *os.File) error {
 	if err := r.SetReadDeadline(time.Now().Add(proxyReadyTimeout)); err != nil {
 		return err

@@ -11,16 +11,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// publishNAT uses a daemon with "userland-proxy": false.
 func (s *site) publishNAT() error { return s.translated(daemon{noProxy: true}) }
 
-// publishProxy uses a published port that docker-proxy relays: for clients that dial a loopback
-// address, for containers on the same bridge, and for all clients if the daemon writes no rules.
+// docker-proxy relays for clients that dial a loopback address, for containers on the same bridge,
+// and for all clients if the daemon writes no rules.
 func (s *site) publishProxy() error {
 	return s.relayed(daemon{noIPTables: s.path.Spec.From == mode.FromRemote && s.path.Spec.To.Four()})
 }
 
-// publish uses a daemon with its defaults, or one without docker-proxy if requested.
 func (s *site) publish() error {
 	d := daemon{noProxy: s.lab.ProxyPath == noProxy}
 	if relays(s.path.Spec) && !d.noProxy {
@@ -66,7 +64,7 @@ func (s *site) translated(d daemon) error {
 		if err := s.dockerClients(d); err != nil {
 			return err
 		}
-		// With bridge-nf-call-iptables the rewritten frame is switched to the server's port.
+		// With bridge-nf-call-iptables the frame is switched to the server's port.
 		p.Hops = slices.Concat(s.ClientHops(), dnat, []path.Hop{s.switched(s.home)}, s.ServerHops())
 	case mode.FromRemote:
 		s.PlaceClients(on(s.b))
@@ -145,8 +143,7 @@ func (s *site) quietProxies() error {
 	return nil
 }
 
-// fast redirects clients on the machine past the docker-proxy of a port on a loopback address (toll
-// fast). The proxy runs, as a guard.
+// The docker-proxy that toll fast bypasses is a guard.
 func (s *site) fast() error {
 	if err := s.dockerServers(daemon{}, true); err != nil {
 		return err

@@ -7,17 +7,16 @@ import (
 
 type modeRecipe struct {
 	build func(*site) error
-	// needs are those beyond what every mode needs.
+	// needs are beyond those of every mode.
 	needs []need
-	// more returns further needs of a path of the mode; it may be nil.
+	// more may be nil.
 	more func(*Lab, path.Spec) []need
-	// bare means that the machine has no Docker.
 	bare bool
-	// beside means that the containers are on none of Docker's bridges: then the machine has
-	// Docker's chains for IPv6 without rules.
+	// beside means that no container is on a bridge of Docker's, whose chains for IPv6 then have no
+	// rules.
 	beside bool
-	// onSwitch means that the machine's card is a port of the mode's switch, which drops packets
-	// larger than the wire's MTU.
+	// onSwitch means that the card is a port of the mode's switch, which drops packets larger than
+	// the wire's MTU.
 	onSwitch bool
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
 )
 
-// resolver is the address of Docker's own DNS server in containers.
+// resolver is Docker's own DNS server in containers.
 var resolver = netip.AddrFrom4([4]byte{127, 0, 0, 11})
 
 // The daemon listens on free ports; these stand for them.
@@ -16,9 +16,9 @@ const (
 	resolverUDP = 34009
 )
 
-// resolves gives a container Docker's NAT rules for DNS queries, as on all networks but the default
-// one (Docker Engine 20.10.24 to 29.8). Their cost is that the kernel tracks each connection in the
-// container. The DNS server itself is left out: it gets no queries.
+// resolves writes Docker's NAT rules for DNS queries, as on all networks but the default one
+// (Docker Engine 20.10.24 to 29.8). Because of them the kernel tracks each connection in the
+// container. The server is left out: it gets no queries.
 func (c *container) resolves() error {
 	self := single(resolver)
 	err := c.ns.Do(func() error {

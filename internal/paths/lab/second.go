@@ -9,7 +9,7 @@ import (
 )
 
 // Some programs have a second port, whose number one end sends to the other: it must be the same
-// inside and outside. Such a path has one server.
+// inside and outside. The path then has one server.
 
 func (s *site) ports(server netip.Addr, first uint16) []published {
 	out := []published{{first, netip.AddrPortFrom(server, serverPort)}}
@@ -19,7 +19,7 @@ func (s *site) ports(server netip.Addr, first uint16) []published {
 	return out
 }
 
-// portRule combines the rules of server i's port, which tag selects, and of the second port.
+// portRule combines the rules of server i's port and of the second port.
 func (s *site) portRule(kind mode.HopKind, table, chain, tag string, i int, e path.Expect) path.Hop {
 	h := s.ruleHop(s.a, kind, table, chain, numbered(tag, i), e)
 	if !s.path.Spec.Second {
@@ -29,8 +29,7 @@ func (s *site) portRule(kind mode.HopKind, table, chain, tag string, i int, e pa
 	return h
 }
 
-// startSecondProxy relays the second port, if there is one. The machine's count of relayed
-// connections includes its sockets.
+// The machine's count of relayed connections includes the second proxy's sockets.
 func (s *site) startSecondProxy(listen, target netip.Addr) error {
 	if !s.path.Spec.Second {
 		return nil

@@ -16,7 +16,7 @@ import (
 
 func TestSecondPort(t *testing.T) {
 	l := started(t, &Lab{})
-	others := []mode.Name{mode.Host, mode.Bridge, mode.BridgeDefault} // in which nothing is for one port
+	others := []mode.Name{mode.Host, mode.Bridge, mode.BridgeDefault} // nothing is for single ports
 	for _, m := range mode.OfDocker() {
 		if !m.PerPort && !slices.Contains(others, m.Name) {
 			continue
@@ -36,7 +36,7 @@ func TestSecondPort(t *testing.T) {
 	}
 }
 
-// A second connection that bypasses the path is found by the rule that it used, or did not use.
+// The rule that was used, or was not, shows the bypass.
 func TestSecondPortAround(t *testing.T) {
 	l := started(t, &Lab{})
 	container := netip.AddrPortFrom(tollNet.nth(firstDocker).Addr(), secondPort)
@@ -45,7 +45,7 @@ func TestSecondPortAround(t *testing.T) {
 		name  string
 		spec  path.Spec
 		dial  netip.AddrPort
-		first bool // the first connection takes the path
+		first bool // takes the path
 		want  string
 	}{
 		{"proxy-by-nat", path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback}, published, true, "nat DOCKER publish (machine A): hit "},

@@ -19,22 +19,21 @@ import (
 type network struct {
 	bridge string
 	subnet netip.Prefix
-	// subnet6 is used by paths over IPv6 only.
+	// subnet6 is for paths over IPv6.
 	subnet6 netip.Prefix
 	first   int  // number of the first container's address
 	noExit  bool // without a gateway
 }
 
-// The wire uses the ranges that RFC 2544 (IPv4) and RFC 5180 (IPv6) reserve for benchmarks; the
-// others use Docker's ranges and unique local ones.
+// The wire has ranges for benchmarks (RFC 2544, RFC 5180); the others are Docker's and unique local
+// ones.
 var (
-	// outer is the wire's network, with a bridge on it.
 	outer = network{bridge: "br1", subnet: netip.MustParsePrefix("198.18.0.0/24"), subnet6: netip.MustParsePrefix("2001:2:0:18::/64"), first: firstOuter, noExit: true}
 
-	tollNet   = dockerNetwork("br-toll", "172.30.0.0/16", "fd54:6f6c:6c:30::/64")         // the server's user-defined network
-	secondNet = dockerNetwork("br-toll2", "172.31.0.0/16", "fd54:6f6c:6c:31::/64")        // another one on machine A
-	remoteNet = dockerNetwork("br-remote", "172.29.0.0/16", "fd54:6f6c:6c:29::/64")       // one on machine B
-	docker0   = dockerNetwork("docker0", "172.17.0.0/16", "fd54:6f6c:6c:17::/64")         // the default network
+	tollNet   = dockerNetwork("br-toll", "172.30.0.0/16", "fd54:6f6c:6c:30::/64")
+	secondNet = dockerNetwork("br-toll2", "172.31.0.0/16", "fd54:6f6c:6c:31::/64")
+	remoteNet = dockerNetwork("br-remote", "172.29.0.0/16", "fd54:6f6c:6c:29::/64")
+	docker0   = dockerNetwork("docker0", "172.17.0.0/16", "fd54:6f6c:6c:17::/64")
 	gwbridge  = dockerNetwork("docker_gwbridge", "172.18.0.0/16", "fd54:6f6c:6c:18::/64") // the way out of overlay networks
 )
 
@@ -42,7 +41,7 @@ func dockerNetwork(bridge, subnet, subnet6 string) network {
 	return network{bridge: bridge, subnet: netip.MustParsePrefix(subnet), subnet6: netip.MustParsePrefix(subnet6), first: firstDocker}
 }
 
-// nth returns the network's n-th address with its prefix length.
+// nth includes the prefix length.
 func (n network) nth(i int) netip.Prefix {
 	a := n.subnet.Addr().As4()
 	a[3] = byte(i)
@@ -57,12 +56,12 @@ func (n network) nth6(i int) netip.Prefix {
 
 func (n network) of6(at seat) netip.Prefix { return n.nth6(n.first + at.number) }
 
-// like6 returns the IPv6 address of the owner of a on the network.
+// like6 returns the IPv6 address of the owner of a.
 func (n network) like6(a netip.Addr) netip.Addr { return n.nth6(int(a.As4()[3])).Addr() }
 
 func (n network) of(at seat) netip.Prefix { return n.nth(n.first + at.number) }
 
-// gateway returns the network's first address, or the zero value if it has no gateway.
+// gateway returns the zero value if there is none.
 func (n network) gateway() netip.Prefix {
 	if n.noExit {
 		return netip.Prefix{}
@@ -82,8 +81,8 @@ const (
 	machineA = 1
 	machineB = 2
 
-	firstDocker = 2  // the first container's, after the gateway
-	firstOuter  = 10 // the first of containers with an address on the wire
+	firstDocker = 2  // after the gateway
+	firstOuter  = 10 // of containers on the wire
 )
 
 var (
@@ -103,14 +102,14 @@ const (
 	publishedPort = 8080              // the first server's; the others' follow
 	secondPort    = recipe.SecondPort // the same inside and outside
 
-	wireName = "eth0" // the machine's end of the wire
-	inside   = "eth0" // a container's device
+	wireName = "eth0"
+	inside   = "eth0"
 
 	bridgeNF  = "net.bridge.bridge-nf-call-iptables"
 	ipForward = "net.ipv4.ip_forward"
 )
 
-// space is a network namespace in which each step can be made to fail.
+// space lets each step fail in tests.
 type space struct {
 	*netns.NS
 	before func() error // nil outside tests
@@ -140,7 +139,7 @@ func (s *space) Start(cmd *exec.Cmd) error {
 type machine struct {
 	name string
 	ns   *space
-	addr netip.Prefix // on the wire
+	addr netip.Prefix
 	// addr6 is valid if the path is over IPv6.
 	addr6 netip.Prefix
 }
@@ -150,7 +149,7 @@ type container struct {
 	name   string
 	ns     *space
 	on     *machine
-	kind   mode.HopKind // of its device
+	kind   mode.HopKind
 	port   string
 	portNS *space
 	addr   netip.Prefix
@@ -159,7 +158,7 @@ type container struct {
 
 func (c *container) Place() path.Place { return in(c) }
 
-// Addr returns the container's address of the path's family.
+// Addr returns the address of the path's family.
 func (c *container) Addr() netip.Addr {
 	if c.addr6.IsValid() {
 		return c.addr6.Addr()
@@ -171,11 +170,10 @@ type site struct {
 	lab    *Lab
 	path   *path.Path
 	a, b   *machine
-	home   network // the servers' network
+	home   network
 	beside bool
 	boxes  []*container
 	recipe.Ends[*container]
-	// more lists namespaces other than machines and containers.
 	more  []spot
 	tuned local.Tuned
 }
@@ -235,7 +233,6 @@ func addressed(name string, addr netip.Prefix) error {
 	return link.Up(name)
 }
 
-// box makes a container without a device.
 func (s *site) box(on *machine, name string) (*container, error) {
 	ns, err := s.namespace(name)
 	if err != nil {
@@ -246,8 +243,7 @@ func (s *site) box(on *machine, name string) (*container, error) {
 	return c, nil
 }
 
-// plug makes the container's veth pair. Its other end is called port and is in the namespace at, or
-// on the machine if at is nil.
+// The pair's other end, port, is in the namespace at, or on the machine if at is nil.
 func (c *container) plug(port string, at *space) error {
 	c.kind, c.port, c.portNS = mode.HopVeth, port, at
 	tid, err := c.ns.TID()
@@ -269,7 +265,7 @@ func (c *container) setMTU(mtu int) error {
 	return c.ns.Do(func() error { return link.SetMTU(inside, mtu) })
 }
 
-// address sets the device's address, and the default gateway if it is valid.
+// A valid gateway becomes the default one.
 func (c *container) address(addr netip.Prefix, gateway netip.Addr) error {
 	c.addr = addr
 	err := c.ns.Do(func() error {
@@ -339,7 +335,7 @@ func on(m *machine) path.Place {
 
 func in(c *container) path.Place { return contained(c.on, c.ns, c.name) }
 
-// contained returns a place with process, mount, host name and IPC namespaces of its own.
+// contained has process, mount, host name and IPC namespaces of its own.
 func contained(m *machine, ns *space, name string) *place {
 	return &place{name: name, ns: ns, machine: m,
 		clone: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC}

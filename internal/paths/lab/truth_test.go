@@ -25,7 +25,7 @@ func output(t *testing.T, ns *space, name string, args ...string) string {
 	return b.String()
 }
 
-// claim is what a program must print in one of a path's namespaces.
+// claim is what a program must print.
 type claim struct {
 	where   string // "A", "B", "server", "client", "overlay on machine A"
 	command string
@@ -47,7 +47,7 @@ func build(t *testing.T, l *Lab, spec path.Spec) *path.Path {
 	return p
 }
 
-// skipMissing skips a path that cannot be built here; the conformance suite checks that.
+// The conformance suite checks what can be built.
 func skipMissing(t *testing.T, l *Lab, spec path.Spec) {
 	t.Helper()
 	if err := l.Check(context.Background(), spec); err != nil {
@@ -55,7 +55,7 @@ func skipMissing(t *testing.T, l *Lab, spec path.Spec) {
 	}
 }
 
-// truths lists what ip, bridge and nft print in each mode, from every placement.
+// truths hold from every placement.
 var truths = map[mode.Name][]claim{
 	mode.Native: {
 		{where: "A", command: "nft list ruleset", never: []string{"table"}},
@@ -168,7 +168,6 @@ func publishedTo(container string) claim {
 	return claim{where: "A", command: "nft list table ip nat", says: []string{"dport 8080 dnat to " + container + ":5201"}}
 }
 
-// resolved returns the rules for Docker's DNS server.
 func resolved(where string) claim {
 	return claim{where: where, command: "nft list ruleset", says: []string{
 		"type nat hook output priority -100", "ip daddr 127.0.0.11 jump DOCKER_OUTPUT",
@@ -207,7 +206,6 @@ func overlayTruths(mtu string) []claim {
 	}
 }
 
-// truthsFrom lists claims for one placement only.
 var truthsFrom = map[mode.Name]map[mode.Placement][]claim{
 	mode.Bridge: {
 		mode.FromContainer: {{where: "A", command: "bridge link", says: []string{"veth-server master br-toll", "veth-client master br-toll"}}, resolved("client")},
@@ -276,8 +274,8 @@ var truthsOver6 = map[mode.Name][]claim{
 	},
 }
 
-// beside6 describes machines whose containers are on none of Docker's bridges (`ip6tables-save` of
-// Docker Engine 28.5.2 with no IPv6 network): chains that reject nothing, and no router.
+// beside6 is from `ip6tables-save` of Docker Engine 28.5.2 with no IPv6 network: chains that reject
+// nothing, and no router.
 var beside6 = []claim{
 	{where: "A", command: "nft list table ip6 filter", says: []string{"hook forward priority filter; policy accept;", "jump DOCKER-FORWARD"}, never: []string{"drop"}},
 	{where: "A", command: "nft list table ip6 nat", says: []string{"ip6 daddr != ::1 fib daddr type local jump DOCKER"}, never: []string{"dnat", "masquerade"}},

@@ -44,8 +44,7 @@ func (l *Lab) checkTunes(s path.Spec) error {
 	return nil
 }
 
-// fits returns an error for an MTU larger than the wire's on a sub-interface or on a switch that
-// would drop such packets. (Routers notify the sender.)
+// A sub-interface or a switch cannot exceed the wire's MTU. (Routers notify the sender.)
 func (l *Lab) fits(t mode.Tune, m mode.Name, route mode.Route) error {
 	wire := l.Wire.MTU
 	if wire == 0 {
@@ -76,7 +75,6 @@ var tuneNeeds = map[mode.Key]need{
 	mode.BigTCP: needBigTCP, mode.BigTCPContainer: needBigTCP, mode.BigTCPLoopback: needBigTCP,
 }
 
-// tryQueues determines how many queues a pair can have.
 func (l *Lab) tryQueues() (err error) {
 	l.mostQueues, err = local.MostQueues()
 	return err

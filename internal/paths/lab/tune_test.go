@@ -18,8 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// showRPS prints the CPUs to which a device's packets are steered; sysfs shows the namespace in
-// which it was mounted.
+// sysfs shows the namespace in which it was mounted.
 const showRPS = "mount -t sysfs sysfs /mnt && cat /mnt/class/net/$0/queues/rx-0/rps_cpus"
 
 func sysfs(t *testing.T, ns *space, dev, file string) string {
@@ -41,10 +40,10 @@ func hasQueues(t *testing.T, s *site, n int) {
 	}
 }
 
-// sizes holds gso_max_size and the like of devices, in bytes, by place and name.
+// sizes are gso_max_size and the like, in bytes, by place and name.
 type sizes map[string]uint32
 
-// hasSizes checks the sizes of all devices; those not named must have the kernel's defaults.
+// Devices that are not named must have the kernel's defaults.
 func hasSizes(t *testing.T, s *site, want sizes) {
 	t.Helper()
 	spaces := map[string]*space{s.a.name: s.a.ns, s.b.name: s.b.ns}
@@ -243,7 +242,7 @@ func TestTunesOnEveryMode(t *testing.T) {
 	}
 }
 
-// onPaths returns the tunes that paths have at once; TestTunesAreSet has each alone.
+// TestTunesAreSet has each tune alone.
 func onPaths(tunes []mode.Tunes) []mode.Tunes {
 	if len(tunes) == 0 {
 		return nil
@@ -255,8 +254,7 @@ func onPaths(tunes []mode.Tunes) []mode.Tunes {
 	return []mode.Tunes{all}
 }
 
-// possibleTunes returns the tunes that the path accepts, which must be those that mayHave allows.
-// The others must be refused with a reason.
+// The accepted tunes must be those that mayHave allows; the others must be refused with a reason.
 func possibleTunes(t *testing.T, l *Lab, spec path.Spec, r mode.Route, tunes []mode.Tunes) (out []mode.Tunes) {
 	t.Helper()
 	for _, tune := range tunes {
@@ -277,7 +275,7 @@ func possibleTunes(t *testing.T, l *Lab, spec path.Spec, r mode.Route, tunes []m
 	return out
 }
 
-// mayHave states independently of the lab on which routes a tune sets something.
+// mayHave is independent of the lab's own rules.
 func mayHave(tune mode.Tunes, m mode.Name, r mode.Route) bool {
 	onlyWire := len(r.Hops) == 1 && r.Hops[0] == mode.HopWire
 	veth := slices.Contains(r.Hops, mode.HopVeth)
@@ -359,7 +357,6 @@ func hasBigTCP() bool {
 
 func manyCPUs() bool { return cpusPossible() > 1 }
 
-// A pair has queues for each possible CPU.
 func possibleCPUs(t *testing.T) int {
 	t.Helper()
 	n := cpusPossible()

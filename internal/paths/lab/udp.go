@@ -11,8 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// dport and sport match a port of the protocol of the daemon's ports.
-
 func (d daemon) dport(number uint16) nft.Match {
 	if d.udp {
 		return nft.UDPDport(number)
@@ -27,7 +25,6 @@ func (d daemon) sport(number uint16) nft.Match {
 	return nft.TCPSport(number)
 }
 
-// tryProcessIO checks that a proxy's datagrams can be counted.
 func tryProcessIO() error {
 	_, err := local.ProcessIO(os.Getpid())
 	if err == nil {
@@ -40,9 +37,9 @@ func tryProcessIO() error {
 	}
 }
 
-// firstPktinfo is the first Docker Engine whose docker-proxy answers UDP from the address that the
-// client dialled (moby/moby#48571). Earlier ones answer a container on the machine from the
-// bridge's address, which the client's socket does not accept.
+// firstPktinfo is the first engine whose docker-proxy answers UDP from the dialled address
+// (moby/moby#48571). Earlier ones answer a container on the machine from the bridge's address,
+// which its socket does not accept.
 const firstPktinfo = 28
 
 var majorVersion = regexp.MustCompile(` (\d+)\.`)

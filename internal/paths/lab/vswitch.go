@@ -16,10 +16,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// vswitch makes containers on an Open vSwitch bridge that has the machine's network card as a port,
-// as `pipework br1 CONTAINER ADDRESS` (at 9ba97f1) and `ovs-docker add-port br1 eth0 CONTAINER`
-// (openvswitch/ovs at d6a632a) do. The administrator makes the bridge with the card and the
-// machine's address.
+// The Open vSwitch bridge has the machine's card as a port, as by `pipework br1 CONTAINER ADDRESS`
+// (at 9ba97f1) and `ovs-docker add-port br1 eth0 CONTAINER` (openvswitch/ovs at d6a632a). The
+// administrator makes the bridge with the card and the machine's address.
 func (s *site) vswitch() error {
 	switches := map[*machine]*virtualSwitch{}
 	err := s.onLAN(lan{
@@ -88,7 +87,7 @@ func (s *site) startOVS(m *machine) (*virtualSwitch, error) {
 	}
 	s.path.Facts["datapath"] = words + ", Open vSwitch " + ovs.Version()
 	// ovs-vswitchd removes the card's queueing discipline, and with it the wire's shape, unless the
-	// port has a QoS record of a kind that does nothing.
+	// port has a no-op QoS record.
 	err = sw.Set(slices.Concat(
 		[]string{"add-br", outer.bridge, "--", "set", "bridge", outer.bridge, "datapath_type=" + kind, "--"}, v.addPort(wireName),
 		[]string{"--", "set", "port", wireName, "qos=@keep", "--", "--id=@keep", "create", "qos", "type=linux-noop"})...)
@@ -98,8 +97,8 @@ func (s *site) startOVS(m *machine) (*virtualSwitch, error) {
 	return v, m.ns.Do(func() error { return moveAddress(m) })
 }
 
-// withoutOffloads disables checksum and segmentation offload: the userspace datapath reads packets
-// unchanged, so a checksum left to the card is wrong in them.
+// The userspace datapath does not complete checksums left to the card, on which segmentation
+// depends.
 func (s *site) withoutOffloads() error {
 	ends := []spot{}
 	for _, c := range s.boxes {
@@ -123,7 +122,7 @@ func (s *site) withoutOffloads() error {
 	return nil
 }
 
-// ovsHop returns the hop of the bridge as Open vSwitch counts it, by port.
+// Open vSwitch counts by port.
 func (s *site) ovsHop(m *machine, sw *virtualSwitch, toServer, toClient []string) path.Hop {
 	h := path.Hop{Kind: mode.HopOVS, Name: outer.bridge + " ports", Where: m.name, Read: func() (sample.Counters, error) {
 		ports, err := sw.Ports(outer.bridge)

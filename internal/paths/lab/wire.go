@@ -78,8 +78,7 @@ func crossesWire(m mode.Name, from mode.Placement, to mode.Target) bool {
 	return ok && slices.Contains(r.Hops, mode.HopWire)
 }
 
-// Applies reports whether the wire makes a difference to the mode's path: the path crosses it, or
-// has a device whose MTU is the card's.
+// Applies reports whether the path crosses the wire, or has a device whose MTU is the card's.
 func Applies(w sample.Wire, m mode.Name, from mode.Placement, to mode.Target) bool {
 	known, _ := mode.Find(m)
 	r, _ := known.Route(from, to)
@@ -87,8 +86,8 @@ func Applies(w sample.Wire, m mode.Name, from mode.Placement, to mode.Target) bo
 	return crossesWire(m, from, to) || w.MTU > 0 && card
 }
 
-// layWire joins the machines by a veth pair. Only the ends that the path crosses are shaped, so a
-// kernel that cannot shape can build other paths.
+// Only the ends that the path crosses are shaped, so a kernel that cannot shape can build other
+// paths.
 func (s *site) layWire() error {
 	w := s.lab.Wire
 	tid, err := s.b.ns.TID()
@@ -128,8 +127,7 @@ func (s *site) layWire() error {
 	return nil
 }
 
-// checkWire reads back the shape of both ends, because other programs set queueing disciplines,
-// too.
+// Other programs set queueing disciplines, too.
 func (s *site) checkWire() error {
 	w := s.lab.Wire
 	want := ""

@@ -84,7 +84,6 @@ func TestDelayKeepsItsMicroseconds(t *testing.T) {
 	}
 }
 
-// No mode may change the wire's shape.
 func TestWireIsShaped(t *testing.T) {
 	for _, m := range mode.OfLab() {
 		for _, r := range m.Routes {
@@ -163,7 +162,7 @@ func TestWireIsDelayed(t *testing.T) {
 	}
 }
 
-// Such a path is built on a kernel that cannot shape, and its end of the wire is unshaped.
+// Such a path needs no kernel that can shape.
 func TestWireOfOtherPathsIsNotShaped(t *testing.T) {
 	var s *site
 	l := started(t, &Lab{Wire: sample.Wire{Rate: 200e6, Delay: 0.02, MTU: 1600}, test: hooks{built: func(b *site) { s = b }}})
@@ -224,7 +223,7 @@ func TestWireApplies(t *testing.T) {
 		{large, mode.Host, mode.FromRemote, mode.ToAddress, true},
 		{fast, mode.MacvlanBridge, mode.FromContainer, mode.ToContainer, false},
 		{large, mode.MacvlanBridge, mode.FromContainer, mode.ToContainer, true}, // a sub-interface's is the card's
-		{fast, mode.MacvlanVEPA, mode.FromContainer, mode.ToContainer, true},    // to the switch and back
+		{fast, mode.MacvlanVEPA, mode.FromContainer, mode.ToContainer, true},
 		{large, mode.Pipework, mode.FromContainer, mode.ToContainer, true},
 		{fast, mode.Pipework, mode.FromContainer, mode.ToContainer, false},
 	} {

@@ -15,9 +15,8 @@ import (
 	"sync"
 )
 
-// Run runs the proxy with docker-proxy's arguments until ctx ends. It writes "0
-// " to ready once it listens, or "1
-// " and the reason.
+// Run runs the proxy with docker-proxy's arguments until ctx ends. It writes "0\n" to ready once it
+// listens, or "1\n" and the reason.
 func Run(ctx context.Context, args []string, ready io.WriteCloser) error {
 	f, err := parse(args)
 	if err == nil && f.proto == "udp" {

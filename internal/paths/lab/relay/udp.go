@@ -15,8 +15,8 @@ import (
 )
 
 // As in docker-proxy 28.5.2 (cmd/docker-proxy/udp_proxy_linux.go), one loop receives all clients'
-// datagrams, and each client has a connected socket, whose answers a goroutine returns from the
-// address that the client dialled. A client without answers for a while is forgotten.
+// datagrams, and a goroutine for each client returns answers from the address that the client
+// dialled. A silent client is forgotten.
 const (
 	forgetAfter = 90 * time.Second
 	largest     = 65507 // bytes of a datagram
@@ -49,7 +49,7 @@ func runUDP(ctx context.Context, f flags, ready io.WriteCloser) error {
 	return nil
 }
 
-// listen opens a socket that reports the destination address of each datagram.
+// The socket reports the destination address of each datagram.
 func (p *udpProxy) listen(ctx context.Context, f flags) (err error) {
 	if p.target, err = net.ResolveUDPAddr("udp", f.target()); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (p *udpProxy) client(from netip.AddrPort, oob []byte) (*udpClient, error) {
 	return c, nil
 }
 
-// answer returns the server's datagrams to the client until none come for a while.
+// answer ends when no datagram comes for a while.
 func (p *udpProxy) answer(c *udpClient, to netip.AddrPort, oob []byte) {
 	defer func() {
 		p.mu.Lock()
@@ -134,8 +134,7 @@ func (p *udpProxy) answer(c *udpClient, to netip.AddrPort, oob []byte) {
 	}
 }
 
-// source converts a datagram's control message into one that sends the answer from the address it
-// was sent to; nil if there is none.
+// source converts a datagram's control message into that of its answer; nil if there is none.
 func source(oob []byte) []byte {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
