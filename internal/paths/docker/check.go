@@ -316,7 +316,7 @@ func (e *engine) checkFastLinks(ctx context.Context, s path.Spec, t *trial) erro
 }
 
 func (e *engine) checkAddress(s path.Spec) error {
-	if s.To.Over4() != mode.ToAddress || fromAfar(s) { // the client knows its server
+	if s.To.Over4() != mode.ToAddress || fromAfar(s) { // Remote names it
 		return nil
 	}
 	_, err := ownAddress(e.ns, s.To.Six())
