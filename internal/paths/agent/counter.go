@@ -28,8 +28,8 @@ type Device struct {
 }
 
 // NAT selects rewritten connections: those that dialled To and are answered by Now. Hits grow by
-// each connection that is new since the previous reading; ended ones stay for two minutes. It needs
-// CAP_NET_ADMIN.
+// each that was not in the connection table at the previous reading, which keeps ended ones for two
+// minutes. It needs CAP_NET_ADMIN.
 type NAT struct {
 	Proto string         `json:"proto"` // tcp or udp
 	To    netip.AddrPort `json:"to"`
