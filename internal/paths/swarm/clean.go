@@ -14,8 +14,6 @@ import (
 // Leftovers returns the part of toll clean that removes what dead tolls left in a swarm.
 func Leftovers() dockerapi.Part { return dockerapi.Part{Daemon: clean} }
 
-// clean removes services and secrets, if the daemon manages a swarm, and then the networks of their
-// tasks.
 func clean(ctx context.Context, s *dockerapi.Sweep) error {
 	info, err := s.API.Info(ctx, client.InfoOptions{})
 	if err != nil {
@@ -59,8 +57,7 @@ func cleanServices(ctx context.Context, s *dockerapi.Sweep) error {
 	return err
 }
 
-// removeNetwork waits until no task is on the network. It returns nil if the network does not
-// exist.
+// removeNetwork returns nil if the network does not exist.
 func removeNetwork(ctx context.Context, api *client.Client, name string) error {
 	gone := false
 	return dockerapi.Patiently(ctx, func(error) bool { return !gone }, func() error {

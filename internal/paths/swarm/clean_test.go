@@ -14,8 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
-// thatHas starts a daemon with these things, in JSON, by the path of the request that lists them.
-// deleted returns the removed ones.
+// thatHas has these things, in JSON, by the path of the request that lists them.
 func thatHas(t *testing.T, things map[string]string) (deleted func() []string) {
 	t.Helper()
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "sock"))

@@ -16,9 +16,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
-// boot makes machines of namespaces, node1 to node$2, on a switch, each with a dockerd, and a swarm
-// of them whose managers are the first $3. All of it ends with its first process. Card wN of the
-// switch leads to nodeN.
+// boot makes nodes of namespaces, node1 to node$2, on a switch, each with a dockerd, and a swarm
+// whose managers are the first $3. All of it ends with its first process. Card wN of the switch
+// leads to nodeN.
 const boot = `set -e
 dir=$1 n=$2 managers=$3
 mount --make-rshared /
@@ -63,7 +63,7 @@ exec sleep infinity
 
 type testCluster struct {
 	dir string
-	pid string // of its first process
+	pid string
 }
 
 func newCluster(t *testing.T, e pathtest.Engine, n, managers int) *testCluster {
@@ -108,7 +108,7 @@ func (c *testCluster) log(node int) string {
 	return string(b[max(0, len(b)-3000):])
 }
 
-// on returns a command on a node; node 0 is the switch.
+// Node 0 is the switch.
 func (c *testCluster) on(node int, args ...string) *exec.Cmd {
 	enter := []string{"-t", c.pid, "-n", "-m", "-p"}
 	if node > 0 {

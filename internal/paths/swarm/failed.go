@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// errOverlap means that a node has the network's addresses already.
+// errOverlap means that a node already has addresses of the network.
 var errOverlap = errors.New("the task was rejected")
 
 // failed returns nil if the task's agent may still come.
@@ -46,13 +46,12 @@ func (r *run) failed(s *service, t swarm.Task) error {
 	return fmt.Errorf("node %s: its task %s: %s", name, t.Status.State, said)
 }
 
-// gaveUp reports whether an agent ended because it could not reach toll.
+// gaveUp means that the agent could not reach toll.
 func gaveUp(t swarm.TaskStatus) bool {
 	const exit = 1
 	return t.State == swarm.TaskStateFailed && t.ContainerStatus != nil && t.ContainerStatus.ExitCode == exit
 }
 
-// absent adds the state of a node's task to the hub's error.
 func (r *run) absent(node string, task swarm.TaskStatus, err error) error {
 	state := string(task.State)
 	if state == "" {

@@ -18,12 +18,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// ingressBox is the file of the namespace in which IPVS chooses a task, on every node (libnetwork;
-// see internal/paths/lab).
+// ingressBox is the file of the namespace in which IPVS chooses a task (libnetwork; see
+// internal/paths/lab).
 const ingressBox = inTask + "/ingress_sbox"
 
-// publishIngress dials the routing mesh at the node that runs the service's only task. The mesh's
-// connection table shows which task IPVS chose.
+// The mesh is dialled at the node that runs the service's only task. Its connection table shows
+// which task IPVS chose.
 func (s *site) publishIngress() error {
 	mesh, err := s.run.ingressNetwork(s.ctx)
 	if err != nil {
@@ -74,7 +74,6 @@ func (s *site) publishIngress() error {
 		task.switched(way.port, task.port), server.hop(true)})
 }
 
-// ingressNetwork returns the overlay network of the mesh.
 func (r *run) ingressNetwork(ctx context.Context) (network.Summary, error) {
 	got, err := r.daemon.API.NetworkList(ctx, client.NetworkListOptions{})
 	if err != nil {
@@ -92,7 +91,7 @@ func ingressOf(all []network.Summary) (network.Summary, error) {
 	return all[i], nil
 }
 
-// legs returns the ingress sandbox's devices: on the mesh's network and on the bridge of the node.
+// legs are the ingress sandbox's devices: on the mesh's network and on the bridge of the node.
 func (s *site) legs(e *end, subnet netip.Prefix) (inner, outer *box, err error) {
 	a, devices, err := s.within(e, "the namespace of the routing mesh", ingressBox)
 	if err != nil {
@@ -128,8 +127,7 @@ const listing = 5 * time.Second
 
 var errNoIPVS = errors.New("/proc/net/ip_vs is not there")
 
-// balances returns an error for a node whose kernel has no IPVS. The engine loads IPVS when a
-// service is made.
+// The engine loads IPVS when a service is made.
 func (s *site) balances(e *end) error {
 	s.run.ipvsMu.Lock()
 	defer s.run.ipvsMu.Unlock()
@@ -154,7 +152,6 @@ func (s *site) balances(e *end) error {
 	return s.run.noIPVS[e.ID]
 }
 
-// meshPorts records the ports of the services, each of which has its task on one node.
 func (r *run) meshPorts(ctx context.Context, s *service) error {
 	for i, id := range s.ids {
 		got, err := r.daemon.API.ServiceInspect(ctx, id, client.ServiceInspectOptions{})

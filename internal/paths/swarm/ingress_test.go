@@ -27,7 +27,7 @@ func TestLegsOfTheMesh(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		devices      []agent.Interface
-		inner, outer string // device and address
+		inner, outer string
 	}{
 		{"as-docker-makes-it", []agent.Interface{lo, device("eth0", "10.0.0.2/24", "10.0.0.3/32"), device("eth1", "172.18.0.2/16", "fe80::1/64")},
 			"eth0 10.0.0.2", "eth1 172.18.0.2"},
@@ -66,7 +66,6 @@ func TestMeshIsTheIngressNetwork(t *testing.T) {
 	}
 }
 
-// Services share the port of the mesh's namespace on the overlay's bridge, and nothing else.
 func TestServicesShareTheMeshsPort(t *testing.T) {
 	one := (&sandbox{node: "a", namespace: "/run/1-mesh"}).switched("veth0", "veth1").Counters()
 	two := (&sandbox{node: "a", namespace: "/run/1-mesh"}).switched("veth0", "veth2").Counters()

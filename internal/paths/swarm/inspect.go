@@ -6,25 +6,23 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// inspects adds a namespace that contains only the run's paths.
+// The namespace contains only the run's paths.
 func (s *site) inspects(a *agent.Agent, file, where string) {
 	s.spots = append(s.spots, cluster.Spot{Agent: a, At: agent.Spot{Namespace: file, Where: where}})
 }
 
-// inspectsOf adds devices of a namespace that the path shares with others.
+// The path shares the namespace with others.
 func (s *site) inspectsOf(a *agent.Agent, file, where string, devices ...string) {
 	s.spots = append(s.spots, cluster.Spot{Agent: a, At: agent.Spot{Namespace: file, Where: where, Devices: devices}})
 }
 
-// inspectable covers the nodes' cards, and the bridges and ports that the path crosses.
 func (s *site) inspectable() {
 	ends := []*cluster.End{&s.client.End, &s.server.End}
 	spots := cluster.Watched(ends, s.spots, s.server.Addr, s.client.Addr)
 	s.path.Inspect = func() ([]path.Setting, error) { return cluster.Inspect(spots) }
 }
 
-// guard returns an error if something may take packets past the path's hops, or if that is unknown.
-// Nothing bypasses the one hop of host.
+// An unknown bypass is an error, too. Nothing bypasses the one hop of host.
 func (s *site) guard() error {
 	all, err := s.path.Inspect()
 	if err != nil || len(s.path.Hops) == 1 {

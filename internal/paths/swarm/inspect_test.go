@@ -9,13 +9,11 @@ import (
 )
 
 const (
-	// overlayOn3 prints the PID of the run's task on the overlay network on node 3.
 	overlayOn3 = "docker inspect -f '{{.State.Pid}}' $(docker ps -q --filter name=-overlay)"
 	shapeIt    = "nsenter -t $(" + overlayOn3 + ") -n tc qdisc add dev eth0 root tbf rate 200mbit burst 32kb latency 50ms"
 	filterIt   = "tc qdisc add dev eth0 clsact; tc filter add dev eth0 ingress protocol all u32 match u32 0xffffffff 0xffffffff action mirred egress redirect dev lo"
 )
 
-// A change fails its cells, and a bypass of the hops refuses the path.
 func settings(t *testing.T, c *testCluster, toll string) {
 	compare := func(args ...string) []string {
 		return append([]string{toll, "compare", "host", "overlay", "--on", "swarm", "--nodes", "node2,node3", "--load", "rr", "--quiet"}, args...)

@@ -19,30 +19,28 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
 )
 
-// service holds the services of one role, with the agents in their tasks.
 type service struct {
 	role    role
 	nodes   []Node
-	attempt int          // from 1
-	network string       // an overlay's ID
-	subnet  netip.Prefix // of network
-	ids     []string     // in the order of the nodes if each has a service
+	attempt int    // from 1
+	network string // an overlay's ID
+	subnet  netip.Prefix
+	ids     []string // in the order of the nodes if each has a service
 	ready   bool
 
 	agents map[string]*agent.Agent                  // by the node's ID
 	errs   map[string]error                         // why a node has no agent
-	ports  map[string]map[network.IPProtocol]uint16 // published on the node, or in the mesh for the node's task
+	ports  map[string]map[network.IPProtocol]uint16 // on the node, or in the mesh for the node's task
 }
 
 // Nodes may have to fetch an image.
 const joinTimeout = 90 * time.Second
 
-// attempts limits the networks made for a role. The swarm does not know the nodes' own networks, so
-// only a rejected task shows a conflict.
+// The swarm does not know the nodes' own networks, so only a rejected task shows a conflict.
 const attempts = 5
 
-// service makes the services of a role once, and waits for their agents. Missing agents are in its
-// errs. After an error the next call continues where this one ended.
+// service makes a role's services once. Missing agents are in its errs. After an error the next
+// call continues.
 func (r *run) service(ctx context.Context, kind role) (*service, error) {
 	r.making.Lock()
 	defer r.making.Unlock()
@@ -87,7 +85,6 @@ func newService(kind role, nodes []Node, attempt int) *service {
 		ports: map[string]map[network.IPProtocol]uint16{}}
 }
 
-// bring makes the missing services and their network, and waits for the agents.
 func (r *run) bring(ctx context.Context, s *service) error {
 	if (s.role == onOverlay || s.role == encrypted) && s.network == "" {
 		var err error
@@ -101,8 +98,8 @@ func (r *run) bring(ctx context.Context, s *service) error {
 	return r.join(ctx, s)
 }
 
-// overlap reports whether a node rejected the network. A removed network stays on its nodes for
-// seconds, and from Docker Engine 27 on the next one gets the same subnet.
+// A removed network stays on its nodes for seconds, and from Docker Engine 27 on the next one gets
+// the same subnet.
 func (s *service) overlap() bool {
 	for _, err := range s.errs {
 		if errors.Is(err, errOverlap) {
@@ -112,8 +109,8 @@ func (s *service) overlap() bool {
 	return false
 }
 
-// withdraw ends the tasks of replaced services. It waits until their agents are gone: one that
-// closed its connection later could disturb a visit.
+// withdraw waits until the replaced agents are gone: a late end of a connection could disturb a
+// visit.
 func (r *run) withdraw(s *service) error {
 	for _, a := range s.agents {
 		a.Dismiss()
@@ -128,7 +125,7 @@ func (r *run) withdraw(s *service) error {
 	return nil
 }
 
-// identity differs from that of the node's withdrawn agents.
+// identity differs from that of withdrawn agents.
 func (s *service) identity(node string) string {
 	return fmt.Sprintf("%s%d.%s", s.role, s.attempt, node)
 }
@@ -142,7 +139,7 @@ func (s *service) environment() []string {
 	return []string{"BRIDGETOLL_AGENT_ID=" + s.identity("{{.Node.ID}}"), "BRIDGETOLL_AGENT_NAME=" + name}
 }
 
-// join waits for the agents of all tasks but failed ones.
+// Failed tasks end their wait.
 func (r *run) join(ctx context.Context, s *service) error {
 	limit, cancel := context.WithTimeoutCause(ctx, joinTimeout, errLate)
 	defer cancel()
@@ -163,7 +160,7 @@ func (r *run) join(ctx context.Context, s *service) error {
 			switch {
 			case err == nil:
 				s.agents[n.ID] = a
-			case ctx.Err() != nil: // the caller no longer waits
+			case ctx.Err() != nil:
 			default:
 				if why := context.Cause(one); why != nil && !errors.Is(why, errLate) && !errors.Is(why, errGaveUp) {
 					err = why
@@ -174,7 +171,7 @@ func (r *run) join(ctx context.Context, s *service) error {
 	}
 	all := make(chan struct{})
 	go func() { wg.Wait(); close(all) }()
-	last := map[string]swarm.TaskStatus{} // by node
+	last := map[string]swarm.TaskStatus{}
 	for {
 		select {
 		case <-all:
@@ -196,7 +193,6 @@ func (r *run) join(ctx context.Context, s *service) error {
 	}
 }
 
-// lookAtTasks records the status of each node's task, and ends the wait for failed ones.
 func (r *run) lookAtTasks(ctx context.Context, s *service, waits map[string]context.CancelCauseFunc, last map[string]swarm.TaskStatus) {
 	tasks, err := r.tasks(ctx, s)
 	if err != nil {
@@ -211,13 +207,11 @@ func (r *run) lookAtTasks(ctx context.Context, s *service, waits map[string]cont
 	}
 }
 
-// Reasons for no longer waiting for an agent.
 var (
 	errLate   = fmt.Errorf("%s are over", joinTimeout)
 	errGaveUp = errors.New("it gave up")
 )
 
-// looks is the interval of checking tasks.
 const looks = 300 * time.Millisecond
 
 func (r *run) tasks(ctx context.Context, s *service) ([]swarm.Task, error) {
@@ -229,7 +223,7 @@ func (r *run) tasks(ctx context.Context, s *service) ([]swarm.Task, error) {
 	return got.Items, err
 }
 
-// nodeOf returns the ID of a task's node. A task without one yet belongs to a service for one node.
+// A task without a node belongs to a service for one node.
 func (s *service) nodeOf(t swarm.Task) string {
 	if i := slices.Index(s.ids, t.ServiceID); t.NodeID == "" && i >= 0 && len(s.ids) == len(s.nodes) {
 		return s.nodes[i].ID
@@ -246,7 +240,7 @@ func (s *service) nameOf(id string) string {
 	return id
 }
 
-// waitForPorts waits because managers learn published ports shortly after the agents have come.
+// Managers learn published ports shortly after the agents have come.
 func (r *run) waitForPorts(ctx context.Context, s *service) error {
 	read := r.taskPorts
 	switch s.role {

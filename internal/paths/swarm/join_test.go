@@ -23,14 +23,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// manager is a fake manager: it takes services for one node each, and the test sets their tasks.
+// manager is a fake: it takes services for one node each, and the test sets their tasks.
 type manager struct {
-	// fails returns the error of a request by its path; it may be nil.
+	// fails may be nil.
 	fails func(path string) error
 	began func(swarm.ServiceSpec)
 
 	mu    sync.Mutex // guards following
-	made  []string   // services
+	made  []string
 	tasks []swarm.Task
 }
 
@@ -100,7 +100,6 @@ func newRun(t *testing.T, m *manager) *run {
 	return r
 }
 
-// comes connects the agent of a service's task, in this process.
 func comes(t *testing.T, r *run, spec swarm.ServiceSpec) {
 	c := spec.TaskTemplate
 	_, id, _ := strings.Cut(c.ContainerSpec.Env[0], "=")
@@ -170,7 +169,6 @@ func TestInterruptedServices(t *testing.T) {
 	}
 }
 
-// The error has the task's status and what the hub saw.
 func TestAgentsThatDoNotCome(t *testing.T) {
 	r := newRun(t, &manager{})
 	s := &service{role: published, nodes: r.nodes, ids: []string{"1", "2", "3"}}

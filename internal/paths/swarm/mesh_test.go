@@ -21,7 +21,7 @@ type meshRun struct {
 	node       int
 	said       *bytes.Buffer
 	file, mark string
-	over       chan struct{} // closed at its end
+	over       chan struct{}
 }
 
 func (c *testCluster) begin(t *testing.T, r *meshRun, args ...string) {
@@ -48,8 +48,7 @@ func (r *meshRun) ended() bool {
 	}
 }
 
-// leaderless matches a manager's errors while no leader is elected, and before a new one knows its
-// nodes.
+// leaderless matches a manager's errors around an election.
 var leaderless = regexp.MustCompile("lost leader status|does not have a leader|no elected primary cluster manager|no node takes tasks")
 
 // The load is bound by the wires, not the CPUs.
@@ -85,7 +84,6 @@ func (r *meshRun) waitFor(t *testing.T, what string, enough func([]pathtest.Visi
 	}
 }
 
-// goesOn waits until node3 was given up, and the others' visits succeed after that.
 func (r *meshRun) goesOn(t *testing.T) {
 	t.Helper()
 	r.waitFor(t, "going on without node3", func(visits []pathtest.Visit) bool {

@@ -24,9 +24,8 @@ func (s *site) host() error {
 	return nil
 }
 
-// publishNAT uses a port published with mode=host: the node's own, rewritten to the task's on the
-// default bridge. The image has no iptables, so the connection table counts the rewritten
-// connections.
+// publishNAT uses a port published with mode=host, on the default bridge. The image has no
+// iptables, so the connection table counts the rewritten connections.
 func (s *site) publishNAT() error {
 	server, err := s.box(published, s.server.Node, any4)
 	if err != nil {
@@ -47,8 +46,7 @@ func (s *site) publishNAT() error {
 
 func any4(p netip.Prefix) bool { return !p.Addr().IsLoopback() }
 
-// publishedAt returns the port that the swarm chose for the task on the server's node, at the
-// node's address.
+// The swarm chose the port.
 func (s *site) publishedAt(kind role) (dial netip.AddrPort, proto network.IPProtocol, err error) {
 	proto = network.TCP
 	if s.path.Spec.UDP {
@@ -92,7 +90,6 @@ func (s *site) dialled(server *box, dial netip.AddrPort, proto network.IPProtoco
 	return nil
 }
 
-// bridgeOf returns the node's bridge that has the task's pair as a port.
 func (s *site) bridgeOf(e *end, b *box) (string, error) {
 	pair, err := e.Pair(s.ctx, &s.run.devices, b.Box)
 	if err == nil && pair.Master == "" {
@@ -151,7 +148,6 @@ func subnetOf(n network.Network) (netip.Prefix, error) {
 	return netip.Prefix{}, fmt.Errorf("network %s: %w", n.ID, errNoAddress)
 }
 
-// sandbox is an overlay network's namespace on a node.
 type sandbox struct {
 	node        string
 	agent       *agent.Agent
@@ -160,8 +156,7 @@ type sandbox struct {
 	bridge      string
 }
 
-// within returns the devices of a namespace that only the node's dockerd can name, and the agent
-// that reads them. what names it in errors.
+// Only the node's dockerd can name the namespace; what names it in errors.
 func (s *site) within(e *end, what, namespace string) (*agent.Agent, []agent.Interface, error) {
 	v, err := s.run.service(s.ctx, inside)
 	if err != nil {
@@ -178,7 +173,6 @@ func (s *site) within(e *end, what, namespace string) (*agent.Agent, []agent.Int
 	return a, devices, nil
 }
 
-// sandbox finds the network's namespace on a node, and in it the task's pair.
 func (s *site) sandbox(e *end, b *box, network string) (*sandbox, error) {
 	const short = 10 // libnetwork/drivers/overlay: "1-" and the network's short ID
 	namespace := inTask + "/1-" + network[:short]
@@ -221,7 +215,6 @@ func (b *sandbox) switched(toClient, toServer string) path.Hop {
 	return h
 }
 
-// encryption returns the hops between two tunnels.
 func (s *site) encryption() ([]path.Hop, error) {
 	esp := agent.Counter{ESP: &agent.ESP{Client: s.client.Addr, Server: s.server.Addr}}
 	var hops []path.Hop
@@ -235,8 +228,8 @@ func (s *site) encryption() ([]path.Hop, error) {
 	return []path.Hop{hops[0], s.wireHop(), hops[1]}, nil
 }
 
-// encrypts returns an error for a node that has no ESP state for the path's other one. It waits
-// once for a node; later it only reads, since the node may have been told late.
+// encrypts waits once for a node's ESP state for the path's other node; later it only reads, since
+// the node may have been told late.
 func (s *site) encrypts(n Node, read func() (sample.Counters, error)) error {
 	s.run.espMu.Lock()
 	none := s.run.noESP[n.ID]
@@ -261,7 +254,7 @@ func (s *site) encrypts(n Node, read func() (sample.Counters, error)) error {
 	return err
 }
 
-// settles waits for what engines tell each other after a task started.
+// settles waits for what engines tell each other after a task's start.
 func (s *site) settles(read func() (sample.Counters, error)) error {
 	const (
 		latest = 5 * time.Second

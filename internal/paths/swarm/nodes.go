@@ -20,13 +20,12 @@ import (
 type Node struct {
 	ID, Name string
 	Addr     netip.Addr // as the swarm knows it
-	Engine   string     // version
+	Engine   string
 
 	shared string // a name that other nodes have, too; "": Name is unique
 }
 
-// nodes returns the swarm's nodes that take tasks, by name; why has the reason for each of the
-// others.
+// nodes returns those that take tasks, by name; why has the others' reasons.
 func nodes(ctx context.Context, api *client.Client) (ready []Node, why map[string]string, err error) {
 	got, err := api.NodeList(ctx, client.NodeListOptions{})
 	if err != nil {

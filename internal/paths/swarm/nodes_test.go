@@ -13,7 +13,7 @@ func TestChoose(t *testing.T) {
 	why := map[string]string{"d": "node d is down", "a9": "node d is down"}
 	for _, tt := range []struct {
 		name, wanted string // a comma between
-		want         string // the IDs
+		want         string
 		fails        string
 	}{
 		{"names", "b,a", "a1b2c3,b4", ""},

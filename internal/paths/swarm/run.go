@@ -22,27 +22,26 @@ type run struct {
 	swarm     *Swarm
 	daemon    *dockerapi.Daemon
 	nodes     []Node
-	everyNode bool // all nodes of the swarm
+	everyNode bool
 	key       *agent.Key
 	hub       *agent.Hub
 	secret    *swarm.SecretReference
 	image     string
 	end       undo.Stack
-	until     time.Time // end of removals' patience
+	until     time.Time // for removals
 	devices   cluster.Devices
 
 	espMu sync.Mutex      // guards the fields that follow
-	noESP map[string]bool // by the node's ID: it is not waited for again
+	noESP map[string]bool // by the node's ID: not waited for again
 
 	ipvsMu sync.Mutex       // guards the fields that follow
-	noIPVS map[string]error // by the node's ID: it is not waited for again
+	noIPVS map[string]error // by the node's ID: not waited for again
 
 	making   sync.Mutex // guards the fields that follow
 	services map[role]*service
-	made     int // number of names given out
+	made     int
 }
 
-// begin finds the swarm's manager and nodes, and listens for agents.
 func (s *Swarm) begin(ctx context.Context) (*run, error) {
 	d, err := dockerapi.Connect(ctx, s.StateDir)
 	if err != nil {
@@ -82,7 +81,6 @@ func (r *run) begin(ctx context.Context) error {
 	return r.makeSecret()
 }
 
-// managed returns an error for a daemon that manages no swarm.
 func managed(i swarm.Info) error {
 	switch {
 	case i.LocalNodeState != swarm.LocalNodeStateActive:
@@ -95,7 +93,6 @@ func managed(i swarm.Info) error {
 	return nil
 }
 
-// listen listens for agents where they can reach this machine.
 func (r *run) listen() (err error) {
 	at := r.swarm.Control
 	if !at.Addr().IsValid() {
@@ -123,7 +120,7 @@ func (r *run) name(what string) string {
 
 func (r *run) prefix() string { return "toll-" + r.daemon.ID + "-" }
 
-// close releases the agents, which end themselves, and removes everything.
+// The agents end themselves.
 func (r *run) close() error {
 	var err error
 	if r.hub != nil {

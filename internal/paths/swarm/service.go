@@ -20,39 +20,33 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// role is the kind of a service, by its tasks' network.
 type role string
 
 const (
-	// onHost tasks are in their nodes' own network namespaces, and read what the nodes count. Every
-	// node of a run has one.
+	// onHost tasks are in their nodes' own namespaces, and read what the nodes count. Every node of
+	// a run has one.
 	onHost role = "host"
-	// inside tasks can also enter the namespaces of their nodes' overlay networks.
+	// inside tasks can enter the namespaces of overlay networks.
 	inside role = "inside"
-	// published tasks are on their nodes' default bridge, with a port of the node.
+	// published tasks are on the default bridge, with a port of the node.
 	published role = "publish"
-	// meshed tasks have a port of the swarm's routing mesh, and so are on its overlay network,
-	// called ingress.
-	meshed role = "ingress"
-	// onOverlay and encrypted tasks are on an overlay network.
+	// meshed tasks have a port of the routing mesh, and are on its network, called ingress.
+	meshed    role = "ingress"
 	onOverlay role = "overlay"
 	encrypted role = "encrypted"
 )
 
 const (
-	keyFile = "key" // in secretDir
-	// secretDir is where Docker puts a task's secrets.
+	keyFile   = "key"
 	secretDir = "/run/secrets"
-	// dockerNetns is dockerd's default directory of network namespaces, and inTask where an onHost
-	// task sees it.
+	// dockerNetns is dockerd's default directory, and inTask where an onHost task sees it.
 	dockerNetns = "/run/docker/netns"
 	inTask      = "/netns"
 )
 
 const removal = 45 * time.Second
 
-// cleanUp returns a context for one attempt at a removal, which ignores interrupts. When patience
-// is over, each remaining thing gets a moment.
+// cleanUp ignores interrupts. When patience is over, each remaining thing gets a moment.
 func (r *run) cleanUp() (context.Context, context.CancelFunc) {
 	const (
 		most  = 20 * time.Second
@@ -61,7 +55,6 @@ func (r *run) cleanUp() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), max(least, min(most, time.Until(r.patience()))))
 }
 
-// makeSecret gives the run's key to the swarm, for the tasks.
 func (r *run) makeSecret() error {
 	name := r.name("key")
 	err := r.owes(dockerapi.Secret, name, func(ctx context.Context) error {
@@ -103,8 +96,7 @@ func (r *run) makeNetwork(kind role) (id string, err error) {
 	return made.ID, nil
 }
 
-// makeServices makes one service if the run has all nodes, else one for each. It continues after
-// existing ones.
+// makeServices makes one service if the run has all nodes, else one for each. Existing ones stay.
 func (r *run) makeServices(ctx context.Context, s *service) error {
 	make := func(name string, mode swarm.ServiceMode, where ...string) error {
 		err := r.owes(dockerapi.Service, name, func(ctx context.Context) error {
@@ -142,7 +134,7 @@ func (r *run) makeServices(ctx context.Context, s *service) error {
 	return nil
 }
 
-// spec returns a service whose tasks dial in once and are never restarted.
+// Tasks dial in once and are never restarted.
 func (r *run) spec(s *service, name string, how swarm.ServiceMode, where []string) swarm.ServiceSpec {
 	grace := time.Second
 	c := &swarm.ContainerSpec{Image: r.image,
@@ -178,7 +170,7 @@ func (r *run) spec(s *service, name string, how swarm.ServiceMode, where []strin
 		TaskTemplate: task, Mode: how, EndpointSpec: end}
 }
 
-// owes records what is about to be made, and how to remove it.
+// owes is called before the thing is made.
 func (r *run) owes(kind dockerapi.Kind, name string, remove func(context.Context) error) error {
 	if err := r.daemon.Journal.Add(kind, name); err != nil {
 		return err
@@ -187,8 +179,7 @@ func (r *run) owes(kind dockerapi.Kind, name string, remove func(context.Context
 	return nil
 }
 
-// removed removes a thing and records that. It returns nil if the thing does not exist. It waits
-// for a swarm without a leader.
+// removed waits for a swarm without a leader. It returns nil if the thing does not exist.
 func (r *run) removed(kind dockerapi.Kind, name string, remove func(context.Context) error) error {
 	const again = 300 * time.Millisecond
 	for {
@@ -209,7 +200,7 @@ func (r *run) removed(kind dockerapi.Kind, name string, remove func(context.Cont
 	}
 }
 
-// patience returns the deadline for all removals together.
+// All removals share the deadline.
 func (r *run) patience() time.Time {
 	if r.until.IsZero() {
 		r.until = time.Now().Add(removal)
@@ -217,8 +208,7 @@ func (r *run) patience() time.Time {
 	return r.until
 }
 
-// makeImage loads the image on this node, unless one was named. The other nodes must have it
-// already: a swarm does not distribute images.
+// makeImage loads the image on this node, unless one was named. A swarm does not distribute images.
 func (r *run) makeImage(ctx context.Context) error {
 	if r.swarm.Image != "" {
 		r.image = r.swarm.Image
@@ -249,8 +239,7 @@ func (r *run) makeImage(ctx context.Context) error {
 	return nil
 }
 
-// uses reports whether a container of the run still exists because the engine has not yet released
-// it.
+// The engine may not yet have released the run's containers.
 func (r *run) uses(image string) bool {
 	ctx, cancel := r.cleanUp()
 	defer cancel()

@@ -16,8 +16,7 @@ import (
 
 const serverPort = recipe.ServerPort
 
-// site is a path being built. Its context is that of the build; counters and removals, which
-// outlive it, do not use it.
+// The context is that of the build; counters and removals outlive it.
 type site struct {
 	ctx  context.Context
 	run  *run
@@ -79,7 +78,6 @@ func (s *site) pair() (server, client Node, err error) {
 	return cluster.Two(s.run.nodes, s.path.Spec, func(n Node) string { return n.Name })
 }
 
-// end asks a node's agent for its devices.
 func (s *site) end(hosts *service, n Node) (*end, error) {
 	a, err := hosts.on(n)
 	if err != nil {
@@ -104,7 +102,7 @@ func (v *service) on(n Node) (*agent.Agent, error) {
 
 type box struct{ *cluster.Box }
 
-// box returns the task of a role on a node, with its device whose address within accepts.
+// within accepts an address of the box's device.
 func (s *site) box(kind role, n Node, within func(netip.Prefix) bool) (*box, error) {
 	v, err := s.run.service(s.ctx, kind)
 	if err != nil {
@@ -132,7 +130,7 @@ func (b *box) hop(server bool) path.Hop { return b.Hop(mode.HopVeth, server) }
 
 func (s *site) wireHop() path.Hop { return s.server.Hop(mode.HopWire, s.server.Card.Name, true) }
 
-// serve places the server, and the client, which dials it at dial.
+// The client dials the server at dial.
 func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place, dial netip.AddrPort) {
 	s.path.Servers = []path.Server{{Place: server, Listen: listen, Machine: s.server.Agent}}
 	s.path.Clients = []path.Client{{Place: client, Dial: dial, Machine: s.client.Agent}}

@@ -76,7 +76,6 @@ func (c *testCluster) test(t *testing.T, tester, name string) {
 	}
 }
 
-// isAs waits until left prints what it printed before.
 func (c *testCluster) isAs(t *testing.T, before, after string) {
 	t.Helper()
 	now := ""
@@ -85,7 +84,6 @@ func (c *testCluster) isAs(t *testing.T, before, after string) {
 	}
 }
 
-// left prints what a run could leave on a manager.
 const left = "docker service ls -q; docker secret ls -q; docker network ls -q --filter driver=overlay --filter label=io.bridgetoll.run; " +
 	"docker images -q 127.0.0.1:1/bridgetoll; docker ps -aq; ls $XDG_STATE_HOME/bridgetoll 2>/dev/null || true"
 
@@ -189,7 +187,6 @@ func measures(t *testing.T, c *testCluster, toll, tester string) {
 	t.Run("loses", func(t *testing.T) { loses(t, c, toll) })
 }
 
-// slowNode expects only node 3 to be slow; a busy machine may be, too.
 func slowNode(u testing.TB, c *testCluster, toll string) {
 	u.Helper()
 	code, out, errOut := c.toll(u, 1, toll, "mesh", "--sweeps", "5", "--window", "100ms", "--format", "json")
@@ -216,10 +213,10 @@ func slowNode(u testing.TB, c *testCluster, toll string) {
 	}
 }
 
-// goesOn tests runs whose swarm loses a node, a leader, or toll itself.
+// The swarm loses a node, a leader, or toll itself.
 func goesOn(t *testing.T, c *testCluster, toll, _ string) {
 	c.shape(t, usualRate, "w1", "w2", "w3")
-	dir := t.TempDir() // of results
+	dir := t.TempDir()
 	before := c.run(t, 1, "sh", "-c", left)
 	clean := func(t *testing.T, after string) {
 		t.Helper()
@@ -241,7 +238,6 @@ func goesOn(t *testing.T, c *testCluster, toll, _ string) {
 	})
 
 	t.Run("another machine's", func(t *testing.T) {
-		// The mark is that of a toll on another machine.
 		mark := "00000000000000000000000000000000/b/pid:[1]/1/1"
 		c.run(t, 1, "sh", "-c", "docker service create -d --no-resolve-image --name toll-else --replicas 0 -l io.bridgetoll.run="+mark+" 127.0.0.1:1/bridgetoll:none")
 		_, out, _ := c.toll(t, 1, toll, "clean")
@@ -254,7 +250,6 @@ func goesOn(t *testing.T, c *testCluster, toll, _ string) {
 		clean(t, "toll clean --others")
 	})
 
-	// The other nodes must still be measured.
 	for what, fault := range map[string][2]string{
 		"hangs":   {"kill -STOP $(" + agentOn3 + ")", "kill -CONT $(" + agentOn3 + ") || true"},
 		"drained": {"docker node update --availability drain node3", "docker node update --availability active node3"},
@@ -292,8 +287,6 @@ func goesOn(t *testing.T, c *testCluster, toll, _ string) {
 	})
 }
 
-// loses loses one packet in a hundred from node 3 to node 2, which must be named although it need
-// not be slow.
 func loses(t *testing.T, c *testCluster, toll string) {
 	c.run(t, 2, "sh", "-c", "nft add table ip loses && nft 'add chain ip loses in { type filter hook input priority 0; }' && "+
 		"nft add rule ip loses in ip saddr 10.77.0.3 numgen random mod 100 == 0 drop")
@@ -324,10 +317,9 @@ func lossyLink(u testing.TB, c *testCluster, toll string) {
 	u.Errorf("what node3 loses to node2 was not named: %+v\n%s", report.Mesh.Faults, errOut)
 }
 
-// agentOn3 prints the PID of toll's agent on node 3.
 const agentOn3 = "docker -H unix://DIR/3/sock inspect -f '{{.State.Pid}}' $(docker -H unix://DIR/3/sock ps -q)"
 
-// faultAt is 0 for the switch, 1 for the manager.
+// 0 is the switch, 1 the manager.
 var faultAt = map[string]int{"hangs": 0, "cut off": 0, "drained": 1}
 
 // Docker also finds IPVS by modprobe.

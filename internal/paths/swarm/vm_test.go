@@ -18,11 +18,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// vmEnv is set under Debian's kernel, which has all that a swarm can use. The machine has toll, but
-// no Go.
+// vmEnv is set under Debian's kernel, which has all that a swarm can use. The machine has no Go.
 const vmEnv = "BRIDGETOLL_VM"
 
-// TestFullKernel covers IPVS and ESP, which TestSwarm's kernel may lack.
+// TestSwarm's kernel may lack IPVS and ESP.
 func TestFullKernel(t *testing.T) {
 	if os.Getenv(vmEnv) == "" || os.Getenv(besideEnv) != "" {
 		t.Skip("make test-vm-swarm runs it, under a kernel with IPVS and ESP")
@@ -31,8 +30,8 @@ func TestFullKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// dockerd would set it if it were not in a namespace: the mesh's namespace, which forwards
-	// replies, inherits it from the machine's first one.
+	// dockerd in a namespace does not set it for the mesh's namespace, which inherits it from the
+	// machine's first one.
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +59,7 @@ func TestFullKernel(t *testing.T) {
 			t.Fatalf("exit %d\n%s%s", code, out, errOut)
 		}
 		r := read(t, file)
-		counted := map[string]map[string]bool{} // by hop, the cells that it counted
+		counted := map[string]map[string]bool{}
 		for _, v := range r.Visits {
 			cell := r.Header.Plan.Cells[v.Cell]
 			if !r.Header.Plan.Counts(v) {
@@ -122,8 +121,7 @@ func read(t *testing.T, file string) *sample.File {
 	return r
 }
 
-// TestMeshAndEncryption runs on a node. It compares the modes that need IPVS and ESP with other
-// sources.
+// Other sources confirm the modes that need IPVS and ESP.
 func TestMeshAndEncryption(t *testing.T) {
 	if os.Getenv(besideEnv) == "" || os.Getenv(vmEnv) == "" {
 		t.Skip("TestFullKernel runs it on a node")
@@ -151,7 +149,7 @@ func TestMeshAndEncryption(t *testing.T) {
 	}
 }
 
-// balanced compares the path with IPVS's own statistics on the server's node, which is this one.
+// IPVS's own statistics are those of the server's node, this one.
 func balanced(t *testing.T, p *path.Path) {
 	const ofMesh = dockerNetns + "/ingress_sbox"
 	stats := func() (connections, in, out int64) {
@@ -178,8 +176,7 @@ func balanced(t *testing.T, p *path.Path) {
 	}
 }
 
-// veiled expects only ESP on the wire of the server's node, which is this one, and no packet of a
-// tunnel.
+// The wire of the server's node, this one, must carry only ESP.
 func veiled(t *testing.T, p *path.Path) {
 	nft := func(args ...string) []byte {
 		out, err := exec.Command("nft", args...).CombinedOutput()
