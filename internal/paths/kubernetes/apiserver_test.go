@@ -23,18 +23,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// apiserver is a fake with nodes, and pods and services of one namespace that are there at once.
-// Requests beyond Rules fail the test.
+// apiserver is a fake cluster of one namespace. Requests beyond Rules fail the test.
 type apiserver struct {
 	*httptest.Server
 	t *testing.T
 
-	// instead may answer a request; nil: never.
+	// instead may answer a request; it may be nil.
 	instead func(w http.ResponseWriter, r *http.Request, a asking) bool
 	// place stands for the scheduler and the kubelet. Nil: the pod runs, with an address.
 	place func(p *corev1.Pod)
-	// exec runs a command in a pod.
-	exec func(pod string, command []string, in io.Reader, out, errOut io.Writer) error
+	exec  func(pod string, command []string, in io.Reader, out, errOut io.Writer) error
 
 	mu       sync.Mutex // guards following
 	nodes    []corev1.Node
@@ -310,7 +308,7 @@ func reply(w http.ResponseWriter, answer any) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// stream runs a command over a WebSocket, as the API server and the kubelet do.
+// stream runs a command over a WebSocket.
 func (s *apiserver) stream(w http.ResponseWriter, r *http.Request, pod string) {
 	s.streams.Add(1)
 	defer s.streams.Done()

@@ -35,7 +35,7 @@ const cleanPatience = 40 * time.Second
 type found struct {
 	Access
 	server string            // "": the kubeconfig's
-	over   map[string]string // owners' marks of runs that are over by their journals
+	over   map[string]string // marks of runs that are over
 	done   []func(remove bool) error
 }
 
@@ -53,7 +53,6 @@ func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
 	return removed, errors.Join(errs...)
 }
 
-// journals returns the namespaces in journals of dead runs, each once, and the given one.
 func (c *Clean) journals() (places []*found, err error) {
 	path := journal.StatePath(c.StateDir)
 	var names []string

@@ -17,7 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
-// Marks of processes that are gone, unknown and alive.
+// The processes are gone, unknown and alive.
 func marks() (dead, elsewhere, alive string) {
 	alive = owner.Mark()
 	p := strings.Split(alive, "/")
@@ -28,8 +28,7 @@ func marks() (dead, elsewhere, alive string) {
 	return strings.Join(gone, "/"), strings.Join(far, "/"), alive
 }
 
-// holding starts a server with a pod and a service of each owner, NAME-pod and NAME-service, and
-// those of users.
+// The server has a pod and a service of each owner, NAME-pod and NAME-service, and those of users.
 func holding(t *testing.T, owners map[string]string) *apiserver {
 	s := newAPIServer(t, "a")
 	put := func(name string, meta metav1.ObjectMeta) {
@@ -81,7 +80,7 @@ func TestClean(t *testing.T) {
 	for name, tt := range map[string]struct {
 		others bool
 		left   []string // besides kept
-		told   int      // number of messages about objects that were not removed
+		told   int
 	}{
 		"own":    {false, []string{"far-pod", "far-service"}, 4},
 		"others": {true, nil, 0},

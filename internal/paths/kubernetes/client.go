@@ -42,7 +42,7 @@ type Client struct {
 
 const answerLimit = 15 * time.Second
 
-// scheme has the types of objects that are made: a client for all types is four times as large.
+// A client for all types of objects is four times as large.
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	if err := corev1.AddToScheme(s); err != nil {
@@ -53,10 +53,9 @@ var scheme = func() *runtime.Scheme {
 
 var parameters = runtime.NewParameterCodec(scheme)
 
-// Connect reads the kubeconfig, and runs its credential plug-in if there is one. It does not
-// contact the server.
+// Connect reads the kubeconfig, and runs its credential plug-in. It does not contact the server.
 func Connect(ctx context.Context, a Access) (*Client, error) {
-	klog.SetLogger(logr.Discard()) // failures are errors of the calls
+	klog.SetLogger(logr.Discard()) // errors come from the calls
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = a.Kubeconfig
 	rules.WarnIfAllMissing = false
@@ -132,7 +131,6 @@ func (c *Client) create(ctx context.Context, kind string, object, into runtime.O
 	return c.explain(ctx, "create", kind, err)
 }
 
-// get reads an object of the namespace, or a node.
 func (c *Client) get(ctx context.Context, kind, name string, into runtime.Object) error {
 	ctx, cancel := c.asked(ctx)
 	defer cancel()
@@ -140,7 +138,6 @@ func (c *Client) get(ctx context.Context, kind, name string, into runtime.Object
 	return c.explain(ctx, "get", kind, err)
 }
 
-// list reads the namespace's objects with the label, or all nodes.
 func (c *Client) list(ctx context.Context, kind, selector string, into runtime.Object) error {
 	ctx, cancel := c.asked(ctx)
 	defer cancel()

@@ -127,8 +127,8 @@ func lacks(err error) bool {
 	return strings.Contains(err.Error(), "IPv4 only")
 }
 
-// around moves traffic between the same nodes: to the pod's own address instead of a service's or a
-// port's, and between the nodes instead of pods.
+// around dials the pod's own address instead of a service's or a port's, and the nodes instead of
+// pods.
 func around(t *testing.T, k *Kubernetes, p *path.Path) (pathtest.Traffic, bool) {
 	t.Helper()
 	other := path.Spec{Mode: mode.Pod, From: p.Spec.From, To: mode.ToContainer}
@@ -250,7 +250,7 @@ func (c *testCluster) says(t *testing.T, patterns []string, args ...string) {
 func TestClusterRefuses(t *testing.T) {
 	c := newTestCluster(t)
 	measure := []string{"compare", "pod", "--on", "kubernetes", "--baseline", "pod", "--from", "remote-container", "--nodes", "n1,n2", "--rounds", "1", "--window", "50ms"}
-	t.Run("image", func(t *testing.T) { // before any node has it
+	t.Run("image", func(t *testing.T) {
 		me := c.account(t, "no-image")
 		code, _, errOut := c.run(t, me, append(measure, "--image", "127.0.0.1:1/none:1")...)
 		if code != 3 || !strings.Contains(errOut, "cannot get the image") || !strings.Contains(errOut, "127.0.0.1:1/none:1") {
@@ -301,12 +301,11 @@ func (c *testCluster) again(t testing.TB, namespace string) {
 	c.apply(t, manifest)
 }
 
-// A run continues without what was lost, or keeps its earlier results, and leaves only what it
-// reports.
+// A run continues without what was lost, or keeps its results, and leaves only what it reports.
 func TestClusterFaults(t *testing.T) {
 	c := newTestCluster(t)
 	c.give(t, c.toll)
-	const rounds = 4 // before the fault: of three visits, including the control's
+	const rounds = 4 // before the fault: of three visits
 	me := c.account(t, "faulty")
 	was := c.objects(t)
 	podsOf := func(t *testing.T, role string) []string {
@@ -317,8 +316,8 @@ func TestClusterFaults(t *testing.T) {
 		name     string
 		do, undo func(t *testing.T)
 		code     int
-		want     []string // patterns of the output
-		left     bool     // objects remain, which toll clean removes, unless the kubelet has
+		want     []string
+		left     bool // for toll clean, unless the kubelet was faster
 	}{
 		{"pod-deleted", func(t *testing.T) {
 			c.kubectl(t, append([]string{"-n", "faulty", "delete", "--force", "--grace-period=0"}, podsOf(t, string(calling))...)...)

@@ -29,12 +29,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// The stream of an exec must be silent while a window is measured. client-go's own executor pings
-// every 5 s, and with its protocol, v5, the API server pings the kubelet. With v4, and with SPDY,
-// the API server only relays bytes.
+// An exec stream must be silent in a window. client-go's executor pings every 5 s, and with its
+// protocol, v5, the API server pings the kubelet. With v4, and with SPDY, the API server only
+// relays bytes.
 const execProtocol = "v4.channel.k8s.io"
 
-// Channels of that protocol: each message begins with its channel.
+// Each message begins with its channel.
 const (
 	stdin = iota
 	stdout
@@ -43,12 +43,11 @@ const (
 )
 
 const (
-	// execLimit bounds the start of an exec stream.
 	execLimit = 30 * time.Second
-	// writeLimit bounds the time in which the stream accepts no byte.
+	// writeLimit bounds the time without progress.
 	writeLimit = 60 * time.Second
 	piece      = 32 << 10
-	// mostTaken bounds a received message, in bytes; the kubelet's have about ten kB.
+	// The kubelet's messages have about ten kB.
 	mostTaken = 4 << 20
 )
 
@@ -56,25 +55,24 @@ type stream struct {
 	io.Reader // the command's output
 	write     func([]byte) (int, error)
 	close     func() error
-	said      *local.Tail // its standard error
+	said      *local.Tail
 
 	mu   sync.Mutex // guards the fields that follow
-	end  error      // how the command ended, if the server reported it, or why the stream broke
-	told bool       // the server reported the end
-	gone bool       // nothing more will arrive
+	end  error
+	told bool // the server reported the end
+	gone bool // nothing more will arrive
 }
 
 func (s *stream) Write(b []byte) (int, error) { return s.write(b) }
 func (s *stream) Close() error                { return s.close() }
 
-// ended returns nil if the command succeeded or its end is unknown.
+// An unknown end counts as success.
 func (s *stream) ended() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.end
 }
 
-// told means that the server reported the end.
 func (s *stream) endWith(err error, told bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,8 +87,8 @@ func (s *stream) left() {
 	s.gone = true
 }
 
-// over returns nil if something may still arrive. If the stream ended but not the command, it
-// returns a *path.CutError.
+// over returns nil if something may still arrive, and a *path.CutError if the stream ended but not
+// the command.
 func (s *stream) over(pod string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +101,7 @@ func (s *stream) over(pod string) error {
 	return &path.CutError{Err: fmt.Errorf("the exec stream to pod %s broke: %w", pod, cmp.Or(s.end, errCut))}
 }
 
-// exec starts a command in a pod. The stream lives until it is closed, even after ctx ends.
+// The stream lives until it is closed, even after ctx ends.
 func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stream, error) {
 	to := c.rest.Post().Namespace(c.Namespace).Resource(pods).Name(pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: containerName, Command: command, Stdin: true, Stdout: true, Stderr: true}, parameters).URL().String()
@@ -118,7 +116,7 @@ func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stre
 	return s, c.explain(ctx, "get", "pods/exec", err)
 }
 
-// execInstead uses SPDY after a WebSocket has failed.
+// A WebSocket has failed.
 func (c *Client) execInstead(ctx context.Context, to string, failed error) (*stream, error) {
 	s, err := c.execSPDY(ctx, to)
 	switch no := refusal(err); {
@@ -138,8 +136,8 @@ func (c *Client) execInstead(ctx context.Context, to string, failed error) (*str
 		Remedy:  "kubectl exec must work from here: a proxy in between must forward upgrade requests, or NO_PROXY must name the API server"}
 }
 
-// answer returns what the server sent instead of an upgrade. client-go reads any JSON or YAML as a
-// Status, even a line of HTML with a colon, and drops the rest, so a proxy's message may be lost.
+// answer reads the response itself: client-go takes any JSON or YAML for a Status, even a line of
+// HTML with a colon, and drops the rest.
 func answer(err error) string {
 	if f := (*httpstream.UpgradeFailureError)(nil); errors.As(err, &f) {
 		err = f.Cause
@@ -147,8 +145,7 @@ func answer(err error) string {
 	return cmp.Or(said(err.Error()), "the answer is not from an API server")
 }
 
-// refusal returns an API server's refusal of an upgrade, or nil if the answer is not an API
-// server's.
+// refusal returns nil if the answer is not an API server's.
 func refusal(err error) *apierrors.StatusError {
 	if f := (*httpstream.UpgradeFailureError)(nil); errors.As(err, &f) {
 		err = f.Cause
@@ -277,7 +274,7 @@ func (u *upgraded) NewConnection(r *http.Response) (httpstream.Connection, error
 	return c, err
 }
 
-// execSPDY is for connections that do not relay WebSockets.
+// Some proxies do not relay WebSockets.
 func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
 	executor, begun, err := c.overSPDY(to)
 	if err != nil {
@@ -324,7 +321,7 @@ func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
 	}
 }
 
-// overSPDY closes begun when the connection is upgraded.
+// begun is closed when the connection is upgraded.
 func (c *Client) overSPDY(to string) (_ remotecommand.Executor, begun <-chan struct{}, err error) {
 	tlsConfig, err := rest.TLSConfigFor(c.config)
 	if err != nil {

@@ -122,7 +122,6 @@ func TestExecRefused(t *testing.T) {
 	}
 }
 
-// spdyExec runs a command over SPDY.
 func (s *apiserver) spdyExec(w http.ResponseWriter, r *http.Request, pod string) {
 	if _, err := httpstream.Handshake(r, w, []string{execProtocol}); err != nil {
 		s.t.Error(err)
@@ -178,7 +177,7 @@ func TestExecFallsBack(t *testing.T) {
 		name      string
 		websocket func(w http.ResponseWriter)
 		spdy      func(w http.ResponseWriter) // nil: it works
-		want      []string                    // in the error
+		want      []string
 		hint      string
 		verbs     string
 	}{

@@ -47,10 +47,10 @@ func isMissing(file string) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// cannot matches RBAC's message about a verb that is not permitted.
+// RBAC's message
 var cannot = regexp.MustCompile(`cannot (\w+) resource "([^"]+)"`)
 
-// explain keeps errors that callers check, such as a missing object, wrapped.
+// Errors that callers check, such as a missing object, stay wrapped.
 func (c *Client) explain(ctx context.Context, verb, kind string, err error) error {
 	if err == nil {
 		return nil
@@ -95,7 +95,7 @@ func (c *Client) explain(ctx context.Context, verb, kind string, err error) erro
 	return u
 }
 
-// distrusts reports whether TLS failed. Some of its errors arrive only as text.
+// Some TLS errors arrive only as text.
 func distrusts(err error) bool {
 	var (
 		verify *tls.CertificateVerificationError
@@ -136,7 +136,7 @@ func (c *Client) refused(verb, kind string, status apierrors.APIStatus, err erro
 	return fmt.Errorf("%s %s: %s", verb, kind, words)
 }
 
-// errCut means that a stream ended without a report of the command's end.
+// The command's end is unknown.
 var errCut = errors.New("it was cut on the way")
 
 func broken(err error) error {

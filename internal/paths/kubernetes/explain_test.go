@@ -159,8 +159,7 @@ func TestWhyStreamsBreak(t *testing.T) {
 	says("stream broke; the API server at " + s.URL + " cannot be reached")
 }
 
-// Toll's own image has one architecture; a user's may have several. Other nodes of a mesh are still
-// measured.
+// A user's image may have several architectures.
 func TestNodeOfAnotherArchitecture(t *testing.T) {
 	s := newAPIServer(t, "n1", "n2")
 	for i := range s.nodes {

@@ -1,14 +1,13 @@
 package kubernetes
 
-// RunLabel has the run's ID, and ownerAnnotation the mark of its toll (see package owner), which
-// does not fit into a label.
+// RunLabel has the run's ID. The mark of its toll (see package owner) does not fit into a label.
 const (
 	RunLabel        = "io.bridgetoll/run"
 	roleLabel       = "io.bridgetoll/role"
 	ownerAnnotation = "io.bridgetoll/owner"
 )
 
-// namePrefix begins the names of all objects: toll-RUN-ROLE-N.
+// Names are toll-RUN-ROLE-N.
 const namePrefix = "toll-"
 
 const containerName = "toll"

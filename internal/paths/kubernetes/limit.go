@@ -6,11 +6,10 @@ import (
 	"net/http"
 )
 
-// maxAnswer bounds an answer of the API server, in bytes. A node's object has about ten kB, and
-// clusters have thousands of nodes.
+// A node's object has about ten kB, and clusters have thousands of nodes.
 const maxAnswer = 256 << 20
 
-// limited bounds answers, which client-go would keep in memory whatever their length.
+// client-go would keep answers of any length in memory.
 type limited struct {
 	http.RoundTripper
 	most int64

@@ -78,7 +78,7 @@ type namedRule struct {
 	Named []string
 }
 
-// list uses YAML's flow style. The words are names, or toll's own.
+// The words are names, or toll's own.
 func list(words []string) string {
 	var quoted []string
 	for _, w := range words {

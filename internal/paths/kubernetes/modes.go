@@ -17,7 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// anywhere is the address that servers listen on in their pods.
+// Servers listen on all addresses of their pods.
 var anywhere = netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort)
 
 func loopbackHop(a *agent.Agent, others bool) path.Hop {
@@ -56,7 +56,6 @@ func (s *site) shared() error {
 	return nil
 }
 
-// caller is the client.
 type caller struct {
 	agent *agent.Agent // nil: outside of the cluster
 	box   *box         // nil: on the node itself
@@ -100,7 +99,7 @@ func (s *site) calls(dial netip.Addr) (caller, error) {
 	return caller{agent: b.Agent, box: b, addr: b.Addr}, nil
 }
 
-// first returns the hops from the client: its pod's device and bridge.
+// The first hops are the pod's device and bridge.
 func (s *site) first(c caller) []path.Hop {
 	if c.box == nil {
 		return nil
@@ -112,8 +111,7 @@ func (s *site) first(c caller) []path.Hop {
 	return hops
 }
 
-// last returns the hops to the server: bridge and pod's device. Between pods of one node the bridge
-// is a switch.
+// Between pods of one node the bridge is a switch.
 func (s *site) last(c caller, server *box) []path.Hop {
 	var hops []path.Hop
 	if s.client == s.server && c.box != nil {
@@ -148,7 +146,7 @@ func (s *site) direct(server *box, dial netip.Addr) error {
 	return nil
 }
 
-// headless dials the pod's address that a service's name resolves to.
+// The service's name resolves to the pod's address.
 func (s *site) headless() error {
 	server, err := s.box(serving, s.server)
 	if err != nil {
@@ -201,9 +199,8 @@ func (s *site) proto() string {
 	return tcp
 }
 
-// rewritten reports whether the node's rules rewrite the destination and the source. It sends a
-// datagram and reads the node's connection table, which forgets a refused TCP connection at once.
-// Rules may be installed late.
+// rewritten sends a datagram and reads the node's connection table, which forgets a refused TCP
+// connection at once. Rules may be installed late.
 func (s *site) rewritten(e *end, c caller, to, now netip.AddrPort) (dnat, masked bool, err error) {
 	if e.Agent == nil {
 		return false, false, nil
@@ -240,7 +237,7 @@ func (s *site) rewritten(e *end, c caller, to, now netip.AddrPort) (dnat, masked
 	return false, false, nil
 }
 
-// natHops returns the hops that a node's connection table shows.
+// The node's connection table shows the hops.
 func (s *site) natHops(e *end, c caller, dial, knock, now netip.AddrPort, what string, source conntrack.Source) ([]path.Hop, error) {
 	n := agent.NAT{Proto: s.proto(), To: dial, Now: now}
 	dnat, masked, err := s.rewritten(e, c, knock, now)
@@ -314,8 +311,7 @@ func (s *site) hostPort() error {
 
 func (s *site) nodePort() error { return s.nodePortOf(nodePort, conntrack.Any) }
 
-// nodePortLocal dials a port that leads only to pods of the dialled node, which see the client's
-// address.
+// The port leads only to pods of the dialled node, which see the client's address.
 func (s *site) nodePortLocal() error { return s.nodePortOf(nodePortLocal, conntrack.Kept) }
 
 func (s *site) nodePortOf(kind front, source conntrack.Source) error {

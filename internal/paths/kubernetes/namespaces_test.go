@@ -21,10 +21,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// ofNamespaces is set if this test binary runs in namespaces of its own.
 const ofNamespaces = "BRIDGETOLL_TEST_KUBERNETES"
 
-// plugin joins pods by shell commands: N is a node's number, O the other's, P a pod's number.
+// N is a node's number, O the other's, P a pod's number.
 type plugin struct{ node, pod string }
 
 var testPlugins = map[string]plugin{
@@ -62,7 +61,7 @@ const (
 		ip -n pP addr add 10.97.N.P/24 dev eth0
 		ip -n pP link set eth0 up
 		ip -n pP route add default via 10.97.N.1`
-	// machines makes two nodes on a wire. Their default route leads to a missing router.
+	// Default routes lead to a missing router.
 	machines = `
 		ip netns add nN
 		ip -n nN link set lo up
@@ -72,7 +71,7 @@ const (
 		ip -n nN link set eth0 up
 		ip -n nN route add default via 192.0.2.254
 		ip netns exec nN sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'`
-	// rewritten redirects an address and port, for both protocols, at every way into a node.
+	// The rule is for both protocols, at every way into a node.
 	rewritten = `
 		for proto in tcp udp; do for chain in PREROUTING OUTPUT; do
 			ip netns exec nN iptables -w -t nat -A $chain -d ADDR -p $proto --dport PORT -j DNAT --to-destination POD:5201
@@ -236,7 +235,6 @@ func conforms(t *testing.T, name string, s *apiserver) {
 	}
 }
 
-// wanted returns the hops of a route with pods joined by the plug-in.
 func wanted(plugin string, r mode.Route) string {
 	hops := r.String()
 	switch plugin {
@@ -278,8 +276,7 @@ func route(t *testing.T, k *Kubernetes, spec path.Spec, want string) {
 	}
 }
 
-// The client is on the wire, and on no node. It dials the pod's own node, and another one, which
-// forwards packets.
+// The client, on no node, dials the pod's own node, and another one, which forwards packets.
 func outsideConforms(t *testing.T, name string, s *apiserver) {
 	at := func(client Node) (*reached, error) {
 		here, err := stepOut(nil)

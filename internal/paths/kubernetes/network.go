@@ -11,10 +11,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// unknown replaces what cannot be read.
 const unknown = "unknown"
 
-// plugins maps prefixes of devices' names on nodes to network plug-ins.
+// prefixes of devices' names on nodes
 var plugins = []struct{ device, name string }{
 	{"cilium_", "Cilium"},
 	{"vxlan.calico", "Calico"}, {"cali", "Calico"},
@@ -27,7 +26,7 @@ var plugins = []struct{ device, name string }{
 	{"azv", "Azure CNI"},
 }
 
-// annotations maps prefixes of nodes' annotations to network plug-ins.
+// prefixes of nodes' annotations
 var annotations = []struct{ key, name string }{
 	{"network.cilium.io/", "Cilium"}, {"io.cilium.", "Cilium"},
 	{"projectcalico.org/", "Calico"},
@@ -38,7 +37,7 @@ var annotations = []struct{ key, name string }{
 	{"vpc.amazonaws.com/", "Amazon VPC CNI"},
 }
 
-// pluginOf returns the network plug-in of a node, by its annotations and devices, or "" if unknown.
+// pluginOf returns "" if the annotations and devices do not tell.
 func pluginOf(n Node, devices []agent.Interface) string {
 	for _, a := range annotations {
 		for key := range n.Annotations {
@@ -97,7 +96,7 @@ func (s *site) network() map[string]string {
 	return out
 }
 
-// programs names the eBPF programs and tc filters that may take packets past devices.
+// programs may take packets past devices.
 func (s *site) programs() string {
 	var found []string
 	for _, e := range s.ends() {

@@ -45,7 +45,7 @@ func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	return out, nil
 }
 
-// named reads the named nodes, for users who may not list all. Missing ones are left out.
+// named is for users who may not list all nodes. Missing ones are left out.
 func (c *Client) named(ctx context.Context, names []string) (out []Node, err error) {
 	for _, name := range names {
 		var n corev1.Node
@@ -60,7 +60,7 @@ func (c *Client) named(ctx context.Context, names []string) (out []Node, err err
 	return out, nil
 }
 
-// rackLabels lists common keys for a node's rack; there is no standard one.
+// There is no standard key for a rack.
 var rackLabels = []string{"topology.kubernetes.io/rack", "topology.rook.io/rack", "rack"}
 
 // PlaceLabels returns the keys of the labels for a node's location: the larger place first.
@@ -68,7 +68,7 @@ func PlaceLabels() []string {
 	return append([]string{corev1.LabelTopologyRegion, corev1.LabelTopologyZone}, rackLabels...)
 }
 
-// labelled returns the node's labels for its location and with the given keys, or nil.
+// labelled includes the labels for the location. It may return nil.
 func (n Node) labelled(keys []string) map[string]string {
 	var out map[string]string
 	for _, key := range append(PlaceLabels(), keys...) {
@@ -103,7 +103,7 @@ func nodeOf(n corev1.Node) Node {
 	return out
 }
 
-// whyNot returns why a node takes no pods without tolerations, or "".
+// Pods of toll tolerate nothing.
 func whyNot(n corev1.Node, is Node) string {
 	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue

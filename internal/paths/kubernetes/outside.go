@@ -22,7 +22,6 @@ import (
 
 const thisMachine = local.ThisMachine
 
-// stepOut returns an error if this machine is a node.
 func stepOut(nodes []Node) (*netns.NS, error) {
 	here, err := netns.Here()
 	if err != nil {
@@ -67,7 +66,6 @@ func isOutside(devices []link.Device, nodes []Node) error {
 	return nil
 }
 
-// fromOutside lists the modes with a port of a node, which clients outside of the cluster reach.
 var fromOutside = []mode.Name{mode.Host, mode.HostPort, mode.NodePort, mode.NodePortLocal}
 
 func (k *Kubernetes) refuseOutside(s path.Spec) error {
@@ -88,8 +86,7 @@ func (k *Kubernetes) refuseOutside(s path.Spec) error {
 	return nil
 }
 
-// dialled returns the index of the node that an outside client dials. A pod in a node's network is
-// only on that node.
+// A pod in a node's network is only on that node.
 func (k *Kubernetes) dialled(s path.Spec) int {
 	if len(k.Nodes) > 1 && s.Mode != mode.Host {
 		return 1
@@ -98,14 +95,14 @@ func (k *Kubernetes) dialled(s path.Spec) int {
 }
 
 type reached struct {
-	addr netip.Addr // the dialled address
+	addr netip.Addr
 	own  netip.Addr // the node's own, if NAT on the way changes it
-	way  link.Route // from this machine
-	err  error      // why the node is unreachable
+	way  link.Route
+	err  error // why the node is unreachable
 }
 
-// reach tries the dialled node's internal and external addresses. A closed port answers, too; one
-// behind a firewall does not.
+// reach tries internal and external addresses. A closed port answers, too; one behind a firewall
+// does not.
 func (s *site) reach(port uint16, what string) (*reached, error) {
 	key := fmt.Sprintf("%s %d", s.client.Name, port)
 	if known, ok := s.run.reached.Load(key); ok {
@@ -154,7 +151,7 @@ func (s *site) reach(port uint16, what string) (*reached, error) {
 	return r, nil
 }
 
-// responds accepts a refusal as an answer.
+// A refusal is an answer.
 func responds(ctx context.Context, to netip.AddrPort) error {
 	d := net.Dialer{Timeout: time.Second}
 	c, err := d.DialContext(ctx, tcp, to.String())
@@ -169,8 +166,7 @@ func responds(ctx context.Context, to netip.AddrPort) error {
 
 func (s *site) entrance() string { return thisMachine + " and " + s.client.Where }
 
-// entry returns the hop between the cards of this machine and the dialled node. Answers that the
-// node does not see are counted here alone.
+// Answers that the node does not see are counted here alone.
 func (s *site) entry(r *reached, back bool) (path.Hop, error) {
 	h := path.Hop{Kind: mode.HopWire, Name: r.way.Device, Where: s.entrance(), Others: true, Read: local.Device(s.run.here, r.way.Device, false)}
 	if s.client.Agent == nil || !back {
@@ -206,8 +202,7 @@ func (s *site) hostFromOutside(server path.Place, port uint16) error {
 	return nil
 }
 
-// onNodeFromOutside dials a node's port. A node without the pod forwards packets, and gets the
-// answers if it rewrote the client's address.
+// A node without the pod forwards packets, and gets the answers if it rewrote the client's address.
 func (s *site) onNodeFromOutside(server *box, port, knock uint16, what string, source conntrack.Source) error {
 	r, err := s.reach(port, what)
 	if err != nil {
@@ -265,8 +260,8 @@ func (s *site) describeOwn() {
 	s.path.Links = append(s.path.Links, links...)
 }
 
-// inspectsOwn returns nil for a path inside of the cluster. If only root may read the settings, the
-// result says so.
+// If only root may read the settings, the result says so. Inside of the cluster there are none:
+// nil.
 func (s *site) inspectsOwn(to []netip.Addr) func() ([]path.Setting, error) {
 	none := func() ([]path.Setting, error) { return nil, nil }
 	if s.entered == nil {

@@ -21,12 +21,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// client-go runs a kubeconfig's credential plug-in without bounds on its time and output. So the
-// configuration names this program with pluginArg instead, which runs the plug-in and bounds it.
+// client-go bounds neither time nor output of a credential plug-in. So the configuration names this
+// program with pluginArg instead, which runs the plug-in and bounds it.
 const pluginArg = "kubernetes-credential-plugin"
 
 const (
-	// pluginLimit bounds a plug-in, and loginLimit one that can ask its user.
+	// loginLimit is for a plug-in that can ask its user.
 	pluginLimit = 30 * time.Second
 	loginLimit  = 5 * time.Minute
 	// maxCredentials bounds a plug-in's output, and maxPrompts its messages to the user, in bytes.
@@ -68,7 +68,6 @@ func runPlugin(limit time.Duration, name string, args ...string) error {
 	return err
 }
 
-// prompts passes a plug-in's messages to its user, made printable, up to a limit.
 type prompts struct {
 	w    io.Writer
 	left int // bytes
@@ -83,7 +82,6 @@ func (p *prompts) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// boundPlugin replaces the configuration's credential plug-in, if any, by this program.
 func (c *Client) boundPlugin() error {
 	p := c.config.ExecProvider
 	if p == nil {
@@ -101,8 +99,7 @@ func (c *Client) boundPlugin() error {
 	return nil
 }
 
-// logIn runs the plug-in before the first request, so that it does not count as the server's time.
-// client-go keeps the credentials.
+// logIn keeps the plug-in's time out of the first request. client-go keeps the credentials.
 func (c *Client) logIn(ctx context.Context) error {
 	if c.plugin == "" {
 		return nil

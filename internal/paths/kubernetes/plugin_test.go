@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// withPlugin returns access for a user whose credentials the command prints.
+// The command prints the credentials.
 func (s *apiserver) withPlugin(command string, args ...string) Access {
 	s.t.Helper()
 	a := s.access()

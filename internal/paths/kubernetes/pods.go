@@ -15,11 +15,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 )
 
-// role is the kind of a pod, by its network.
 type role string
 
 const (
-	// onNode pods are in their nodes' own network namespaces, and read what the nodes count.
+	// onNode pods are in their nodes' own namespaces, and read what the nodes count.
 	onNode role = "node"
 	// serving pods have a server, and calling pods a client, each with an address of its own.
 	serving role = "server"
@@ -33,15 +32,14 @@ const serverPort = recipe.ServerPort
 const (
 	// deadline ends every pod: no run is longer.
 	deadline = 24 * time.Hour
-	// patience is how long a pod waits for an agent, also after the previous one has gone.
+	// patience is how long a pod waits for an agent.
 	patience = time.Minute
-	// nobody is the user that unprivileged pods run as.
-	nobody = 65532
+	nobody   = 65532
 )
 
 type hostPort int32
 
-// pod goes through the scheduler, so a node that takes no pods gets none.
+// The scheduler refuses nodes that take no pods.
 func (r *run) pod(name string, kind role, n Node, port hostPort) *corev1.Pod {
 	no, seconds, grace := false, int64(deadline/time.Second), int64(1)
 	p := &corev1.Pod{
@@ -71,16 +69,16 @@ func (r *run) pod(name string, kind role, n Node, port hostPort) *corev1.Pod {
 	return p
 }
 
-// uninjected disables service meshes' sidecars, which would be measured, too.
+// Service meshes' sidecars would be measured, too.
 var uninjected = map[string]string{"sidecar.istio.io/inject": "false", "linkerd.io/inject": "disabled"}
 
-// Pods have no CPU limit, which would throttle what is measured.
+// A CPU limit would throttle what is measured.
 var (
 	small = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")}
 	large = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")}
 )
 
-// security returns no privileges, or those for reading the nodes' connection tables and rules.
+// onNode pods may read the nodes' connection tables and rules.
 func security(kind role) *corev1.SecurityContext {
 	no, yes, user := false, true, int64(nobody)
 	s := &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
@@ -99,7 +97,6 @@ func (r *run) meta(name string, kind role) metav1.ObjectMeta {
 		Annotations: map[string]string{ownerAnnotation: r.owner}}
 }
 
-// front is the kind of a service for the serving pod.
 type front string
 
 const (

@@ -44,7 +44,7 @@ type run struct {
 
 	making  sync.Mutex // guards the fields that follow
 	journal *journalFile
-	made    int // number of names given out
+	made    int
 	objects []Object
 	bodies  map[place]*body
 	fronts  map[front]*service
@@ -57,7 +57,6 @@ type place struct {
 	node string
 }
 
-// body is a pod with its agent.
 type body struct {
 	once  sync.Once
 	agent *agent.Agent
@@ -69,7 +68,7 @@ type body struct {
 // A node may have to fetch an image.
 const joinTimeout = 90 * time.Second
 
-// begin reads the kubeconfig and finds the nodes. It makes nothing.
+// begin makes nothing.
 func (k *Kubernetes) begin(ctx context.Context) (*run, error) {
 	c, err := Connect(ctx, k.Access)
 	if err != nil {
@@ -122,7 +121,7 @@ func (k *Kubernetes) image() (string, error) {
 	return name, err
 }
 
-// owes records that an object is about to be made.
+// owes is called before the object is made.
 func (r *run) owes(o Object) error {
 	r.making.Lock()
 	defer r.making.Unlock()
@@ -142,7 +141,6 @@ func (r *run) owes(o Object) error {
 
 var errClosed = errors.New("the run is over")
 
-// makePod makes a pod, and waits until it runs.
 func (r *run) makePod(ctx context.Context, kind role, n Node, port hostPort) (*corev1.Pod, error) {
 	if err := r.otherArch(n); err != nil {
 		return nil, err
@@ -266,7 +264,7 @@ func (r *run) proxyOn(ctx context.Context, e *end) string {
 	return word
 }
 
-// agentIn sends secrets on the stream: arguments are visible in process lists and audit logs.
+// Secrets are sent on the stream: arguments are visible in process lists and audit logs.
 func (r *run) agentIn(ctx context.Context, pod, name string) (*agent.Agent, error) {
 	fail := func(err error) error { return fmt.Errorf("%s: start an agent: %w", name, err) }
 	s, err := r.client.exec(ctx, pod, dockerapi.InImage, agent.Arg, "--stdio", pod)

@@ -19,8 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// site is a path being built. Its context is that of the build; counters, which outlive it, do not
-// use it.
+// The context is that of the build; counters outlive it.
 type site struct {
 	ctx  context.Context
 	run  *run
@@ -29,7 +28,7 @@ type site struct {
 	server, client *end // with an outside client, client is the dialled node
 	spots          []cluster.Spot
 	used           []used   // pods
-	unseen         []string // hops that cannot be witnessed, and why
+	unseen         []string // hops without a witness, and why
 	entered        *reached // nil if the client is in the cluster
 }
 
@@ -86,7 +85,7 @@ func (s *site) pair() (server, client Node, err error) {
 	return cluster.Two(all, spec, func(n Node) string { return n.Name })
 }
 
-// end asks a node's agent for its devices. Unprivileged, a pod of role standIn represents the node.
+// Unprivileged, a pod of role standIn represents the node.
 func (s *site) end(n Node, standIn role) (*end, error) {
 	kind := onNode
 	if s.run.backend.Unprivileged {
@@ -104,7 +103,7 @@ func (s *site) end(n Node, standIn role) (*end, error) {
 	return &end{Node: n, End: e}, err
 }
 
-// deviceHop returns the hop of a node's device, which others' packets cross, too.
+// Others' packets cross the device, too.
 func (e *end) deviceHop(kind mode.HopKind, name string, forwardRx bool) path.Hop {
 	h := e.Hop(kind, name, forwardRx)
 	h.Others = true
@@ -115,7 +114,7 @@ type box struct {
 	*cluster.Box
 	kind mode.HopKind
 	port hostPort
-	pair agent.Interface // the other end of its pair, in the node's namespace; without a name if unknown
+	pair agent.Interface
 }
 
 var kinds = map[string]mode.HopKind{"veth": mode.HopVeth, "netkit": mode.HopNetkit}
@@ -151,8 +150,7 @@ func (s *site) box(kind role, e *end) (*box, error) {
 
 func (b *box) hop(toServer bool) path.Hop { return b.Hop(b.kind, toServer) }
 
-// bridged returns the hop of the bridge between the node and its pods, or none if the pod is on no
-// bridge.
+// A pod may be on no bridge.
 func (b *box) bridged(e *end, toServer bool) []path.Hop {
 	if e.Agent == nil || b.pair.Master == "" || e.kindOf(b.pair.Master) != "bridge" {
 		return nil
@@ -160,7 +158,6 @@ func (b *box) bridged(e *end, toServer bool) []path.Hop {
 	return []path.Hop{e.deviceHop(mode.HopBridge, b.pair.Master, !toServer)}
 }
 
-// switched returns the hop of a bridge between two pods of a node, by their ports.
 func (e *end) switched(client, server *box) []path.Hop {
 	if e.Agent == nil || client.pair.Master == "" || client.pair.Master != server.pair.Master || e.kindOf(server.pair.Master) != "bridge" {
 		return nil
@@ -178,13 +175,13 @@ func (e *end) kindOf(name string) string {
 	return ""
 }
 
-// tunnels maps kinds of devices that encapsulate packets to other nodes to hops.
+// tunnels carry packets to other nodes.
 var tunnels = map[string]mode.HopKind{"vxlan": mode.HopVXLAN, "geneve": mode.HopTunnel, "ipip": mode.HopTunnel, "wireguard": mode.HopTunnel}
 
-// ofCilium lists Cilium's tunnels: its routes name a device that its programs bypass.
+// Cilium's routes name a device that its programs bypass.
 var ofCilium = []string{"cilium_wg0", "cilium_vxlan", "cilium_geneve"}
 
-// between returns the hops from the client's node to the server's, for packets there and back.
+// The hops are for packets there and back.
 func (s *site) between(there, back netip.Addr) ([]path.Hop, error) {
 	if s.server.Agent == nil || s.client.Agent == nil {
 		return nil, nil
@@ -223,7 +220,7 @@ func (s *site) between(there, back netip.Addr) ([]path.Hop, error) {
 	return hops, nil
 }
 
-// leaves returns the device by which packets leave a node for an address.
+// leaves asks for the route to the address.
 func (s *site) leaves(e *end, to netip.Addr) (agent.Interface, error) {
 	way, err := e.Agent.Route(s.ctx, to)
 	if err != nil {
@@ -258,8 +255,7 @@ func (s *site) ends() []*cluster.End {
 	return []*cluster.End{&s.client.End, &s.server.End}
 }
 
-// cards adds the network cards of the nodes, and of this machine if the client is here. Unknown
-// ones do not fail the path.
+// Unknown cards do not fail the path.
 func (s *site) cards() {
 	for _, e := range s.ends() {
 		if e.Agent != nil {
@@ -271,7 +267,6 @@ func (s *site) cards() {
 	}
 }
 
-// serve places the server, and the client, which dials it at dial.
 func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place, dial netip.AddrPort) {
 	s.path.Servers = []path.Server{{Place: server, Listen: listen, Machine: s.server.Machine}}
 	s.path.Clients = []path.Client{{Place: client, Dial: dial}}
@@ -293,9 +288,8 @@ func (s *site) Finish() error {
 	return nil
 }
 
-// inspectable sets the path's Inspect to what the path crosses on the nodes. Programs that may take
-// packets past a device are named but not refused: the pods' own devices and the nodes' cards count
-// all the same.
+// Programs that may take packets past a device are named but not refused: the pods' own devices and
+// the nodes' cards count all the same.
 func (s *site) inspectable() {
 	if s.server.Agent == nil || s.path.Spec.Client != "" { // a mesh has too many paths for it
 		return

@@ -15,18 +15,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// make test-kubernetes sets the kubeconfig and the program test/kubernetes/cluster, which does what
-// no API can. Both may be set for another cluster of that kind.
+// make test-kubernetes sets these; test/kubernetes/cluster does what no API can.
 const (
 	kubeconfigEnv = "BRIDGETOLL_TEST_KUBECONFIG"
 	clusterEnv    = "BRIDGETOLL_TEST_CLUSTER"
 	programsEnv   = "BIN" // the program's directory
 )
 
-// testPatience is long: two cores run a control plane and two nodes.
+// Two cores run a control plane and two nodes.
 const testPatience = 2 * time.Minute
 
-// testCluster has two nodes, n1 and n2. This process is in their network, but on no node.
+// The nodes are n1 and n2. This process is in their network.
 type testCluster struct{ kubeconfig, program, toll string }
 
 func newTestCluster(t *testing.T) *testCluster {
@@ -74,7 +73,6 @@ func (c *testCluster) apply(t testing.TB, manifest string) {
 	c.kubectl(t, "apply", "-f", file)
 }
 
-// give gives every node the image that a program writes.
 func (c *testCluster) give(t testing.TB, program string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "image.tar")
@@ -91,7 +89,7 @@ func (c *testCluster) give(t testing.TB, program string) {
 	c.do(t, "import", file)
 }
 
-// account applies toll's manifest and returns a kubeconfig of its service account.
+// The kubeconfig is of the service account alone.
 func (c *testCluster) account(t testing.TB, namespace string, args ...string) (kubeconfig string) {
 	t.Helper()
 	code, manifest, errOut := c.run(t, "", append([]string{"kubernetes", "manifest", "--namespace", namespace}, args...)...)
@@ -157,7 +155,7 @@ func stateOf(t testing.TB) string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("bridgetoll-%s-%d", name, os.Getpid()))
 }
 
-// objects omits what the cluster itself makes and removes over time.
+// The cluster's own changing objects are omitted.
 func (c *testCluster) objects(t testing.TB) string {
 	t.Helper()
 	kinds := strings.Fields(c.kubectl(t, "api-resources", "--verbs=list", "-o", "name"))
@@ -173,7 +171,7 @@ func (c *testCluster) objects(t testing.TB) string {
 		`jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}/{.metadata.uid}{"\n"}{end}`)
 }
 
-// isAs waits until the cluster and the state directory equal before.
+// The state directory is compared, too.
 func (c *testCluster) isAs(t testing.TB, before, after string) {
 	t.Helper()
 	now := ""
@@ -188,11 +186,11 @@ func (c *testCluster) isAs(t testing.TB, before, after string) {
 type measurement struct {
 	cmd  *exec.Cmd
 	file string
-	said bytes.Buffer // both of its outputs
+	said bytes.Buffer
 	over chan struct{}
 }
 
-// start starts a run, and waits until it has made the given number of visits.
+// start waits for the given number of visits.
 func (c *testCluster) start(t testing.TB, kubeconfig string, visits int, args ...string) *measurement {
 	t.Helper()
 	m := &measurement{file: filepath.Join(t.TempDir(), "run.jsonl"), over: make(chan struct{})}
