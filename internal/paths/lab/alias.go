@@ -82,7 +82,7 @@ func addAliases(tid int, all []alias) error {
 	return nil
 }
 
-// The administrator writes the rules of aliases after Docker's.
+// withAliases appends the rules of aliases, which the administrator writes after Docker's.
 func (d daemon) withAliases(chains []nft.Chain) []nft.Chain {
 	for i, a := range d.aliases {
 		jump := rule(nft.Jump(aliasChain(i)), nft.Dst(single(a.addr)))

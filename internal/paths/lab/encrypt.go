@@ -22,7 +22,7 @@ const (
 	espKey  = 16       // bytes: AES-128
 )
 
-// The hops lead from the client's VXLAN device to the server's.
+// encrypt returns the hops from the client's VXLAN device to the server's.
 func (s *site) encrypt() ([]path.Hop, error) {
 	key := make([]byte, espKey)
 	if _, err := rand.Read(key); err != nil {

@@ -10,7 +10,7 @@ import (
 
 type device = local.TunedDevice
 
-// Tunes apply to the devices.
+// madeOf records the devices to which tunes apply.
 func (s *site) madeOf(h path.Hop, devices ...device) path.Hop { return s.tuned.MadeOf(h, devices...) }
 
 func (s *site) loHop(ns *space, where string) path.Hop {
@@ -48,7 +48,7 @@ func (s *site) switchedHop(ns *space, where, bridge string, clientPorts, serverP
 	return s.madeOf(local.SwitchHop(where, bridge, sent(clientPorts), sent(serverPorts)), device{Space: ns, Name: bridge})
 }
 
-// The family is that of the path's packets on the machine.
+// ruleHop uses the family that the path's packets have on the machine.
 func (s *site) ruleHop(m *machine, kind mode.HopKind, table, chain, tag string, e path.Expect) path.Hop {
 	return ruleOf(s.family(), m, kind, table, chain, tag, e)
 }

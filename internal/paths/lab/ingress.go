@@ -50,8 +50,9 @@ const (
 	eachService = 2
 )
 
-// Docker's settings for IPVS: connection tracking, which rewriting the client's address needs; the
-// same task for a client's port that is used again; the end of connections to removed tasks.
+// balanced lists Docker's settings for IPVS: connection tracking, which rewriting the client's
+// address needs; the same task for a client's port that is used again; the end of connections to
+// removed tasks.
 var balanced = [][2]string{
 	{"net.ipv4.vs.conntrack", "1"},
 	{"net.ipv4.vs.conn_reuse_mode", "0"},
@@ -106,7 +107,7 @@ func (s *site) publishIngress() error {
 	return s.ingressClients(last, len(dnat))
 }
 
-// last follows the clients' hops to the node; its first dnat hops are DNAT.
+// ingressClients appends last to the clients' hops to the node; its first dnat hops are DNAT.
 func (s *site) ingressClients(last []path.Hop, dnat int) error {
 	p := s.path
 	switch p.Spec.From {
@@ -208,7 +209,7 @@ func (s *site) ingressSandbox(b *sandbox, services []service) (*container, error
 	return c, nil
 }
 
-// IPVS exists in the namespace once its module is loaded.
+// balance must follow the loading of IPVS, which then exists in the namespace.
 func balance() error {
 	for _, kv := range balanced {
 		if err := sysctl.Set(kv[0], kv[1]); err != nil {
@@ -235,7 +236,7 @@ func sandboxRules(services []service, udp bool) []nft.Chain {
 	}
 }
 
-// The rules also block everything else between the task and the mesh's network.
+// taskRules also blocks everything else between the task and the mesh's network.
 func (v service) taskRules(udp bool) []nft.Chain {
 	d, self := daemon{udp: udp}, single(v.task)
 	var redirect, in, out []nft.Rule
@@ -281,7 +282,8 @@ func (d daemon) withMesh(chains []nft.Chain) []nft.Chain {
 		nft.Chain{Table: "filter", Name: ingressChain, Rules: append(accept, rule(nft.Return()))})
 }
 
-// All services are counted together, because the kernel updates single ones late (see kernel/ipvs).
+// ipvsHop counts all services together, because the kernel updates single ones late (see
+// kernel/ipvs).
 func (s *site) ipvsHop(c *container) path.Hop {
 	h := path.Hop{Kind: mode.HopIPVS, Name: "round robin", Where: c.name, Read: func() (out sample.Counters, err error) {
 		err = c.ns.Do(func() error {

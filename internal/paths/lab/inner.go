@@ -44,7 +44,8 @@ func Inner(args []string) (ours bool, err error) {
 	return false, nil
 }
 
-// Mounts may be changed only in the first process of a namespace that the lab started.
+// apart returns an error unless the lab started this process as the first of a namespace: only then
+// may mounts be changed.
 func apart(arg string) error {
 	if os.Getpid() != 1 || !slices.ContainsFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, runMark) }) {
 		return fmt.Errorf("%s is a part of toll that only toll starts", arg)
@@ -52,7 +53,7 @@ func apart(arg string) error {
 	return nil
 }
 
-// A proxy must not outlive toll.
+// untilEOF returns a context that ends with r, so that a proxy does not outlive toll.
 func untilEOF(r io.Reader) context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -76,7 +77,7 @@ func withHosts(args []string) error {
 	return syscall.Exec(self, append([]string{os.Args[0]}, args[1:]...), os.Environ())
 }
 
-// The tmpfs with the new file is on /tmp while the file is written.
+// addHosts mounts a tmpfs on /tmp while it writes the new file.
 func addHosts(lines string) error {
 	const scratch, file = "/tmp", "/tmp/hosts"
 	old, err := os.ReadFile(hostsFile)

@@ -19,7 +19,8 @@ const (
 
 var linkLocal = netip.MustParsePrefix("fe80::/10")
 
-// If Docker has no rules for IPv6, those of IPv4 are guards.
+// family returns the family of the path's rules. If Docker has none for IPv6, those of IPv4 are
+// guards.
 func (s *site) family() nft.Family {
 	if s.dual() {
 		return nft.IPv6
@@ -30,8 +31,8 @@ func (s *site) family() nft.Family {
 // dual means that Docker's own networks also have IPv6.
 func (s *site) dual() bool { return recipe.Dual(s.path.Spec) && !s.beside }
 
-// Duplicate address detection and router solicitation would happen in a window, and until a bridge
-// has its own address the machine does not resolve neighbours there.
+// settle disables duplicate address detection and router solicitation, which would happen in a
+// window. Until a bridge has its own address the machine does not resolve neighbours there.
 func settle() error {
 	for _, key := range []string{"accept_dad", "router_solicitations"} {
 		if err := sysctl.Set("net.ipv6.conf.default."+key, "0"); err != nil {
@@ -41,7 +42,7 @@ func settle() error {
 	return nil
 }
 
-// Docker disables IPv6 on networks without it.
+// discovery disables IPv6, as Docker does on networks without it.
 func discovery(s path.Spec) error {
 	const key = "net.ipv6.conf." + inside + ".disable_ipv6"
 	if _, err := sysctl.Get(key); err != nil || recipe.Dual(s) { // the kernel has no IPv6, or the path has it
@@ -50,7 +51,7 @@ func discovery(s path.Spec) error {
 	return sysctl.Set(key, "1")
 }
 
-// A valid gateway becomes the default one.
+// alsoSix adds the address if the path has IPv6, and the default gateway if it is valid.
 func (c *container) alsoSix(addr netip.Prefix, gateway netip.Addr) error {
 	if !recipe.Dual(c.site.path.Spec) {
 		return nil

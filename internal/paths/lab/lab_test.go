@@ -55,7 +55,7 @@ func mayBuild() bool {
 	return l.MayBuild()
 }
 
-// The trial namespace exists, so later leftovers are the paths' own.
+// started makes the trial namespace, so that later leftovers are the paths' own.
 func started(t *testing.T, l *Lab) *Lab {
 	t.Helper()
 	needLab(t)
@@ -117,7 +117,7 @@ func TestConformanceWithoutProxy(t *testing.T) {
 	}
 }
 
-// make test-vm has a kernel that lacks only what test/vm/run names.
+// vm reports whether make test-vm runs, with a kernel that lacks only what test/vm/run names.
 func vm() bool { return os.Getenv("BRIDGETOLL_VM") != "" }
 
 var (
@@ -268,8 +268,8 @@ var (
 	commentOf  = regexp.MustCompile(` comment ".*"`)
 )
 
-// nft lists the states of iptables' conntrack match in the order given, and its own in numeric
-// order.
+// normalRules sorts states: nft lists those of iptables' conntrack match in the order given, and
+// its own in numeric order.
 func normalRules(ruleset string) string {
 	var out []string
 	starts := tableStart.FindAllStringSubmatchIndex(ruleset, -1)

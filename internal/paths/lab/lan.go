@@ -86,7 +86,7 @@ func (s *site) onLAN(l lan) error {
 	return nil
 }
 
-// A switch drops packets larger than the card's MTU.
+// cardMTU gives the container the card's MTU, because a switch drops larger packets.
 func (s *site) cardMTU(c *container) error {
 	mtu := s.lab.Wire.MTU
 	if mtu == 0 {

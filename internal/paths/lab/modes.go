@@ -30,7 +30,7 @@ func (s *site) host() error {
 	return nil
 }
 
-// Each server needs a port of its own.
+// onMachine gives each server a port of its own.
 func (s *site) onMachine(server path.Place) {
 	p := s.path
 	remote := p.Spec.From == mode.FromRemote || p.Spec.From == mode.FromRemoteContainer
@@ -169,7 +169,7 @@ func (s *site) attach(n network, d daemon) func(seat) (*container, error) {
 
 func (s *site) dockerClients(d daemon) error { return s.addClients(s.a, s.attach(s.home, d)) }
 
-// On machine B rules protect the clients' containers, unless the network is routed.
+// remoteClients protects the clients' containers by rules, unless the network is routed.
 func (s *site) remoteClients(n dockerNet) error {
 	for _, at := range s.clientSeats(s.b) {
 		n.containers = append(n.containers, n.of(at))

@@ -132,7 +132,7 @@ func (l *Lab) need(n need) error {
 	return l.tried[n]
 }
 
-// Setting up a namespace waits while the kernel removes another, so it is kept until Close.
+// try keeps the namespace until Close: setting one up waits while the kernel removes another.
 func (l *Lab) try(n need) error {
 	if l.trial == nil {
 		ns, err := netns.New()
@@ -210,7 +210,7 @@ func tryDevices() error {
 	return nil
 }
 
-// A card can carry only one kind of sub-interface.
+// trySubInterface uses a veth of its own, because a card can carry only one kind of them.
 func trySubInterface(kind, option string, add func(link.SubInterface) error) error {
 	parent := "try-" + kind
 	if err := link.AddVeth(parent, parent+"-p", unix.Gettid()); err != nil {

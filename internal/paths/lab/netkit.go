@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// netkit pairs in their routed mode (Linux 6.7) have routes on the machine to containers'
-// addresses, as with Cilium. Without a BPF program both ends forward.
+// netkitPairs uses the routed mode (Linux 6.7), with routes on the machine to containers'
+// addresses, as Cilium does. Without a BPF program both ends forward.
 func (s *site) netkitPairs() error {
 	p := s.path
 	seats := s.serverSeats()

@@ -186,7 +186,7 @@ func (b *sandbox) join(s *site, name, port string, addr netip.Prefix) (*containe
 	return c, c.address(addr, none)
 }
 
-// libnetwork derives the MAC address from the IPv4 address.
+// dockerMAC returns the MAC address that libnetwork derives from an IPv4 address.
 func dockerMAC(a netip.Addr) net.HardwareAddr {
 	return append(net.HardwareAddr{0x02, 0x42}, a.AsSlice()...)
 }

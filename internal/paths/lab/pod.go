@@ -16,7 +16,7 @@ var (
 	podsOnB = network{bridge: "cni0", subnet: netip.MustParsePrefix("10.244.2.0/24"), first: firstDocker}
 )
 
-// A plug-in's containers have no Docker DNS server.
+// ofPods reports whether the network is a plug-in's, whose containers have no Docker DNS server.
 func (n network) ofPods() bool { return n == podsOnA || n == podsOnB }
 
 // pod has only the parts that every packet between pods crosses, without Docker and kube-proxy.

@@ -23,7 +23,8 @@ const noProxy = "off"
 
 const proxyReadyTimeout = 5 * time.Second
 
-// A named proxy must not be replaced by another.
+// tryProxy returns an error if the named proxy is not a program: it must not be replaced by
+// another.
 func (l *Lab) tryProxy() error {
 	switch l.ProxyPath {
 	case "", ownProxy:
@@ -67,7 +68,7 @@ func proxyVersion(file string) string {
 	return v
 }
 
-// Like dockerd, startProxy passes the readiness pipe as descriptor 3.
+// startProxy passes the readiness pipe as descriptor 3, as dockerd does.
 func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 	file, name := s.lab.findProxy()
 	proto := "tcp"

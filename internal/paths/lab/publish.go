@@ -13,8 +13,8 @@ import (
 
 func (s *site) publishNAT() error { return s.translated(daemon{noProxy: true}) }
 
-// docker-proxy relays for clients that dial a loopback address, for containers on the same bridge,
-// and for all clients if the daemon writes no rules.
+// publishProxy is for clients that dial a loopback address, for containers on the same bridge, and
+// for all clients if the daemon writes no rules.
 func (s *site) publishProxy() error {
 	return s.relayed(daemon{noIPTables: s.path.Spec.From == mode.FromRemote && s.path.Spec.To.Four()})
 }
@@ -143,7 +143,7 @@ func (s *site) quietProxies() error {
 	return nil
 }
 
-// The docker-proxy that toll fast bypasses is a guard.
+// fast makes the docker-proxy that toll fast bypasses a guard.
 func (s *site) fast() error {
 	if err := s.dockerServers(daemon{}, true); err != nil {
 		return err

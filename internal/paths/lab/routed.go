@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// gateway_mode_ipv4=routed has no NAT, and peers have routes.
+// routed uses gateway_mode_ipv4=routed: no NAT, and routes on the peers.
 func (s *site) routed() error {
 	p := s.path
 	n := dockerNet{network: tollNet, routed: true}

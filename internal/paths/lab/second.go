@@ -29,7 +29,7 @@ func (s *site) portRule(kind mode.HopKind, table, chain, tag string, i int, e pa
 	return h
 }
 
-// The machine's count of relayed connections includes the second proxy's sockets.
+// startSecondProxy adds no hop: the machine's count of relayed connections includes its sockets.
 func (s *site) startSecondProxy(listen, target netip.Addr) error {
 	if !s.path.Spec.Second {
 		return nil

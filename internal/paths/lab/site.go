@@ -243,7 +243,7 @@ func (s *site) box(on *machine, name string) (*container, error) {
 	return c, nil
 }
 
-// The pair's other end, port, is in the namespace at, or on the machine if at is nil.
+// plug puts the pair's other end, port, in the namespace at, or on the machine if at is nil.
 func (c *container) plug(port string, at *space) error {
 	c.kind, c.port, c.portNS = mode.HopVeth, port, at
 	tid, err := c.ns.TID()
@@ -265,7 +265,7 @@ func (c *container) setMTU(mtu int) error {
 	return c.ns.Do(func() error { return link.SetMTU(inside, mtu) })
 }
 
-// A valid gateway becomes the default one.
+// address sets a default gateway if it is valid.
 func (c *container) address(addr netip.Prefix, gateway netip.Addr) error {
 	c.addr = addr
 	err := c.ns.Do(func() error {

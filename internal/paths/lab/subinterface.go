@@ -10,8 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Neither Docker's macvlan driver (28.5.2) nor pipework's macvlan form (at 9ba97f1) changes the
-// card or the rules.
+// macvlan follows Docker's macvlan driver (28.5.2) and pipework's macvlan form (at 9ba97f1), which
+// change neither the card nor the rules.
 func (s *site) macvlan() error {
 	kind := strings.TrimPrefix(string(s.path.Spec.Mode), "macvlan-")
 	if kind == "vepa" && s.path.Spec.From == mode.FromContainer {
@@ -22,15 +22,15 @@ func (s *site) macvlan() error {
 	return s.subInterfaces(mode.HopMacvlan, func(si link.SubInterface) error { return link.AddMacvlan(si, kind) }, false)
 }
 
-// In the routed modes of Docker's ipvlan driver (28.5.2) the container has a network of its own, to
-// which peers have a route.
+// ipvlan follows Docker's ipvlan driver (28.5.2). In its routed modes the container has a network
+// of its own, to which peers have a route.
 func (s *site) ipvlan() error {
 	kind := strings.TrimPrefix(string(s.path.Spec.Mode), "ipvlan-")
 	return s.subInterfaces(mode.HopIPvlan, func(si link.SubInterface) error { return link.AddIPvlan(si, kind) }, kind != "l2")
 }
 
-// If routed, the containers' networks are behind the machines; otherwise their addresses are of the
-// outer network.
+// subInterfaces puts the containers' networks behind the machines if routed; otherwise their
+// addresses are of the outer network.
 func (s *site) subInterfaces(kind mode.HopKind, add func(link.SubInterface) error, routed bool) error {
 	networks := map[*machine]network{s.a: outer, s.b: outer}
 	if routed {
@@ -75,7 +75,7 @@ func (s *site) subInterfaces(kind mode.HopKind, add func(link.SubInterface) erro
 	})
 }
 
-// eth0 is the card's name while the device is created.
+// subInterface creates the device with another name, because eth0 is the card's.
 func (s *site) subInterface(c *container, born string, add func(link.SubInterface) error) error {
 	tid, err := c.ns.TID()
 	if err != nil {
@@ -87,7 +87,8 @@ func (s *site) subInterface(c *container, born string, add func(link.SubInterfac
 	return c.ns.Do(func() error { return link.Rename(born, inside) })
 }
 
-// Machine B becomes the switch that vepa needs: a bridge with reflective relay (IEEE 802.1Qbg).
+// reflect makes machine B the switch that vepa needs: a bridge with reflective relay (IEEE
+// 802.1Qbg).
 func (s *site) reflect() error {
 	s.path.Facts["switch"] = "machine B is a bridge that reflects frames"
 	if err := s.outerBridge(s.b); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// sysfs shows the namespace in which it was mounted.
+// showRPS mounts sysfs, which shows the namespace in which it was mounted.
 const showRPS = "mount -t sysfs sysfs /mnt && cat /mnt/class/net/$0/queues/rx-0/rps_cpus"
 
 func sysfs(t *testing.T, ns *space, dev, file string) string {
@@ -43,7 +43,7 @@ func hasQueues(t *testing.T, s *site, n int) {
 // sizes are gso_max_size and the like, in bytes, by place and name.
 type sizes map[string]uint32
 
-// Devices that are not named must have the kernel's defaults.
+// hasSizes expects the kernel's defaults of devices that are not named.
 func hasSizes(t *testing.T, s *site, want sizes) {
 	t.Helper()
 	spaces := map[string]*space{s.a.name: s.a.ns, s.b.name: s.b.ns}
@@ -242,7 +242,7 @@ func TestTunesOnEveryMode(t *testing.T) {
 	}
 }
 
-// TestTunesAreSet has each tune alone.
+// onPaths returns the tunes that paths have at once; TestTunesAreSet has each alone.
 func onPaths(tunes []mode.Tunes) []mode.Tunes {
 	if len(tunes) == 0 {
 		return nil
@@ -254,7 +254,8 @@ func onPaths(tunes []mode.Tunes) []mode.Tunes {
 	return []mode.Tunes{all}
 }
 
-// The accepted tunes must be those that mayHave allows; the others must be refused with a reason.
+// possibleTunes returns the accepted tunes, which must be those that mayHave allows; the others
+// must be refused with a reason.
 func possibleTunes(t *testing.T, l *Lab, spec path.Spec, r mode.Route, tunes []mode.Tunes) (out []mode.Tunes) {
 	t.Helper()
 	for _, tune := range tunes {
@@ -344,7 +345,7 @@ func TestTunesAreRefused(t *testing.T) {
 	}
 }
 
-// BIG TCP over IPv4 needs Linux 6.3.
+// hasBigTCP reports whether the kernel is Linux 6.3 or later, with BIG TCP over IPv4.
 func hasBigTCP() bool {
 	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// The Open vSwitch bridge has the machine's card as a port, as by `pipework br1 CONTAINER ADDRESS`
-// (at 9ba97f1) and `ovs-docker add-port br1 eth0 CONTAINER` (openvswitch/ovs at d6a632a). The
-// administrator makes the bridge with the card and the machine's address.
+// vswitch makes the machine's card a port of an Open vSwitch bridge, as `pipework br1 CONTAINER
+// ADDRESS` (at 9ba97f1) and `ovs-docker add-port br1 eth0 CONTAINER` (openvswitch/ovs at d6a632a)
+// do. The administrator makes the bridge with the card and the machine's address.
 func (s *site) vswitch() error {
 	switches := map[*machine]*virtualSwitch{}
 	err := s.onLAN(lan{
@@ -97,8 +97,8 @@ func (s *site) startOVS(m *machine) (*virtualSwitch, error) {
 	return v, m.ns.Do(func() error { return moveAddress(m) })
 }
 
-// The userspace datapath does not complete checksums left to the card, on which segmentation
-// depends.
+// withoutOffloads is for the userspace datapath, which does not complete checksums left to the
+// card, on which segmentation depends.
 func (s *site) withoutOffloads() error {
 	ends := []spot{}
 	for _, c := range s.boxes {
@@ -122,7 +122,7 @@ func (s *site) withoutOffloads() error {
 	return nil
 }
 
-// Open vSwitch counts by port.
+// ovsHop reads Open vSwitch's counts by port.
 func (s *site) ovsHop(m *machine, sw *virtualSwitch, toServer, toClient []string) path.Hop {
 	h := path.Hop{Kind: mode.HopOVS, Name: outer.bridge + " ports", Where: m.name, Read: func() (sample.Counters, error) {
 		ports, err := sw.Ports(outer.bridge)

@@ -86,7 +86,7 @@ func Applies(w sample.Wire, m mode.Name, from mode.Placement, to mode.Target) bo
 	return crossesWire(m, from, to) || w.MTU > 0 && card
 }
 
-// Only the ends that the path crosses are shaped, so a kernel that cannot shape can build other
+// layWire shapes only the ends that the path crosses, so a kernel that cannot shape can build other
 // paths.
 func (s *site) layWire() error {
 	w := s.lab.Wire
@@ -127,7 +127,7 @@ func (s *site) layWire() error {
 	return nil
 }
 
-// Other programs set queueing disciplines, too.
+// checkWire reads the shape back, because other programs set queueing disciplines, too.
 func (s *site) checkWire() error {
 	w := s.lab.Wire
 	want := ""

@@ -69,7 +69,7 @@ func parse(args []string) (f flags, err error) {
 	return f, nil
 }
 
-// As with docker-proxy, IPv4 is not mapped into IPv6.
+// network does not map IPv4 into IPv6, like docker-proxy.
 func (f flags) network() string {
 	if ip := net.ParseIP(f.hostIP); ip != nil && ip.To4() == nil {
 		return f.proto + "6"

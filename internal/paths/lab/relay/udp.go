@@ -49,7 +49,7 @@ func runUDP(ctx context.Context, f flags, ready io.WriteCloser) error {
 	return nil
 }
 
-// The socket reports the destination address of each datagram.
+// listen opens a socket that reports the destination address of each datagram.
 func (p *udpProxy) listen(ctx context.Context, f flags) (err error) {
 	if p.target, err = net.ResolveUDPAddr("udp", f.target()); err != nil {
 		return err
