@@ -17,7 +17,8 @@ import (
 // userChain is the chain that Docker leaves for others' rules, and evaluates first.
 const userChain = "DOCKER-USER"
 
-// Docker's FORWARD policy would drop what crosses a foreign bridge, if rules see bridged frames.
+// letThrough adds a rule if rules see bridged frames: Docker's FORWARD policy would drop what
+// crosses a foreign bridge.
 func (s *site) letThrough(bridge string) error {
 	e := s.engine
 	saver, err := e.userRules()

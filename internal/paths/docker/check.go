@@ -166,7 +166,7 @@ func (s *site) tryPort(on netip.Addr) (bool, error) {
 	return err == nil, err
 }
 
-// The bridge must be in this network namespace.
+// sameNetwork returns an error unless the bridge is in this network namespace.
 func (e *engine) sameNetwork(n *bridgeNet) error {
 	var names []string
 	err := e.ns.Do(func() (err error) { names, err = link.Names(); return err })
@@ -240,7 +240,8 @@ func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error 
 	return e.checkRules(s)
 }
 
-// An engine may start docker-proxy only for what rules cannot do, such as ::1.
+// hasProxy asks for the dialled address: an engine may start docker-proxy only for what rules
+// cannot do, such as ::1.
 func (e *engine) hasProxy(ctx context.Context, s path.Spec, t *trial) (bool, error) {
 	if t.proxy || s.To != mode.ToLoopback6 {
 		return t.proxy, nil
@@ -278,8 +279,8 @@ func (e *engine) checkProxy(ctx context.Context, s path.Spec, t *trial) error {
 }
 
 func (e *engine) checkRelay(s path.Spec) error {
-	// Engines before moby/moby#48571 answer from the bridge's address, which the socket of a
-	// container on the bridge does not accept.
+	// Engines before firstPktinfo (moby/moby#48571) answer from the bridge's address, which the
+	// socket of a container on the bridge does not accept.
 	const firstPktinfo = 28
 	if s.UDP && s.From == mode.FromContainer && e.Major() < firstPktinfo {
 		return &path.UnsupportedError{Missing: fmt.Sprintf("the docker-proxy of %s answers UDP from another address than the one that a container dialled", e.Version()),
@@ -323,7 +324,7 @@ func (e *engine) checkAddress(s path.Spec) error {
 	return err
 }
 
-// Rules must see frames between containers of one network.
+// bridgedRules returns an error unless rules see frames between containers of one network.
 func (e *engine) bridgedRules(s path.Spec) error {
 	var v string
 	key := bridgeNF

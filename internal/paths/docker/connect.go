@@ -78,7 +78,8 @@ func (d *Docker) dial(ctx context.Context) (*engine, error) {
 	return e, nil
 }
 
-// Only root outside user namespaces may enter the containers' namespaces and read the rules.
+// mayRead returns an error unless this process may enter the containers' namespaces and read the
+// rules: only root may, outside user namespaces.
 func mayRead() error {
 	needs := []struct {
 		bit  int

@@ -83,7 +83,7 @@ func (s *site) addNetwork(driver string, options map[string]string) (*bridgeNet,
 	return s.makeNetwork(&s.path.Undo, driver, options, netip.Prefix{}, s.dual())
 }
 
-// Docker chooses the subnet if it is invalid. The removal is pushed to end.
+// makeNetwork lets Docker choose the subnet if it is invalid, and pushes the removal to end.
 func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]string, subnet netip.Prefix, six bool) (*bridgeNet, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (s *site) addBox(o wanted) (*box, error) {
 	return made[0], nil
 }
 
-// The containers end with this process, which holds their standard inputs.
+// addBoxes starts containers that end with this process, which holds their standard inputs.
 func (s *site) addBoxes(wants []wanted) ([]*box, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err

@@ -106,5 +106,5 @@ func (d *Docker) Close() error {
 	return e.close()
 }
 
-// The thread can be the parent of children.
+// here uses a thread that can be the parent of children.
 func here() (*netns.NS, error) { return netns.Join("/proc/self/ns/net") }

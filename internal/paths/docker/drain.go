@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// On the machine only connections with an end of the path's are swept.
+// drain sweeps on the machine only connections with an end of the path's.
 func (s *site) drain() (sample.Headroom, error) {
 	spots := []local.Swept{{Space: s.engine.ns, Where: thisMachine, Ours: s.ours()}}
 	for _, boxes := range [][]*box{s.Servers, s.Clients} {

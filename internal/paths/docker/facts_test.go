@@ -228,7 +228,7 @@ func collect(t *testing.T, p *path.Path, w where) facts {
 	return f
 }
 
-// The text has no counts, DNS ports and toll's tags.
+// rulesWithin omits counts, DNS ports and toll's tags.
 func rulesWithin(t *testing.T, in space) string {
 	t.Helper()
 	var out []string

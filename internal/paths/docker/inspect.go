@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// On this machine only the path's devices and the rules about them are read: others' containers
-// come and go.
+// inspected covers on this machine only the path's devices and the rules about them: others'
+// containers come and go.
 func (s *site) inspected() ([]local.Inspected, error) {
 	own := []string{}
 	if slices.ContainsFunc(s.path.Hops, func(h path.Hop) bool { return h.Kind == mode.HopLoopback && h.Where == thisMachine }) {

@@ -24,7 +24,8 @@ const (
 	routed6Option = "com.docker.network.bridge.gateway_mode_ipv6"
 )
 
-// IPv6 may be requested, or the engine may give it to a published container's network by itself.
+// dual reports whether IPv6 was requested, or the engine gave it to a published container's network
+// by itself.
 func (s *site) dual() bool {
 	spec := s.path.Spec
 	byItself := (spec.Mode == mode.Publish || spec.Mode == mode.PublishDefault) && spec.To == mode.ToAddress6 &&
@@ -49,7 +50,7 @@ func (e *engine) checkIPv6(s path.Spec) error {
 		Remedy: "sudo sysctl -w net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.default.disable_ipv6=0, a kernel that was booted without ipv6.disable=1, or -4"}
 }
 
-// Engines before 27 write no IPv6 rules by default.
+// checkRules6 refuses engines that write no IPv6 rules, as by default before 27.
 func (e *engine) checkRules6(s path.Spec) error {
 	if !recipe.Dual(s) || s.Mode != mode.PublishNAT && s.Mode != mode.Routed {
 		return nil
@@ -71,7 +72,8 @@ func (e *engine) checkRules6(s path.Spec) error {
 	return &path.UnsupportedError{Missing: e.Version() + ` writes no rules for IPv6 here ("ip6tables")`, Remedy: remedy}
 }
 
-// The daemon makes its chain for IPv6 at its start. (20.10 jumps to it once a network has IPv6.)
+// savedRules6 looks for the daemon's chain for IPv6, made at its start. (20.10 jumps to it once a
+// network has IPv6.)
 func savedRules6() error {
 	for _, p := range savers6 {
 		if text, err := saved(p, "nat"); err == nil && strings.Contains(text, "\n:DOCKER ") {
@@ -106,8 +108,8 @@ func withIPv6(o *client.NetworkCreateOptions) error {
 	return nil
 }
 
-// Until devices have their own IPv6 addresses, the kernel checks for duplicates and bridges do not
-// resolve neighbours.
+// settled waits for devices' own IPv6 addresses: before, the kernel checks for duplicates and
+// bridges do not resolve neighbours.
 func (s *site) settled() error {
 	if !s.dual() {
 		return nil
@@ -152,7 +154,8 @@ func (s *site) settled() error {
 	return nil
 }
 
-// A card has one network at a time, which paths over IPv4 share.
+// ask6 records that a mode will have paths over IPv6. A card has one network at a time, which paths
+// over IPv4 share.
 func (e *engine) ask6(s path.Spec) {
 	if !s.To.Six() {
 		return

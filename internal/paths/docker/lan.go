@@ -89,8 +89,8 @@ func (s *site) addLAN(bridge func(name string, end *undo.Stack) error) (*lan, er
 	return l, e.ns.Do(func() error { return errors.Join(link.AddAddr(l.bridge, addr), link.Up(l.bridge)) })
 }
 
-// direct lists the hops between the machine and the servers' devices; switched those between
-// containers.
+// onLAN takes the hops between the machine and the servers' devices, and a function for those
+// between containers.
 func (s *site) onLAN(direct []path.Hop, switched func() []path.Hop) error {
 	alone := func(int) (wanted, error) { return wanted{network: "none"}, nil }
 	if err := s.addServers(alone); err != nil {
@@ -109,7 +109,7 @@ func (s *site) onLAN(direct []path.Hop, switched func() []path.Hop) error {
 	return nil
 }
 
-// join adds the outer end to the switch.
+// plug calls join to add the outer end to the switch.
 func (s *site) plug(b *box, l *lan, join func() error) error {
 	addr, err := l.take()
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *site) plug(b *box, l *lan, join func() error) error {
 
 const deviceName = "toll"
 
-// Making and marking takes two calls, so the journal names the device, too.
+// addLink names the device in the journal, too, because making and marking takes two calls.
 func (s *site) addLink(name string, end *undo.Stack, add func() error) error {
 	e := s.engine
 	if err := e.Journal.Add(dockerapi.Link, name); err != nil {
@@ -161,7 +161,7 @@ const lanBits = 22
 // lanRanges are the range for benchmarks (RFC 2544) and a private one.
 var lanRanges = []netip.Prefix{netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("10.0.0.0/8")}
 
-// Neither the machine's routes nor Docker's networks use the subnet.
+// freeSubnet returns a network that neither the machine's routes nor Docker's networks use.
 func (s *site) freeSubnet() (netip.Prefix, error) {
 	var used []netip.Prefix
 	err := s.engine.ns.Do(func() (err error) { used, err = link.Used(); return err })

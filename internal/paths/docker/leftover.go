@@ -84,7 +84,7 @@ func (c *machineCleaner) names(kind dockerapi.Kind) (out []string) {
 	return out
 }
 
-// The error is ignored if no journal has the kind: the user may lack the right to read it.
+// failed ignores the error if no journal has the kind: the user may lack the right to read it.
 func (c *machineCleaner) failed(kind dockerapi.Kind, err error) {
 	of := func(e dockerapi.Entry) bool { return e.Kind == kind }
 	stay := stillOf(c.here, of)
@@ -186,7 +186,7 @@ func (c *machineCleaner) links() {
 	}
 }
 
-// Only an unmarked device with such a name is removed for a journal.
+// ownName matches the only names with which an unmarked device is removed for a journal.
 var ownName = regexp.MustCompile(`^` + deviceName + `[0-9a-f]{8}$`)
 
 func isOurName(name string) bool { return strings.HasPrefix(name, deviceName) }

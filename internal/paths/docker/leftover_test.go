@@ -19,7 +19,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// where replaces the network namespace's name, and may contain parts of it; "" keeps it.
+// aJournal replaces the network namespace's name by where, which may contain parts of it; "" keeps
+// it.
 func aJournal(t *testing.T, dir, mark, where string, made []dockerapi.Entry) (file string) {
 	t.Helper()
 	j, err := dockerapi.NewJournal(dir, dockerapi.NewID(), mark, os.Getenv("DOCKER_HOST"))

@@ -29,7 +29,7 @@ func (s *site) host() error {
 	return s.onMachine(func(i int) path.Place { return s.Servers[i].Place() })
 }
 
-// Each server needs a port of its own.
+// onMachine gives each server a port of its own.
 func (s *site) onMachine(server func(i int) path.Place) (err error) {
 	n, _ := s.path.Spec.Count()
 	for i := range n {
@@ -86,7 +86,7 @@ func (s *site) useDefaultNetwork() (err error) {
 	return nil
 }
 
-// Clients are in their server's network namespace, as in a pod.
+// shared has the clients in their server's network namespace, as in a pod.
 func (s *site) shared() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (s *site) bridge() error {
 	return nil
 }
 
-// Other containers may be on the bridge, so it is no guard.
+// bridgeDefault has no guard, because other containers may be on the bridge.
 func (s *site) bridgeDefault() error {
 	if err := s.useDefaultNetwork(); err != nil {
 		return err
@@ -191,7 +191,7 @@ func (s *site) noMasquerade() error {
 	return s.guardRule(mode.HopSNAT, "nat", "POSTROUTING", "-s "+subnet.String(), "! -o "+s.network.bridge, "-j MASQUERADE")
 }
 
-// gateway_mode_ipv4=routed has no NAT.
+// routed uses gateway_mode_ipv4=routed, without NAT.
 func (s *site) routed() error {
 	options := map[string]string{routedOption: "routed"}
 	if s.dual() {

@@ -14,7 +14,8 @@ import (
 // bridgesTable is the table of Docker Engine 29 with "firewall-backend": "nftables".
 const bridgesTable = "docker-bridges"
 
-// Engines with an API before 1.49 write no nf_tables.
+// native reports whether the engine writes nf_tables itself, which those with an API before 1.49 do
+// not.
 func (e *engine) native() bool {
 	return e.Info.FirewallBackend != nil && strings.HasPrefix(e.Info.FirewallBackend.Driver, "nftables") // or nftables+firewalld
 }

@@ -25,7 +25,8 @@ const (
 	overlayWhere  = "overlay on " + thisMachine
 )
 
-// The bridge and the outer ends of pairs are in a namespace of dockerd's, which no API names.
+// overlay finds the bridge and the outer ends of pairs in a namespace of dockerd's, which no API
+// names.
 func (s *site) overlay() error {
 	s.ownRules()
 	s.path.Facts["network"] = "an attachable overlay network of the swarm"

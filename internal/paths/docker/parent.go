@@ -51,7 +51,7 @@ func (s *site) subInterfaces() error {
 	return nil
 }
 
-// Docker allows one network for each card: paths share it until the last is closed.
+// onParent returns the card's network. Docker allows one: paths share it until the last is closed.
 func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, error) {
 	e := s.engine
 	e.sharing.Lock()
@@ -94,7 +94,7 @@ func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, e
 	return n.network, nil
 }
 
-// Docker assigns from the lower half.
+// opposite returns the address in the upper half of the network: Docker assigns from the lower one.
 func opposite(in netip.Prefix, a netip.Addr) netip.Addr {
 	b := a.As4()
 	half := uint32(1) << (31 - in.Bits())

@@ -114,7 +114,7 @@ func (r *running) wait() error {
 	}
 }
 
-// Docker has no call for it.
+// kill signals the process itself: Docker has no call for it.
 func (r *running) kill() error {
 	ctx, cancel := context.WithTimeout(context.Background(), asked)
 	defer cancel()
@@ -129,7 +129,7 @@ func (r *running) kill() error {
 	return nil
 }
 
-// Closing input ends the process.
+// input ends the process when it is closed.
 type input struct{ conn *client.HijackedResponse }
 
 func (i input) Write(b []byte) (int, error) { return i.conn.Conn.Write(b) }

@@ -55,7 +55,7 @@ func (s *site) proto() string {
 	return "tcp"
 }
 
-// UDP is counted by the process's I/O.
+// proxyHop counts UDP by the process's I/O.
 func (s *site) proxyHop(host, to netip.AddrPort) (path.Hop, error) {
 	pid, err := findProxy(s.proto(), host, to)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Ports are published at the one address that clients dial.
+// published binds the ports to the one address that clients dial.
 func (s *site) published() ([]netip.AddrPort, error) {
 	at := loopback
 	switch s.path.Spec.To {
@@ -85,13 +85,13 @@ func (s *site) publishedAnyhow() error {
 // relays reports whether docker-proxy, if it serves the port, gets the path's connections.
 func relays(s path.Spec) bool { return s.To != mode.ToAddress || s.From == mode.FromContainer }
 
-// With IPv6 the path's network has rules for it, too.
+// relays also considers the path's network, which with IPv6 has rules for it.
 func (s *site) relays() bool {
 	byRules := s.path.Spec.To == mode.ToAddress6 && s.path.Spec.From == mode.FromHost && s.dual()
 	return relays(s.path.Spec) && !byRules
 }
 
-// The kernel translates with "userland-proxy": false, or at the machine's own address.
+// publishNAT is for "userland-proxy": false, or the machine's own address.
 func (s *site) publishNAT() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (s *site) publishNAT() error {
 	return s.translated(ports)
 }
 
-// A docker-proxy that serves a port, too, is a guard.
+// translated makes a docker-proxy that serves a port, too, a guard.
 func (s *site) translated(ports []netip.AddrPort) error {
 	var dnat []path.Hop
 	for i, p := range ports {
@@ -168,7 +168,7 @@ func (s *site) quietProxy(at, to netip.AddrPort) error {
 	return err
 }
 
-// Clients dial a loopback address, or are on the same bridge.
+// publishProxy is for clients that dial a loopback address, or are on the same bridge.
 func (s *site) publishProxy() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -223,7 +223,7 @@ func (s *site) relayed(ports []netip.AddrPort) error {
 	return nil
 }
 
-// The docker-proxy that toll fast bypasses is a guard.
+// fast makes the docker-proxy that toll fast bypasses a guard.
 func (s *site) fast() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -266,7 +266,7 @@ func (s *site) fast() error {
 	return nil
 }
 
-// The raised links are removed with the network.
+// fastLinks raises the links of a network, with which they are removed.
 func (s *site) fastLinks() error {
 	if err := s.fast(); err != nil {
 		return err
@@ -285,7 +285,7 @@ func (s *site) fastLinks() error {
 	})
 }
 
-// The machine's count of relayed connections includes the second proxy's sockets.
+// secondProxy adds no hop: the machine's count of relayed connections includes its sockets.
 func (s *site) secondProxy(at netip.Addr) error {
 	if !s.path.Spec.Second {
 		return nil

@@ -35,7 +35,7 @@ func (r *Remote) at(six bool) netip.Addr {
 	return r.Addr
 }
 
-// true: only from containers
+// remotely is true for modes that only containers on the other machine reach.
 var remotely = map[mode.Name]bool{mode.Host: false, mode.Publish: false, mode.PublishDefault: false, mode.PublishNAT: false, mode.PublishProxy: false,
 	mode.Routed: false, mode.MacvlanBridge: true, mode.IPvlanL2: true}
 
@@ -69,7 +69,7 @@ func (r *Remote) refuse(s path.Spec) error {
 	return nil
 }
 
-// The range is unused on both machines.
+// routedFrom chooses a range that is unused on both machines.
 func (s *site) routedFrom(r *Remote, options map[string]string) error {
 	e := s.engine
 	e.laying.Lock() // two would choose the same network

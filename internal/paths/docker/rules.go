@@ -27,7 +27,7 @@ type rule struct {
 	packets      uint64
 }
 
-// The words must be consecutive.
+// has reports whether the words are in the rule, consecutively.
 func (r rule) has(words string) bool {
 	want := strings.Fields(words)
 	for i := 0; i+len(want) <= len(r.words); i++ {
@@ -73,7 +73,7 @@ const (
 	maxRules    = 64 << 20 // bytes
 )
 
-// "" is all tables.
+// save reads a table's rules; "" is all tables.
 func save(program, table string) ([]rule, error) {
 	text, err := saved(program, table)
 	return parseRules(text), err
@@ -127,7 +127,7 @@ func (e *engine) findRule(six bool, table, chain string, words ...string) (r rul
 	return rule{}, "", fmt.Errorf("find Docker's rule %s %s %s: %w", table, chain, strings.Join(words, " "), errNoRule)
 }
 
-// The rule sees the first packet of each connection.
+// ruleHop is for a rule that sees the first packet of each connection.
 func (s *site) ruleHop(kind mode.HopKind, expect path.Expect, table, chain string, words ...string) (path.Hop, error) {
 	if s.engine.native() {
 		return s.nativeHop(kind, expect, table, words...)

@@ -27,7 +27,7 @@ var (
 	anyAddr   = netip.IPv4Unspecified()
 )
 
-// The context is that of the build; counters and removals outlive it.
+// site has the context of the build; counters and removals outlive it.
 type site struct {
 	ctx    context.Context
 	engine *engine
@@ -65,7 +65,7 @@ func (s *site) name(what string) string {
 
 func (s *site) machine() path.Place { return local.Place{Space: s.engine.ns, Named: thisMachine} }
 
-// Clients dial the containers' addresses, unless the mode sets others.
+// addServers lets clients dial the containers' addresses, unless the mode sets others.
 func (s *site) addServers(o func(i int) (wanted, error)) (err error) {
 	n, _ := s.path.Spec.Count()
 	wants := make([]wanted, n)
@@ -113,7 +113,7 @@ func (s *site) addAttached(wants []wanted) ([]*box, error) {
 	return boxes, nil
 }
 
-// The port is free now, and unused in this run.
+// freePort returns a port that is free now, and unused in this run.
 func (s *site) freePort(at netip.Addr) (uint16, error) {
 	const tries = 1000
 	for range tries {

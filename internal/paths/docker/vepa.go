@@ -17,7 +17,7 @@ func (s *site) reflectedHop() path.Hop {
 	return local.ReflectedHop(s.engine.ns, thisMachine, s.engine.docker.Parent)
 }
 
-// Two namespaces with a device on the card exchange a datagram.
+// tryReflection lets two namespaces with a device on the card exchange a datagram.
 func (s *site) tryReflection() error {
 	e := s.engine
 	e.laying.Lock()

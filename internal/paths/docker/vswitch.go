@@ -18,8 +18,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// The bridge is a new one of the machine's Open vSwitch, used as by `ovs-docker add-port` or
-// pipework.
+// vswitch makes a new bridge of the machine's Open vSwitch, and uses it as `ovs-docker add-port` or
+// pipework do.
 func (s *site) vswitch() error {
 	var sw ovs.Machines
 	version, err := sw.Version()
@@ -122,7 +122,7 @@ func removeSwitch(name string) error {
 	return err
 }
 
-// Open vSwitch does not report what it cannot make.
+// tryOVS makes a bridge, because Open vSwitch does not report what it cannot make.
 func (s *site) tryOVS() error {
 	_, err := ovs.Machines{}.Version()
 	switch {
