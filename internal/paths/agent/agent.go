@@ -141,13 +141,13 @@ func (a *Agent) keepAlive() {
 	}
 }
 
-// Without an answer the agent is lost.
+// ping loses the agent if there is no answer.
 func (a *Agent) ping(o request) {
 	defer a.hub.pinged()
 	_, _ = a.ask(context.Background(), o, 0)
 }
 
-// Requests, processes and meterings share the numbers.
+// number returns a new number, which requests, processes and meterings share.
 func (a *Agent) number() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()

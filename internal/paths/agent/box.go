@@ -191,7 +191,7 @@ func awaited(in *bufio.Reader, id string) error {
 	return fmt.Errorf("%w: no agent in %d lines", errNonsense, most)
 }
 
-// Each direction ends separately.
+// pass ends each direction separately.
 func (s *server) pass(down net.Conn) {
 	up, err := s.config.Open()
 	if err != nil {

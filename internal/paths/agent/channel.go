@@ -63,7 +63,8 @@ func (h *held) Close() error {
 	return h.Conn.Close()
 }
 
-// Streams in a carrier have no counts of the kernel's.
+// carried returns the kernel's counts, or for streams in a carrier, which have none, what was read
+// and written.
 func (h *held) carried() (t path.Traffic) {
 	tcp, ok := h.Conn.(*net.TCPConn)
 	if !ok {

@@ -19,7 +19,7 @@ type child struct {
 	conn *tls.Conn
 }
 
-// Without the process's connection nothing is started.
+// start connects first: without a connection nothing is started.
 func (s *server) start(o startRequest) (pid int, err error) {
 	if !slices.Contains(s.config.Starts, o.Args[0]) {
 		return 0, fmt.Errorf("%q is not a program that an agent starts", clean(o.Args[0]))

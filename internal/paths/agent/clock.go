@@ -19,8 +19,8 @@ type bounds struct {
 	known       bool
 }
 
-// The other clock was read between two readings of this one. All trips hold together (Marzullo's
-// intersection).
+// narrow adds a round trip: the other clock was read between two readings of this one. All trips
+// hold together (Marzullo's intersection).
 func (b *bounds) narrow(before, other, after int64) {
 	if !b.known {
 		b.least, b.most, b.known = math.MinInt64, math.MaxInt64, true

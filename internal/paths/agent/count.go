@@ -73,7 +73,7 @@ type space struct {
 
 var _ local.Space = space{}
 
-// Staying in the namespace would keep it alive after Docker removes it.
+// Do does not stay in the namespace: that would keep it alive after Docker removes it.
 func (s space) Do(f func() error) error {
 	if s.file == "" {
 		return s.own.Do(f)
@@ -150,7 +150,7 @@ func (e ESP) in(at space) reader {
 
 const maxReaders = 1024
 
-// The reader remembers the sockets that it has seen.
+// relaying returns a reader that remembers the sockets that it has seen.
 func (s *server) relaying(c Counter, at space) (reader, error) {
 	p := local.Proxy{Space: at, PID: c.Proxy.PID, Listens: c.Proxy.Listens, Target: c.Proxy.Target, Beside: c.Proxy.Beside}
 	read := p.Relayed()

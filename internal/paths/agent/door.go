@@ -92,7 +92,7 @@ func (d *door) crowdedOut(came *guest) (out *guest) {
 	return out
 }
 
-// For IPv6 a machine may own a network.
+// neighbourhood returns the addresses that one machine may own: for IPv6 a network.
 func neighbourhood(a net.Addr) netip.Prefix {
 	const network = 64 // bits
 	at, err := netip.ParseAddrPort(a.String())

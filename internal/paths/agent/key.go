@@ -76,7 +76,7 @@ type issued struct {
 	secret ed25519.PrivateKey
 }
 
-// A nil ca makes a self-signed certificate.
+// issue makes a self-signed certificate if ca is nil.
 func issue(now time.Time, ca *issued, set func(*x509.Certificate)) (*issued, []byte, error) {
 	fail := func(err error) (*issued, []byte, error) { return nil, nil, fmt.Errorf("make a key: %w", err) }
 	public, secret, err := ed25519.GenerateKey(rand.Reader)

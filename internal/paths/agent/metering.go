@@ -67,7 +67,7 @@ func (s *server) measure(o meterRequest) {
 	}()
 }
 
-// Another reading replaces the last one, but not the channel's count, which covers the time of
+// take replaces an earlier last reading, but not the channel's count, which covers the time of
 // silence.
 func (s *server) take(m *metering) {
 	carried := s.channel.traffic()
@@ -107,7 +107,7 @@ func (m *metering) heard() bool {
 	return m.spoken
 }
 
-// took is the number of bytes that the request itself put on the channel.
+// use subtracts took, the bytes that the request itself put on the channel.
 func (s *server) use(number, took uint64) (*path.Use, error) {
 	s.mu.Lock()
 	m := s.meterings[number]

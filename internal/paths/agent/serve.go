@@ -129,7 +129,7 @@ func fact(file string) string {
 
 var errRefused = errors.New("refused by the hub")
 
-// A refusal ends the attempts.
+// reach dials until the hub answers or refuses.
 func (s *server) reach(ctx context.Context, hello opening) error {
 	p := s.config.Patience
 	if p <= 0 {
@@ -198,7 +198,7 @@ type dialled struct {
 	raw *held
 }
 
-// The TCP connection is counted until it is closed.
+// dial returns a connection whose TCP connection is counted until it is closed.
 func (s *server) dial(ctx context.Context, at netip.AddrPort, first opening) (dialled, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshake)
 	defer cancel()
@@ -226,7 +226,7 @@ func (s *server) dial(ctx context.Context, at netip.AddrPort, first opening) (di
 	return dialled{c, bufio.NewReader(c), held}, c.SetDeadline(time.Time{})
 }
 
-// A hush extends the permitted silence.
+// obey permits a longer silence in a hush.
 func (s *server) obey() error {
 	var bears time.Time // end of the longest hush
 	for {
@@ -278,7 +278,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// took counts the request's own bytes on the channel.
+// do needs took, the request's own bytes on the channel.
 func (s *server) do(o request, took uint64) (a answer, err error) {
 	switch {
 	case o.Start != nil:

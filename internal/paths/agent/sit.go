@@ -73,7 +73,7 @@ func other() (int, error) {
 	return 0, nil
 }
 
-// An ended process keeps its directory until it is reaped.
+// runs checks the state, because an ended process keeps its directory until it is reaped.
 func runs(pid string) bool {
 	exe, err := os.Readlink("/proc/" + pid + "/exe")
 	return exe != "" || err != nil && errors.Is(err, unix.EACCES)

@@ -125,7 +125,7 @@ type exitNote struct {
 // errNonsense means that the other side violated the protocol.
 var errNonsense = errors.New("protocol error")
 
-// Both sides have the same version, so unknown fields are errors.
+// parse refuses unknown fields: both sides have the same version.
 func parse[T any](line []byte) (v T, err error) {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
@@ -274,7 +274,7 @@ func encode(v any) ([]byte, error) {
 	return b, nil
 }
 
-// After an error the connection is unusable.
+// write leaves the connection unusable after an error.
 func (c *control) write(line []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -159,7 +159,7 @@ func (e *Engine) network(end *undo.Stack, l *agent.LAN) (name string, err error)
 	return name, nil
 }
 
-// Docker allows only one network for each card, so boxes share it until the last one ends.
+// card is shared by boxes until the last one ends: Docker allows only one network for each card.
 type card struct {
 	name  string
 	boxes int
@@ -191,7 +191,7 @@ func (e *Engine) onCard(end *undo.Stack, l agent.LAN) (name string, err error) {
 	return c.name, nil
 }
 
-// CAP_NET_ADMIN is needed to read the container's own settings.
+// start gives the container CAP_NET_ADMIN, to read its own settings.
 func (e *Engine) start(end *undo.Stack, on string, b agent.Box) (io.ReadWriteCloser, error) {
 	d, name := e.daemon, e.name("client")
 	c := &container.Config{Image: e.image, Cmd: []string{dockerapi.InImage, agent.Arg, "--stdio", b.ID}, Labels: d.Labels(),
