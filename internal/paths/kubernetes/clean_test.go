@@ -17,7 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
-// The processes are gone, unknown and alive.
+// marks returns those of processes that are gone, unknown and alive.
 func marks() (dead, elsewhere, alive string) {
 	alive = owner.Mark()
 	p := strings.Split(alive, "/")
@@ -28,7 +28,7 @@ func marks() (dead, elsewhere, alive string) {
 	return strings.Join(gone, "/"), strings.Join(far, "/"), alive
 }
 
-// The server has a pod and a service of each owner, NAME-pod and NAME-service, and those of users.
+// holding has a pod and a service of each owner, NAME-pod and NAME-service, and those of users.
 func holding(t *testing.T, owners map[string]string) *apiserver {
 	s := newAPIServer(t, "a")
 	put := func(name string, meta metav1.ObjectMeta) {

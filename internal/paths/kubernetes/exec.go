@@ -29,9 +29,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// An exec stream must be silent in a window. client-go's executor pings every 5 s, and with its
-// protocol, v5, the API server pings the kubelet. With v4, and with SPDY, the API server only
-// relays bytes.
+// execProtocol keeps an exec stream silent in a window. client-go's executor pings every 5 s, and
+// with its protocol, v5, the API server pings the kubelet. With v4, and with SPDY, the API server
+// only relays bytes.
 const execProtocol = "v4.channel.k8s.io"
 
 // Each message begins with its channel.
@@ -66,7 +66,7 @@ type stream struct {
 func (s *stream) Write(b []byte) (int, error) { return s.write(b) }
 func (s *stream) Close() error                { return s.close() }
 
-// An unknown end counts as success.
+// ended returns nil if the command succeeded or its end is unknown.
 func (s *stream) ended() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func (s *stream) over(pod string) error {
 	return &path.CutError{Err: fmt.Errorf("the exec stream to pod %s broke: %w", pod, cmp.Or(s.end, errCut))}
 }
 
-// The stream lives until it is closed, even after ctx ends.
+// exec returns a stream that lives until it is closed, even after ctx ends.
 func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stream, error) {
 	to := c.rest.Post().Namespace(c.Namespace).Resource(pods).Name(pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: containerName, Command: command, Stdin: true, Stdout: true, Stderr: true}, parameters).URL().String()
@@ -116,7 +116,7 @@ func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stre
 	return s, c.explain(ctx, "get", "pods/exec", err)
 }
 
-// A WebSocket has failed.
+// execInstead uses SPDY after a WebSocket has failed.
 func (c *Client) execInstead(ctx context.Context, to string, failed error) (*stream, error) {
 	s, err := c.execSPDY(ctx, to)
 	switch no := refusal(err); {
@@ -274,7 +274,7 @@ func (u *upgraded) NewConnection(r *http.Response) (httpstream.Connection, error
 	return c, err
 }
 
-// Some proxies do not relay WebSockets.
+// execSPDY is for proxies that do not relay WebSockets.
 func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
 	executor, begun, err := c.overSPDY(to)
 	if err != nil {
@@ -321,7 +321,7 @@ func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
 	}
 }
 
-// begun is closed when the connection is upgraded.
+// overSPDY closes begun when the connection is upgraded.
 func (c *Client) overSPDY(to string) (_ remotecommand.Executor, begun <-chan struct{}, err error) {
 	tlsConfig, err := rest.TLSConfigFor(c.config)
 	if err != nil {

@@ -47,10 +47,10 @@ func isMissing(file string) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// RBAC's message
+// cannot matches RBAC's message.
 var cannot = regexp.MustCompile(`cannot (\w+) resource "([^"]+)"`)
 
-// Errors that callers check, such as a missing object, stay wrapped.
+// explain keeps errors that callers check, such as a missing object, wrapped.
 func (c *Client) explain(ctx context.Context, verb, kind string, err error) error {
 	if err == nil {
 		return nil
@@ -95,7 +95,7 @@ func (c *Client) explain(ctx context.Context, verb, kind string, err error) erro
 	return u
 }
 
-// Some TLS errors arrive only as text.
+// distrusts also reads texts: some TLS errors arrive only so.
 func distrusts(err error) bool {
 	var (
 		verify *tls.CertificateVerificationError
@@ -136,7 +136,7 @@ func (c *Client) refused(verb, kind string, status apierrors.APIStatus, err erro
 	return fmt.Errorf("%s %s: %s", verb, kind, words)
 }
 
-// The command's end is unknown.
+// errCut means that the command's end is unknown.
 var errCut = errors.New("it was cut on the way")
 
 func broken(err error) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// nil means that the pod may still run.
+// failed returns nil if the pod may still run.
 func (r *run) failed(p *corev1.Pod, n Node) error {
 	if err := r.forOther(p, n); err != nil {
 		return err
@@ -39,7 +39,8 @@ func (r *run) failed(p *corev1.Pod, n Node) error {
 	return nil
 }
 
-// Toll's own image has this machine's architecture; a user's may have several.
+// otherArch does not refuse a user's image, which may have several architectures; toll's own has
+// this machine's.
 func (r *run) otherArch(n Node) error {
 	if r.backend.Image != "" || n.Arch == "" || n.Arch == runtime.GOARCH {
 		return nil
@@ -49,7 +50,7 @@ func (r *run) otherArch(n Node) error {
 
 const otherKinds = "--image with one in a registry for all kinds of nodes (a manifest list); or --nodes with nodes of one kind"
 
-// Runtimes say this about an image for another architecture.
+// notForIt lists runtimes' messages about an image for another architecture.
 var notForIt = []string{"exec format error", "no match for platform in manifest", "no matching manifest for", "no image found in manifest list for architecture"}
 
 func (r *run) forOther(p *corev1.Pod, n Node) error {
@@ -68,7 +69,7 @@ func (r *run) forOther(p *corev1.Pod, n Node) error {
 	return nil
 }
 
-// nil means that the container may still start.
+// waits returns nil if the container may still start.
 func (r *run) waits(w *corev1.ContainerStateWaiting, n Node) error {
 	switch w.Reason {
 	case "ErrImageNeverPull", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable":
@@ -106,7 +107,7 @@ func (r *run) late(p *corev1.Pod, n Node) error {
 		Remedy: fmt.Sprintf("kubectl -n %s get events; kubectl describe node %s", r.client.Namespace, n.Name)}
 }
 
-// gone means that the pod is gone, too.
+// whyLeft sets gone if the pod is gone, too.
 func (r *run) whyLeft(b *body, err error) (why error, gone bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) //nolint:mnd // it is only for the words
 	defer cancel()
@@ -127,7 +128,7 @@ func (r *run) whyLeft(b *body, err error) (why error, gone bool) {
 	return &path.CutError{Err: fmt.Errorf("%w; the API server answers and reports the pod as %s: its node's kubelet or the connection to it may have failed", err, now.Status.Phase)}, false
 }
 
-// The condition exists since Kubernetes 1.26.
+// evicted reads the pod's condition (since Kubernetes 1.26).
 func evicted(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {

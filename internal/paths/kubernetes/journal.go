@@ -22,7 +22,7 @@ type Journal struct {
 	Namespace  string `json:"namespace"`
 }
 
-// Journals are RUN.kubernetes in the user's state directory.
+// journalSuffix ends a journal's name, RUN.kubernetes, in the user's state directory.
 const journalSuffix = ".kubernetes"
 
 const maxJournal = 64 << 10
@@ -52,7 +52,7 @@ func (j Journal) write(dir string) (*journalFile, error) {
 	return &journalFile{f}, nil
 }
 
-// The journal is removed, while it is locked, if everything is gone.
+// close removes the journal, while it is locked, if everything is gone.
 func (j *journalFile) close(gone bool) error {
 	var err error
 	if gone {
@@ -61,8 +61,8 @@ func (j *journalFile) close(gone bool) error {
 	return errors.Join(err, j.f.Close())
 }
 
-// done unlocks the journal, and removes it if remove is set. If a run has locked it, the error is
-// journal.ErrLocked.
+// readJournal locks the journal. done unlocks it, and removes it if remove is set. If a run has
+// locked it, the error is journal.ErrLocked.
 func readJournal(d *journal.Dir, name string) (j Journal, done func(remove bool) error, err error) {
 	f, _, err := d.Open(name)
 	if err != nil {

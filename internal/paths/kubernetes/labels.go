@@ -7,7 +7,7 @@ const (
 	ownerAnnotation = "io.bridgetoll/owner"
 )
 
-// Names are toll-RUN-ROLE-N.
+// namePrefix begins all names: toll-RUN-ROLE-N.
 const namePrefix = "toll-"
 
 const containerName = "toll"

@@ -6,10 +6,10 @@ import (
 	"net/http"
 )
 
-// A node's object has about ten kB, and clusters have thousands of nodes.
+// maxAnswer is in bytes. A node's object has about ten kB, and clusters have thousands of nodes.
 const maxAnswer = 256 << 20
 
-// client-go would keep answers of any length in memory.
+// limited bounds answers, which client-go would keep in memory whatever their length.
 type limited struct {
 	http.RoundTripper
 	most int64

@@ -58,7 +58,7 @@ func (m Manifest) Write(w io.Writer) error {
 		"ClusterName": m.Namespace + ":" + m.Account})
 }
 
-// A rule for named objects cannot permit a list of all.
+// rules permits only get for named objects: such a rule cannot permit a list of all.
 func rules(cluster bool, named []string) (out []namedRule) {
 	for _, r := range Rules() {
 		if r.Cluster != cluster {
@@ -78,7 +78,7 @@ type namedRule struct {
 	Named []string
 }
 
-// The words are names, or toll's own.
+// list escapes nothing: the words are names, or toll's own.
 func list(words []string) string {
 	var quoted []string
 	for _, w := range words {

@@ -17,7 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Servers listen on all addresses of their pods.
+// anywhere is what servers listen on in their pods.
 var anywhere = netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort)
 
 func loopbackHop(a *agent.Agent, others bool) path.Hop {
@@ -99,7 +99,7 @@ func (s *site) calls(dial netip.Addr) (caller, error) {
 	return caller{agent: b.Agent, box: b, addr: b.Addr}, nil
 }
 
-// The first hops are the pod's device and bridge.
+// first returns the hops of the client's pod: its device and bridge.
 func (s *site) first(c caller) []path.Hop {
 	if c.box == nil {
 		return nil
@@ -111,7 +111,7 @@ func (s *site) first(c caller) []path.Hop {
 	return hops
 }
 
-// Between pods of one node the bridge is a switch.
+// last returns the hops to the server. Between pods of one node the bridge is a switch.
 func (s *site) last(c caller, server *box) []path.Hop {
 	var hops []path.Hop
 	if s.client == s.server && c.box != nil {
@@ -146,7 +146,7 @@ func (s *site) direct(server *box, dial netip.Addr) error {
 	return nil
 }
 
-// The service's name resolves to the pod's address.
+// headless dials the pod's address that the service's name resolves to.
 func (s *site) headless() error {
 	server, err := s.box(serving, s.server)
 	if err != nil {
@@ -237,7 +237,7 @@ func (s *site) rewritten(e *end, c caller, to, now netip.AddrPort) (dnat, masked
 	return false, false, nil
 }
 
-// The node's connection table shows the hops.
+// natHops returns the hops that the node's connection table shows.
 func (s *site) natHops(e *end, c caller, dial, knock, now netip.AddrPort, what string, source conntrack.Source) ([]path.Hop, error) {
 	n := agent.NAT{Proto: s.proto(), To: dial, Now: now}
 	dnat, masked, err := s.rewritten(e, c, knock, now)
@@ -311,7 +311,8 @@ func (s *site) hostPort() error {
 
 func (s *site) nodePort() error { return s.nodePortOf(nodePort, conntrack.Any) }
 
-// The port leads only to pods of the dialled node, which see the client's address.
+// nodePortLocal uses a port that leads only to pods of the dialled node, which see the client's
+// address.
 func (s *site) nodePortLocal() error { return s.nodePortOf(nodePortLocal, conntrack.Kept) }
 
 func (s *site) nodePortOf(kind front, source conntrack.Source) error {
@@ -337,7 +338,7 @@ func (s *site) nodePortOf(kind front, source conntrack.Source) error {
 	return s.onNode(server, port, knock, "the node port", source)
 }
 
-// knock is the port for datagrams.
+// onNode uses knock as the port for datagrams.
 func (s *site) onNode(server *box, port, knock uint16, what string, source conntrack.Source) error {
 	if s.run.here != nil {
 		return s.onNodeFromOutside(server, port, knock, what, source)

@@ -23,7 +23,7 @@ import (
 
 const ofNamespaces = "BRIDGETOLL_TEST_KUBERNETES"
 
-// N is a node's number, O the other's, P a pod's number.
+// plugin has shell commands: N is a node's number, O the other's, P a pod's number.
 type plugin struct{ node, pod string }
 
 var testPlugins = map[string]plugin{
@@ -276,7 +276,7 @@ func route(t *testing.T, k *Kubernetes, spec path.Spec, want string) {
 	}
 }
 
-// The client, on no node, dials the pod's own node, and another one, which forwards packets.
+// outsideConforms dials, from no node, the pod's own node, and another one, which forwards packets.
 func outsideConforms(t *testing.T, name string, s *apiserver) {
 	at := func(client Node) (*reached, error) {
 		here, err := stepOut(nil)

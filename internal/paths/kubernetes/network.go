@@ -13,7 +13,7 @@ import (
 
 const unknown = "unknown"
 
-// prefixes of devices' names on nodes
+// plugins lists prefixes of devices' names on nodes.
 var plugins = []struct{ device, name string }{
 	{"cilium_", "Cilium"},
 	{"vxlan.calico", "Calico"}, {"cali", "Calico"},
@@ -26,7 +26,7 @@ var plugins = []struct{ device, name string }{
 	{"azv", "Azure CNI"},
 }
 
-// prefixes of nodes' annotations
+// annotations lists prefixes of nodes' annotations.
 var annotations = []struct{ key, name string }{
 	{"network.cilium.io/", "Cilium"}, {"io.cilium.", "Cilium"},
 	{"projectcalico.org/", "Calico"},

@@ -60,7 +60,7 @@ func (c *Client) named(ctx context.Context, names []string) (out []Node, err err
 	return out, nil
 }
 
-// There is no standard key for a rack.
+// rackLabels lists common keys for a rack; there is no standard one.
 var rackLabels = []string{"topology.kubernetes.io/rack", "topology.rook.io/rack", "rack"}
 
 // PlaceLabels returns the keys of the labels for a node's location: the larger place first.
@@ -103,7 +103,7 @@ func nodeOf(n corev1.Node) Node {
 	return out
 }
 
-// Pods of toll tolerate nothing.
+// whyNot returns why a node takes no pods without tolerations, or "".
 func whyNot(n corev1.Node, is Node) string {
 	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue

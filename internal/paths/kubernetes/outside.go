@@ -86,7 +86,7 @@ func (k *Kubernetes) refuseOutside(s path.Spec) error {
 	return nil
 }
 
-// A pod in a node's network is only on that node.
+// dialled is always the server's node for a pod in a node's network.
 func (k *Kubernetes) dialled(s path.Spec) int {
 	if len(k.Nodes) > 1 && s.Mode != mode.Host {
 		return 1
@@ -151,7 +151,7 @@ func (s *site) reach(port uint16, what string) (*reached, error) {
 	return r, nil
 }
 
-// A refusal is an answer.
+// responds accepts a refusal as an answer.
 func responds(ctx context.Context, to netip.AddrPort) error {
 	d := net.Dialer{Timeout: time.Second}
 	c, err := d.DialContext(ctx, tcp, to.String())
@@ -166,7 +166,7 @@ func responds(ctx context.Context, to netip.AddrPort) error {
 
 func (s *site) entrance() string { return thisMachine + " and " + s.client.Where }
 
-// Answers that the node does not see are counted here alone.
+// entry counts here alone the answers that the node does not see.
 func (s *site) entry(r *reached, back bool) (path.Hop, error) {
 	h := path.Hop{Kind: mode.HopWire, Name: r.way.Device, Where: s.entrance(), Others: true, Read: local.Device(s.run.here, r.way.Device, false)}
 	if s.client.Agent == nil || !back {
@@ -202,7 +202,8 @@ func (s *site) hostFromOutside(server path.Place, port uint16) error {
 	return nil
 }
 
-// A node without the pod forwards packets, and gets the answers if it rewrote the client's address.
+// onNodeFromOutside also dials a node without the pod, which forwards packets, and gets the answers
+// if it rewrote the client's address.
 func (s *site) onNodeFromOutside(server *box, port, knock uint16, what string, source conntrack.Source) error {
 	r, err := s.reach(port, what)
 	if err != nil {
@@ -260,8 +261,8 @@ func (s *site) describeOwn() {
 	s.path.Links = append(s.path.Links, links...)
 }
 
-// If only root may read the settings, the result says so. Inside of the cluster there are none:
-// nil.
+// inspectsOwn returns nil inside of the cluster. If only root may read the settings, the result
+// says so.
 func (s *site) inspectsOwn(to []netip.Addr) func() ([]path.Setting, error) {
 	none := func() ([]path.Setting, error) { return nil, nil }
 	if s.entered == nil {

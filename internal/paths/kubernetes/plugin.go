@@ -21,8 +21,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// client-go bounds neither time nor output of a credential plug-in. So the configuration names this
-// program with pluginArg instead, which runs the plug-in and bounds it.
+// pluginArg makes this program run the credential plug-in, whose time and output client-go does not
+// bound. The configuration names this program instead of the plug-in.
 const pluginArg = "kubernetes-credential-plugin"
 
 const (

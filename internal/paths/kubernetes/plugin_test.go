@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// The command prints the credentials.
+// withPlugin has the command print the credentials.
 func (s *apiserver) withPlugin(command string, args ...string) Access {
 	s.t.Helper()
 	a := s.access()

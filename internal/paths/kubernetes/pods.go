@@ -39,7 +39,7 @@ const (
 
 type hostPort int32
 
-// The scheduler refuses nodes that take no pods.
+// pod goes through the scheduler, which refuses nodes that take no pods.
 func (r *run) pod(name string, kind role, n Node, port hostPort) *corev1.Pod {
 	no, seconds, grace := false, int64(deadline/time.Second), int64(1)
 	p := &corev1.Pod{
@@ -69,7 +69,7 @@ func (r *run) pod(name string, kind role, n Node, port hostPort) *corev1.Pod {
 	return p
 }
 
-// Service meshes' sidecars would be measured, too.
+// uninjected disables service meshes' sidecars, which would be measured, too.
 var uninjected = map[string]string{"sidecar.istio.io/inject": "false", "linkerd.io/inject": "disabled"}
 
 // A CPU limit would throttle what is measured.
@@ -78,7 +78,7 @@ var (
 	large = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")}
 )
 
-// onNode pods may read the nodes' connection tables and rules.
+// security permits onNode pods to read the nodes' connection tables and rules.
 func security(kind role) *corev1.SecurityContext {
 	no, yes, user := false, true, int64(nobody)
 	s := &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,

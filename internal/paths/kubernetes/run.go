@@ -65,7 +65,7 @@ type body struct {
 	err   error // why it has no agent
 }
 
-// A node may have to fetch an image.
+// joinTimeout includes fetching an image.
 const joinTimeout = 90 * time.Second
 
 // begin makes nothing.
@@ -264,7 +264,7 @@ func (r *run) proxyOn(ctx context.Context, e *end) string {
 	return word
 }
 
-// Secrets are sent on the stream: arguments are visible in process lists and audit logs.
+// agentIn sends secrets on the stream: arguments are visible in process lists and audit logs.
 func (r *run) agentIn(ctx context.Context, pod, name string) (*agent.Agent, error) {
 	fail := func(err error) error { return fmt.Errorf("%s: start an agent: %w", name, err) }
 	s, err := r.client.exec(ctx, pod, dockerapi.InImage, agent.Arg, "--stdio", pod)

@@ -19,7 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// The context is that of the build; counters outlive it.
+// site has the context of the build; counters outlive it.
 type site struct {
 	ctx  context.Context
 	run  *run
@@ -85,7 +85,7 @@ func (s *site) pair() (server, client Node, err error) {
 	return cluster.Two(all, spec, func(n Node) string { return n.Name })
 }
 
-// Unprivileged, a pod of role standIn represents the node.
+// end uses a pod of role standIn for the node if the run is unprivileged.
 func (s *site) end(n Node, standIn role) (*end, error) {
 	kind := onNode
 	if s.run.backend.Unprivileged {
@@ -103,7 +103,7 @@ func (s *site) end(n Node, standIn role) (*end, error) {
 	return &end{Node: n, End: e}, err
 }
 
-// Others' packets cross the device, too.
+// deviceHop is shared: others' packets cross the device, too.
 func (e *end) deviceHop(kind mode.HopKind, name string, forwardRx bool) path.Hop {
 	h := e.Hop(kind, name, forwardRx)
 	h.Others = true
@@ -150,7 +150,7 @@ func (s *site) box(kind role, e *end) (*box, error) {
 
 func (b *box) hop(toServer bool) path.Hop { return b.Hop(b.kind, toServer) }
 
-// A pod may be on no bridge.
+// bridged returns no hop if the pod is on no bridge.
 func (b *box) bridged(e *end, toServer bool) []path.Hop {
 	if e.Agent == nil || b.pair.Master == "" || e.kindOf(b.pair.Master) != "bridge" {
 		return nil
@@ -178,10 +178,10 @@ func (e *end) kindOf(name string) string {
 // tunnels carry packets to other nodes.
 var tunnels = map[string]mode.HopKind{"vxlan": mode.HopVXLAN, "geneve": mode.HopTunnel, "ipip": mode.HopTunnel, "wireguard": mode.HopTunnel}
 
-// Cilium's routes name a device that its programs bypass.
+// ofCilium lists tunnels: Cilium's routes name a device that its programs bypass.
 var ofCilium = []string{"cilium_wg0", "cilium_vxlan", "cilium_geneve"}
 
-// The hops are for packets there and back.
+// between returns the hops for packets there and back.
 func (s *site) between(there, back netip.Addr) ([]path.Hop, error) {
 	if s.server.Agent == nil || s.client.Agent == nil {
 		return nil, nil
@@ -255,7 +255,7 @@ func (s *site) ends() []*cluster.End {
 	return []*cluster.End{&s.client.End, &s.server.End}
 }
 
-// Unknown cards do not fail the path.
+// cards does not fail the path for unknown cards.
 func (s *site) cards() {
 	for _, e := range s.ends() {
 		if e.Agent != nil {
@@ -288,8 +288,8 @@ func (s *site) Finish() error {
 	return nil
 }
 
-// Programs that may take packets past a device are named but not refused: the pods' own devices and
-// the nodes' cards count all the same.
+// inspectable names programs that may take packets past a device, and does not refuse them: the
+// pods' own devices and the nodes' cards count all the same.
 func (s *site) inspectable() {
 	if s.server.Agent == nil || s.path.Spec.Client != "" { // a mesh has too many paths for it
 		return

@@ -22,10 +22,10 @@ const (
 	programsEnv   = "BIN" // the program's directory
 )
 
-// Two cores run a control plane and two nodes.
+// testPatience is long: two cores run a control plane and two nodes.
 const testPatience = 2 * time.Minute
 
-// The nodes are n1 and n2. This process is in their network.
+// testCluster has the nodes n1 and n2, with this process in their network.
 type testCluster struct{ kubeconfig, program, toll string }
 
 func newTestCluster(t *testing.T) *testCluster {
@@ -89,7 +89,7 @@ func (c *testCluster) give(t testing.TB, program string) {
 	c.do(t, "import", file)
 }
 
-// The kubeconfig is of the service account alone.
+// account returns a kubeconfig of the service account alone.
 func (c *testCluster) account(t testing.TB, namespace string, args ...string) (kubeconfig string) {
 	t.Helper()
 	code, manifest, errOut := c.run(t, "", append([]string{"kubernetes", "manifest", "--namespace", namespace}, args...)...)
@@ -155,7 +155,7 @@ func stateOf(t testing.TB) string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("bridgetoll-%s-%d", name, os.Getpid()))
 }
 
-// The cluster's own changing objects are omitted.
+// objects omits the cluster's own changing objects.
 func (c *testCluster) objects(t testing.TB) string {
 	t.Helper()
 	kinds := strings.Fields(c.kubectl(t, "api-resources", "--verbs=list", "-o", "name"))
@@ -171,7 +171,7 @@ func (c *testCluster) objects(t testing.TB) string {
 		`jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}/{.metadata.uid}{"\n"}{end}`)
 }
 
-// The state directory is compared, too.
+// isAs compares the state directory, too.
 func (c *testCluster) isAs(t testing.TB, before, after string) {
 	t.Helper()
 	now := ""
