@@ -108,7 +108,7 @@ func (c *testCluster) log(node int) string {
 	return string(b[max(0, len(b)-3000):])
 }
 
-// Node 0 is the switch.
+// on runs a command on a node; node 0 is the switch.
 func (c *testCluster) on(node int, args ...string) *exec.Cmd {
 	enter := []string{"-t", c.pid, "-n", "-m", "-p"}
 	if node > 0 {

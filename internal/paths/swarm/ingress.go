@@ -22,8 +22,8 @@ import (
 // internal/paths/lab).
 const ingressBox = inTask + "/ingress_sbox"
 
-// The mesh is dialled at the node that runs the service's only task. Its connection table shows
-// which task IPVS chose.
+// publishIngress dials the mesh at the node that runs the service's only task. The mesh's
+// connection table shows which task IPVS chose.
 func (s *site) publishIngress() error {
 	mesh, err := s.run.ingressNetwork(s.ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *site) legs(e *end, subnet netip.Prefix) (inner, outer *box, err error) 
 	return inner, outer, nil
 }
 
-// The inner device also has the services' addresses, with full prefixes.
+// legsOf skips the services' addresses, which the inner device also has, with full prefixes.
 func legsOf(devices []agent.Interface, subnet netip.Prefix) (inner, outer *box) {
 	for _, d := range devices {
 		for _, p := range d.Addrs {
@@ -127,7 +127,7 @@ const listing = 5 * time.Second
 
 var errNoIPVS = errors.New("/proc/net/ip_vs is not there")
 
-// The engine loads IPVS when a service is made.
+// balances is called after the service was made, for which the engine loads IPVS.
 func (s *site) balances(e *end) error {
 	s.run.ipvsMu.Lock()
 	defer s.run.ipvsMu.Unlock()

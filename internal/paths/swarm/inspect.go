@@ -6,12 +6,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// The namespace contains only the run's paths.
+// inspects adds a namespace that contains only the run's paths.
 func (s *site) inspects(a *agent.Agent, file, where string) {
 	s.spots = append(s.spots, cluster.Spot{Agent: a, At: agent.Spot{Namespace: file, Where: where}})
 }
 
-// The path shares the namespace with others.
+// inspectsOf adds devices of a namespace that the path shares with others.
 func (s *site) inspectsOf(a *agent.Agent, file, where string, devices ...string) {
 	s.spots = append(s.spots, cluster.Spot{Agent: a, At: agent.Spot{Namespace: file, Where: where, Devices: devices}})
 }
@@ -22,7 +22,7 @@ func (s *site) inspectable() {
 	s.path.Inspect = func() ([]path.Setting, error) { return cluster.Inspect(spots) }
 }
 
-// An unknown bypass is an error, too. Nothing bypasses the one hop of host.
+// guard also refuses what cannot be determined. Nothing bypasses the one hop of host.
 func (s *site) guard() error {
 	all, err := s.path.Inspect()
 	if err != nil || len(s.path.Hops) == 1 {

@@ -33,10 +33,11 @@ type service struct {
 	ports  map[string]map[network.IPProtocol]uint16 // on the node, or in the mesh for the node's task
 }
 
-// Nodes may have to fetch an image.
+// joinTimeout includes fetching an image.
 const joinTimeout = 90 * time.Second
 
-// The swarm does not know the nodes' own networks, so only a rejected task shows a conflict.
+// attempts are needed because the swarm does not know the nodes' own networks: only a rejected task
+// shows a conflict.
 const attempts = 5
 
 // service makes a role's services once. Missing agents are in its errs. After an error the next
@@ -98,8 +99,8 @@ func (r *run) bring(ctx context.Context, s *service) error {
 	return r.join(ctx, s)
 }
 
-// A removed network stays on its nodes for seconds, and from Docker Engine 27 on the next one gets
-// the same subnet.
+// overlap finds rejected networks. A removed network stays on its nodes for seconds, and from
+// Docker Engine 27 on the next one gets the same subnet.
 func (s *service) overlap() bool {
 	for _, err := range s.errs {
 		if errors.Is(err, errOverlap) {
@@ -130,7 +131,7 @@ func (s *service) identity(node string) string {
 	return fmt.Sprintf("%s%d.%s", s.role, s.attempt, node)
 }
 
-// Swarm expands templates in the environment, not in arguments.
+// environment has templates, which Swarm does not expand in arguments.
 func (s *service) environment() []string {
 	name := "node {{.Node.Hostname}}"
 	if s.role != onHost && s.role != inside {
@@ -139,7 +140,7 @@ func (s *service) environment() []string {
 	return []string{"BRIDGETOLL_AGENT_ID=" + s.identity("{{.Node.ID}}"), "BRIDGETOLL_AGENT_NAME=" + name}
 }
 
-// Failed tasks end their wait.
+// join does not wait for failed tasks.
 func (r *run) join(ctx context.Context, s *service) error {
 	limit, cancel := context.WithTimeoutCause(ctx, joinTimeout, errLate)
 	defer cancel()
@@ -223,7 +224,7 @@ func (r *run) tasks(ctx context.Context, s *service) ([]swarm.Task, error) {
 	return got.Items, err
 }
 
-// A task without a node belongs to a service for one node.
+// nodeOf returns the service's only node for a task without one.
 func (s *service) nodeOf(t swarm.Task) string {
 	if i := slices.Index(s.ids, t.ServiceID); t.NodeID == "" && i >= 0 && len(s.ids) == len(s.nodes) {
 		return s.nodes[i].ID
@@ -240,7 +241,7 @@ func (s *service) nameOf(id string) string {
 	return id
 }
 
-// Managers learn published ports shortly after the agents have come.
+// waitForPorts is needed because managers learn published ports shortly after the agents have come.
 func (r *run) waitForPorts(ctx context.Context, s *service) error {
 	read := r.taskPorts
 	switch s.role {

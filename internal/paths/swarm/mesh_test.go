@@ -51,7 +51,7 @@ func (r *meshRun) ended() bool {
 // leaderless matches a manager's errors around an election.
 var leaderless = regexp.MustCompile("lost leader status|does not have a leader|no elected primary cluster manager|no node takes tasks")
 
-// The load is bound by the wires, not the CPUs.
+// start runs a load that the wires bound, not the CPUs.
 func (c *testCluster) start(t *testing.T, node int, toll, dir string) *meshRun {
 	t.Helper()
 	r := &meshRun{node: node, file: filepath.Join(dir, strings.ReplaceAll(t.Name(), "/", "-")+".jsonl")}

@@ -46,7 +46,7 @@ func (s *site) publishNAT() error {
 
 func any4(p netip.Prefix) bool { return !p.Addr().IsLoopback() }
 
-// The swarm chose the port.
+// publishedAt returns the port that the swarm chose.
 func (s *site) publishedAt(kind role) (dial netip.AddrPort, proto network.IPProtocol, err error) {
 	proto = network.TCP
 	if s.path.Spec.UDP {
@@ -67,7 +67,7 @@ func (e *end) dnatHop(n agent.NAT) path.Hop {
 	return e.NAT(mode.HopDNAT, fmt.Sprintf("%s → %s", n.To, n.Now), n)
 }
 
-// last lists the hops from the wire on.
+// dialled takes the hops from the wire on as last.
 func (s *site) dialled(server *box, dial netip.AddrPort, proto network.IPProtocol, last []path.Hop) error {
 	listen := netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort)
 	if s.path.Spec.From == mode.FromRemote {
@@ -156,7 +156,7 @@ type sandbox struct {
 	bridge      string
 }
 
-// Only the node's dockerd can name the namespace; what names it in errors.
+// within reads a namespace that only the node's dockerd can name; what names it in errors.
 func (s *site) within(e *end, what, namespace string) (*agent.Agent, []agent.Interface, error) {
 	v, err := s.run.service(s.ctx, inside)
 	if err != nil {

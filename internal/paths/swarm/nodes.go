@@ -106,7 +106,7 @@ func those(all []Node, are func(Node) bool) (out []Node) {
 	return out
 }
 
-// why has the reasons of the nodes that take no tasks.
+// enough takes the reasons of the nodes that take no tasks as why.
 func enough(chosen, ready []Node, why map[string]string) error {
 	const between = "a swarm is measured between machines, and "
 	switch {

@@ -120,7 +120,7 @@ func (r *run) name(what string) string {
 
 func (r *run) prefix() string { return "toll-" + r.daemon.ID + "-" }
 
-// The agents end themselves.
+// close releases the agents, which end themselves.
 func (r *run) close() error {
 	var err error
 	if r.hub != nil {

@@ -134,7 +134,7 @@ func (r *run) makeServices(ctx context.Context, s *service) error {
 	return nil
 }
 
-// Tasks dial in once and are never restarted.
+// spec describes tasks that dial in once and are never restarted.
 func (r *run) spec(s *service, name string, how swarm.ServiceMode, where []string) swarm.ServiceSpec {
 	grace := time.Second
 	c := &swarm.ContainerSpec{Image: r.image,
@@ -200,7 +200,7 @@ func (r *run) removed(kind dockerapi.Kind, name string, remove func(context.Cont
 	}
 }
 
-// All removals share the deadline.
+// patience is one deadline for all removals.
 func (r *run) patience() time.Time {
 	if r.until.IsZero() {
 		r.until = time.Now().Add(removal)
@@ -239,7 +239,7 @@ func (r *run) makeImage(ctx context.Context) error {
 	return nil
 }
 
-// The engine may not yet have released the run's containers.
+// uses reports whether the engine has not yet released the run's containers.
 func (r *run) uses(image string) bool {
 	ctx, cancel := r.cleanUp()
 	defer cancel()

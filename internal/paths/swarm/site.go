@@ -16,7 +16,7 @@ import (
 
 const serverPort = recipe.ServerPort
 
-// The context is that of the build; counters and removals outlive it.
+// site has the context of the build; counters and removals outlive it.
 type site struct {
 	ctx  context.Context
 	run  *run
@@ -102,7 +102,7 @@ func (v *service) on(n Node) (*agent.Agent, error) {
 
 type box struct{ *cluster.Box }
 
-// within accepts an address of the box's device.
+// box calls within for the addresses of the task's devices.
 func (s *site) box(kind role, n Node, within func(netip.Prefix) bool) (*box, error) {
 	v, err := s.run.service(s.ctx, kind)
 	if err != nil {
@@ -130,7 +130,7 @@ func (b *box) hop(server bool) path.Hop { return b.Hop(mode.HopVeth, server) }
 
 func (s *site) wireHop() path.Hop { return s.server.Hop(mode.HopWire, s.server.Card.Name, true) }
 
-// The client dials the server at dial.
+// serve makes the client dial the server at dial.
 func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place, dial netip.AddrPort) {
 	s.path.Servers = []path.Server{{Place: server, Listen: listen, Machine: s.server.Agent}}
 	s.path.Clients = []path.Client{{Place: client, Dial: dial, Machine: s.client.Agent}}

@@ -213,7 +213,7 @@ func slowNode(u testing.TB, c *testCluster, toll string) {
 	}
 }
 
-// The swarm loses a node, a leader, or toll itself.
+// goesOn loses a node, a leader, or toll itself.
 func goesOn(t *testing.T, c *testCluster, toll, _ string) {
 	c.shape(t, usualRate, "w1", "w2", "w3")
 	dir := t.TempDir()
@@ -319,10 +319,10 @@ func lossyLink(u testing.TB, c *testCluster, toll string) {
 
 const agentOn3 = "docker -H unix://DIR/3/sock inspect -f '{{.State.Pid}}' $(docker -H unix://DIR/3/sock ps -q)"
 
-// 0 is the switch, 1 the manager.
+// faultAt is 0 for the switch, 1 for the manager.
 var faultAt = map[string]int{"hangs": 0, "cut off": 0, "drained": 1}
 
-// Docker also finds IPVS by modprobe.
+// hasIPVS uses modprobe, as Docker does.
 func hasIPVS() bool {
 	_, err := os.Stat("/proc/net/ip_vs")
 	return err == nil || exec.Command("modprobe", "ip_vs").Run() == nil

@@ -149,7 +149,7 @@ func TestMeshAndEncryption(t *testing.T) {
 	}
 }
 
-// IPVS's own statistics are those of the server's node, this one.
+// balanced reads IPVS's own statistics on the server's node, this one.
 func balanced(t *testing.T, p *path.Path) {
 	const ofMesh = dockerNetns + "/ingress_sbox"
 	stats := func() (connections, in, out int64) {
@@ -176,7 +176,7 @@ func balanced(t *testing.T, p *path.Path) {
 	}
 }
 
-// The wire of the server's node, this one, must carry only ESP.
+// veiled expects only ESP on the wire of the server's node, this one.
 func veiled(t *testing.T, p *path.Path) {
 	nft := func(args ...string) []byte {
 		out, err := exec.Command("nft", args...).CombinedOutput()
