@@ -17,5 +17,5 @@ func Distant(backend string) bool {
 	return backend == Swarm || backend == Kubernetes || backend == Peer
 }
 
-// Backends returns all of them.
+// Backends returns all backends.
 func Backends() []string { return []string{Lab, Docker, Swarm, Kubernetes, Peer} }

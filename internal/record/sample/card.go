@@ -9,21 +9,21 @@ import (
 // fields are zero.
 type Card struct {
 	Name  string `json:"name"`
-	Where string `json:"where"` // its machine: "this machine", "peer b", "node b"
-	// Under is the device that it carries, if the path has that instead of the card itself: a bond,
-	// a bridge, a VLAN.
+	Where string `json:"where"` // "this machine", "peer b", "node b"
+	// Under is the bond, bridge or VLAN on the path that the card carries; "" if the path has the
+	// card itself.
 	Under    string `json:"under,omitempty"`
 	Driver   string `json:"driver,omitempty"`
 	Version  string `json:"driver_version,omitempty"`
 	Firmware string `json:"firmware,omitempty"`
-	Bus      string `json:"bus,omitempty"` // its address on its bus, "0000:03:00.0"
-	// Device means that it is a device of a bus, and not virtual like a veth.
+	Bus      string `json:"bus,omitempty"` // "0000:03:00.0"
+	// Device is false for virtual devices like a veth.
 	Device bool `json:"device,omitempty"`
-	// NUMA is the node that it is attached to; nil: none or unknown.
+	// nil: none or unknown
 	NUMA *int `json:"numa_node,omitempty"`
 	MTU  int  `json:"mtu,omitempty"` // bytes
-	// Speed is that of the link, and MaxSpeed the card's fastest mode, in bit/s. PartnerSpeed is
-	// the fastest that the link partner offers, if it negotiates.
+	// Speed is the link's, MaxSpeed the card's fastest mode, and PartnerSpeed the fastest that the
+	// link partner offers, in bit/s.
 	Speed        uint64 `json:"speed_bit_per_s,omitempty"`
 	MaxSpeed     uint64 `json:"max_speed_bit_per_s,omitempty"`
 	PartnerSpeed uint64 `json:"partner_speed_bit_per_s,omitempty"`
@@ -36,8 +36,8 @@ type Card struct {
 	Queues *CardQueues   `json:"queues,omitempty"`
 	// Interrupts are the card's own; on a shared device the kernel may not distinguish them.
 	Interrupts []Interrupt `json:"interrupts,omitempty"`
-	// RPS and XPS are the CPUs that each queue's received and sent packets are steered to, as masks
-	// of sysfs. Queues without any are left out.
+	// RPS and XPS are the CPUs, as sysfs masks, that each queue's packets are steered to. Queues
+	// without any are left out.
 	RPS map[string]string `json:"rps,omitempty"`
 	XPS map[string]string `json:"xps,omitempty"`
 }
@@ -81,20 +81,20 @@ type CardName struct {
 // ID returns the card's name and place.
 func (c Card) ID() CardName { return CardName{c.Name, c.Where} }
 
-// Duplexes.
+// Values of Card.Duplex.
 const (
 	FullDuplex = "full"
 	HalfDuplex = "half"
 )
 
-// Bounds for cards of a file. A card has hundreds of queues, and a file some cards.
+// Bounds for cards of a file.
 const (
 	MaxInterrupts = 256
 	MaxSpeed      = 100_000_000_000_000 // bit/s
 	maxCards      = 1000
 )
 
-// check returns an error for impossible cards: speeds are used in computations.
+// check refuses impossible cards: speeds are used in computations.
 func (e Environment) check() error {
 	if len(e.Cards) > maxCards {
 		return fmt.Errorf("%d network cards, at most %d are read", len(e.Cards), maxCards)
@@ -110,7 +110,6 @@ func (e Environment) check() error {
 	return nil
 }
 
-// check returns an error for impossible rates and names.
 func (p Path) check() error {
 	if len(p.Cards) > maxCards {
 		return errors.New("a path with too many network cards")
@@ -123,7 +122,7 @@ func (p Path) check() error {
 	return nil
 }
 
-// Cards returns those of the mesh's nodes, as many as a file holds. With many nodes they are
+// Cards returns the cards of the mesh's nodes, as many as a file holds. With many nodes they are
 // abbreviated, since a header is one line.
 func (m *Mesh) Cards() (out []Card) {
 	for _, n := range m.Nodes {

@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// A path's cards are those of the environment, in the path's order; one that the file lacks is none.
 func TestCardsOf(t *testing.T) {
 	f := full(t)
 	if got := f.Header.CardsOf(f.Header.Paths[0]); len(got) != 1 || got[0].Driver != "ixgbe" {
@@ -14,7 +13,6 @@ func TestCardsOf(t *testing.T) {
 	}
 }
 
-// What no card, no shaper and no packet has is refused: it would be computed with.
 func TestReadRefusesImpossibleCards(t *testing.T) {
 	for name, change := range map[string]func(*File){
 		"speed":      func(f *File) { f.Header.Environment.Cards[0].Speed = MaxSpeed + 1 },
@@ -33,7 +31,6 @@ func TestReadRefusesImpossibleCards(t *testing.T) {
 	}
 }
 
-// Of several connections the one with the smallest path is told, whole.
 func TestTogetherPMTU(t *testing.T) {
 	tcp := func(pmtu, mtu int64, device string) Party {
 		return Party{TCP: TCPInfo{PMTU: pmtu, Packet: pmtu, Headers: 52, Device: device, DeviceMTU: mtu}}

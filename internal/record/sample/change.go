@@ -7,7 +7,7 @@ type Difference struct {
 	Where string `json:"where"` // "machine A"
 	What  string `json:"what"`  // "MTU of veth-server"
 	Was   string `json:"was,omitempty"`
-	Is    string `json:"is,omitempty"` // of both, empty: absent
+	Is    string `json:"is,omitempty"` // an empty Was or Is means absent
 }
 
 // ChangeLeft is the What of a change because an end of a path, such as a pod, has gone with its
@@ -18,13 +18,12 @@ const ChangeLeft = "an end"
 // affected, so none of its cells has a result.
 type Change struct {
 	Difference
-	Cells []int   `json:"cells"`   // indexes into Plan.Cells: those of the path
+	Cells []int   `json:"cells"`   // indexes into Plan.Cells of the path's cells
 	Round int     `json:"round"`   // from 0: the first that may be affected
 	Right float64 `json:"right_s"` // since the run's start, when it was last unchanged
 	Seen  float64 `json:"seen_s"`  // when it had changed
 }
 
-// maxChanges bounds the changes that are read: there are some for each path.
 const maxChanges = 100_000
 
 func (f *File) addChange(c Change) error {

@@ -14,7 +14,6 @@ func CommandLine(args []string) string {
 	return line
 }
 
-// quoted returns an argument as a shell reads it.
 func quoted(arg string) string {
 	plain := func(r rune) bool {
 		return strings.ContainsRune("_@%+=:,./-", r) || unicode.IsLetter(r) || unicode.IsDigit(r)

@@ -7,17 +7,17 @@ import (
 
 // Contention is what other programs and the hypervisor took of the CPUs that this process may use.
 type Contention struct {
-	Elapsed float64  `json:"elapsed_s"`        // time for which it was watched
-	CPUs    int      `json:"cpus"`             // the number that this process may use
-	Others  *float64 `json:"others,omitempty"` // CPUs that other programs kept busy; absent: unknown
+	Elapsed float64  `json:"elapsed_s"`
+	CPUs    int      `json:"cpus"`             // that this process may use
+	Others  *float64 `json:"others,omitempty"` // CPUs that other programs kept busy; nil: unknown
 	Stolen  float64  `json:"stolen"`           // CPUs that the hypervisor took away
-	// Pressure is the share of the time in which a task of the machine waited for a CPU, including
-	// toll's own; absent: unknown.
+	// Pressure is the share of the time in which a task, toll's included, waited for a CPU; nil:
+	// unknown.
 	Pressure    *float64 `json:"pressure,omitempty"`
 	LoadAverage float64  `json:"load_average_1m"` // at the end
 }
 
-// ends is the number of CPUs that a client and a server need.
+// CPUs that a client and a server need
 const ends = 2
 
 // Needed returns the least number of free CPUs for measuring: half of what client and server can

@@ -29,8 +29,7 @@ func everywhere(v any, text string) any {
 	return v
 }
 
-// Whatever a file says, nothing that was read from it moves a terminal's cursor,
-// turns text around or hides.
+// Nothing read from a file moves a terminal's cursor, turns text around or hides.
 func TestReadMakesTextPrintable(t *testing.T) {
 	const hostile = "é漢🙂\x1b[2J\a\r\u009b1m\u202e\u200b\u2028\x7f\ufeff"
 	const shown = `é漢🙂\x1b[2J\a\r\u009b1m\u202e\u200b\u2028\x7f\ufeff`
@@ -71,7 +70,7 @@ func TestReadMakesTextPrintable(t *testing.T) {
 			t.Errorf("%U was read", r)
 		}
 	}
-	if at := strings.Index(strings.ReplaceAll(again, `\\`, ""), `\`); at >= 0 { // as JSON writes what has no shape
+	if at := strings.Index(strings.ReplaceAll(again, `\\`, ""), `\`); at >= 0 { // as JSON writes invalid characters
 		t.Errorf("an escape is left: %.40s", again[at:])
 	}
 	if second, err := Read(strings.NewReader(again)); err != nil || written(t, second) != again {
@@ -79,7 +78,6 @@ func TestReadMakesTextPrintable(t *testing.T) {
 	}
 }
 
-// What has lines keeps them; everything else is one line.
 func TestReadKeepsLinesWhereTheyBelong(t *testing.T) {
 	f := full(t)
 	f.Visits[0].Output = &Output{Server: "one\ntwo\tthree\n", Client: "a\x1b\n"}
@@ -98,7 +96,7 @@ func TestReadKeepsLinesWhereTheyBelong(t *testing.T) {
 	}
 }
 
-// A program's negative figure, which older tolls took, is no result.
+// Older tolls recorded a program's negative figures.
 func TestReadRefusesNegativeMetrics(t *testing.T) {
 	f := full(t)
 	f.Visits[0].Values = map[string]float64{"a": 1, "rate": -3}

@@ -16,12 +16,12 @@ const (
 	maxLine   = 1 << 20 // bytes
 	maxCells  = 10_000
 	maxVisits = 1_000_000
-	maxPairs  = 8_000_000 // visits to pairs, of 88 bytes each: five sweeps of MaxNodes nodes
+	maxPairs  = 8_000_000 // of 88 bytes each: five sweeps of MaxNodes nodes
 	maxCPUs   = 4096
 	maxRate   = 1e15 // a second
 )
 
-// line is one line of the file: exactly one member is set.
+// exactly one member of a line is set
 type line struct {
 	Header *Header `json:"header,omitempty"`
 	Visit  *Visit  `json:"visit,omitempty"`
@@ -81,12 +81,11 @@ type File struct {
 	// Changes are settings of paths that changed after the paths were built.
 	Changes []Change
 	End     End
-	// Truncated is true if the file has no End record or ends in the middle of one: its visits are
+	// Truncated means that the file has no End record or ends in the middle of one: its visits are
 	// good, but the run was killed.
 	Truncated bool
 }
 
-// syntaxError reports where a results file is malformed.
 type syntaxError struct {
 	Line int // from 1
 	Err  error
@@ -98,8 +97,8 @@ func (e *syntaxError) Unwrap() error { return e.Err }
 // ErrEmpty is returned by Read for a file without a header.
 var ErrEmpty = errors.New("no header: this is not a toll results file, or the run died before its first visit")
 
-// Read reads a results file. It leaves out an incomplete last line, as a killed run leaves it, and
-// sets Truncated; for anything else that is malformed the error is a *syntaxError.
+// Read reads a results file. It leaves out an incomplete last line and sets Truncated; for anything
+// else that is malformed the error is a *syntaxError.
 func Read(r io.Reader) (*File, error) {
 	g := NewGrowing()
 	if _, err := io.Copy(g, r); err != nil {
@@ -160,7 +159,6 @@ func (f *File) add(l line, seen *bool) error {
 	return nil
 }
 
-// addPair adds a visit of a mesh.
 func (f *File) addPair(v *Visit) error {
 	if len(f.Pairs) >= maxPairs {
 		return fmt.Errorf("more than %d visits", maxPairs)
@@ -225,8 +223,8 @@ func (v Visit) check(cells int) error {
 	return v.checkFigures()
 }
 
-// refuseNegative makes a visit with a negative figure a failed one, as a measuring toll does:
-// ratios to it are meaningless. (Tolls before 0.2.0 recorded whatever a program printed.)
+// refuseNegative makes a visit with a negative figure a failed one: ratios to it are meaningless.
+// (Tolls before 0.2.0 recorded whatever a program printed.)
 func (v *Visit) refuseNegative() {
 	for _, name := range slices.Sorted(maps.Keys(v.Values)) {
 		if x := v.Values[name]; x < 0 && v.Failure == "" {
@@ -235,7 +233,6 @@ func (v *Visit) refuseNegative() {
 	}
 }
 
-// checkFigures checks the fields that all visits have.
 func (v Visit) checkFigures() error {
 	if v.Round < 0 || v.Round > maxVisits {
 		return fmt.Errorf("round %d", v.Round)

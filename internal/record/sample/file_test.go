@@ -74,7 +74,7 @@ func full(t testing.TB) *File {
 	return f
 }
 
-// write writes f as the engine does; without an End if f is Truncated.
+// without an End if f is Truncated
 func write(w io.Writer, f *File) error {
 	out := NewWriter(w)
 	err := out.Header(f.Header)
@@ -110,8 +110,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// A visit that a file has is written as it was: each byte, in the same order. testdata/visits.jsonl
-// has visits of several loads, and some in which each field is set.
+// testdata/visits.jsonl has visits of several loads, and some in which each field is set.
 func TestVisitsKeepTheirBytes(t *testing.T) {
 	b, err := os.ReadFile("testdata/visits.jsonl")
 	if err != nil {
@@ -184,7 +183,6 @@ func TestReadRealFile(t *testing.T) {
 	}
 }
 
-// Wherever a file is cut, what it had before is read.
 func TestReadCutAnywhere(t *testing.T) {
 	f := full(t)
 	text := written(t, f)
@@ -227,7 +225,7 @@ func TestRead(t *testing.T) {
 		line   int    // of the *SyntaxError; 0: none
 		fails  string // part of the error; "" if the file is read
 		visits int
-		cut    bool // Truncated
+		cut    bool
 		open   bool // the last line has no end
 	}{
 		{name: "header-and-end", lines: []string{okHeader, end}},

@@ -13,8 +13,8 @@ import (
 // It is not safe for concurrent use.
 type Growing struct {
 	file  File
-	seen  bool   // the header has been read
-	lines int    // number of lines read
+	seen  bool
+	lines int    // read
 	cut   []byte // an incomplete line
 	torn  error  // the error of cut if nothing follows
 }
@@ -51,7 +51,6 @@ func (g *Growing) Write(b []byte) (int, error) {
 	}
 }
 
-// line reads a line.
 func (g *Growing) line(b []byte) error {
 	g.lines++
 	switch {
@@ -77,8 +76,7 @@ func (g *Growing) line(b []byte) error {
 	return &syntaxError{g.lines, err}
 }
 
-// end reads the last line, which has no line feed. It leaves it out if it was cut off, as by a
-// kill.
+// end reads the last line if it lacks a line feed, but not if it was cut off.
 func (g *Growing) end() error {
 	if len(g.cut) > 0 && g.file.Truncated && !json.Valid(g.cut) {
 		g.torn = &syntaxError{g.lines + 1, errors.New("it was cut off")}

@@ -8,7 +8,6 @@ import (
 	"testing"
 )
 
-// However the bytes come, the file is the same, and what was taken of it before stays.
 func TestGrowing(t *testing.T) {
 	text := written(t, full(t))
 	want, err := Read(strings.NewReader(text))
@@ -42,7 +41,6 @@ func TestGrowing(t *testing.T) {
 	}
 }
 
-// What Read refuses is refused, too.
 func TestGrowingRefuses(t *testing.T) {
 	for name, text := range map[string]string{
 		"no header":                `{"visit":{"cell":0}}` + "\n",

@@ -1,16 +1,15 @@
 package sample
 
-// Headroom is a path's capacity for connections that are opened and closed by the thousand. It is
-// read before a visit, after the remains of earlier ones were swept.
+// Headroom is a path's capacity for connections that are opened and closed by the thousand, read
+// before a visit, after the remains of earlier ones were swept.
 type Headroom struct {
 	Ports    int `json:"ports"`    // ephemeral ports of the end with the fewest free, client or proxy
 	TimeWait int `json:"timewait"` // remaining sockets of ended connections, of the end with the most
 	Tracked  int `json:"tracked"`  // entries of the fullest connection table
-	// Tracking is the number of connections that this table can still take; 0: unknown, or there is
-	// no table.
+	// Tracking is the number of connections that this table can still take; 0: unknown, or no
+	// table.
 	Tracking int `json:"tracking,omitempty"`
-	// Budget is the number of connections that a visit may open, and Limit what runs out first: one
-	// of the Limit constants.
+	// Budget is the number of connections that a visit may open, and Limit what runs out first.
 	Budget int    `json:"budget"`
 	Limit  string `json:"limit"`
 	// Window is the visit's window in seconds if it was cut so that Budget lasts; 0: the plan's.
@@ -20,14 +19,14 @@ type Headroom struct {
 	Error  string  `json:"error,omitempty"` // why something could not be swept
 }
 
-// What connections can run out of.
+// Values of Headroom.Limit.
 const (
 	LimitPorts    = "ports"
 	LimitTracking = "conntrack"
 )
 
 // NewHeadroom computes the headroom from the number of free ports and, if known, of table entries.
-// Each connection takes the given number of entries of the table.
+// Each connection takes the given number of entries.
 func NewHeadroom(ports, timeWait, tracked, most, entries int) Headroom {
 	r := Headroom{Ports: max(0, ports), TimeWait: timeWait, Tracked: tracked, Budget: max(0, ports), Limit: LimitPorts}
 	if most > 0 {

@@ -19,12 +19,12 @@ const (
 	histoMin    = 1
 	histoMax    = int64(time.Minute)
 	histoDigits = 3
-	// maxEncoded bounds what a file may have the reader decode, in bytes.
+	// bytes that a file may have the reader decode
 	maxEncoded = 512 << 10
 )
 
-// EncodedHisto is a latency histogram in nanoseconds, in HdrHistogram's V2 compressed encoding,
-// which is base64 text that HdrHistogram's tools in every language read.
+// EncodedHisto is a latency histogram in nanoseconds, in HdrHistogram's V2 compressed encoding as
+// base64 text.
 type EncodedHisto string
 
 // NewHistogram returns an empty histogram for latencies in nanoseconds.
@@ -66,8 +66,8 @@ func (e EncodedHisto) Decode() (h *hdrhistogram.PackedHistogram, err error) {
 	return h, nil
 }
 
-// checkRange reads the header and returns an error for another range or precision: the library
-// allocates what the header asks for, up to 50 MB.
+// checkRange refuses another range or precision: the library allocates what the header asks for, up
+// to 50 MB.
 func (e EncodedHisto) checkRange() error {
 	packed, err := base64.StdEncoding.DecodeString(string(e))
 	if err != nil {

@@ -60,11 +60,11 @@ func TestHistogramPrecision(t *testing.T) {
 	}
 }
 
-// forged is an encoded histogram whose header says what it likes.
+// forged is an encoded histogram with a false header; zero fields are correct.
 type forged struct {
-	cookie, inner int32 // outer and inner cookie; 0: right
-	length        int32 // of the compressed bytes; 0: right
-	payloadLength int32 // 0: right
+	cookie, inner int32
+	length        int32 // of the compressed bytes
+	payloadLength int32
 	digits        int32
 	low, high     int64
 	payload       []byte
@@ -153,12 +153,11 @@ func TestDecodeHostile(t *testing.T) {
 	}
 }
 
-// decodeAllocs is what decoding one histogram may allocate: the base64 text
-// of maxEncoded several times over, and the counts.
+// The base64 text of maxEncoded several times over, and the counts.
 const decodeAllocs = 4*maxEncoded + 1<<20
 
-// A header alone must not decide how much is allocated: a file of such visits
-// would cost 50 MB and a second each.
+// A header alone must not decide how much is allocated: a file of such visits would cost 50 MB and
+// a second each.
 func TestDecodeForeignRange(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -177,7 +176,6 @@ func TestDecodeForeignRange(t *testing.T) {
 	}
 }
 
-// allocated returns the bytes that do allocates.
 func allocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -186,9 +184,8 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// FuzzDecode: no header and no counts make the decoder panic, and what it
-// takes can be asked for percentiles and merged. The compressed envelope is
-// put on here, because a fuzzer does not guess checksums.
+// FuzzDecode: no header and no counts make the decoder panic, and percentiles and merges of what it
+// accepts work. The envelope is put on here, because a fuzzer does not guess checksums.
 func FuzzDecode(f *testing.F) {
 	f.Add(int32(histoDigits), int64(histoMin), histoMax, []byte{2})
 	f.Add(int32(0), int64(1), int64(2), []byte{2, 2})

@@ -6,13 +6,13 @@ import "encoding/json"
 type Load struct {
 	Kind    string // its name in the catalogue, internal/record/workload
 	Streams int    // connections, sessions (stream, chat, sql) or flows (udp); 0: one
-	// Options are its own options, such as a BulkOptions, never a pointer to one; nil: none given.
+	// Options are the kind's own, such as a BulkOptions, never a pointer to one; nil: none given.
 	Options any
 	Nodelay string  // TCP_NODELAY "on" or "off"; "": the kind's default
 	Warmup  float64 // seconds, discarded
 	Window  float64 // seconds, measured
-	// Slice is the duration of the load's slices in an epoch, in seconds; 0: not sliced. For a
-	// sliced load, Warmup and Window are those of the window that ends the epoch.
+	// Slice is the duration of a slice in an epoch, in seconds; 0: not sliced. Warmup and Window of
+	// a sliced load are those of the window that ends the epoch.
 	Slice float64
 	// Point is the name of one of Sweep.Points; "": not a sweep.
 	Point string
@@ -72,7 +72,6 @@ func (l *Load) UnmarshalJSON(b []byte) (err error) {
 	return err
 }
 
-// check returns an error for options out of the reader's bounds.
 func (l Load) check() error {
 	if o, ok := l.Options.(ExecOptions); ok {
 		return o.Program.Check()

@@ -12,13 +12,13 @@ const StudyMesh Study = "mesh"
 type Node struct {
 	Name     string `json:"name"`
 	ID       string `json:"id,omitempty"`      // the cluster's id
-	Address  string `json:"address,omitempty"` // its address for others
+	Address  string `json:"address,omitempty"` // for the other nodes
 	Kernel   string `json:"kernel,omitempty"`
 	CPUModel string `json:"cpu_model,omitempty"`
 	CPUs     int    `json:"cpus,omitempty"`    // online
 	MTU      int    `json:"mtu,omitempty"`     // of the device for its traffic
-	Boot     string `json:"boot_id,omitempty"` // of its kernel: nodes with the same one are one machine
-	// Labels locate it, by their keys: topology.kubernetes.io/zone.
+	Boot     string `json:"boot_id,omitempty"` // nodes with the same one are one machine
+	// Labels locate it: topology.kubernetes.io/zone.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Cards carry its traffic to the others. In a file they are the environment's.
 	Cards []Card `json:"-"`
@@ -30,35 +30,32 @@ type Node struct {
 type Mesh struct {
 	Nodes []Node `json:"nodes"`
 	Mode  string `json:"mode"`
-	// Beside is a second mode, in which every visit is made once more, right before or after the
-	// one in Mode, to compare both. "": none.
+	// Beside is a second mode to compare with Mode: every visit is repeated in it, right before or
+	// after. "": none.
 	Beside string `json:"beside,omitempty"`
 	On     string `json:"on"`
 	// Labels are the keys of Node.Labels in the order shown.
 	Labels []string `json:"labels,omitempty"`
-	// NotWitnessed names the hops of a path of Mode that nobody could read, and why: see
-	// FactNotWitnessed.
+	// NotWitnessed is the FactNotWitnessed of a path of Mode.
 	NotWitnessed string `json:"not_witnessed,omitempty"`
-	Sweeps       int    `json:"sweeps,omitempty"`  // fixed number of sweeps; 0: until precision or budget
-	AtOnce       int    `json:"at_once,omitempty"` // pairs measured at a time, at most; 0: a whole round's
+	Sweeps       int    `json:"sweeps,omitempty"`  // fixed number; 0: until precision or budget
+	AtOnce       int    `json:"at_once,omitempty"` // most pairs measured at a time; 0: a whole round's
 }
 
 // MaxNodes bounds a mesh.
 const MaxNodes = 1024
 
-// maxLabels bounds the number of a mesh's label keys.
 const maxLabels = 16
 
 // Pair is a client and a server: indexes into Mesh.Nodes. The zero value, a node with itself, is no
 // pair.
 type Pair [2]int
 
-// BothWays reports whether a mesh measures a load in both directions: the second time with client
-// and server exchanged.
+// BothWays reports whether a mesh measures a load a second time with client and server exchanged.
 func BothWays(load string) bool { return load == "bulk" }
 
-// PairVisit is what is kept of a visit to a pair when a results file is read. It is small: a
-// thousand nodes make a million and a half of them in each sweep.
+// PairVisit is what is kept of a visit to a pair when a file is read. It is small: a sweep of a
+// thousand nodes makes a million and a half.
 type PairVisit struct {
 	PairTurn
 	Round int
@@ -102,7 +99,6 @@ func (v Visit) ForMesh(nodes int) Visit {
 	return out
 }
 
-// figure returns the name of the value that a load is judged by in a mesh.
 func figure(load string) string {
 	if load == "bulk" {
 		return valueThroughput
@@ -110,10 +106,10 @@ func figure(load string) string {
 	return valueLatency
 }
 
-// minFigure is less than any measurable time or rate.
+// less than any measurable time or rate
 const minFigure = 1e-12
 
-// PairVisit returns what matters of a visit to a pair, full or brief. A visit with impossible
+// PairVisit returns what is kept of a visit to a pair, full or brief. A visit with impossible
 // figures becomes a failed one.
 func (v Visit) PairVisit() PairVisit {
 	out := PairVisit{PairTurn: v.PairTurn, Round: v.Round, Failure: v.Failure}
@@ -143,8 +139,8 @@ func (v Visit) PairVisit() PairVisit {
 	return out
 }
 
-// segments returns the number of bulk's segments that arrived in the window, while the client sent
-// them, or 0 if that time is unknown.
+// segments returns the number of bulk's segments that arrived while the client sent them, 0 if that
+// time is unknown.
 func (v Visit) segments() float64 {
 	if v.Load != "bulk" || v.Client.TCP.MSS <= 0 {
 		return 0
@@ -191,7 +187,6 @@ func (p Plan) checkMesh() error {
 	return nil
 }
 
-// checkPair checks the fields that only visits of a mesh have.
 func (p Plan) checkPair(v *Visit) error {
 	if p.Mesh == nil {
 		return errors.New("a visit to a pair, but the plan has no nodes")

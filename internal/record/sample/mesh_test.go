@@ -12,7 +12,7 @@ import (
 const meshHeader = `{"header":{"schema":"` + Schema + `","plan":{"study":"mesh","loads":[{"kind":"rr"},{"kind":"bulk"}],"cells":[],` +
 	`"mesh":{"nodes":[{"name":"a"},{"name":"b"},{"name":"c"}],"mode":"host","on":"swarm"}}}}`
 
-// meshVisit returns a full visit: 60 µs or 8 Gbit/s.
+// 60 µs or 8 Gbit/s
 func meshVisit(t testing.TB, sweep, round int, p Pair, load string) Visit {
 	t.Helper()
 	v := Visit{Turn: Turn{Round: round, At: 1.5, PairTurn: PairTurn{Sweep: sweep, Pair: p, Load: load}},
@@ -48,7 +48,6 @@ func meshFile(t testing.TB) *File {
 	return f
 }
 
-// What is written of a mesh is read as figures, and the same from brief visits.
 func TestMeshRoundTrip(t *testing.T) {
 	f := meshFile(t)
 	full, err := Read(strings.NewReader(written(t, f)))
@@ -80,7 +79,7 @@ func TestMeshRoundTrip(t *testing.T) {
 	}
 }
 
-// A brief visit is small: a thousand nodes make a million and a half in a sweep.
+// A thousand nodes make a million and a half visits in a sweep.
 func TestBriefVisitIsSmall(t *testing.T) {
 	const most = 250 // bytes
 	for _, load := range []string{"rr", "bulk"} {
@@ -138,7 +137,7 @@ func TestReadMesh(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		lines []string
-		fails string // "": it is read
+		fails string
 	}{
 		{"good", []string{meshHeader, visit(`"pair":[0,2],` + rr)}, ""},
 		{"failed", []string{meshHeader, visit(`"pair":[1,2],"load":"bulk","left":"c","failure":"left"`)}, ""},
@@ -173,7 +172,6 @@ func TestReadMesh(t *testing.T) {
 	}
 }
 
-// The complete rounds and sweeps of a run that was killed are counted.
 func TestMeshCutShort(t *testing.T) {
 	text := written(t, meshFile(t))
 	lines := strings.SplitAfter(text, "\n")
@@ -185,8 +183,7 @@ func TestMeshCutShort(t *testing.T) {
 	}
 }
 
-// A toll that knows no meshes refuses such a file rather than misread it: to it,
-// a visit is to a cell, and there are none.
+// To a toll that knows no meshes, a visit is to a cell, and there are none.
 func TestOlderReadersRefuseAMesh(t *testing.T) {
 	b, err := json.Marshal(meshVisit(t, 0, 0, Pair{0, 1}, "rr").ForMesh(1000))
 	if err != nil {

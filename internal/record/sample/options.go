@@ -11,8 +11,7 @@ type BulkOptions struct {
 	Send    string `json:"send,omitempty"`    // zerocopy or sendfile; "": by copying
 }
 
-// Messages are the sizes of requests and replies, in bytes: all options of crr and udp-rr, and some
-// of rr and query.
+// Messages are the sizes of requests and replies in bytes.
 type Messages struct {
 	Request int `json:"request,omitempty"`
 	Reply   int `json:"reply,omitempty"`
@@ -55,7 +54,7 @@ type ChatOptions struct {
 	Tokens   int     `json:"tokens,omitempty"`   // of a response, at most
 	Requests int     `json:"requests,omitempty"` // of a session, one after another
 	Prompt   string  `json:"prompt,omitempty" printable:"text"`
-	Stall    float64 `json:"stall_s,omitempty"` // a gap that is longer is a stall
+	Stall    float64 `json:"stall_s,omitempty"` // a longer gap is a stall
 }
 
 // SQLOptions are the options of sql.
@@ -69,8 +68,7 @@ type ExecOptions struct {
 	Program *Program `json:"program,omitempty"`
 }
 
-// readOptions reads the options of a load of the given kind from the load's JSON object. A load of
-// a later version is read as bulk.
+// A load of a later version is read as bulk.
 func readOptions(kind string, load []byte) (any, error) {
 	switch kind {
 	case "rr":

@@ -39,7 +39,6 @@ func Together(parties []Party) Party {
 	return out
 }
 
-// withoutWindow returns an end without its window's figures: its window was not the plan's.
 func (p Party) withoutWindow() Party {
 	p.Window, p.CPU, p.BusiestCPU = 0, 0, 0
 	p.Sent, p.Received, p.Trips = 0, 0, 0
@@ -47,5 +46,6 @@ func (p Party) withoutWindow() Party {
 	return p
 }
 
-// WithoutWindow returns both ends without their windows' figures.
+// WithoutWindow returns both ends without their windows' figures, for a window that was not the
+// plan's.
 func (e Ends) WithoutWindow() Ends { return Ends{e.Client.withoutWindow(), e.Server.withoutWindow()} }

@@ -16,7 +16,7 @@ const (
 	PinNone = "none"
 )
 
-// pinAuto is the name of PinFar in earlier versions.
+// the name of PinFar in earlier versions
 const pinAuto = "auto"
 
 // Pinning is a placement on CPUs that a run measures.
@@ -29,11 +29,10 @@ type Pinning struct {
 type CPUs struct {
 	Client []int `json:"client,omitempty"`
 	Server []int `json:"server,omitempty"`
-	// Relay is for docker-proxy; empty: the scheduler's choice.
+	// for docker-proxy
 	Relay    []int `json:"relay,omitempty"`
 	SameCore bool  `json:"same_core"` // client and server share a core
-	// Distance is what the CPUs of client and server share: one of the Shared constants, or "" if
-	// unknown.
+	// Distance is one of the Shared constants, or "" if unknown.
 	Distance string `json:"distance,omitempty"`
 }
 
@@ -46,7 +45,6 @@ const (
 	SharedMachine = "machine"
 )
 
-// CPUsOf returns the CPUs of a cell's client and server.
 func (p Plan) CPUsOf(c Cell) CPUs {
 	for _, x := range p.Pins {
 		if x.Name == c.Pin && c.Pin != "" {
@@ -56,7 +54,6 @@ func (p Plan) CPUsOf(c Cell) CPUs {
 	return p.CPUs
 }
 
-// pinNames lists the placements that cells may have.
 var pinNames = []string{"", PinFar, PinNear}
 
 // adoptPins sets the placement in files of earlier versions, whose cells have none.

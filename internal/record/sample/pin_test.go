@@ -5,7 +5,6 @@ import (
 	"testing"
 )
 
-// The cells of a file of an earlier version have the placement that it called auto.
 func TestOldFilesHaveAPlacement(t *testing.T) {
 	for plan, want := range map[string]string{
 		`"pin":"auto","cpus":{"client":[0],"server":[1],"same_core":false}`: PinFar,
@@ -35,7 +34,6 @@ func TestUnknownPlacementIsRefused(t *testing.T) {
 	}
 }
 
-// Each cell has the CPUs of its own placement.
 func TestCPUsOf(t *testing.T) {
 	p := Plan{CPUs: CPUs{Client: []int{7}}, Pins: []Pinning{{PinFar, CPUs{Client: []int{0}}}, {PinNear, CPUs{Client: []int{1}}}}}
 	for pin, want := range map[string]int{PinFar: 0, PinNear: 1, "": 7} {

@@ -18,12 +18,11 @@ type Prior struct {
 }
 
 const (
-	maxVariance = 100    // of a logarithm
-	maxFreedom  = 10_000 // degrees
+	maxVariance = 100 // of a logarithm
+	maxFreedom  = 10_000
 	maxPriors   = 10_000
 )
 
-// checkPriors checks a header's priors.
 func (p Plan) checkPriors() error {
 	if n := len(p.Priors); n > maxPriors {
 		return fmt.Errorf("%d priors, at most %d are read", n, maxPriors)

@@ -5,14 +5,14 @@ import "fmt"
 // Program is a pair of foreign programs for exec. In both command lines {host}, {port}, {addr} and
 // others are replaced as documented in internal/measure/program.
 type Program struct {
-	Recipe string `json:"recipe,omitempty"`        // the recipe that it came from
+	Recipe string `json:"recipe,omitempty"`
 	Server string `json:"server" printable:"text"` // command line, for a shell
 	Client string `json:"client" printable:"text"`
 	// Ready is the condition of a ready server: "tcp" or "udp" once its port is bound, or a regular
 	// expression that its output matches.
 	Ready   string  `json:"ready"`
 	Gauges  []Gauge `json:"metrics,omitempty"`
-	Seconds int     `json:"seconds"`           // the duration that the client is given
+	Seconds int     `json:"seconds"`           // given to the client
 	Timeout float64 `json:"timeout_s"`         // for the server to be ready, and for the client to end
 	NoRoot  bool    `json:"no_root,omitempty"` // they run as an ordinary user
 	Second  bool    `json:"second,omitempty"`  // they use a second port

@@ -1,9 +1,9 @@
 // Package sample is the record: what one run measured, and the file that holds it. The measuring
-// half writes records as they happen, the judging half reads them; the two meet nowhere else.
+// half writes it, the judging half reads it; the two meet nowhere else.
 //
-// A results file is JSON lines: one Header, then a Visit for each visit in the order in which they
-// were made, then an End. Base units are used throughout: seconds and bytes, never bits. Times on
-// the clock are CLOCK_MONOTONIC nanoseconds of the measuring machine.
+// A results file is JSON lines: a Header, then a Visit for each visit in the order in which they
+// were made, then an End. Units are seconds and bytes, never bits, unless a name says otherwise.
+// Times on the clock are CLOCK_MONOTONIC nanoseconds of the measuring machine.
 package sample
 
 import (
@@ -26,18 +26,18 @@ const (
 // route to an endpoint, under a load.
 type Cell struct {
 	Mode    mode.Name      `json:"mode"`
-	Route   string         `json:"-"` // the name of a route, which has no Mode; JSON has it as the mode
+	Route   string         `json:"-"` // has no Mode; JSON has it as the mode
 	From    mode.Placement `json:"from"`
 	To      mode.Target    `json:"to"`
 	Load    string         `json:"load"`
-	Point   string         `json:"point,omitempty"` // of a sweep: its load's
+	Point   string         `json:"point,omitempty"` // the load's, of a sweep
 	Tune    mode.Tunes     `json:"tune,omitempty"`
 	Shape   Shape          `json:"shape,omitzero"`
 	On      string         `json:"on"`
 	Pin     string         `json:"pin,omitempty"`     // PinFar or PinNear; "": see Plan.CPUs
 	Control bool           `json:"control,omitempty"` // the baseline's second visit in each round
-	// Placebo marks a control whose slices are among the other modes', as if it were one of them:
-	// its difference from the baseline is caused by the preceding slices.
+	// Placebo marks a control whose slices are among the other modes': its difference from the
+	// baseline is caused by the preceding slices.
 	Placebo bool `json:"placebo,omitempty"`
 }
 
@@ -106,7 +106,7 @@ const (
 type Plan struct {
 	Study     Study   `json:"study,omitzero"`
 	Seed      uint64  `json:"seed"`
-	Rounds    int     `json:"rounds,omitempty"` // fixed number of rounds; 0: until precision or budget
+	Rounds    int     `json:"rounds,omitempty"` // fixed number; 0: until precision or budget
 	Budget    float64 `json:"budget_s"`
 	Precision float64 `json:"precision"` // relative half-width at which a ratio is good enough
 	// Same is the relative difference that counts as none; 0 in files of version 1.
@@ -127,15 +127,14 @@ type Plan struct {
 	Turn    float64 `json:"turn_s,omitempty"`
 	Wire    *Wire   `json:"wire,omitempty"`  // nil: unlimited
 	Sweep   *Sweep  `json:"sweep,omitempty"` // nil: each load has its options once
-	Mesh    *Mesh   `json:"mesh,omitempty"`  // of a mesh, which has no cells
+	Mesh    *Mesh   `json:"mesh,omitempty"`
 	Cells   []Cell  `json:"cells"`
 	Skipped []Skip  `json:"skipped,omitempty"`
-	// Levers are what a search tries, and Steps what it did after trying each alone. Steps are not
-	// in the file's header: each is a record of its own.
+	// Levers are what a search tries, and Steps what it did after trying each alone. Each step is a
+	// record of its own in the file.
 	Levers []Lever `json:"levers,omitempty"`
-	// Elsewhere is the mode that replaces the baseline in a search, with the same settings, where
-	// the baseline cannot be reached: a bridge's containers are reached from another machine by
-	// published ports only.
+	// Elsewhere is the mode that replaces the baseline in a search where the baseline cannot be
+	// reached: from another machine, a bridge's containers have published ports only.
 	Elsewhere string `json:"elsewhere,omitempty"`
 	// Also lists further modes to search for, one after another: each begins with a step.
 	Also  []string `json:"also,omitempty"`
@@ -169,12 +168,11 @@ func (p Plan) LoadAt(c Cell) Load {
 	return Load{Kind: c.Load, Point: c.Point}
 }
 
-// windowTurns is the least number of turns of each process in a window.
+// turns of each process in a window, at least
 const windowTurns = 3
 
-// LoadFor returns a cell's load. A crowd gets a warm-up that is longer by one turn of all its
-// processes, and a window that holds several: on few CPUs a short one would only see some of them
-// run.
+// LoadFor returns a cell's load. A crowd's warm-up is longer by one turn of all its processes, and
+// its window holds several: on few CPUs a short one would only see some of them run.
 func (p Plan) LoadFor(c Cell) Load {
 	l := p.LoadAt(c)
 	turns := p.Turn * float64(c.Shape.Clients*c.Shape.Procs)
@@ -186,7 +184,7 @@ func (p Plan) LoadFor(c Cell) Load {
 // Foreign reports whether the paths lead to external endpoints, whose bytes are not counted.
 func (p Plan) Foreign() bool { return p.Study == StudyEndpoints }
 
-// Counts reports whether a visit is a result: one that did not fail and, if the path is toll's, was
+// Counts reports whether a visit is a result: it did not fail and, if the path is toll's, was
 // witnessed.
 func (p Plan) Counts(v Visit) bool {
 	return v.Failure == "" && (v.Witness.OK || p.Foreign())
@@ -238,9 +236,9 @@ type Path struct {
 	Clients int            `json:"clients,omitempty"`
 	UDP     bool           `json:"udp,omitempty"` // its rules and proxy are for UDP
 	On      string         `json:"on"`
-	Dial    string         `json:"dial"`   // what the (first) client dials
-	Listen  string         `json:"listen"` // where the server listens
-	Hops    []string       `json:"hops"`   // kinds, (first) client to server
+	Dial    string         `json:"dial"` // what the (first) client dials
+	Listen  string         `json:"listen"`
+	Hops    []string       `json:"hops"` // kinds, (first) client to server
 	Built   float64        `json:"built_s"`
 	// ProxyMemory is the memory of the proxies on this machine before their first client, in bytes;
 	// 0: none or unknown.
@@ -248,8 +246,8 @@ type Path struct {
 	Links       []Link            `json:"links,omitempty"`
 	Sysctls     map[string]string `json:"sysctls,omitempty"` // of the server's machine, those that matter
 	Facts       map[string]string `json:"facts,omitempty"`   // proxy used, rule set used, …
-	// Cards are the network cards that its packets cross, each in Environment.Cards. If several are
-	// below one device, only one may carry them: they are not named if it is unknown which.
+	// Cards are those that its packets cross, each in Environment.Cards. If several are below one
+	// device, only one may carry them: they are not named if it is unknown which.
 	Cards []CardName `json:"cards,omitempty"`
 }
 
@@ -265,7 +263,7 @@ type Link struct {
 	Qdisc    string          `json:"qdisc,omitempty"`
 	Offloads map[string]bool `json:"offloads,omitempty"`
 	// Rate is what its queueing discipline lets through of what it sends, in bit/s; 0: unlimited,
-	// or different packets have different rates.
+	// or it depends on the packet.
 	Rate uint64 `json:"rate_bit_per_s,omitempty"`
 }
 
@@ -282,7 +280,6 @@ type Header struct {
 	Contention *Contention `json:"contention,omitempty"`
 }
 
-// named returns the header as files have it.
 func (h Header) named() Header {
 	h.Plan.Cells, h.Paths = slices.Clone(h.Plan.Cells), slices.Clone(h.Paths)
 	for i, c := range h.Plan.Cells {
@@ -332,7 +329,7 @@ type End struct {
 	Contention *Contention `json:"contention,omitempty"`
 }
 
-// Reasons for the end of a run.
+// Values of End.Reason.
 const (
 	EndedByPrecision = "precision"
 	EndedByBudget    = "budget"

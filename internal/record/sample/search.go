@@ -5,7 +5,6 @@ import (
 	"slices"
 )
 
-// search is one of a file's searches: its rounds, cells and steps.
 type search struct {
 	Search
 	from  int // its first round

@@ -8,23 +8,21 @@ import (
 
 // Slices are what a cell did in its slices of one epoch, in order. The lists have the same length.
 type Slices struct {
-	// Slots are the slices' positions in the epoch's timetable, which has all its cells: positions
-	// that are close were close in time.
+	// Slots are the positions in the timetable of the epoch's cells: near positions were near in
+	// time.
 	Slots []int `json:"slots"`
 	// Rates are payload bytes (bulk), trips (rr, udp-rr) or pages (query) per second.
 	Rates []float64 `json:"rates"`
 	// Medians are the median times of a trip or a page, in seconds; bulk has none.
 	Medians []float64 `json:"medians_s,omitempty"`
-	// CPU is the CPU time of both ends' processes for each byte, trip or page, in seconds. What
-	// others spent, such as a proxy or kernel threads, is known only for the window.
+	// CPU is the CPU time of both ends' processes for each byte, trip or page, in seconds. That of
+	// others, such as a proxy or kernel threads, is known only for the window.
 	CPU []float64 `json:"cpu_s,omitempty"`
-	// Lost is the number of further slices, which were cut short or began late and show nothing of
-	// the path.
+	// Lost is the number of further slices, which were cut short or began late.
 	Lost int `json:"lost,omitempty"`
 }
 
-// MarshalJSON writes the slices' figures with six digits: they have no more, and there are many of
-// them.
+// MarshalJSON writes figures with six digits: they have no more, and there are many of them.
 func (s *Slices) MarshalJSON() ([]byte, error) {
 	type plain Slices
 	out := plain(*s)
@@ -41,7 +39,6 @@ func rounded(xs []float64) []float64 {
 	return out
 }
 
-// checkSlices checks a header's slices.
 func (h Header) checkSlices() error {
 	p := h.Plan
 	if !(p.Same >= 0 && p.Same < 1) {
@@ -61,10 +58,9 @@ func (h Header) checkSlices() error {
 	return nil
 }
 
-// maxSlices bounds the slices of a cell in an epoch.
+// of a cell in an epoch
 const maxSlices = 100_000
 
-// check checks the slices of a file.
 func (s *Slices) check() error {
 	if s == nil {
 		return nil
@@ -92,5 +88,5 @@ func (s *Slices) check() error {
 	return times(s.Medians...)
 }
 
-// maxSlots bounds the slots of a timetable.
+// of a timetable
 const maxSlots = 10_000_000

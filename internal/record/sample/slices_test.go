@@ -48,7 +48,6 @@ func TestReadSlices(t *testing.T) {
 	}
 }
 
-// Figures are written with six digits, and written again as they are.
 func TestSlicesAreRounded(t *testing.T) {
 	s := &Slices{Slots: []int{1, 5}, Rates: []float64{4_123_456_789.123, 1.0 / 3}, Medians: []float64{0.000_023_456_789_1, 0.1 + 0.2}, Lost: 3}
 	f := &File{Header: Header{Plan: Plan{Loads: []Load{{Kind: "rr", Slice: 0.004}}, Cells: []Cell{{Load: "rr"}}}}, Visits: []Visit{{Slices: s}}}

@@ -32,7 +32,7 @@ type Lever struct {
 
 // Search is the search for what makes one mode faster.
 type Search struct {
-	Baseline  string  `json:"baseline"` // the mode
+	Baseline  string  `json:"baseline"`
 	Elsewhere string  `json:"elsewhere,omitempty"`
 	Levers    []Lever `json:"levers"`
 }
@@ -46,16 +46,14 @@ type Step struct {
 	Lever  string  `json:"lever"`
 	Before Variant `json:"before"`
 	After  Variant `json:"after"`
-	// Active are the cells that are measured from now on, by their index in the plan. Cells are the
-	// new ones among them; they follow the plan's, as Paths follow the header's and Skipped what
-	// was skipped before.
+	// Active are the plan's indexes of the cells that are measured from now on. Cells are the new
+	// ones among them. Cells, Paths and Skipped are appended to those of the header.
 	Active  []int  `json:"active"`
 	Cells   []Cell `json:"cells,omitempty"`
 	Paths   []Path `json:"paths,omitempty"`
 	Skipped []Skip `json:"skipped,omitempty"`
 }
 
-// maxSteps bounds the steps of a file.
 const maxSteps = 1000
 
 // Take adds a step to the header.
@@ -67,7 +65,6 @@ func (h *Header) Take(s Step) {
 	h.Plan.Steps = append(slices.Clip(h.Plan.Steps), s)
 }
 
-// addStep adds a step of a file.
 func (f *File) addStep(s Step) error {
 	h := &f.Header
 	first := 0

@@ -37,7 +37,6 @@ func stepped(t *testing.T) string {
 	return b.String()
 }
 
-// A step's cells, paths and skips follow the header's.
 func TestSteps(t *testing.T) {
 	text := stepped(t)
 	f, err := Read(strings.NewReader(text))
@@ -56,7 +55,6 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// What a file says of steps is not believed if it cannot be.
 func TestBadSteps(t *testing.T) {
 	text := strings.TrimSuffix(stepped(t), "\n")
 	for step, why := range map[string]string{

@@ -25,7 +25,6 @@ const (
 	MostPoints  = 32
 )
 
-// checkSweep returns an error for a sweep out of the reader's bounds.
 func (p Plan) checkSweep() error {
 	if p.Sweep == nil {
 		if p.Study == StudySweep {

@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Visit is one visit to one cell. Each embedded part has one recorder. In the file it is one object
-// whose bytes have the order of the fields here: add new ones at the end. A visit that failed has
-// Failure set and may lack the rest.
+// Visit is one visit to one cell; each embedded part has one recorder. In the file it is one object
+// with the fields in this order: add new ones at the end. A visit with Failure set may lack the
+// rest.
 type Visit struct {
-	Turn    // identifies the visit
-	Ends    // what client and server did
-	Crowd   // what only a crowd has
-	Metered // the CPU time used
-	Proof   // the path that the bytes took
-	Outcome // whether it failed
-	Timings // what the client timed
+	Turn
+	Ends
+	Crowd // what only a crowd has
+	Metered
+	Proof
+	Outcome
+	Timings
 	Foreign // only of foreign programs and endpoints
 	// Headroom is the path's capacity for connections that end (crr); nil: the load has none of
 	// these, or it is unknown.
@@ -25,8 +25,8 @@ type Visit struct {
 	// Slices are those of a sliced load: the visit is an epoch, in which the cell had slices and
 	// then the window that all other fields describe.
 	Slices *Slices `json:"slices,omitempty"`
-	// Together is the share of the window, 0 to 1, in which the busiest threads of client and
-	// server were on one CPU by the scheduler's choice; nil: they were pinned, or it is unknown.
+	// Together is the share of the window, 0 to 1, in which the scheduler had the busiest threads
+	// of client and server on one CPU; nil: they were pinned, or it is unknown.
 	Together *float64 `json:"together,omitempty"`
 }
 
@@ -51,10 +51,10 @@ type PairTurn struct {
 	Left   string `json:"left,omitempty"` // the node known to have left, which is why the visit failed
 }
 
-// Ends are the two ends of the load, as they report.
+// Ends are the two ends of the load; for a crowd, all clients and all servers together.
 type Ends struct {
-	Client Party `json:"client,omitzero"` // for a crowd, all clients together
-	Server Party `json:"server,omitzero"` // for a crowd, all servers together
+	Client Party `json:"client,omitzero"`
+	Server Party `json:"server,omitzero"`
 }
 
 // Crowd is what only visits of a crowd have.
@@ -70,12 +70,12 @@ type Metered struct {
 	Proxy   *ProxyUse `json:"proxy,omitempty"`
 	Machine []CPU     `json:"machine,omitempty"` // by CPU, of all machines of the path, one machine after another
 	Elapsed float64   `json:"elapsed_s"`         // between the two readings of Machine; 0: they failed
-	// Machines are the path's other machines, if any. In Machine, this machine's CPUs come first if
-	// an end is here.
+	// Machines are the path's other machines. In Machine, this machine's CPUs come first if an end
+	// is here.
 	Machines []MachineUse `json:"machines,omitempty"`
 }
 
-// WithoutCPU returns the same without readings of any machine.
+// WithoutCPU returns m without readings of any machine.
 func (m Metered) WithoutCPU() Metered {
 	m.Machine, m.Elapsed, m.Machines = nil, 0, slices.Clone(m.Machines)
 	for i := range m.Machines {
@@ -107,29 +107,29 @@ type Timings struct {
 
 // Foreign is what programs and endpoints that are not toll's report.
 type Foreign struct {
-	// Values are figures of the visit by name, in base units: the metrics that a program printed
-	// (exec), and those only of chat and sql. Brief visits of a large mesh have their figures here.
+	// Values are figures by name, in base units: the metrics that a program printed (exec), those
+	// only of chat and sql, and the figures of a large mesh's brief visits.
 	Values map[string]float64 `json:"values,omitempty"`
 	Output *Output            `json:"output,omitempty"` // of the programs (exec)
 }
 
-// Party is one end of the load.
+// Party is one end of the load. Counts are of the window unless noted.
 type Party struct {
 	Window      float64 `json:"window_s"`   // measured by this end
-	Sent        int64   `json:"sent"`       // payload bytes in the window
-	Received    int64   `json:"received"`   // payload bytes in the window
-	Trips       int64   `json:"trips"`      // request/response pairs in the window
+	Sent        int64   `json:"sent"`       // payload bytes
+	Received    int64   `json:"received"`   // payload bytes
+	Trips       int64   `json:"trips"`      // request/response pairs
 	TotalSent   int64   `json:"total_sent"` // in the whole visit, warm-up included
 	TotalRecv   int64   `json:"total_received"`
 	Connections int     `json:"connections"` // opened in the whole visit
-	CPU         float64 `json:"cpu_s"`       // of the process, in the window
+	CPU         float64 `json:"cpu_s"`       // of the process
 	BusiestCPU  float64 `json:"busiest_cpu"` // largest share of the window that one thread ran, 0..1
-	Involuntary int64   `json:"involuntary"` // context switches in the window
+	Involuntary int64   `json:"involuntary"` // context switches
 	CPUs        []int   `json:"cpus"`        // that its threads were pinned to; empty: not pinned
 	RSS         int64   `json:"rss_bytes"`   // peak
 	Late        float64 `json:"late_s"`      // first byte after the common start
 	TCP         TCPInfo `json:"tcp"`
-	// Counts are what only this load counts, in the window, by name.
+	// Counts are what only this load counts, by name.
 	Counts map[string]int64 `json:"counts,omitempty"`
 }
 
@@ -141,9 +141,9 @@ type TCPInfo struct {
 	RTTVar      float64 `json:"rttvar_s"`
 	Cwnd        int64   `json:"cwnd"` // segments
 	MSS         int64   `json:"mss"`  // bytes
-	// PMTU is what the kernel knows the path to carry, the least over the connections. Packet is a
-	// full segment of that connection with its headers, from the IP header on, and Headers the
-	// length of these, in bytes; 0: unknown.
+	// PMTU is the kernel's path MTU, the least over the connections. Packet is a full segment of
+	// that connection from the IP header on, and Headers the length of its headers, in bytes; 0:
+	// unknown.
 	PMTU    int64 `json:"pmtu,omitempty"`
 	Packet  int64 `json:"packet,omitempty"`
 	Headers int64 `json:"headers,omitempty"`
@@ -161,10 +161,9 @@ func (t TCPInfo) Segment() int64 {
 	return t.MSS
 }
 
-// maxPacket exceeds the length of any packet, including BIG TCP, in bytes.
+// exceeds any packet, including BIG TCP, in bytes
 const maxPacket = 1 << 20
 
-// check returns an error for impossible packet sizes.
 func (t TCPInfo) check() error {
 	for _, n := range []int64{t.PMTU, t.Packet, t.Headers, t.DeviceMTU} {
 		if n < 0 || n > maxPacket {
@@ -182,8 +181,8 @@ type ProxyUse struct {
 	Memory int64 `json:"memory_bytes,omitempty"`
 }
 
-// CPU is one CPU's time by kind, in seconds, as mpstat parts it. In a file without nice, iowait and
-// guest's times User has the first and the last, and Idle the second.
+// CPU is one CPU's time by kind, in seconds, as mpstat parts it. In a file without the times of
+// nice, iowait and guest, User has the first and the last, and Idle the second.
 type CPU struct {
 	ID      int     `json:"id"`
 	User    float64 `json:"user"`
@@ -202,9 +201,9 @@ type CPU struct {
 // MachineUse is another machine in a visit.
 type MachineUse struct {
 	Name string `json:"name"`
-	CPUs int    `json:"cpus"` // the number of its own CPUs in Visit.Machine
-	// Ahead is how far its clock was ahead of this machine's, and Unsure bounds the error, each
-	// way, in s.
+	CPUs int    `json:"cpus"` // its own in Visit.Machine
+	// Ahead is how far its clock was ahead of this machine's, and Unsure bounds the error each way,
+	// in s.
 	Ahead  float64 `json:"ahead_s"`
 	Unsure float64 `json:"unsure_s"`
 	// ControlPackets are segments of the channel to it in the window, without payload.
