@@ -13,18 +13,18 @@ import (
 // Axis is an option of loads that can have several values in a sweep: the flag of that name.
 type Axis struct {
 	Name string
-	Noun string // what its values are, in sentences: "request size"
+	Noun string // names its values in sentences: "request size"
 	Unit string // of its values: B, bit/s, 1/s; "": counts
 }
 
-// Units of axes.
+// Values of Axis.Unit.
 const (
 	inBytes  = "B"
 	inBits   = "bit/s"
 	inEvents = "1/s"
 )
 
-// Axes returns all of them.
+// Axes returns all axes.
 func Axes() []Axis { return slices.Clone(axes) }
 
 var axes = []Axis{
@@ -77,7 +77,7 @@ func (a Axis) Format(x float64) string {
 	return strconv.FormatFloat(x, 'f', -1, 64)
 }
 
-// Words returns a value in a sentence or a heading, with its unit: "16 KiB".
+// Words returns a value with its unit: "16 KiB".
 func (a Axis) Words(x float64) string {
 	switch a.Unit {
 	case inBytes:

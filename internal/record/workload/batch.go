@@ -17,10 +17,8 @@ var batch = Workload{
 	figures: (*Figures).batch, work: roundTrips,
 }
 
-// batchColumns are what users see who wait for whole responses.
 var batchColumns = []Column{{Head: [2]string{"response", "s"}, Metric: ResponseTime, Scale: 1}}
 
-// moreBatchColumns are what the routes add, and their connections.
 var moreBatchColumns = append([]Column{
 	{Head: [2]string{"adds to", "response"}, Metric: ResponseTime, Show: Added},
 	{Head: [2]string{"tokens", "/s"}, Metric: WordRate, Scale: 1},
@@ -37,7 +35,7 @@ func batchOutline(l sample.Load) string {
 	return fmt.Sprintf("batch: sessions: %d, requests of each in a visit: %d, tokens of a response, which is not streamed: at most %d", l.Streams, o.Requests, o.Tokens)
 }
 
-// batch adds a visit of batch. Not every server counts its tokens.
+// Not every server counts its tokens.
 func (f *Figures) batch(v sample.Visit, _ sample.Load) {
 	f.endpoint(v)
 	if x, ok := v.Values[valueResponse]; ok {

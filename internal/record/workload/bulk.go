@@ -20,17 +20,17 @@ func bulkFill(l *sample.Load) {
 	set(l, func(o *sample.BulkOptions) { o.Write = cmp.Or(o.Write, DefaultWrite) })
 }
 
-// Names of the metrics that only options of bulk have.
+// Metrics that only options of bulk have.
 const (
-	// Both directions: payload that the server and the client received; their sum is the
-	// throughput.
+	// ThroughputOut and its counterpart are what the server and the client received; their sum is
+	// the throughput.
 	ThroughputOut  = "throughput_out"
 	ThroughputBack = "throughput_back"
-	// A number of bytes: from the common start to the last byte's arrival.
+	// CompletionTime is the time from the common start to the last byte's arrival.
 	CompletionTime = "completion_time"
-	// Zero-copy: the share of the sends that the kernel copied nevertheless.
+	// ZerocopyCopied is the share of the zero-copy sends that the kernel copied nevertheless.
 	ZerocopyCopied = "zerocopy_copied"
-	// Of a mesh: the share of what was sent that TCP sent again.
+	// RetransmissionRate is the share of what was sent that TCP sent again, in a mesh.
 	RetransmissionRate = "retransmission_rate"
 )
 
@@ -73,7 +73,6 @@ func reversed(w Workload) Workload {
 	return w
 }
 
-// without returns the flags except the named ones.
 func without(all []Flag, names ...string) []Flag {
 	return slices.DeleteFunc(slices.Clone(all), func(f Flag) bool { return slices.Contains(names, f.Name) })
 }
@@ -123,7 +122,7 @@ func bulkWords(l sample.Load) string {
 	return text
 }
 
-// maxTransfer bounds a number of bytes to move.
+// bytes to move
 const maxTransfer = 1 << 40
 
 // Methods of sending other than copying from the program's memory.
@@ -132,10 +131,9 @@ const (
 	SendFile     = "sendfile" // out of a file in memory
 )
 
-// DefaultWrite is what bulk writes at once, as iperf3 does.
+// DefaultWrite is what bulk writes at once in bytes, as iperf3 does.
 const DefaultWrite = 128 << 10
 
-// sendCopy is the method of sending without an option.
 const sendCopy = "copy"
 
 var senders = []string{sendCopy, SendZerocopy, SendFile}
@@ -158,7 +156,7 @@ var bulkFlags = []Flag{
 	nodelayFlag,
 }
 
-// bulkWarmup returns a warm-up beyond slow start.
+// beyond slow start
 func bulkWarmup(w sample.Wire) float64 { return 0.1 + slowStart*w.RoundTrip() }
 
 func bulkTime(l *sample.Load, w sample.Wire) {
@@ -196,15 +194,14 @@ func bulkOutline(l sample.Load) string {
 	return fmt.Sprintf("bulk: %s bytes on each stream, however long they take", units.FormatSize(BulkOf(l).Bytes))
 }
 
-// What a sender with MSG_ZEROCOPY counts in the window: sends that the kernel reported complete,
-// and those among them that it reported to have copied nevertheless. (Joined reports have the first
-// one's flag.)
+// Counts of a sender with MSG_ZEROCOPY in the window: sends that the kernel reported complete, and
+// those that it reported to have copied nevertheless. (Joined reports have the first one's flag.)
 const (
 	CountZerocopy       = "zerocopy_sends"
 	CountZerocopyCopied = "zerocopy_copied"
 )
 
-// moved returns the payload that arrived, both directions.
+// moved returns the payload that arrived in both directions.
 func moved(v sample.Visit, l sample.Load) float64 {
 	if BulkOf(l).Bidir {
 		return float64(v.Client.Received + v.Server.Received)
@@ -212,7 +209,6 @@ func moved(v sample.Visit, l sample.Load) float64 {
 	return received(v, l)
 }
 
-// transfer adds a visit of bulk with its options.
 func (f *Figures) transfer(v sample.Visit, l sample.Load) {
 	o := BulkOf(l)
 	if o.Bidir {
@@ -248,7 +244,7 @@ func completion(v sample.Visit, l sample.Load) float64 {
 	return receiver(v, l).Window
 }
 
-// copiedShare is the share of the sends that the kernel may have copied.
+// the share of the sends that the kernel may have copied
 const copiedShare = 0.5
 
 func bulkDoubts(s Seen) []Doubt {

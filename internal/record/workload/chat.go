@@ -15,7 +15,7 @@ const Chat = "chat"
 // ChatOf returns the load's options if it is chat, or the zero value.
 func ChatOf(l sample.Load) sample.ChatOptions { return options[sample.ChatOptions](l) }
 
-// Names of the metrics of chat that it does not share with stream.
+// Metrics of chat that it does not share with stream.
 const (
 	GapSlow  = "gap_slow" // mean of the slowest tenth of the gaps
 	Stalls   = "stalls"   // gaps in a visit that are longer than the plan's threshold
@@ -35,7 +35,6 @@ var chat = Workload{
 	doubts: chatDoubts,
 }
 
-// chatColumns are what the reader of responses sees.
 var chatColumns = []Column{
 	{Head: [2]string{"first", "p50 ms"}, Metric: FirstTokenP50, Scale: milli},
 	{Head: [2]string{"gap", "p50 ms"}, Metric: GapP50, Scale: milli},
@@ -50,7 +49,6 @@ var ChatProof = append(slices.Clone(chatColumns[:3]), chatColumns[4], stallsColu
 
 var stallsColumn = Column{Head: [2]string{"", "stalls"}, Metric: Stalls, Show: Total}
 
-// moreChatColumns are what the routes add, and their connections.
 var moreChatColumns = append([]Column{
 	{Head: [2]string{"adds to", "first ms"}, Metric: FirstTokenP50, Show: Added},
 	{Head: [2]string{"adds to", "gap p50"}, Metric: GapP50, Show: Added},
@@ -78,7 +76,6 @@ const (
 	countStalls   = "stalls"
 )
 
-// chat adds a visit of chat.
 func (f *Figures) chat(v sample.Visit, _ sample.Load) {
 	f.merged(v, tokenTimes)
 	f.endpoint(v)
@@ -98,8 +95,7 @@ func (f *Figures) chat(v sample.Visit, _ sample.Load) {
 	f.set(Stalls, float64(v.Client.Counts[countStalls]))
 }
 
-// slowShare is the share of the gaps that count as slow. A visit has too few for a further
-// percentile: the last of a hundred is just the longest.
+// A visit has too few gaps for a further percentile: the last of a hundred is just the longest.
 const slowShare = 0.1
 
 // slowest returns the mean of the slowest values of h, in its unit.

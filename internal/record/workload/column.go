@@ -6,20 +6,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Column is a column of a load's table: which figure of which metric it shows.
+// Column is a column of a load's table.
 type Column struct {
 	Head   [2]string // two lines
 	Metric string
 	Scale  float64 // from the base unit to the head's
 	Show   Figure
-	// Quiet is what it shows in rows that it does not apply to; "": it applies to all.
+	// Quiet is shown in rows that the column does not apply to; "": it applies to all.
 	Quiet string
 }
 
 // Figure is the kind of figure that a column shows.
 type Figure int
 
-// The kinds.
 const (
 	Median     Figure = iota // three digits of the median visit's
 	Merged                   // three digits of the percentile over all visits' samples; not for medians
@@ -39,8 +38,8 @@ const (
 	giga    = 1e-9 // bit/s to Gbit/s
 	kilo    = 1e-3 // 1/s to 1000/s
 	perGB   = 1e9  // s/B to s/GB
-	milli   = 1e3  // s to ms
-	micro   = 1e6  // s to µs
+	milli   = 1e3
+	micro   = 1e6
 	percent = 100
 )
 
@@ -79,7 +78,7 @@ func (w Workload) Outline(l sample.Load) string {
 	return fmt.Sprintf("%s: warm-up %.6g s, window %.6g s", w.Name, l.Warmup, l.Window)
 }
 
-// Words returns the load with its options, in words.
+// Words returns the load with its options in words.
 func (w Workload) Words(l sample.Load) string {
 	text := w.words(l)
 	if l.Nodelay != "" {

@@ -6,9 +6,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Names of the metrics of crowds: how the throughput (bulk) or the transactions (rr) are
-// distributed over the client containers and the client processes. Fairness is Jain's index, from
-// 1/n (one has all) to 1 (all have the same).
+// Metrics of crowds: the distribution of the throughput (bulk) or the transactions (rr) over client
+// containers and processes. Fairness is Jain's index, from 1/n (one has all) to 1 (all have the
+// same).
 const (
 	ClientMean      = "per_client_mean"
 	ClientMin       = "per_client_min"
@@ -27,7 +27,7 @@ var crowdMetrics = []Metric{
 	{Name: Memory, Unit: "B"}, {Name: Setup, Unit: "s"}, {Name: StartSpread, Unit: "s"},
 }
 
-// crowd adds a visit of a crowd, whose rates the servers counted.
+// The servers count the rates of a crowd.
 func (f *Figures) crowd(v sample.Visit, w Workload) {
 	var clients, procs []float64
 	total := 0.0
@@ -62,8 +62,8 @@ func (f *Figures) crowd(v sample.Visit, w Workload) {
 	f.set(ProcessFairness, jain(procs))
 }
 
-// jain returns the fairness index of Jain, Chiu and Hawe (DEC-TR-301, 1984): from 1/n (one has all)
-// to 1 (all have the same). It is NaN if all have nothing.
+// jain returns the fairness index of Jain, Chiu and Hawe (DEC-TR-301, 1984), or NaN if all have
+// nothing.
 func jain(xs []float64) float64 {
 	sum, squares := 0.0, 0.0
 	for _, x := range xs {

@@ -11,8 +11,8 @@ import (
 // CRR is connect, request, response and close, repeatedly.
 const CRR = "crr"
 
-// Names of the metrics of connections that end with their trips; the latency_ metrics are of the
-// whole, from connect to close.
+// Metrics of connections that end with their trips; the latency_ metrics are of the whole, from
+// connect to close.
 const (
 	Connections       = "connections"
 	ConnectP50        = "connect_p50"
@@ -40,8 +40,8 @@ var crr = Workload{
 	doubts: crrDoubts, listed: BeforeLate,
 }
 
-// crrColumns are of connections from connect to close, except for the column of connect alone.
-// Failed ones are in the warnings below the table.
+// Columns from connect to close, except for that of connect alone. Failed connections are in the
+// warnings below the table.
 var crrColumns = []Column{
 	{Head: [2]string{"1000", "conn/s"}, Metric: Connections, Scale: kilo},
 	{Head: [2]string{"connect", "p50 µs"}, Metric: ConnectP50, Scale: micro},
@@ -58,15 +58,14 @@ func crrWords(l sample.Load) string {
 	return text + ", " + messages(l)
 }
 
-// crrTime sets a warm-up for caches and the neighbour tables: each connection starts anew. A
-// connection takes two round trips.
+// crrTime sets a warm-up for caches and neighbour tables: each connection starts anew and takes two
+// round trips.
 func crrTime(l *sample.Load, w sample.Wire) { l.Warmup = 0.05 + 2*Settled*w.RoundTrip() }
 
-// TimeConnect names the histogram of connect(2) alone; Latency is of the whole, from connect to
-// close.
+// TimeConnect names the histogram of connect(2) alone; Latency is from connect to close.
 const TimeConnect = "connect"
 
-// What the client counts. Failures are those of the window, by kind; Failed are those of the whole
+// Counts of the client. Failures are those of the window, by kind; Failed are those of the whole
 // visit, warm-up included.
 const (
 	FailedTimeout  = "connect_timeout"   // no answer to the SYN in time
@@ -78,7 +77,6 @@ const (
 	EndedEarly     = "threads_cut_short" // threads that stopped because ports or the budget ran out
 )
 
-// failureWords are the kinds of failures in words.
 var failureWords = []struct{ count, words string }{
 	{FailedTimeout, "not answered"},
 	{FailedRefused, "refused"},
@@ -87,7 +85,6 @@ var failureWords = []struct{ count, words string }{
 	{FailedExchange, "broken off before the reply"},
 }
 
-// connections adds a visit of crr.
 func (f *Figures) connections(v sample.Visit, _ sample.Load) {
 	f.latency(v)
 	f.times(v, TimeConnect, map[string]float64{ConnectP50: 50, ConnectP99: 99})
@@ -106,14 +103,14 @@ func (f *Figures) connections(v sample.Visit, _ sample.Load) {
 	}
 }
 
-// crrDoubts returns doubts about all visits, including failed ones.
+// crrDoubts considers all visits, including failed ones.
 func crrDoubts(s Seen) []Doubt { return append(cutShort(s.All), failedConnections(s.All)...) }
 
 // cutShort reports which visits were cut short, and what was left of ended connections.
 func cutShort(all []*sample.Visit) (out []Doubt) {
 	var (
 		cut        = map[string]int{} // visits, by what ran out
-		least      = map[string]int{} // and the smallest budget
+		least      = map[string]int{} // smallest budget
 		left, most int
 		why        string
 	)
@@ -155,7 +152,6 @@ func cutShort(all []*sample.Visit) (out []Doubt) {
 	return out
 }
 
-// failedConnections reports how many connections failed, and how.
 func failedConnections(all []*sample.Visit) []Doubt {
 	var failed, attempts int64
 	kinds := make([]int64, len(failureWords))

@@ -10,7 +10,6 @@ type Doubt struct{ Code, Text string }
 // Listed is the position of a load's doubts among those that all loads may have.
 type Listed int
 
-// The places.
 const (
 	First      Listed = iota
 	BeforeLate        // those of failed visits come first
@@ -47,8 +46,7 @@ func (w Workload) Limit(s Seen) string {
 // LateLimit is the share of the start that may be late before it is reported.
 const LateLimit = 0.5
 
-// Start returns the time of a visit that a late start shortens or, without a warm-up, lengthens, in
-// seconds.
+// Start returns the seconds of a visit that a late start shortens or, without a warm-up, lengthens.
 func Start(l sample.Load, v sample.Visit) float64 {
 	if BulkOf(l).Bytes == 0 {
 		return l.Warmup

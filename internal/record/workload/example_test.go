@@ -8,7 +8,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// The catalogue gives a load its default options, its times and its words.
 func ExampleWorkload_New() {
 	w, _ := workload.Find(workload.RR)
 	l := w.New()

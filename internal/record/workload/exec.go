@@ -13,7 +13,7 @@ const Exec = "exec"
 // ExecOf returns the load's options if it is exec, or the zero value.
 func ExecOf(l sample.Load) sample.ExecOptions { return options[sample.ExecOptions](l) }
 
-// gauges returns the load's gauges; a program without any has how long its client took.
+// A program without any gauge has how long its client took.
 func gauges(l sample.Load) []sample.Gauge {
 	p := ExecOf(l).Program
 	switch {
@@ -25,7 +25,6 @@ func gauges(l sample.Load) []sample.Gauge {
 	return p.Gauges
 }
 
-// gauge returns the load's metric with that name; ok is false if it has none.
 func gauge(l sample.Load, name string) (g sample.Gauge, ok bool) {
 	for _, g := range gauges(l) {
 		if g.Name == name {
@@ -43,7 +42,7 @@ func firstGauge(l sample.Load) sample.Gauge {
 	return sample.Gauge{}
 }
 
-// Names of the metrics of exec besides those that its program prints.
+// Metrics of exec besides those that its program prints.
 const (
 	Elapsed  = sample.Elapsed // how long the client took
 	BusyCPUs = "busy_cpus"    // of the whole machine meanwhile, programs and kernel
@@ -59,7 +58,7 @@ var exec = Workload{
 	doubts: programDoubts,
 }
 
-// moreProgramColumns are for a client whose server was running already.
+// for a client whose server was running already
 var moreProgramColumns = append([]Column{
 	{Head: [2]string{"TCP", "connections"}, Metric: Dialled, Scale: 1, Show: Integer, Quiet: "-"},
 	{Head: rttColumn.Head, Metric: RTT, Scale: milli, Quiet: "-"},
@@ -71,7 +70,6 @@ func Alone(l sample.Load) bool {
 	return p != nil && p.Server == ""
 }
 
-// programColumns returns the columns of the metrics that a program prints.
 func programColumns(l sample.Load) []Column {
 	if ExecOf(l).Program == nil {
 		return nil
@@ -110,7 +108,6 @@ func programOutline(l sample.Load) string {
 	return "server: " + printable.Line(ExecOf(l).Program.Server) + "\n" + client
 }
 
-// program adds a visit of exec.
 func (f *Figures) program(v sample.Visit, l sample.Load) {
 	if Alone(l) {
 		f.client(v)
@@ -157,5 +154,5 @@ func programDoubts(s Seen) []Doubt {
 	return []Doubt{{"elsewhere", "the client made no TCP connection to the address of its route: if it does not talk UDP, it talks to something else"}}
 }
 
-// runs returns the work of a visit of exec: one run of the client.
+// one run of the client
 func runs(sample.Visit, sample.Load) float64 { return 1 }

@@ -15,7 +15,6 @@ func Metrics() []Metric {
 	return out
 }
 
-// metricWords explains each metric.
 var metricWords = map[string]string{
 	Throughput:         "Payload bits per second that arrived, without headers.",
 	PerBusyCore:        "The throughput divided by the number of CPUs that it kept busy. It tells a mode that is as fast but needs twice the CPU from one that does not.",

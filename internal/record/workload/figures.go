@@ -19,8 +19,7 @@ const Shortest = 1e-6
 // Figures are one visit's values of each metric, in base units.
 type Figures struct {
 	Values map[string]float64
-	// Latency are the latencies, and Times the histograms that metrics are percentiles of; nil if
-	// there are none.
+	// Times holds the histograms that metrics are percentiles of; both are nil if there are none.
 	Latency *hdrhistogram.PackedHistogram
 	Times   map[string]*hdrhistogram.PackedHistogram
 
@@ -49,8 +48,8 @@ func FiguresOf(v sample.Visit, l sample.Load, shape sample.Shape) Figures {
 	return f
 }
 
-// Busy returns the CPU time in the window in which the machine's CPUs were not idle, in seconds.
-// Time that a hypervisor took away is not counted.
+// Busy returns the CPU time in the window in which the machine's CPUs were not idle, in seconds,
+// without what a hypervisor took away.
 func Busy(v sample.Visit) float64 {
 	busy := 0.0
 	for _, c := range v.Machine {
@@ -59,7 +58,7 @@ func Busy(v sample.Visit) float64 {
 	return busy
 }
 
-// set sets a value, unless it is not finite.
+// set ignores values that are not finite.
 func (f *Figures) set(metric string, x float64) {
 	if !math.IsNaN(x) && !math.IsInf(x, 0) {
 		f.Values[metric] = x
@@ -80,7 +79,7 @@ func receiver(v sample.Visit, l sample.Load) sample.Party {
 	return v.Server
 }
 
-// bytes adds a throughput, in bytes per second.
+// bytes adds a throughput in bytes per second.
 func (f *Figures) bytes(v sample.Visit, rate float64) {
 	if !(rate > 0) {
 		return
@@ -97,14 +96,12 @@ func (f *Figures) bytes(v sample.Visit, rate float64) {
 	f.set(PerBusyCore, OnBusyCore(bits, 1-perSecond/float64(cores), cores))
 }
 
-// OnBusyCore returns a throughput for each core that it kept busy: the CPU-adjusted efficiency.
-// idle is the share of the machine's CPU time that was idle, 0..1; the unit is the throughput's.
-// The ratio of two modes' figures is their ratio with CPU taken into account.
+// OnBusyCore returns a throughput for each core that it kept busy. idle is the share of the
+// machine's CPU time that was idle, 0..1. The ratio of two modes' figures takes CPU into account.
 func OnBusyCore(throughput, idle float64, cores int) float64 {
 	return throughput / ((1 - idle) * float64(cores))
 }
 
-// trips adds a rate of transactions.
 func (f *Figures) trips(v sample.Visit, rate float64) {
 	if !(rate > 0) {
 		return
@@ -121,7 +118,6 @@ func (f *Figures) roundTrips(v sample.Visit) {
 	f.trips(v, float64(v.Client.Trips)/v.Client.Window)
 }
 
-// latency adds the latencies.
 func (f *Figures) latency(v sample.Visit) {
 	h := decode(v.Latency)
 	if h == nil {
@@ -159,7 +155,7 @@ func (f *Figures) merged(v sample.Visit, ms []Metric) {
 	}
 }
 
-// decode returns the histogram, or nil if there is none, or it is empty or malformed.
+// nil: none, empty or malformed
 func decode(e *sample.EncodedHisto) *hdrhistogram.PackedHistogram {
 	if e == nil {
 		return nil
@@ -171,7 +167,7 @@ func decode(e *sample.EncodedHisto) *hdrhistogram.PackedHistogram {
 	return h
 }
 
-// perSecond returns the rate of n events in the given time, or 0 if no time passed.
+// 0 if no time passed
 func perSecond(n int64, seconds float64) float64 {
 	if seconds < Shortest {
 		return 0

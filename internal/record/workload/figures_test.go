@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The arithmetic of the published article "Docker networking on Linux":
-// throughput in Gbit/s and mpstat's idle share on four cores.
+// The article "Docker networking on Linux" has throughput in Gbit/s and mpstat's idle share on four
+// cores.
 func TestOnBusyCoreReproducesPublishedArticle(t *testing.T) {
 	host := OnBusyCore(70.0, 0.4897, 4)
 	for _, c := range []struct {

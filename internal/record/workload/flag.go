@@ -6,21 +6,20 @@ import "github.com/bridgetoll/bridgetoll/internal/record/sample"
 // one to the user, and have the same bounds.
 type Flag struct {
 	Name  string
-	Help  string // what it is, without the loads that have it
+	Help  string // without the loads that have it
 	Value Value
 	// With is the flag without which the load does not have this one; "": it always has.
 	With string
 	// Bare means that its help does not begin with the loads that have it.
 	Bare bool
-	// NotOfCrowds means that crowds do not have it: a watcher counts those at their servers, for
-	// exactly the window.
+	// NotOfCrowds means that crowds do not have it: those are counted at their servers, for exactly
+	// the window.
 	NotOfCrowds bool
 }
 
 // Value is the type of a flag's value, and the option that it sets: a Whole, Number, Size, Rate,
 // Toggle or Choice.
 type Value interface {
-	// preset sets the default in a load.
 	preset(l *sample.Load)
 }
 
@@ -86,7 +85,7 @@ const (
 	MaxMessage = 64 << 20
 )
 
-// requestFlag and replyFlag are for loads with Messages, in their options of type T.
+// for loads with Messages, in their options of type T
 func requestFlag[T any](preset int64, in func(*T) *sample.Messages) Flag {
 	return Flag{Name: "request", Help: "bytes of a request", Value: Size{preset, 1, MaxMessage,
 		func(l *sample.Load, n int64) { set(l, func(o *T) { in(o).Request = int(n) }) }}}
@@ -97,13 +96,13 @@ func replyFlag[T any](preset int64, in func(*T) *sample.Messages) Flag {
 		func(l *sample.Load, n int64) { set(l, func(o *T) { in(o).Reply = int(n) }) }}}
 }
 
-// writeFlag returns the flag for the size of a stream's writes.
+// of the size of a stream's writes
 func writeFlag[T any](put func(o *T, n int)) Flag {
 	return Flag{Name: "write-size", Help: "bytes given to the kernel at once, such as 4k (default 128k)",
 		Value: Size{0, 1, MaxMessage, func(l *sample.Load, n int64) { set(l, func(o *T) { put(o, int(n)) }) }}}
 }
 
-// nodelayFlag is for all loads over TCP.
+// for all loads over TCP
 var nodelayFlag = Flag{Name: "nodelay", Help: "TCP_NODELAY on both ends: on or off (default on for rr and stream)", Bare: true,
 	Value: Choice{What: "nodelay", Words: []string{"on", "off"}, Put: func(l *sample.Load, word string) { l.Nodelay = word }}}
 
@@ -138,7 +137,7 @@ const (
 	Measured  = 10 // of a window
 )
 
-// usualWarmup returns the warm-up of round trips over the wire, in seconds.
+// in seconds
 func usualWarmup(w sample.Wire) float64 { return 0.05 + Settled*w.RoundTrip() }
 
 // NotSliced returns why the load with its options cannot be measured in slices, or "" if it can.
@@ -149,13 +148,11 @@ func (w Workload) NotSliced(l sample.Load) string {
 	return w.notSliced(l)
 }
 
-// because returns a reason that no option changes.
 func because(why string) func(sample.Load) string { return func(sample.Load) string { return why } }
 
-// sliced is for loads that can be sliced with any options.
+// for loads that can be sliced with any options
 var sliced = because("")
 
-// timed returns names that no option changes.
 func timed(names ...string) func(sample.Load) []string {
 	return func(sample.Load) []string { return names }
 }

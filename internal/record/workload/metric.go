@@ -18,7 +18,7 @@ type Metric struct {
 	Quantile float64
 }
 
-// Names of the metrics that several loads have.
+// Metrics that several loads have.
 const (
 	Throughput   = "throughput"
 	LatencyP50   = "latency_p50"
@@ -43,7 +43,7 @@ const (
 	WindowTransactions = "window_transactions"
 )
 
-// percentiles are those of the latency metrics; 100 is the maximum.
+// 100 is the maximum
 var percentiles = map[string]float64{
 	LatencyP50: 50, LatencyP90: 90, LatencyP99: 99, LatencyP999: 99.9, LatencyMax: 100,
 }
@@ -62,7 +62,6 @@ func IsMedian(metric string) bool {
 	return percentiles[metric] == half || metrics[metric].Quantile == half
 }
 
-// common are the metrics that several loads, or all, have.
 var common = []Metric{
 	{Name: Throughput, Unit: "bit/s", Higher: true}, {Name: PerBusyCore, Unit: "bit/s", Higher: true},
 	{Name: WindowThroughput, Unit: "bit/s", Higher: true}, {Name: WindowTransactions, Unit: "1/s", Higher: true},
@@ -73,7 +72,6 @@ var common = []Metric{
 	{Name: Involuntary, Unit: "switches"},
 }
 
-// metrics are all metrics, by name.
 var metrics = byName()
 
 func byName() map[string]Metric {

@@ -12,7 +12,6 @@ func options[T any](l sample.Load) T {
 	return o
 }
 
-// set changes the load's options.
 func set[T any](l *sample.Load, change func(o *T)) {
 	o := options[T](*l)
 	change(&o)
@@ -36,15 +35,13 @@ func MessagesOf(l sample.Load) sample.Messages {
 	return sample.Messages{}
 }
 
-// filled returns the sizes with the loops' defaults.
 func filled(m sample.Messages) sample.Messages {
 	return sample.Messages{Request: cmp.Or(m.Request, 1), Reply: cmp.Or(m.Reply, 1)}
 }
 
-// fillMessages is the fill of loads without other options.
+// for loads without other options
 func fillMessages(l *sample.Load) { set(l, func(m *sample.Messages) { *m = filled(*m) }) }
 
-// ownMessages finds them in the options of loads without others.
 func ownMessages(m *sample.Messages) *sample.Messages { return m }
 
 // WriteOf returns the bytes that bulk, or the stream beside rr, writes at once; 0: the load has no

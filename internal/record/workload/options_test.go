@@ -7,7 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Loads are written as they were when all options were fields of one struct, in that order.
+// Loads are written as when all options were fields of one struct, in that order.
 func TestLoadJSON(t *testing.T) {
 	seen := map[string]bool{}
 	for _, text := range []string{
@@ -50,7 +50,6 @@ func TestLoadJSON(t *testing.T) {
 	}
 }
 
-// What another load's options are called means nothing to a load.
 func TestOptionsOfAnotherLoad(t *testing.T) {
 	var l sample.Load
 	if err := json.Unmarshal([]byte(`{"kind":"rr","reverse":true,"tokens":3}`), &l); err != nil {

@@ -39,7 +39,6 @@ var query = Workload{
 	tail: pageTail,
 }
 
-// pageColumns are for the loads that ask for pages.
 var pageColumns = []Column{
 	{Head: [2]string{"page p50", "ms"}, Metric: LatencyP50, Scale: milli},
 	{Head: [2]string{"p99", "ms"}, Metric: LatencyP99, Scale: milli, Show: Merged},
@@ -50,7 +49,7 @@ var pageColumns = []Column{
 // MaxQueries bounds the queries of a page.
 const MaxQueries = 10_000
 
-// queryFlags have the sizes of small SQL queries and their answers.
+// the sizes of small SQL queries and their answers
 var queryFlags = []Flag{
 	requestFlag(100, queryMessages), replyFlag(1024, queryMessages),
 	{Name: "queries", Help: "queries of a page", Value: Whole{20, 1, MaxQueries, func(l *sample.Load, n int) { set(l, func(o *sample.QueryOptions) { o.Queries = n }) }}},
@@ -71,18 +70,17 @@ func queryWords(l sample.Load) string {
 // TimeQuery names what query times besides its pages.
 const TimeQuery = "query"
 
-// pageTail is the thinnest tail of pages that is printed: their p99.
+// of pages: their p99
 const pageTail = 0.01
 
 // page returns the number of queries of a page: for query, or for sql.
 func page(l sample.Load) int { return max(1, QueryOf(l).Queries, SQLOf(l).Queries) }
 
-// pages returns the number of pages of a visit, including parts.
+// pages includes parts of pages.
 func pages(v sample.Visit, l sample.Load) float64 {
 	return float64(v.Client.Trips) / float64(page(l))
 }
 
-// pages adds a visit of query.
 func (f *Figures) pages(v sample.Visit, l sample.Load) {
 	f.latency(v)
 	f.trips(v, pages(v, l)/v.Client.Window)

@@ -22,13 +22,13 @@ func rrFill(l *sample.Load) {
 
 func rrMessages(o *sample.RROptions) *sample.Messages { return &o.Messages }
 
-// Names of the metrics that only options of rr have.
+// Metrics that only options of rr have.
 const (
-	// Of the stream that runs beside rr.
+	// BesideThroughput is that of the stream that runs beside rr.
 	BesideThroughput = "beside_throughput"
-	// An open loop: the share of the requests that were due while an earlier reply was outstanding,
-	// and how late the client itself sent the others. A connection has one request in flight,
-	// because the witness could not count a packet for each pipelined one.
+	// In an open loop, SendsHeld is the share of the requests that were due while an earlier reply
+	// was outstanding; the next is how late the client sent the others. A connection has one
+	// request in flight, because the witness could not count a packet for each pipelined one.
 	SendsHeld      = "sends_held"
 	OwnLatenessP50 = "own_lateness_p50"
 	OwnLatenessP99 = "own_lateness_p99"
@@ -115,7 +115,6 @@ func connectionsFlag(put func(l *sample.Load, n int)) Flag {
 	return Flag{Name: "connections", Help: "connections at one time, each with one request under way", Value: Whole{1, 1, maxStreams, put}}
 }
 
-// rrTime sets the stream's times if one runs at the same time.
 func rrTime(l *sample.Load, w sample.Wire) {
 	if l.Warmup = usualWarmup(w); RROf(*l).Beside {
 		l.Warmup = bulkWarmup(w)
@@ -143,7 +142,7 @@ func rrNotSliced(l sample.Load) string {
 	return ""
 }
 
-// rrTimes returns the names of an open loop's times.
+// of an open loop
 func rrTimes(l sample.Load) []string {
 	if RROf(l).Rate <= 0 {
 		return nil
@@ -173,8 +172,7 @@ const (
 	CountBesideNs = "beside_ns"
 )
 
-// answered returns the number of round trips, or none if a stream ran at the same time, which spent
-// most of the CPU time.
+// answered returns no round trips if a stream ran beside them, which spent most of the CPU time.
 func answered(v sample.Visit, l sample.Load) float64 {
 	if RROf(l).Beside {
 		return 0
@@ -182,7 +180,6 @@ func answered(v sample.Visit, l sample.Load) float64 {
 	return roundTrips(v, l)
 }
 
-// requests adds a visit of rr with its options.
 func (f *Figures) requests(v sample.Visit, l sample.Load) {
 	o := RROf(l)
 	if o.Beside {
@@ -199,7 +196,7 @@ func (f *Figures) requests(v sample.Visit, l sample.Load) {
 	f.times(v, TimeOwnLateness, map[string]float64{OwnLatenessP50: 50, OwnLatenessP99: 99})
 }
 
-// shortOf is the share of its rate that an open loop must get answered.
+// the share of its rate that an open loop must get answered
 const shortOf = 0.98
 
 func rrDoubts(s Seen) (out []Doubt) {

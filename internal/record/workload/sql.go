@@ -42,7 +42,7 @@ func sqlWords(l sample.Load) string {
 	return fmt.Sprintf("pages of %s", plural(SQLOf(l).Queries, "query")) + sessions(l)
 }
 
-// sessions returns the number of an endpoint's sessions in words, if there are several.
+// "" if there is only one
 func sessions(l sample.Load) string {
 	if l.Streams <= 1 {
 		return ""
@@ -50,7 +50,7 @@ func sessions(l sample.Load) string {
 	return ", " + plural(l.Streams, "session")
 }
 
-// valueConnect is the name of ConnectTime in visits to endpoints.
+// the name of ConnectTime in visits to endpoints
 const valueConnect = "connect"
 
 // Dialled are the TCP connections of a foreign client.
@@ -61,7 +61,6 @@ func Summed(metric string) bool {
 	return metric == Stalls || slices.ContainsFunc(suspects, func(s Suspect) bool { return s.Metric == metric && s.share == nil })
 }
 
-// sql adds a visit of sql.
 func (f *Figures) sql(v sample.Visit, l sample.Load) {
 	f.pages(v, l)
 	f.endpoint(v)

@@ -20,10 +20,9 @@ func streamFill(l *sample.Load) {
 	})
 }
 
-// Names of the metrics of stream, in seconds unless noted. The latency is the delay of its tokens,
-// from when each was due to its arrival. The median decides its toll: a visit has a few hundred
-// tokens, whose p99 depends on two or three and shows more of the machine than of the path. Stalls,
-// which users notice, are shown over all rounds together.
+// Metrics of stream, in seconds unless noted. The latency is the delay of its tokens, from when
+// each was due to its arrival. Its median decides the toll: a visit has a few hundred tokens, whose
+// p99 depends on two or three and shows more of the machine than of the path.
 const (
 	FirstTokenP50 = "first_token_p50" // from the request to the first token
 	FirstTokenP99 = "first_token_p99"
@@ -43,7 +42,6 @@ const (
 	WaitMax       = "wait_max"
 )
 
-// Bounds of what stream takes.
 const (
 	MaxTokens     = 1_000_000
 	defaultTokens = 200
@@ -99,13 +97,12 @@ func Stagger(sessions int, pace float64) float64 {
 	return (time.Duration(sessions) * StartEvery).Seconds() + 1/pace
 }
 
-// perLoop is the number of sessions that one thread serves well; beyond it another one helps, if
-// there is a CPU for it.
+// the sessions that one thread serves well
 const perLoop = 250
 
 func streamThreads(l sample.Load) int { return (max(1, l.Streams) + perLoop - 1) / perLoop }
 
-// tokenTimes are the metrics that are percentiles of what stream and chat time.
+// percentiles of what stream and chat time
 var tokenTimes = []Metric{
 	{FirstTokenP50, "s", false, TimeFirst, 50}, {FirstTokenP99, "s", false, TimeFirst, 99},
 	{GapP50, "s", false, TimeGap, 50}, {GapP99, "s", false, TimeGap, 99}, {GapMax, "s", false, TimeGap, 100},
@@ -131,7 +128,7 @@ var stream = Workload{
 	doubts: streamDoubts, moreSamples: "more --sessions",
 }
 
-// tokenColumns are of the delay of tokens.
+// of the delay of tokens
 var tokenColumns = []Column{
 	{Head: [2]string{"delay", "p50 µs"}, Metric: LatencyP50, Scale: micro},
 	p99Column, p999Column,
@@ -140,8 +137,8 @@ var tokenColumns = []Column{
 	limitColumn,
 }
 
-// moreTokenColumns are the parts of the delay that belong to the path and to the load, and what the
-// reader of a response sees. What a path adds to a median response is small.
+// The parts of the delay that belong to the path and to the load, and what the reader of a response
+// sees.
 var moreTokenColumns = []Column{
 	{Head: [2]string{"path", "p50 µs"}, Metric: TransitP50, Scale: micro},
 	{Head: [2]string{"late", "p99 µs"}, Metric: LateP99, Scale: micro, Show: Merged},
@@ -162,13 +159,13 @@ func streamWords(l sample.Load) string {
 	return fmt.Sprintf("stream, %s of %s at %g per second", plural(l.Streams, "session"), plural(o.Tokens, "token"), o.Pace)
 }
 
-// Names of what stream times (ns) and counts at the client's end. A token belongs to the window if
-// it was due in it, a response or a first token if it arrived in it.
+// What the client's end times (ns) and counts. A token belongs to the window if it was due in it, a
+// response or a first token if it arrived in it.
 const (
 	TimeGap   = "gap"         // between the arrivals of two tokens of a response
 	TimeFirst = "first_token" // from the request to the first token
-	// TimeOverrun is the time of a response, from the request to its end, beyond its tokens at
-	// their pace. (The histogram's three digits would hide it in the whole time.)
+	// TimeOverrun is the time of a response beyond its tokens at their pace. (The histogram's three
+	// digits would hide it in the whole time.)
 	TimeOverrun = "overrun"
 	TimeLate    = "late"    // from when a token was due until the server sent it
 	TimeTransit = "transit" // from when the server sent a token to its arrival
@@ -176,14 +173,14 @@ const (
 
 	CountTokens  = "tokens"  // that arrived
 	CountGlued   = "glued"   // of them, those received together with another one of their response
-	CountOverdue = "overdue" // tokens that had not come when the load gave up; their delay until then counts
+	CountOverdue = "overdue" // had not come when the load gave up; their delay until then counts
 	CountBlocked = "blocked" // what had to wait for space in the socket: tokens (stream, at the server), system calls (udp, at the client)
 )
 
 func tokens(v sample.Visit, _ sample.Load) float64 { return float64(v.Client.Counts[CountTokens]) }
 
-// tokens adds a visit of stream. Its CPU time is that of its processes and of a proxy: a few tokens
-// per second are too small a share of the whole machine's.
+// CPU time is that of stream's processes and of a proxy: a few tokens per second are too small a
+// share of the whole machine's.
 func (f *Figures) tokens(v sample.Visit, l sample.Load) {
 	o := StreamOf(l)
 	f.latency(v)
@@ -207,11 +204,11 @@ func (f *Figures) tokens(v sample.Visit, l sample.Load) {
 	}
 }
 
-// behind is the share of the time between two tokens by which one in a hundred may be late before
-// the load is called late.
+// The share of the time between two tokens by which one in a hundred may be late before the load is
+// called late.
 const behind = 0.1
 
-// streamDoubts returns doubts whether the load's own ends kept up.
+// whether the load's own ends kept up
 func streamDoubts(s Seen) (out []Doubt) {
 	o := StreamOf(s.Load)
 	limit := behind / o.Pace

@@ -2,26 +2,26 @@ package workload
 
 import "github.com/bridgetoll/bridgetoll/internal/record/sample"
 
-// Suspect is what else than the route or the model may make an endpoint slow, as it was counted
-// while visits lasted. All loads of endpoints have the same ones.
+// Suspect is what else than the route or the model may make an endpoint slow, as counted during
+// visits. All loads of endpoints have the same ones.
 type Suspect struct {
 	Metric string
 	Unit   string
 	Server bool   // it is the server's; else the client's, or of the machine that both share
 	Of     string // the metric that its total is a part of; "": none
-	// Least is the share of Of, or of a metric that is a share itself the share, from which on it is
-	// worth a word; 0: any is.
+	// Least is the share of Of, or of a metric that is a share itself the share, from which on it
+	// is reported; 0: any is.
 	Least float64
 	// Says is a clause in which %[1]s is the total or the share, and %[2]s the total of Of; "": it
 	// is said together with another one. Alone is the same for files without Of.
 	Says, Alone string
 	One         string // the same for a total of 1 that is said without Of; "": Says or Alone
-	None        string // what is said if it is known and was not seen; "": nothing
+	None        string // said if it is known and was not seen; "": nothing
 
 	explain string
 	head    [2]string // of its column; none: it has no column
 	quiet   string
-	count   string                                    // what visits call it in the counts of its end
+	count   string                                    // its name in the counts of its end
 	share   func(v sample.Visit) (x float64, ok bool) // of suspects that visits do not count
 }
 
@@ -48,7 +48,7 @@ const (
 	SoftIRQShare    = "softirq_share" // of the CPU that has most of it
 )
 
-// What visits to endpoints call them, in the counts of the end that they are of.
+// Their names in the counts of the end that they are of.
 const (
 	ValueLookUp      = "lookup"
 	CountLookUp      = "lookup_ns" // of a foreign client, whose metrics may be called lookup
@@ -65,7 +65,7 @@ const (
 	CountPortsUsed   = "ports_used"  // local ports of connections to the route's address
 	CountPortRange   = "ports_there" // that a connection may have
 	CountSegments    = "segments"    // that the end's network namespace sent
-	// countServerStops is ServerStops among the client's counts, of files before 0.2.0.
+	// ServerStops among the client's counts, in files before 0.2.0
 	countServerStops = "server_stops"
 )
 
@@ -76,7 +76,6 @@ const (
 	delayedWords = "acknowledgements that were delayed until their timer of 40 ms or more had run out, in the network namespace of the "
 )
 
-// suspects are all of them.
 var suspects = []Suspect{
 	{Metric: Resent, Unit: "segments", count: CountResent, Says: "%[1]s segments were sent again", One: "1 segment was sent again", None: "no segment was lost or out of order",
 		head: [2]string{"", "resent"}, quiet: "0", explain: "For an endpoint: segments that the client's side sent again, because they were lost or late."},
@@ -114,10 +113,9 @@ var suspects = []Suspect{
 		head: [2]string{"soft", "irq"}, quiet: "-", explain: "For an endpoint: the share of its time that the CPU of the client's machine with most interrupts spent in them, hard and soft."},
 }
 
-// Suspects are all suspects, the client's first.
+// Suspects returns all suspects, the client's first.
 func Suspects() []Suspect { return suspects }
 
-// suspectMetrics are what all endpoints have of them.
 var suspectMetrics = func() []Metric {
 	out := []Metric{{Name: LookUpTime, Unit: "s"}}
 	for _, s := range suspects {
@@ -126,7 +124,7 @@ var suspectMetrics = func() []Metric {
 	return out
 }()
 
-// suspectColumns are shown where there is something to show.
+// shown where there is something to show
 var suspectColumns = func() []Column {
 	out := []Column{{Head: [2]string{"look-up", "ms"}, Metric: LookUpTime, Scale: milli, Quiet: "-"}}
 	for _, s := range suspects {
@@ -141,7 +139,6 @@ var suspectColumns = func() []Column {
 	return out
 }()
 
-// suspects notes what else than the route or the server may make an endpoint slow.
 func (f *Figures) suspects(v sample.Visit) {
 	if n, ok := v.Client.Counts[countServerStops]; ok {
 		f.set(ServerStops, float64(n))
@@ -174,13 +171,13 @@ func FailedDials(v sample.Visit) map[string]float64 {
 	return out
 }
 
-// portUse is the share of the local ports that connections to the address had.
+// portUse returns the used share of the local ports for connections to the address.
 func portUse(v sample.Visit) (float64, bool) {
 	all := v.Client.Counts[CountPortRange]
 	return float64(v.Client.Counts[CountPortsUsed]) / float64(max(1, all)), all > 0
 }
 
-// busyShare is the share of the machine's CPU time that was not idle.
+// busyShare returns the share of the machine's CPU time that was not idle.
 func busyShare(v sample.Visit) (float64, bool) {
 	if v.Elapsed < Shortest || len(v.Machine) == 0 {
 		return 0, false
@@ -188,7 +185,7 @@ func busyShare(v sample.Visit) (float64, bool) {
 	return min(1, Busy(v)/v.Elapsed/float64(len(v.Machine))), true
 }
 
-// softIRQShare is the largest share of a CPU's time that interrupts took.
+// softIRQShare returns the largest share of a CPU's time that interrupts took.
 func softIRQShare(v sample.Visit) (most float64, ok bool) {
 	if v.Elapsed < Shortest || len(v.Machine) == 0 {
 		return 0, false

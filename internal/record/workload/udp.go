@@ -9,9 +9,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// UDP is datagrams from the client to the server. A flow of datagrams is treated like a connection:
-// it begins with a greeting, is answered from a socket of its own, and ends with a message that is
-// repeated until it is answered.
+// UDP is datagrams from the client to the server. A flow is treated like a connection: it begins
+// with a greeting, is answered from a socket of its own, and ends with a message that is repeated
+// until it is answered.
 const UDP = "udp"
 
 // UDPOf returns the load's options if it is udp, or the zero value.
@@ -21,8 +21,8 @@ func udpFill(l *sample.Load) {
 	set(l, func(o *sample.UDPOptions) { o.Size, o.Batch = cmp.Or(o.Size, defaultDatagram), cmp.Or(o.Batch, 1) })
 }
 
-// Names of the metrics of the loads over UDP. Shares are of the datagrams sent in the window, or of
-// the round trips begun in it.
+// Metrics of the loads over UDP. Shares are of the datagrams sent in the window, or of the round
+// trips begun in it.
 const (
 	Packets      = "packets"        // that arrived, per second
 	Loss         = "loss"           // share that did not arrive, or had no answer
@@ -30,7 +30,7 @@ const (
 	Reordered    = "reordered"      // share that arrived after one that was sent later
 	Duplicates   = "duplicates"     // share that arrived again
 	Offered      = "offered"        // bit/s that were sent
-	CPUPerPacket = "cpu_per_packet" // CPU time of the whole machine
+	CPUPerPacket = "cpu_per_packet" // of the whole machine
 )
 
 var udp = Workload{
@@ -108,7 +108,7 @@ const (
 	pacedTime   = 0.05
 )
 
-// udpTime sets a warm-up that holds the search for the highest rate.
+// The warm-up holds the search for the highest rate.
 func udpTime(l *sample.Load, w sample.Wire) {
 	l.Warmup = searchTime + searchTrips*w.RoundTrip()
 	if UDPOf(*l).Rate > 0 {
@@ -116,7 +116,7 @@ func udpTime(l *sample.Load, w sample.Wire) {
 	}
 }
 
-// Names of the counts of the loads over UDP, in the window.
+// Counts of the loads over UDP, in the window.
 const (
 	CountDatagrams  = "datagrams"  // sent (client), or arrived, each once (server)
 	CountLost       = "lost"       // sent and not arrived (udp, server); requests without a reply in time (udp-rr, client)
@@ -129,13 +129,12 @@ const (
 	CountLate       = "late"       // replies that came after their time (udp-rr, client)
 )
 
-// tolerated is the share of loss up to which a rate counts as lossless.
+// the share of loss up to which a rate counts as lossless
 const tolerated = 0.001
 
-// kept is the share of its rate that a client must have sent.
+// the share of its rate that a client must have sent
 const kept = 0.98
 
-// datagrams adds a visit of udp.
 func (f *Figures) datagrams(v sample.Visit, l sample.Load) {
 	o := UDPOf(l)
 	f.bytes(v, float64(v.Server.Received)/v.Server.Window)

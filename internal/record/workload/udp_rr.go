@@ -33,7 +33,6 @@ func udpRRCheck(l sample.Load) error {
 
 func udpRRWords(l sample.Load) string { return "udp-" + rrWords(l) }
 
-// udpTrips adds a visit of udp-rr.
 func (f *Figures) udpTrips(v sample.Visit, _ sample.Load) {
 	f.roundTrips(v)
 	lost := float64(v.Client.Counts[CountLost])

@@ -7,7 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// plural returns a number of things: "1 query", "2 queries".
+// "1 query", "2 queries"
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -18,7 +18,6 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// messages returns the sizes of requests and replies in words.
 func messages(l sample.Load) string {
 	m := MessagesOf(l)
 	if m.Request == m.Reply {
@@ -42,7 +41,7 @@ func Milliseconds(s float64) string {
 	return fmt.Sprintf("%.*f ms", n, s*ms)
 }
 
-// Briefly is a time of a sentence with three digits, in the unit that fits: "738 µs", "40.2 ms", "10.0 s".
+// Briefly returns a time with three digits, in the unit that fits: "738 µs", "40.2 ms", "10.0 s".
 func Briefly(s float64) string {
 	const (
 		toMilli, toMicro = 1e3, 1e6

@@ -34,8 +34,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// Options do not change the columns of loads without them; each column is of a metric that
-// the load has.
+// Options do not change the columns of loads without them.
 func TestColumns(t *testing.T) {
 	for _, w := range all {
 		for range 2 {

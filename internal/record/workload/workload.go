@@ -1,6 +1,5 @@
 // Package workload is the catalogue of loads: one file for each, with everything about it except
-// its loops, which are in internal/measure/load. A Workload is data and pure functions: its
-// metrics, how a visit becomes those, its columns and its words.
+// its loops, which are in internal/measure/load. A Workload is data and pure functions.
 //
 // An unknown load, from a file of a later version, is treated as bulk.
 package workload
@@ -16,9 +15,8 @@ type Workload struct {
 	Name string
 	// Gist describes it in a few words; "" for loads that have commands of their own.
 	Gist string
-	// About describes it and what it shows, in a few sentences.
+	// About says what it shows, in a few sentences.
 	About string
-	// Flags are its options.
 	Flags []Flag
 	// fill sets the loops' defaults in options that are not given.
 	fill func(l *sample.Load)
@@ -66,7 +64,7 @@ type Workload struct {
 	// Nodelay means that both ends set TCP_NODELAY, unless an option says otherwise.
 	Nodelay bool
 
-	// times returns the names of what the client times, besides its trips.
+	// what the client times, besides its trips
 	times func(l sample.Load) []string
 
 	// figures adds a visit's values of the load's metrics.
@@ -74,7 +72,6 @@ type Workload struct {
 	// work returns what a visit accomplished, in transactions or payload bytes.
 	work func(v sample.Visit, l sample.Load) float64
 
-	// doubts returns reasons to doubt its figures, and their position.
 	doubts func(s Seen) []Doubt
 	listed Listed
 	// limit returns which of its options keeps it from being faster, or "".

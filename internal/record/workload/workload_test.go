@@ -20,7 +20,6 @@ func TestNamesAreUnique(t *testing.T) {
 	}
 }
 
-// A metric that several loads have means the same in all.
 func TestMetricsAgree(t *testing.T) {
 	lists := [][]Metric{common, crowdMetrics}
 	for _, w := range all {
@@ -38,7 +37,6 @@ func TestMetricsAgree(t *testing.T) {
 	}
 }
 
-// busyVisit returns a visit with a value for everything.
 func busyVisit(t *testing.T) sample.Visit {
 	t.Helper()
 	h := sample.NewHistogram()
@@ -73,8 +71,7 @@ func busyVisit(t *testing.T) sample.Visit {
 	return v
 }
 
-// Whatever a visit says, its metrics are those that are listed, and all that are listed
-// can come; so each has its unit and its direction.
+// Metrics of a visit are listed ones, and all that are listed can come.
 func TestFiguresAreListed(t *testing.T) {
 	elsewhere := []string{RetransmissionRate} // of a mesh
 	v := busyVisit(t)
@@ -97,7 +94,7 @@ func TestFiguresAreListed(t *testing.T) {
 		}
 		for _, m := range w.Metrics {
 			if !got[m.Name] && !slices.Contains(elsewhere, m.Name) {
-				// What a path has and a server does not say: chat has no pace.
+				// chat has no pace
 				if w.Name == Chat && m.Times != "" {
 					continue
 				}
