@@ -4,7 +4,7 @@
 // With sudo, files are written with the file rights of the user who typed it (user.do), so that
 // they are the user's, and no link that the user made leads root anywhere.
 //
-// Be aware that several tolls may use it at once: a missing file is no error.
+// Several tolls may use it at once: a missing file is no error.
 package history
 
 import (
@@ -28,13 +28,12 @@ const (
 	mostOfOne = 32 << 20  // a larger one is not kept
 )
 
-// errTooLarge means that a run was not kept because of its size.
 var errTooLarge = fmt.Errorf("its results are larger than %d MiB", mostOfOne>>20)
 
 // Store is a directory of runs.
 type Store struct {
 	Dir  string
-	user *user // the owner; nil: this process's user
+	user *user // nil: this process's user
 }
 
 // Run is a run that is kept.
@@ -52,7 +51,7 @@ const (
 	temporary     = ".new-"
 )
 
-// ours matches the names of results files: the start of the run, and what distinguishes two.
+// the start of the run, and what distinguishes two
 var ours = regexp.MustCompile(`^\d{8}-\d{6}\.\d{3}-[0-9a-f]{8}\.jsonl$`)
 
 // Keep keeps a run that began at the given time, with a summary of it, and removes old ones beyond
@@ -123,7 +122,6 @@ func (s *Store) prune() error {
 	return errors.Join(append(errs, s.sweep(time.Hour))...)
 }
 
-// forget removes a run.
 func (s *Store) forget(name string) error {
 	return errors.Join(remove(filepath.Join(s.Dir, name)), remove(filepath.Join(s.Dir, summaryOf(name))))
 }

@@ -98,7 +98,7 @@ func TestBounds(t *testing.T) {
 	if got := kept(t, s); len(got) != MostRuns || got[0] != "last" {
 		t.Errorf("%d runs, the newest is %q", len(got), got[0])
 	}
-	for k := range 5 { // sparse files
+	for k := range 5 {
 		name := filepath.Join(s.Dir, began.Add(time.Hour+time.Duration(k+1)*time.Second).Format(timeFormat)+"-00000000.jsonl")
 		if err := os.WriteFile(name, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -122,7 +122,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// What a killed toll left is removed, but not what another one is writing.
+// A file that another toll is writing stays.
 func TestSweep(t *testing.T) {
 	s := &Store{Dir: t.TempDir()}
 	old, young := filepath.Join(s.Dir, temporary+"1"), filepath.Join(s.Dir, temporary+"2")
@@ -166,7 +166,7 @@ func TestFind(t *testing.T) {
 	home := t.TempDir()
 	for _, c := range []struct {
 		env  map[string]string
-		want string // "": nowhere
+		want string
 	}{
 		{map[string]string{"HOME": home}, home + "/.local/state/bridgetoll-history"},
 		{map[string]string{"HOME": home, "XDG_STATE_HOME": "/state"}, "/state/bridgetoll-history"},
@@ -185,8 +185,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// With sudo, what is made is the user's, nothing of root's is written through a link of
-// theirs, and this process keeps its rights.
+// What is made is the user's, nothing of root's is written through a link of theirs, and this
+// process keeps its rights.
 func TestAsUser(t *testing.T) {
 	if os.Geteuid() != 0 || !initialNamespace() {
 		t.Skip("this takes the machine's root")

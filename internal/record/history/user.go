@@ -18,9 +18,9 @@ import (
 // ErrNowhere means that there is neither a home nor a state directory.
 var ErrNowhere = errors.New("there is no home directory to keep it in")
 
-// Find returns the store of the user who runs toll: in XDG_STATE_HOME, or else in ~/.local/state
-// (XDG Base Directory Specification 0.8). With sudo it is the store of the user who typed sudo. The
-// error is ErrNowhere if there is no such directory.
+// Find returns the store of the user who runs toll, or who typed sudo: in XDG_STATE_HOME, or else
+// in ~/.local/state (XDG Base Directory Specification 0.8). The error is ErrNowhere if there is no
+// such directory.
 func Find(getenv func(string) string) (*Store, error) {
 	who, home, err := behindSudo(getenv)
 	if err != nil {
@@ -40,10 +40,10 @@ func Find(getenv func(string) string) (*Store, error) {
 	return &Store{Dir: filepath.Join(state, "bridgetoll-history"), user: who}, nil
 }
 
-// user is another user, with whose rights files are used.
+// whose rights files are used with
 type user struct{ uid, gid int }
 
-// behindSudo returns the user who typed sudo, and that user's home, or nil if nobody did or toll is
+// behindSudo returns the user who typed sudo and that user's home, or nil if nobody did or toll is
 // not the machine's root. In a user namespace root is the user already.
 func behindSudo(getenv func(string) string) (who *user, home string, err error) {
 	uid, err := strconv.Atoi(getenv("SUDO_UID"))
@@ -69,8 +69,7 @@ func initialNamespace() bool {
 }
 
 // do runs f with that user's file rights: new files are theirs, and links of theirs do not lead
-// where they could not go. It uses a thread of its own, which ends with it: a thread's rights are
-// not restored.
+// where they could not go. Its thread ends with it: a thread's rights are not restored.
 func (u *user) do(f func() error) error {
 	if u == nil {
 		return f()

@@ -15,7 +15,7 @@ import (
 // Lever is one thing to try.
 type Lever struct {
 	Name string
-	Gist string // a phrase that follows "Try"
+	Gist string // follows "Try"
 	// Tunes are what it sets; {cpus} is replaced by the number of queues that makes sense here.
 	Tunes string
 	// Mode is another mode to use instead; "": the same.
@@ -25,8 +25,7 @@ type Lever struct {
 	// For lists the modes that it is tried with; nil: any.
 	For []mode.Name
 	// Harms describes where it may do harm, which is measured as well.
-	Harms string
-	// Permanent is what makes it permanent.
+	Harms     string
 	Permanent []Snippet
 	// GivesUp is what is lost by it; "": nothing known.
 	GivesUp string
@@ -47,7 +46,7 @@ type Host struct {
 	Congestion string // TCP's default
 }
 
-// mostQueues bounds the number of queues that are tried.
+// that are tried
 const mostQueues = 8
 
 // With returns what the lever makes of a mode on a machine; ok is false if it does not apply, or
@@ -98,7 +97,7 @@ func Find(name string) (l Lever, ok bool) {
 // All returns the levers in the order in which they are listed.
 func All() []Lever { return slices.Clone(all) }
 
-// Names returns the names of all.
+// Names returns the names of all levers.
 func Names() []string {
 	out := make([]string, len(all))
 	for i, l := range all {

@@ -8,7 +8,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Each row says all that a reader of a recommendation needs.
 func TestRows(t *testing.T) {
 	seen := map[string]bool{}
 	for _, l := range All() {

@@ -2,10 +2,10 @@ package lever
 
 import "github.com/bridgetoll/bridgetoll/internal/record/mode"
 
-// containers are the modes whose containers have a veth pair on a bridge.
+// whose containers have a veth pair on a bridge
 var containers = []mode.Name{mode.Bridge, mode.BridgeDefault, mode.PublishNAT, mode.PublishProxy, mode.Routed, mode.Link}
 
-// bigTCPNow sets it on existing devices; containers that are started later have new ones.
+// bigTCPNow is for existing devices; containers that are started later have new ones.
 var bigTCPNow = Snippet{"now, for the networks and containers that there are (iproute2 6.3 or later)", []string{
 	"cd /sys/class/net",
 	"for d in docker0 br-* $(ls -d veth*/brport | cut -d/ -f1); do",
@@ -41,17 +41,17 @@ var bigTCPLater = []Snippet{
 	}},
 }
 
-// linkFile returns a file of systemd-networkd for every veth pair.
+// for every veth pair, by systemd-networkd
 func linkFile(settings ...string) []Snippet {
 	return []Snippet{{"/etc/systemd/network/10-veth.link, for pairs that are made later", append([]string{"[Match]", "Driver=veth", "[Link]"}, settings...)}}
 }
 
-// sysctlFile returns a file of sysctl; a container has the machine's values of its start.
+// A container has the machine's values of its start.
 func sysctlFile(lines ...string) []Snippet {
 	return []Snippet{{"/etc/sysctl.d/90-network.conf, for containers that are started later", lines}}
 }
 
-// inSysfs writes to a file of each bridged veth pair's host end.
+// for each bridged veth pair's host end
 func inSysfs(file, value string) []Snippet {
 	return []Snippet{{"after each start of a container", []string{
 		"for d in /sys/class/net/veth*; do",
@@ -60,7 +60,6 @@ func inSysfs(file, value string) []Snippet {
 	}}}
 }
 
-// compose returns a service's setting of Docker Compose.
 func compose(lines ...string) Snippet { return Snippet{"compose.yaml, in the service", lines} }
 
 var all = []Lever{
@@ -158,7 +157,7 @@ var all = []Lever{
 	},
 }
 
-// congestion returns a lever for a congestion control; the machine's own is not tried.
+// The machine's own congestion control is not tried.
 func congestion(name string) Lever {
 	return Lever{
 		Name: "congestion-" + name, Gist: name + " as TCP's congestion control", Tunes: "congestion=" + name,

@@ -1,6 +1,6 @@
 package mode
 
-// The modes. A new one is a name here and a row below.
+// A new mode is a name here and a row below.
 const (
 	Native           Name = "native"
 	Host             Name = "host"
@@ -38,11 +38,11 @@ const (
 	Headless      Name = "headless"
 )
 
-// catalogue lists the modes in the order in which they are shown: from the one without any
-// container to the ones with the most parts. A mode that resembles two others is above the one that
-// it has more in common with on a ladder: netkit is routed, so it is compared with routed.
+// catalogue lists the modes in the order in which they are shown, those with fewer parts first. A
+// mode that resembles two others is above the one that it has more in common with on a ladder:
+// netkit is routed, so it is compared with routed.
 //
-// The hops of Docker's modes are those of Docker Engine's own rules; see internal/paths/lab for the
+// The hops of Docker's modes are those of Docker Engine's own rules; internal/paths/lab has the
 // version that each was read from.
 var catalogue = []Mode{
 	{

@@ -23,7 +23,7 @@ func bothFamilies(routes []Route) []Route {
 	return out
 }
 
-// published are the routes to a published port of an engine with its defaults.
+// of an engine with its defaults
 var published = []Route{
 	{FromHost, ToLoopback, []HopKind{HopLoopback, HopProxy, HopBridge, HopVeth}},
 	{FromHost, ToLoopback6, []HopKind{HopLoopback, HopProxy, HopBridge, HopVeth}},
@@ -36,8 +36,8 @@ var published = []Route{
 	{FromContainer, ToAddress6, []HopKind{HopVeth, HopBridge, HopProxy, HopBridge, HopVeth}},
 }
 
-// withoutProxy are those that differ if it starts no docker-proxy for the port, or has IPv6 on
-// networks that were made without asking for it.
+// withoutProxy are those that differ if the engine starts no docker-proxy for the port, or has IPv6
+// on networks that were made without asking for it.
 var withoutProxy = []Route{
 	{FromHost, ToLoopback, []HopKind{HopDNAT, HopSNAT, HopBridge, HopVeth}},
 	{FromHost, ToAddress, []HopKind{HopDNAT, HopSNAT, HopBridge, HopVeth}},
@@ -49,7 +49,7 @@ var withoutProxy = []Route{
 
 const publishing = "nothing; through docker-proxy the server sees the bridge's address, not the client's"
 
-// ipvlan returns one of its modes, which has a part that the mode below lacks.
+// ipvlan returns a mode with a part that the mode below lacks.
 func ipvlan(name Name, kind string, below Name, part, summary, givesUp string) Mode {
 	m := Mode{
 		Name:          name,
@@ -82,21 +82,21 @@ func variant(from []Placement, below Name, part string) []Rung {
 	return out
 }
 
-// unrouted says why other machines cannot reach a container's address.
+// other machines cannot reach a container's address
 func unrouted(from Placement) Apart {
 	return Apart{From: from,
 		Why:    "other machines have no route to a container's address, and Docker's rules would drop what came",
 		Around: "publish-nat, publish-proxy or routed"}
 }
 
-// oneWay says why no path to an alias is measured from another machine.
+// no path to an alias is measured from another machine
 func oneWay(from Placement) Apart {
 	return Apart{From: from,
 		Why:    "the card and its alias are on one network: both answer ARP for the alias, and replies leave by the card, so no counter tells which way was taken",
 		Around: "publish, routed or macvlan-bridge"}
 }
 
-// subInterface says why the machine cannot reach its own sub-interfaces.
+// the machine cannot reach its own sub-interfaces
 func subInterface(kind string, instead Placement) Apart {
 	return Apart{
 		From:   FromHost,
@@ -135,7 +135,6 @@ func portRoutes(rewritten ...HopKind) []Route {
 	}
 }
 
-// aboveAll returns the rungs of a mode above another one, from each of the placements.
 func aboveAll(from []Placement, to Target, below Name, part string) []Rung {
 	var out []Rung
 	for _, p := range from {
@@ -144,13 +143,13 @@ func aboveAll(from []Placement, to Target, below Name, part string) []Rung {
 	return out
 }
 
-// ofTheNode says why a policy for clients from outside is not measured from the node itself.
+// a policy for clients from outside is not measured from the node itself
 func ofTheNode(from Placement) Apart {
 	return Apart{From: from, Why: "externalTrafficPolicy is about clients on other machines: from the node itself a node port of either policy has one way",
 		Around: "nodeport; or --from remote,remote-container"}
 }
 
-// ofPods says why a service's name is not looked up on a node.
+// a service's name is not looked up on a node
 func ofPods(from Placement) Apart {
 	return Apart{From: from, Why: "the cluster's DNS server is for pods: a node asks another one", Around: "--from container,remote-container"}
 }

@@ -9,13 +9,13 @@ import (
 // part.
 type Rung struct {
 	From  Placement
-	Mode  Name   // the mode of its catalogue row
+	Mode  Name
 	To    Target // the one of the mode's targets whose route fits
 	Below Name   // "" at the bottom
 	Part  string // what it has beyond the rung below, as a noun
 	// ListedWith is the rung that it is listed above; "" is Below.
 	ListedWith Name
-	// Unseen is true if no hop shows the part: it is in the machine's rules, the bridge's other
+	// Unseen means that no hop shows the part: it is in the machine's rules, the bridge's other
 	// ports, a device's mode.
 	Unseen bool
 }
@@ -32,7 +32,6 @@ func (r Rung) PartOn(ruled bool) string {
 	return r.Part
 }
 
-// The parts of several placements.
 const (
 	dockersRules = "Docker's rules on the machine"
 	proxyForNAT  = "docker-proxy instead of NAT"
@@ -56,8 +55,8 @@ func growLadders() map[Placement][]Rung {
 	return out
 }
 
-// climb returns the rungs that are listed above one, each with those above it. No rung is deeper
-// than the catalogue has modes: one that was would be above itself.
+// climb returns the rungs above one, each with those above it. No rung is deeper than the catalogue
+// has modes: it would be above itself.
 func climb(p Placement, below Name, depth int) []Rung {
 	var out []Rung
 	for _, m := range catalogue {
@@ -71,11 +70,10 @@ func climb(p Placement, below Name, depth int) []Rung {
 	return out
 }
 
-// Ladder returns the ladder from p: every mode that is reached from there, each after the rung
-// below it.
+// Ladder returns every mode that is reached from p, each after the rung below it.
 func Ladder(p Placement) []Rung { return slices.Clone(ladders[p]) }
 
-// FindRung returns the rung of n on the ladder from p; ok is false if it has none.
+// FindRung returns the rung of n on the ladder from p.
 func FindRung(p Placement, n Name) (r Rung, ok bool) {
 	for _, r := range ladders[p] {
 		if r.Mode == n {

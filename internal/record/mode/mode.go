@@ -1,6 +1,6 @@
 // Package mode is the catalogue of network modes as data: each mode's name, Docker's name for it,
 // the placements that can reach its server, over which hops, and which isolation it gives up. It
-// builds nothing; the packages that build, plan and judge all read it.
+// builds nothing; the packages that build, plan and judge read it.
 package mode
 
 import (
@@ -18,15 +18,14 @@ type Name string
 // "localhost" is never one of them.
 type Target string
 
-// The targets.
 const (
 	ToLoopback  Target = "loopback"  // 127.0.0.1
 	ToLoopback6 Target = "loopback6" // ::1
 	ToAddress   Target = "address"   // the machine's own address on the wire
-	ToContainer Target = "container" // the container's address
+	ToContainer Target = "container"
 
-	ToAddress6   Target = "address6"   // the machine's own IPv6 address on the wire
-	ToContainer6 Target = "container6" // the container's IPv6 address
+	ToAddress6   Target = "address6" // the machine's own IPv6 address on the wire
+	ToContainer6 Target = "container6"
 )
 
 var targets = []Target{ToLoopback, ToLoopback6, ToAddress, ToAddress6, ToContainer, ToContainer6}
@@ -34,7 +33,6 @@ var targets = []Target{ToLoopback, ToLoopback6, ToAddress, ToAddress6, ToContain
 // Targets returns all targets.
 func Targets() []Target { return slices.Clone(targets) }
 
-// families maps the targets of IPv4 to their counterparts of IPv6.
 var families = map[Target]Target{ToLoopback: ToLoopback6, ToAddress: ToAddress6, ToContainer: ToContainer6}
 
 // Six reports whether the client dials an IPv6 address.
@@ -119,7 +117,7 @@ const (
 type Route struct {
 	From Placement
 	To   Target
-	Hops []HopKind // in order, from client to server
+	Hops []HopKind // from client to server
 }
 
 // OnRequest reports whether the route is measured only if IPv6 is asked for: it resembles one over
@@ -138,32 +136,32 @@ func (r Route) String() string {
 // Mode describes how a container gets its network.
 type Mode struct {
 	Name    Name
-	Summary string // what it is, in one line
+	Summary string // in one line
 	Docker  string // Docker's words for it
 	Short   string // the same in at most 18 columns
 	GivesUp string // what it costs in isolation, or "nothing"
 
-	// PortIsolation is true if the container's ports are its own: it can listen on a port that the
-	// machine or another container uses too.
+	// PortIsolation means that a container can listen on a port that the machine or another
+	// container uses too.
 	PortIsolation bool
-	// PerPort is true if rules or a proxy of the mode are for one port and protocol.
+	// PerPort means that rules or a proxy of the mode are for one port and protocol.
 	PerPort bool
-	// TCPOnly is true if datagrams do not take the mode's path.
+	// TCPOnly means that datagrams do not take the mode's path.
 	TCPOnly bool
-	// WholeCard is true if a container has the network card for itself: a machine cannot have two
+	// WholeCard means that a container has the network card for itself: a machine cannot have two
 	// of them.
 	WholeCard bool
-	// Rare is true if some kernels lack parts of the mode: it is tested in a virtual machine, too.
+	// Rare means that some kernels lack parts of the mode: it is tested in a virtual machine, too.
 	Rare bool
 	// No6 says why the mode has no route over IPv6; "" if it has one.
 	No6 string
-	// Usual is true for the modes that are compared if none is named: what Docker offers without
-	// further programs, each in its most common form.
+	// Usual modes are compared if none is named: what Docker offers without further programs, each
+	// in its most common form.
 	Usual bool
-	// Kubernetes is true for the modes that a Kubernetes cluster has and no Docker Engine.
+	// Kubernetes modes are those of a cluster and not of Docker Engine.
 	Kubernetes bool
-	// Model is true for those of them whose parts the lab builds, too, which shows what a cluster
-	// adds to the kernel's own price.
+	// Model means that the lab builds its parts, too, which shows what a cluster adds to the
+	// kernel's own price.
 	Model bool
 
 	Routes []Route
@@ -232,8 +230,8 @@ func (m Mode) Route(p Placement, t Target) (r Route, ok bool) {
 	return Route{}, false
 }
 
-// RoutesTo returns the routes from p to t, or none: first that of Routes, then those of engines
-// with another setting of userland-proxy.
+// RoutesTo returns the routes from p to t: first that of Routes, then those of engines with another
+// setting of userland-proxy.
 func (m Mode) RoutesTo(p Placement, t Target) []Route {
 	var out []Route
 	for _, r := range slices.Concat(m.Routes, m.Otherwise) {
@@ -244,8 +242,7 @@ func (m Mode) RoutesTo(p Placement, t Target) []Route {
 	return out
 }
 
-// optional are the hops that a cluster's network plug-in has or lacks, or that cannot be read
-// there.
+// optional are the hops that a network plug-in has or lacks, or that cannot be read there.
 var optional = []HopKind{HopBridge, HopVXLAN, HopTunnel, HopDNAT, HopSNAT, HopWire}
 
 // Fits reports whether the hops of a path from p to t are the catalogue's. For Kubernetes's modes
@@ -272,8 +269,8 @@ func essential(hops []HopKind) (out []HopKind) {
 	return out
 }
 
-// Label returns the mode's name with, if the mode has several targets from p, the target, and the
-// tunes: "bridge", "publish-nat :addr", "bridge+mtu=9000".
+// Label returns the mode's name, with the target if the mode has several from p, and the tunes:
+// "bridge", "publish-nat :addr", "bridge+mtu=9000".
 func (m Mode) Label(p Placement, t Target, tunes Tunes) string {
 	l := string(m.Name)
 	if m.severalFrom(p, t) {

@@ -14,11 +14,11 @@ import (
 var (
 	kinds = []HopKind{HopLoopback, HopWire, HopVeth, HopBridge, HopDNAT, HopSNAT, HopProxy, HopIPVS, HopAccept,
 		HopMacvlan, HopIPvlan, HopOVS, HopVXLAN, HopESP, HopNetkit, HopTunnel}
-	// devices are what a container with a network of its own has.
+	// devices of a container with a network of its own
 	devices = []HopKind{HopVeth, HopMacvlan, HopIPvlan, HopNetkit}
 )
 
-// widestLabel is what the tables leave for a row's name, in columns.
+// what the tables leave for a row's name, in columns
 const widestLabel = 23
 
 func TestCatalogueIsComplete(t *testing.T) {
@@ -96,7 +96,7 @@ func TestRoutesAreConsistent(t *testing.T) {
 	}
 }
 
-// checkHops checks what holds for every path whatever the mode.
+// for every path whatever the mode
 func checkHops(t *testing.T, m Mode, r Route) {
 	t.Helper()
 	first, last := r.Hops[0], r.Hops[len(r.Hops)-1]
@@ -130,7 +130,7 @@ func checkHops(t *testing.T, m Mode, r Route) {
 	}
 }
 
-// What an engine with another setting does replaces a route, and differs from it.
+// The routes in Otherwise replace a route, and differ from it.
 func TestWays(t *testing.T) {
 	for _, m := range catalogue {
 		for _, r := range m.Otherwise {
@@ -236,7 +236,6 @@ func TestLabel(t *testing.T) {
 	}
 }
 
-// Rows of one table must not have the same name.
 func TestLabelsAreUnique(t *testing.T) {
 	for _, from := range Placements() {
 		seen := map[string]bool{}
@@ -338,7 +337,6 @@ func TestNamesFollowTheCatalogue(t *testing.T) {
 	}
 }
 
-// Each target of IPv4 has one of IPv6, and back.
 func TestFamilies(t *testing.T) {
 	for _, to := range targets {
 		if to.Six() == to.Four() || to.Over6().Over4() != to.Over4() || !to.Over6().Six() || !to.Over4().Four() {
@@ -347,8 +345,8 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// A route over IPv6 has the hops of the one over IPv4 and comes after it, and is measured on
-// request only: docker-proxy at ::1 is what published ports have by default.
+// Routes over IPv6 are measured on request only, except docker-proxy at ::1, which published ports
+// have by default.
 func TestRoutesOverIPv6(t *testing.T) {
 	for _, m := range catalogue {
 		for i, r := range m.Routes {
@@ -388,8 +386,8 @@ func TestPhrase(t *testing.T) {
 	}
 }
 
-// Docker's modes have exactly the hops that the catalogue says; of Kubernetes's, plug-ins choose
-// what is between the pods.
+// Docker's modes have exactly the catalogue's hops; of Kubernetes's, plug-ins choose what is
+// between the pods.
 func TestFits(t *testing.T) {
 	for _, tt := range []struct {
 		mode Name

@@ -13,13 +13,12 @@ import (
 // Key is what a tune sets.
 type Key string
 
-// The tunes' keys.
 const (
 	MTU  Key = "mtu"  // bytes; of the mode's own devices, not of the wire
 	Rmem Key = "rmem" // bytes; the maximum of tcp_rmem
 	Wmem Key = "wmem" // bytes; the maximum of tcp_wmem
-	// The most that any socket of the machine can ask for, in bytes. The kernel has one such limit for
-	// all network namespaces, so it is set while a visit measures.
+	// The most that any socket of the machine can ask for, in bytes. The limit holds for all
+	// network namespaces, so it is set while a visit measures.
 	RmemMax Key = "rmem_max"
 	WmemMax Key = "wmem_max"
 	GRO     Key = "gro"     // generic receive offload of the containers' veth pairs
@@ -30,16 +29,15 @@ const (
 	// NAPI of the containers' veth pairs in threads of its own; it needs gro=on
 	Threaded Key = "threaded"
 	XPS      Key = "xps" // transmit packet steering of the containers' veth pairs, to all CPUs
-	// BIG TCP: bytes; the largest packet before segmentation and after GRO, over IPv4 and
-	// IPv6: of bridges and of the host's ends of containers' pairs
+	// BIG TCP: bytes; the largest packet before segmentation and after GRO, over IPv4 and IPv6: of
+	// bridges and of the host's ends of containers' pairs
 	BigTCP          Key = "bigtcp"
-	BigTCPContainer Key = "bigtcp-container" // the same of containers' own ends
-	BigTCPLoopback  Key = "bigtcp-lo"        // the same of the loopback device
+	BigTCPContainer Key = "bigtcp-container" // of containers' own ends
+	BigTCPLoopback  Key = "bigtcp-lo"        // of the loopback device
 	Congestion      Key = "congestion"       // the name of the TCP congestion control, of every namespace
 )
 
-// keys are all keys, in the order in which a variant lists them and in which they are set: queues
-// first, because steering applies to existing ones.
+// Keys are listed and set in this order: queues first, because steering applies to existing ones.
 var keys = []Key{MTU, Rmem, Wmem, RmemMax, WmemMax, Queues, GRO, TSO, Nodelay, RPS, Threaded, XPS, BigTCP, BigTCPContainer, BigTCPLoopback, Congestion}
 
 // Forms returns all tunes as they are written: "mtu=N", "gro=on|off".
@@ -98,10 +96,10 @@ const (
 	MaxBigTCP = 524280
 )
 
-// maxQueues bounds the queues of a device.
+// of a device
 const maxQueues = 4096
 
-// maxName bounds the name of a congestion control; the kernel's own bound is 15.
+// of a congestion control, as in the kernel
 const maxName = 15
 
 // Tunes is a variant: settings that are applied to a mode together, written as in cells and tables,
@@ -145,7 +143,6 @@ func (t Tunes) OfMachine() bool {
 	return slices.ContainsFunc(t.List(), func(x Tune) bool { return x.Key == RmemMax || x.Key == WmemMax })
 }
 
-// tuneError reports what is wrong with a variant.
 type tuneError struct{ Text, Why string }
 
 func (e *tuneError) Error() string { return fmt.Sprintf("tune %q: %s", e.Text, e.Why) }
@@ -155,8 +152,7 @@ func (*tuneError) Hint() string {
 	return "such as mtu=9000, rmem=4M, gro=on; those of one variant are joined by +: mtu=9000+gro=on"
 }
 
-// ParseTunes parses a variant: settings joined by "+". The error is a *tuneError or a
-// *suggest.UnknownError.
+// ParseTunes parses settings joined by "+". The error is a *tuneError or a *suggest.UnknownError.
 func ParseTunes(s string) (Tunes, error) {
 	var list []Tune
 	for word := range strings.SplitSeq(s, tuneSeparator) {
@@ -222,7 +218,7 @@ func parseTune(word string) (Tune, error) {
 	return Tune{key, value}, nil
 }
 
-// isName reports whether a congestion control can have that name.
+// of a congestion control
 func isName(s string) bool {
 	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' && r != '-'

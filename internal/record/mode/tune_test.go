@@ -66,7 +66,6 @@ func TestParseTunes(t *testing.T) {
 	}
 }
 
-// What help says of a tune can be parsed.
 func TestForms(t *testing.T) {
 	if len(Forms()) != len(keys) {
 		t.Errorf("%d keys have the forms %v", len(keys), Forms())
@@ -115,8 +114,7 @@ func TestTunesAreRead(t *testing.T) {
 	}
 }
 
-// FuzzParseTunes: what is understood reads back as itself, and nothing makes
-// the parser fail otherwise.
+// FuzzParseTunes: what is understood reads back as itself.
 func FuzzParseTunes(f *testing.F) {
 	for _, s := range []string{"mtu=9000", "rmem=4M+gro=on", "wmem=1G", "nodelay=off+", "="} {
 		f.Add(s)
