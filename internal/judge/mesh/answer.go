@@ -10,8 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// answer names what is slow or loses packets, or says that nothing is named or nothing can be told.
-// It names only faults. It returns nil if nothing was measured.
+// answer names only faults. It returns nil if nothing was measured.
 func (m *Mesh) answer() *analysis.Answer {
 	if m.Empty() {
 		return nil
@@ -58,7 +57,6 @@ func (m *Mesh) firm() string {
 	return fmt.Sprintf("That rests on %s only: run more before you act on it (--sweeps, --budget).", count(m.Sweeps, "sweep"))
 }
 
-// withoutResult adds the number of pairs without a result.
 func (m *Mesh) withoutResult(a *analysis.Answer) *analysis.Answer {
 	if n := slices.DeleteFunc(slices.Clone(m.Failed), func(f Failed) bool { return len(f.Nodes) == 1 }); len(n) > 0 {
 		a.Add("Without a result: " + count(len(n), "pair") + ".")
@@ -66,12 +64,10 @@ func (m *Mesh) withoutResult(a *analysis.Answer) *analysis.Answer {
 	return a
 }
 
-// hidden is the factor by which something can be slower without being told from the noise, from
-// which on nothing is said to be healthy.
+// From this factor of slowness that the noise may hide, nothing is said to be healthy.
 const hidden = 3
 
-// none says that nothing is named, in the metrics that were judged, and what would have been named;
-// or that nothing can be named.
+// none says that nothing is named, and what would have been named; or that nothing can be named.
 func (m *Mesh) none() string {
 	var known, from, unknown, noisy, alone, out []string
 	for _, l := range loadsOfMesh {
@@ -120,7 +116,6 @@ func (m *Mesh) none() string {
 	return strings.Join(out, " ")
 }
 
-// onePair reports whether everything was measured between the same two nodes.
 func (m *Mesh) onePair() bool {
 	for _, x := range m.Metrics {
 		if !x.OnePair {
@@ -130,7 +125,7 @@ func (m *Mesh) onePair() bool {
 	return len(m.Metrics) > 0
 }
 
-// factor prints a factor, with two decimals or, if it is large, none.
+// two decimals or, if it is large, none
 func factor(x float64) string {
 	const large = 10
 	if x >= large {
@@ -170,7 +165,6 @@ func (m *Mesh) brief(faults []Fault) string {
 	return who + " " + troubles(faults, does, lose) + ": " + strings.Join(say, ", ") + "."
 }
 
-// rate says what a fault's throughput is compared with, and in which direction.
 func (m *Mesh) rate(x Fault) string {
 	const typical = "the typical throughput"
 	switch {

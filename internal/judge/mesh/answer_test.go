@@ -9,7 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// meshOf returns a mesh of the given number of nodes, with known or unknown noise.
 func meshOf(nodes int, known bool) *Mesh {
 	m := &Mesh{Sweeps: 5, Metrics: map[string]Metric{}}
 	for i := range nodes {
@@ -26,8 +25,7 @@ func meshOf(nodes int, known bool) *Mesh {
 	return m
 }
 
-// The answer names faults and nothing else, and says "No" only if everything was measured and
-// judged.
+// The answer says "No" only if everything was measured and judged.
 func TestAnswer(t *testing.T) {
 	slow := Fault{Kind: FaultNode, Nodes: []string{"n2"}, Way: WayBoth, Metric: workload.LatencyP50, Ratio: 3}
 	rate := 0.02

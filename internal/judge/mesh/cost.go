@@ -12,23 +12,22 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Cost says what the mesh's mode costs in a metric. Each of its visits is compared with that of the
-// mode beside it, over the same link in the same sweep. A link that is slow in both modes costs no
-// more than others, so high costs are not the link's.
+// Cost says what the mesh's mode costs in a metric. Each visit is compared with that of the mode
+// beside it, over the same link in the same sweep. A link that is slow in both modes costs no more
+// than others.
 type Cost struct {
 	Load string `json:"load"`
 	// Ratio is the ratio of the mode to the one beside it: the median of the links' ratios.
 	Ratio float64  `json:"ratio"`
 	Low   *float64 `json:"low,omitempty"` // 95 % interval; nil after one sweep
 	High  *float64 `json:"high,omitempty"`
-	// OnePair says that only one pair of nodes has results, so no other link shows what the mode
-	// costs.
+	// OnePair says that only one pair has results, so no other link shows what the mode costs.
 	OnePair bool `json:"one_pair,omitempty"`
 	// NamedFrom is how many times the typical cost a link must have to be told from the noise; nil
 	// if the noise is not known.
 	NamedFrom *float64 `json:"named_from,omitempty"`
-	// Links are the links that have a result in both modes; for round trips each is listed once. A
-	// large mesh lists only those with a verdict.
+	// Links are those with a result in both modes; for round trips each is listed once. A large
+	// mesh lists only those with a verdict.
 	Links []LinkCost `json:"links"`
 	// Faults are links and nodes where the mode costs more than is typical; their ratios are to the
 	// typical cost.
@@ -56,13 +55,11 @@ func (c Cost) String() string { return ratioText(c.Ratio, c.Low, c.High) }
 // Verdict says what makes a link slow.
 type Verdict string
 
-// The verdicts.
 const (
 	SlowLink Verdict = "link" // the link is slow in the other mode, too
 	SlowMode Verdict = "mode" // only the mode is slow: it costs more on this link than on others
 	SlowBoth Verdict = "both"
-	// SlowUndecided means that the link is slow in the mode, but the noise hides which of the two
-	// it is.
+	// SlowUndecided means that the noise hides which of the two it is.
 	SlowUndecided Verdict = "undecided"
 )
 
@@ -98,7 +95,6 @@ func Network(name string) string {
 	return "network of mode " + name
 }
 
-// ofMode returns the visits of one of the mesh's two modes.
 func ofMode(pairs []sample.PairVisit, beside bool) []sample.PairVisit {
 	return slices.DeleteFunc(slices.Clone(pairs), func(v sample.PairVisit) bool { return v.Beside != beside })
 }
@@ -110,7 +106,6 @@ type turn struct {
 	load  string
 }
 
-// addCosts compares the mesh's visits with those of the mode beside it.
 func (m *Mesh) addCosts(p sample.Plan, pairs []sample.PairVisit, own, beside judged) {
 	other := map[turn]float64{}
 	for _, v := range pairs {
@@ -153,7 +148,6 @@ func (m *Mesh) addCosts(p sample.Plan, pairs []sample.PairVisit, own, beside jud
 	}
 }
 
-// linkCosts returns what the mode costs on each link.
 func (m *Mesh) linkCosts(metric string, fit *model.Fit, slow marks, own, beside judged) []LinkCost {
 	out := []LinkCost{}
 	n := len(m.Nodes)
@@ -185,7 +179,6 @@ func (m *Mesh) linkCosts(metric string, fit *model.Fit, slow marks, own, beside 
 	return out
 }
 
-// typicalCosts says what the mode costs on most links.
 func (m *Mesh) typicalCosts() string {
 	var parts []string
 	where := "on a typical link"
@@ -212,7 +205,6 @@ func (m *Mesh) typicalCosts() string {
 	return fmt.Sprintf("What the %s costs %s: %s.", m.upper(), where, strings.Join(parts, ", "))
 }
 
-// sayCost says where the mode costs more than on most links.
 func (m *Mesh) sayCost(metric string, x Fault) string {
 	who := "on all links of " + x.Nodes[0]
 	switch {
@@ -234,7 +226,6 @@ func (m *Mesh) sayCost(metric string, x Fault) string {
 	return fmt.Sprintf("Slow %s %s: "+what+", and the %s is not the cause.", m.upper(), who, x, m.upper(), Network(m.Beside.Mode))
 }
 
-// undecided says that the noise hides what makes n links slow.
 func (m *Mesh) undecided(n int) string {
 	return fmt.Sprintf("%s slow on the %s. The noise hides whether the link or the %s is the cause; run more sweeps", were(n, "link"), Network(m.Mode), m.upper())
 }
@@ -269,7 +260,6 @@ func (m *Mesh) costFindings() []string {
 	return append(out, m.Beside.nothingSlow(), m.noCost())
 }
 
-// noCost says that the mode costs the same everywhere, as far as is known.
 func (m *Mesh) noCost() string {
 	var from []string
 	for _, l := range loadsOfMesh {
@@ -303,7 +293,7 @@ func (m *Mesh) count(v Verdict) int {
 	return len(seen)
 }
 
-// mergeFailed merges what has no result in one mode, or in both, into one list.
+// mergeFailed merges what has no result in one mode, or in both.
 func mergeFailed(own, beside []Failed, ownMode, besideMode string) []Failed {
 	out := []Failed{}
 	left := slices.Clone(beside)
@@ -325,7 +315,7 @@ func mergeFailed(own, beside []Failed, ownMode, besideMode string) []Failed {
 	return out
 }
 
-// by names the network in which something failed: " by the pod network"; "" if in all.
+// " by the pod network"; "" if in all
 func (f Failed) by() string {
 	if f.Mode == "" {
 		return ""

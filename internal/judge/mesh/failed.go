@@ -22,11 +22,11 @@ func (t tally) add(v sample.PairVisit) tally {
 	return tally{t.good, t.bad + 1, v.Failure}
 }
 
-// leftAfter is the number of partners in a row for which all visits of a node must have failed
-// before it counts as gone, if the engine does not know; for a pair, the number of sweeps.
+// A node counts as gone, if the engine does not know, once all its visits have failed with this
+// number of partners in a row; a pair after this number of sweeps.
 const leftAfter = 2
 
-// failedOfMesh lists nodes that never answered or that left, and pairs of other nodes that have no
+// failedOfMesh lists nodes that never answered or that left, and pairs of other nodes without a
 // result under a load.
 func failedOfMesh(p sample.Plan, pairs []sample.PairVisit) []Failed {
 	names := func(nodes ...int) (out []string) {
@@ -102,7 +102,6 @@ func failedLinks(pairs []sample.PairVisit, gone []bool) []failedLink {
 	return out
 }
 
-// gone says which nodes and links have no result, or have lost it.
 func (m *Mesh) gone() []string {
 	var out []string
 	for _, f := range m.Failed {

@@ -12,11 +12,10 @@ import (
 // LabelGroup summarizes the links between nodes with given values of a label that the cluster gave
 // them, such as the zone.
 type LabelGroup struct {
-	Label string `json:"label"` // the label's key
+	Label string `json:"label"` // its key
 	// Across says that the links' nodes differ in the label.
 	Across bool `json:"across,omitempty"`
-	// From and To are values of the label; "" stands for all of them together. A node without the
-	// label has noLabel.
+	// From and To are values of the label, or noLabel; "" stands for all of them together.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
 	// Metrics are LatencyP50 and Throughput.
@@ -29,13 +28,12 @@ type GroupMetric struct {
 	Links  int     `json:"links"` // for throughput, each direction counts
 }
 
-// noLabel is the value of a node that lacks the label.
+// the value of a node that lacks the label
 const noLabel = "(none)"
 
 // ShortLabel returns a label's key without its prefix: "zone".
 func ShortLabel(key string) string { return key[strings.LastIndexByte(key, '/')+1:] }
 
-// labelOf returns a node's value of a label.
 func labelOf(n sample.Node, key string) string {
 	if v := n.Labels[key]; v != "" {
 		return v

@@ -21,7 +21,6 @@ func (x *Fault) addRates(fit *model.Fit, of model.Fault) {
 	}
 }
 
-// loses says at which rate a fault retransmits.
 func (m *Mesh) loses(x Fault) string {
 	typical := percent(m.Metrics[workload.RetransmissionRate].Typical)
 	switch x.Kind {
@@ -40,7 +39,6 @@ func (m *Mesh) loses(x Fault) string {
 		percent(*x.RateOut), percent(*x.RateIn), typical, x.Slow, x.Of)
 }
 
-// percent prints a share in %.
 func percent(x float64) string { return fmt.Sprintf("%.2f %%", 100*x) }
 
 // troubles says that a subject is slow, that it loses packets, or both. A loss is the last of its
@@ -55,7 +53,6 @@ func troubles(faults []Fault, slow, loses string) string {
 	return slow + " and " + loses
 }
 
-// nothingLost says that no link loses packets, as far as is known.
 func (m *Mesh) nothingLost() string {
 	x := m.Metrics[workload.RetransmissionRate]
 	if x.NamedFrom == nil {

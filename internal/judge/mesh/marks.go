@@ -7,17 +7,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh/model"
 )
 
-// marks holds the links, from the row's node to the column's, that are slow or lose packets because
-// of a named fault.
+// marks holds the links, from the row's node to the column's, that a named fault explains.
 type marks struct {
 	all [][]bool
-	// out and in mark those that count against the row's node: what it sends to the column's node,
-	// and what it receives from it. A fault of its partner does not count.
+	// out and in mark what the row's node sends to the column's node and receives from it, if that
+	// counts against the row's node: a fault of its partner does not.
 	out, in [][]bool
 }
 
-// markLinks marks the links that each fault explains: those with at least half of it, in
-// logarithms.
+// markLinks marks the links with at least half of a fault, in logarithms.
 func markLinks(fit *model.Fit, faults []model.Fault) marks {
 	m := marks{square(fit.Nodes), square(fit.Nodes), square(fit.Nodes)}
 	for _, x := range faults {
@@ -58,7 +56,6 @@ func markLinks(fit *model.Fit, faults []model.Fault) marks {
 	return m
 }
 
-// has reports whether a fault explains a link.
 func (m marks) has(a, b int) bool { return m.all != nil && m.all[a][b] }
 
 func square(n int) [][]bool {

@@ -13,19 +13,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// fits holds the models of the measured metrics.
 type fits struct {
 	metrics []string
 	of      map[string]*model.Fit
 }
 
-// loadsOfMesh lists the metrics by which the loads of a mesh are judged.
 var loadsOfMesh = []struct {
 	load, metric string
 	higher       bool
 }{{workload.RR, workload.LatencyP50, false}, {workload.Bulk, workload.Throughput, true}}
 
-// fitMesh fits a model to each load's visits.
 func fitMesh(p sample.Plan, pairs []sample.PairVisit) fits {
 	out := fits{of: map[string]*model.Fit{}}
 	for _, l := range loadsOfMesh {
@@ -49,7 +46,7 @@ func fitMesh(p sample.Plan, pairs []sample.PairVisit) fits {
 	return out
 }
 
-// fitLoss fits a model to the retransmissions of bulk; it returns nil if no visit has their number.
+// fitLoss returns nil if no visit has the number of retransmissions.
 func fitLoss(p sample.Plan, pairs []sample.PairVisit) *model.Fit {
 	var sent []model.Sent
 	for _, v := range pairs {
@@ -103,14 +100,12 @@ func Judge(f *sample.File) *Report {
 	return r
 }
 
-// judged holds the results of one mode of a mesh.
 type judged struct {
 	mesh *Mesh
 	fits fits
 	slow map[string]marks // by metric
 }
 
-// judgeMode judges the visits in one mode.
 func judgeMode(p sample.Plan, mode string, sweeps int, pairs []sample.PairVisit) judged {
 	m := &Mesh{Mode: mode, On: p.Mesh.On, Sweeps: sweeps, Nodes: []Node{}, Metrics: map[string]Metric{},
 		Faults: []Fault{}, Failed: failedOfMesh(p, pairs)}
@@ -144,7 +139,7 @@ func (fs fits) list() []*model.Fit {
 	return out
 }
 
-// number returns x, or nil if JSON cannot represent it.
+// nil: JSON cannot represent x
 func number(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
@@ -212,7 +207,7 @@ func (m *Mesh) names(nodes []int) []string {
 	return out
 }
 
-// valueOf returns the value of a metric for the slowness x in the model.
+// x is a slowness of the model
 func valueOf(metric string, x float64) float64 {
 	switch metric {
 	case workload.Throughput:
@@ -223,7 +218,6 @@ func valueOf(metric string, x float64) float64 {
 	return x
 }
 
-// addMetric adds the summary of a metric over all links, unless nothing was measured.
 func (m *Mesh) addMetric(metric string, fit *model.Fit, slow [][]bool) {
 	value := func(a, b int) float64 { return valueOf(metric, fit.Slowness(a, b)) }
 	out := Metric{Load: workload.Bulk, Unit: workload.MetricOf(metric, sample.Load{Kind: workload.Bulk}).Unit}
@@ -279,7 +273,6 @@ func (m *Mesh) addMetric(metric string, fit *model.Fit, slow [][]bool) {
 	m.Metrics[metric] = out
 }
 
-// fault converts a fault of the model to one of the report.
 func (m *Mesh) fault(metric string, fit *model.Fit, x model.Fault, slow marks) Fault {
 	out := Fault{Nodes: m.names(x.Nodes), Metric: metric, Way: WayBoth, Slow: x.Slow, Of: x.Of}
 	switch x.Kind {
@@ -310,9 +303,9 @@ func (m *Mesh) fault(metric string, fit *model.Fit, x model.Fault, slow marks) F
 	return out
 }
 
-// Converged reports whether each node's effect on its links is known to within the plan's
-// precision, as the relative half-width of its interval, and there are enough sweeps, in both modes
-// if there are two. With a single pair, the pair's own value must be known that well.
+// Converged reports whether, in each mode, there are enough sweeps and each node's effect on its
+// links is known to within the plan's precision, as the relative half-width of its interval. With a
+// single pair, that holds for the pair's own value.
 func Converged(p sample.Plan, pairs []sample.PairVisit) bool {
 	if p.Mesh.Beside == "" {
 		return converged(p, pairs)

@@ -50,7 +50,7 @@ func (m *meshRun) factor(f func(a, b int) float64, p sample.Pair) float64 {
 	return f(p[0], p[1])
 }
 
-// visit makes a visit as the engine writes it.
+// as the engine writes it
 func (m *meshRun) visit(sweep, round int, p sample.Pair, load string) sample.Visit {
 	m.t.Helper()
 	noise := math.Exp(0.03 * m.rng.NormFloat64())
@@ -114,7 +114,6 @@ func (m *meshRun) sweeps(n int) *sample.File {
 	return f
 }
 
-// ofNode makes links of one node slower.
 func ofNode(node int, x float64) func(a, b int) float64 {
 	return func(a, b int) float64 {
 		if a == node || b == node {
@@ -308,7 +307,6 @@ func count01(is bool) int {
 	return 0
 }
 
-// With two nodes, the failing node of the pair is not known.
 func TestMeshFailedPairOfTwo(t *testing.T) {
 	m := newMesh(t, 2)
 	m.fail = func(int, sample.Pair, string) string { return "no route" }
@@ -319,7 +317,7 @@ func TestMeshFailedPairOfTwo(t *testing.T) {
 }
 
 // A node that the engine knows to have left is named after its first failed visits, with two nodes
-// too. So is a link that stopped working, and visits of others continue.
+// too. So is a link that stopped working.
 func TestMeshLeft(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -374,7 +372,6 @@ func TestMeshOneStory(t *testing.T) {
 			t.Errorf("%d sweeps: %+v, %d doubtful", sweeps, r.Faults, r.Doubtful)
 		}
 	}
-	// The link between two slow nodes is slow because of both.
 	m := newMesh(t, 9)
 	m.rate = func(a, b int) float64 { return min(ofNode(0, 0.5)(a, b), ofNode(4, 0.2)(a, b)) }
 	r := Judge(m.sweeps(5)).Mesh
@@ -395,7 +392,6 @@ func TestMeshOneStory(t *testing.T) {
 	}
 }
 
-// Retransmission rates are reported by link and direction, with the typical rate.
 func TestMeshLoss(t *testing.T) {
 	m := newMesh(t, 5)
 	m.lose = func(a, b int) float64 { return 0.02 * float64(count01(a == 1 && b == 3)) }

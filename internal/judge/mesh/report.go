@@ -9,7 +9,7 @@ import (
 type Mesh struct {
 	Mode    string            `json:"mode"`
 	On      string            `json:"on"`
-	Sweeps  int               `json:"sweeps"` // complete sweeps
+	Sweeps  int               `json:"sweeps"` // complete ones
 	Nodes   []Node            `json:"nodes"`
 	Metrics map[string]Metric `json:"metrics"` // LatencyP50, Throughput, RetransmissionRate
 	Faults  []Fault           `json:"faults"`
@@ -75,7 +75,6 @@ type Effect struct {
 // String returns the ratio with its interval.
 func (e Effect) String() string { return ratioText(e.Ratio, e.Low, e.High) }
 
-// ratioText returns a ratio with its interval, or alone if it has none.
 func ratioText(x float64, low, high *float64) string {
 	if low == nil || high == nil {
 		return analysis.Percent(x)
@@ -92,14 +91,14 @@ type Metric struct {
 	Fastest float64 `json:"fastest"`
 	Median  float64 `json:"median"`
 	Slowest float64 `json:"slowest"`
-	// SlowestLink holds the nodes of the slowest link.
+	// from, to
 	SlowestLink [2]string `json:"slowest_link"`
 	Links       int       `json:"links"`           // for throughput, each direction counts
 	Noise       *float64  `json:"noise,omitempty"` // relative, of a link's value; nil: not known
 	// NamedFrom is how many times slower than its nodes explain a link must be to be told from the
 	// noise. For retransmissions it is the rate of a link between nodes that lose nothing.
 	NamedFrom *float64 `json:"named_from,omitempty"`
-	// NodesFrom is how many times slower than is typical a node must be to be named for certain.
+	// NodesFrom is how many times slower than typical a node must be to be named for certain.
 	NodesFrom *float64 `json:"nodes_named_from,omitempty"`
 	// OnePair says that only one pair has results: its round trips can be compared with nothing,
 	// and each direction only with the other.
@@ -110,8 +109,7 @@ type Metric struct {
 	Slow   [][]bool     `json:"slow,omitempty"`
 }
 
-// from returns how many times slower any node or link must be to be named, or nil if that is not
-// known.
+// from returns how many times slower any node or link must be to be named; nil: not known.
 func (x Metric) from() *float64 {
 	if x.NamedFrom == nil || x.NodesFrom == nil {
 		return x.NamedFrom
@@ -122,14 +120,14 @@ func (x Metric) from() *float64 {
 // matrixNodes is the largest mesh whose report has every link.
 const matrixNodes = 64
 
-// Kinds of faults in a mesh.
+// Values of Fault.Kind.
 const (
 	FaultNode  = "node"
 	FaultLink  = "link"
 	FaultGroup = "group" // nodes that are healthy among themselves and slow to the others
 )
 
-// Directions of faults in a mesh.
+// Values of Fault.Way.
 const (
 	WayBoth = "both"
 	WayOut  = "out" // the node sends slowly; for a link, from its first node to its second
@@ -160,7 +158,7 @@ type Failed struct {
 	Nodes  []string `json:"nodes"`
 	Load   string   `json:"load,omitempty"` // absent: all loads
 	Mode   string   `json:"mode,omitempty"` // of two modes; absent: all
-	Visits int      `json:"visits"`         // number of failed visits, since the last good one
+	Visits int      `json:"visits"`         // failed ones since the last good one
 	Left   bool     `json:"left,omitempty"` // it had a result before
-	Reason string   `json:"reason"`         // the last reason
+	Reason string   `json:"reason"`         // the last one
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// findings says what is slow, or that nothing is.
 func (m *Mesh) findings(f *sample.File) []string {
 	if len(m.Metrics) == 0 && !m.Empty() {
 		return append(m.gone(), fmt.Sprintf("Nothing was measured on the %s.", Network(m.Mode)))
@@ -68,12 +67,11 @@ func (m *Mesh) subjects() [][]Fault {
 	return out
 }
 
-// sameNodes reports whether a and b hold the same nodes, in any order.
+// in any order
 func sameNodes(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// say returns a sentence about what is slow in several metrics.
 func (m *Mesh) say(faults []Fault) string {
 	x := faults[0]
 	switch x.Kind {
@@ -149,7 +147,7 @@ func (m *Mesh) node(x Fault) string {
 	return "it " + say("sends", workload.ThroughputOut) + " and " + say("receives", ThroughputIn)
 }
 
-// nothingSlow says that nothing is slow, and how slow something would have to be to be named.
+// nothingSlow says how slow something would have to be to be named.
 func (m *Mesh) nothingSlow() string {
 	var links, nodes []string
 	for _, l := range loadsOfMesh {
@@ -188,7 +186,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// listed is the number of names that a sentence lists.
+// names in a sentence
 const listed = 8
 
 // List joins names for use in a sentence.
@@ -199,7 +197,6 @@ func List(names []string) string {
 	return printable.List(names)
 }
 
-// warnings returns the doubts about a mesh.
 func (m *Mesh) warnings(f *sample.File, fs fits) []analysis.Warning {
 	out := []analysis.Warning{}
 	add := func(code, format string, args ...any) {
@@ -258,7 +255,7 @@ func were(n int, what string) string {
 	return count(n, what) + " were"
 }
 
-// mtus lists the MTUs with their nodes; "" if they are equal, as far as is known.
+// mtus returns "" if the nodes' MTUs are equal, as far as is known.
 func (m *Mesh) mtus() string {
 	by := map[int][]string{}
 	for _, n := range m.Nodes {

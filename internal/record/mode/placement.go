@@ -11,13 +11,12 @@ import (
 // Engine.
 type Placement string
 
-// The placements.
 const (
 	FromHost      Placement = "host"      // the same machine, outside every container
 	FromContainer Placement = "container" // another container on the same machine
 	FromRemote    Placement = "remote"    // another machine, outside every container
 
-	FromRemoteContainer Placement = "remote-container" // a container on another machine
+	FromRemoteContainer Placement = "remote-container"
 )
 
 // Beginnings of placements that end with the name of a container or network.
@@ -29,7 +28,6 @@ const (
 // Clients are a set of clients, whose placements a command takes.
 type Clients int
 
-// The clients.
 const (
 	OfModes   Clients = 1 << iota // of servers that toll starts, in a mode
 	OfServers                     // of servers that run already
@@ -82,7 +80,7 @@ func (c Clients) Placements() (out []Placement) {
 	return out
 }
 
-// typed returns the placement as users type it.
+// as users type it
 func (p Placement) typed() Placement {
 	if strings.HasSuffix(string(p), ":") {
 		return p + "NAME"

@@ -8,13 +8,13 @@ import (
 )
 
 // additive is a robust fit of y = group + time + noise to the visits: Huber's M-estimate with his
-// proposal 2 for the scale (Robust Statistics, 1981, chapter 6). A group is a link. Two times may
-// have visits to different links; each level rests on the links that its time visited.
+// proposal 2 for the scale (Robust Statistics, 1981, chapter 6). A group is a link. Each level
+// rests on the links that its time visited.
 type additive struct {
 	y           []float64
 	group, time []int32
 	weights     []float64
-	rest        []float64 // residuals of the fit
+	rest        []float64 // residuals
 	centres     []float64 // by group
 	levels      []float64 // by time; their mean is 0 in each connected part of the visits
 	free        int       // degrees of freedom left by the groups and times
@@ -26,11 +26,10 @@ const (
 	bend = 1.5
 	// bent is the mean of the square of Huber's function over a normal distribution.
 	bent = 0.7784
-	// steps is the largest number of reweighting iterations.
+	// reweighting iterations, at most
 	steps = 30
 )
 
-// newAdditive fits groups and, if there are several times, their levels.
 func newAdditive(y []float64, group, time []int32, groups, times int) *additive {
 	a := &additive{y: y, group: group, time: time, weights: make([]float64, len(y)), rest: make([]float64, len(y)),
 		centres: make([]float64, groups), levels: make([]float64, times), scale: math.NaN()}
@@ -79,8 +78,8 @@ func (a *additive) rank() int {
 	return joined
 }
 
-// start weighs the first solution by the distance of visits from the median of their group, after
-// the median of their time is subtracted, so that no single visit decides it.
+// start weighs the first solution by the distance of visits from their group's median, without the
+// median of their time, so that no single visit decides it.
 func (a *additive) start() {
 	none := make([]float64, len(a.levels))
 	a.levels = medians(a.y, a.time, len(a.levels), none, a.time)
@@ -118,7 +117,7 @@ func (a *additive) solve() {
 	a.residuals()
 }
 
-// level finds the levels. inGroup holds the sum of the weights of each group.
+// inGroup holds the sum of the weights of each group.
 func (a *additive) level(inGroup []float64) {
 	times := len(a.levels)
 	means := make([]float64, len(a.centres))
@@ -176,7 +175,6 @@ func (a *additive) residuals() {
 	}
 }
 
-// rescale finds the scale of the residuals.
 func (a *additive) rescale() {
 	if a.free < 1 {
 		return

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// allowed returns the largest average number of links that may be named although only chance made
-// them slow: few in a run, or a few among a million.
+// allowed returns the largest average number of links that may be named by chance alone: few in a
+// run, or a few among a million.
 func allowed(pairs float64) float64 {
 	const (
 		inRun  = 0.05
@@ -15,7 +15,7 @@ func allowed(pairs float64) float64 {
 	return max(inRun, inLink*pairs)
 }
 
-// ways returns the number of directions in which a fit holds each pair.
+// directions in which a fit holds each pair
 func (f *Fit) ways() int {
 	if f.Directed {
 		return 2
@@ -23,7 +23,7 @@ func (f *Fit) ways() int {
 	return 1
 }
 
-// suspect is a pair that looks slow in some fits.
+// a pair that looks slow in some fits
 type suspect struct {
 	slow   int     // fits and directions that show it
 	chance float64 // probability that all of them do so by chance
@@ -117,7 +117,6 @@ func (f *Fit) chances(suspects []Fault) []float64 {
 	return out
 }
 
-// linkOf returns the number of a link.
 func (f *Fit) linkOf(from, to int) int32 {
 	if !f.Directed {
 		from, to = min(from, to), max(from, to)
@@ -125,7 +124,7 @@ func (f *Fit) linkOf(from, to int) int32 {
 	return int32(from*f.Nodes + to)
 }
 
-// binomial returns the probability of at least k successes in n trials at rate p.
+// the probability of at least k successes in n trials at rate p
 func binomial(k, n int, p float64) float64 {
 	sum := 0.0
 	for i := k; i <= n; i++ {
@@ -134,7 +133,6 @@ func binomial(k, n int, p float64) float64 {
 	return min(1, sum)
 }
 
-// choose returns the number of ways to choose k of n.
 func choose(n, k int) float64 {
 	a, _ := math.Lgamma(float64(n + 1))
 	b, _ := math.Lgamma(float64(k + 1))

@@ -9,7 +9,6 @@ import (
 // Kind says what is at fault.
 type Kind string
 
-// The kinds.
 const (
 	Node      Kind = "node"      // most links of the node are slow, both ways if both were measured
 	Direction Kind = "direction" // only sending or only receiving of a node is slow
@@ -34,8 +33,8 @@ type Fault struct {
 // fault, if its noise is normal.
 const falseAlarms = 0.01
 
-// outlying is the number of robust standard deviations of all nodes by which a node must stand out,
-// if there are enough nodes to know them: machines of different kinds are not faults.
+// A node must stand out by outlying robust standard deviations of all nodes, if there are enough to
+// know them: machines of different kinds are not faults.
 const (
 	outlying = 3.5
 	several  = 8
@@ -69,11 +68,11 @@ func (f *Fit) linkBeyond() float64 { return f.linkQuantile() * f.Noise }
 
 func (f *Fit) linkQuantile() float64 { return student(1-falseAlarms/f.pairs(), f.df) }
 
-// Faults returns the faults of each fit, and the number of links that only look slow (doubtful).
-// The fits are of the same sweeps, such as of round trips and of throughput. Groups come first,
-// then nodes, then links, each sorted from the worst on. A link is named if more of its visits are
-// slow than chance explains in a mesh of this size, counting those of its other direction and of
-// the other fits. A single visit never names a link, because anything may have disturbed it.
+// Faults returns the faults of each fit, sorted groups first, then nodes, then links, each from the
+// worst on, and the number of links that only look slow (doubtful). The fits are of the same
+// sweeps, such as of round trips and of throughput. A link is named if more of its visits are slow
+// than chance explains in a mesh of this size, counting those of its other direction and of the
+// other fits. A single visit never names a link: anything may have disturbed it.
 func Faults(fits ...*Fit) (by [][]Fault, doubtful int) {
 	by = make([][]Fault, len(fits))
 	links, doubtful := slowLinks(fits)
@@ -90,7 +89,7 @@ func Faults(fits ...*Fit) (by [][]Fault, doubtful int) {
 	return by, doubtful
 }
 
-// pairs returns the number of links.
+// number of links
 func (f *Fit) pairs() float64 {
 	n := f.Nodes * (f.Nodes - 1)
 	if !f.Directed {
@@ -119,7 +118,7 @@ func (f *Fit) nodeFaults() []Fault {
 	return faults
 }
 
-// slowSides reports for each node whether it is slow on that side.
+// by node
 func (f *Fit) slowSides(sides []side, effects []Effect) []bool {
 	from := f.sidesFrom(sides)
 	out := make([]bool, len(sides))
@@ -192,7 +191,7 @@ func (f *Fit) suspects() []Fault {
 	return out
 }
 
-// link returns the fault of a link whose logarithm is higher by the given amount.
+// by is the amount by which the link's logarithm is higher.
 func (f *Fit) link(k Kind, from, to int, by float64, back bool) Fault {
 	l := f.linkOf(from, to)
 	half := student(upper, f.df) * f.linkNoise(l)
@@ -207,7 +206,7 @@ func (f *Fit) link(k Kind, from, to int, by float64, back bool) Fault {
 	return out
 }
 
-// sortFaults sorts groups first, then nodes, then links, each from the worst on.
+// groups first, then nodes, then links, each from the worst on
 func sortFaults(fs []Fault) {
 	rank := map[Kind]int{Apart: 0, Node: 1, Direction: 1, Link: 2, LinkWay: 2}
 	slices.SortStableFunc(fs, func(a, b Fault) int {

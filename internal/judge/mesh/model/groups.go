@@ -92,7 +92,7 @@ func leaders(nodes []int, fast func(i, j int) bool) [][]int {
 	return out
 }
 
-// sure is the number of standard errors by which a group must be apart from the others.
+// standard errors by which a group must be apart from the others
 const sure = 4
 
 // behind finds small groups: nodes that look slow, but not to each other. It returns a label for
@@ -135,7 +135,7 @@ func (f *Fit) behind(x []float64) []int {
 	return label
 }
 
-// pure is the least share of fast links inside groups, and of slow links between them.
+// the least share of fast links inside groups, and of slow links between them
 const pure = 0.9
 
 // split finds groups that together hold nearly all nodes, with many links inside and many between
@@ -188,7 +188,7 @@ func (f *Fit) split(x []float64) []int {
 	return label
 }
 
-// nobodys labels a node that fits into no group.
+// labels a node that fits into no group
 const nobodys = -1
 
 // apart reports whether the links inside the groups are fast and those between them slow, by enough
@@ -227,8 +227,7 @@ func (f *Fit) apart(x []float64, label []int, fast func(i, j int) bool) bool {
 	return gap >= f.least && gap >= sure*sigma*medianError/math.Sqrt(float64(len(inside)))
 }
 
-// blocks returns by how much the links between each two groups are slower than those inside the
-// groups.
+// blocks returns by how much the links between each two groups are slower than those inside them.
 func (f *Fit) blocks(x []float64) [][]float64 {
 	n, k := f.Nodes, slices.Max(f.label)+1
 	between := make([][][]float64, k)
@@ -265,7 +264,7 @@ func (f *Fit) blocks(x []float64) [][]float64 {
 	return out
 }
 
-// describeGroups lists all groups but the main one.
+// all but the main one
 func (f *Fit) describeGroups() {
 	if f.block == nil {
 		return

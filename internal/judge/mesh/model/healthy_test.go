@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// leave removes the visits to a node from the given sweep on.
+// from the given sweep on
 func leave(visits []Visit, node, sweep int) []Visit {
 	return slices.DeleteFunc(visits, func(v Visit) bool {
 		return v.Sweep >= sweep && (v.Pair[0] == node || v.Pair[1] == node)
@@ -14,7 +14,7 @@ func leave(visits []Visit, node, sweep int) []Visit {
 }
 
 // A healthy mesh must blame nobody in 99 of 100 runs, whoever leaves it, and 95 of 100 intervals
-// must hold the truth: with few and many nodes and sweeps, with normal noise and heavy tails.
+// must hold the truth, with normal noise and heavy tails.
 func TestHealthyMesh(t *testing.T) {
 	t.Parallel()
 	const seeds = 200
@@ -78,7 +78,7 @@ func TestHealthyMesh(t *testing.T) {
 	}
 }
 
-// coverage counts the intervals that hold the truth (in), and all (of).
+// intervals that hold the truth, and all
 type coverage struct{ in, of int }
 
 func (c *coverage) add(low, truth, high float64) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// sort puts the visits in the order of their links and sweeps.
+// by link and sweep
 func (f *Fit) sort(visits []Visit) {
 	links := f.Nodes * f.Nodes
 	f.first = make([]int32, links+1)
@@ -66,8 +66,8 @@ func (n *numbers[K]) of(k K) int32 {
 	return number
 }
 
-// manyInRound is the number of visits that a round needs for a level of its own: the median of
-// fewer depends on which nodes happen to meet.
+// visits that a round needs for a level of its own: the median of fewer depends on which nodes
+// happen to meet
 const manyInRound = 32
 
 // times returns the time of each visit, whose level is subtracted: its sweep or, if rounds is set
@@ -126,7 +126,6 @@ func (f *Fit) takeOff(times []int32, levels []float64) {
 	}
 }
 
-// count returns the number of visits at each time.
 func (f *Fit) count(times []int32) []int {
 	var count []int
 	for _, t := range times {

@@ -15,14 +15,13 @@ type Sent struct {
 }
 
 const (
-	// harmless is the retransmission rate that is added to each rate. It keeps two rates near zero
-	// from being many times each other: loss that small costs nothing.
+	// harmless is added to each retransmission rate, so that two rates near zero are not many times
+	// each other: loss that small costs nothing.
 	harmless = 0.0005
 	// leastLoss is the ratio of two rates, with harmless added to both, from which on the higher
 	// one is a fault: 0.1 % on a network that loses nothing.
 	leastLoss = 3
-	// fewAgain is the number of retransmissions in a visit below which they count as none, because
-	// a rate of so few says nothing.
+	// Fewer retransmissions in a visit than fewAgain count as none: their rate says nothing.
 	fewAgain = 10
 )
 
@@ -30,8 +29,8 @@ const (
 // healthy network, too: a stream that fills a queue loses what does not fit. All streams of such a
 // network do, so a link is compared with the others and never with zero.
 //
-// Be aware: the slownesses, factors and level of such a fit are of rates with harmless added; Rate
-// subtracts it.
+// The slownesses, factors and level of such a fit are of rates with harmless added; Rate subtracts
+// it.
 func Loss(nodes int, sent []Sent) *Fit {
 	visits := make([]Visit, 0, len(sent))
 	for _, s := range sent {
@@ -42,7 +41,7 @@ func Loss(nodes int, sent []Sent) *Fit {
 	return newFit(nodes, true, leastLoss, visits)
 }
 
-// rate returns the share of the segments that were retransmitted, 0 to 1.
+// 0 to 1
 func (s Sent) rate() float64 {
 	if s.Again < fewAgain {
 		return 0

@@ -20,7 +20,6 @@ type lossy struct {
 	seed                         uint64
 }
 
-// run visits the cluster in its sweeps.
 func (c lossy) run(sweeps int) []Sent {
 	rng := rand.New(rand.NewPCG(c.seed, 11))
 	var out []Sent
@@ -57,7 +56,6 @@ var sound = map[string]lossy{
 	"slow":   {segments: 300, usual: 0.005, spread: 0.5},
 }
 
-// A loss is named by its place: link, direction, node, side or group.
 func TestLoss(t *testing.T) {
 	where := func(x float64, is func(a, b int) bool) func(a, b int) float64 {
 		return func(a, b int) float64 {
@@ -120,7 +118,6 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// The reported rate of a fault is the planted one.
 func TestLossRate(t *testing.T) {
 	c := sound["clean"]
 	c.nodes, c.rate = 5, func(a, b int) float64 {
@@ -143,7 +140,6 @@ func TestLossRate(t *testing.T) {
 	}
 }
 
-// In a thousand nodes, the links that lose are found, and next to no others.
 func TestLossOfThousandNodes(t *testing.T) {
 	t.Parallel()
 	// Only the cheapest case has the largest size; the fits of the others take time.

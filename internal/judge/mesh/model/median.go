@@ -6,9 +6,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// lowMedian returns the median of xs, which it reorders: of an even number of values the smaller
-// one of the two in the middle, and NaN of none. The level of a node with two links is thus that of
-// the faster one, and one slow link does not make the node slow.
+// lowMedian returns the median or, of an even number of values, the smaller one of the two in the
+// middle, and NaN of none; it reorders xs. The level of a node with two links is thus that of the
+// faster one, and one slow link does not make the node slow.
 func lowMedian(xs []float64) float64 {
 	if len(xs) == 0 {
 		return math.NaN()
@@ -16,7 +16,7 @@ func lowMedian(xs []float64) float64 {
 	return stats.Kth(xs, (len(xs)-1)/2)
 }
 
-// median returns the median of at least one value; it reorders xs.
+// median needs at least one value; it reorders xs.
 func median(xs []float64) float64 {
 	n := len(xs)
 	return (stats.Kth(xs, (n-1)/2) + stats.Kth(xs, n/2)) / 2

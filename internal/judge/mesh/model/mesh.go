@@ -38,8 +38,8 @@ type Effect struct {
 	Factor float64 // 1: as typical; the median over its links
 	// Low and High bound the 95 % interval; they are NaN if the noise is not known.
 	Low, High float64
-	// Slow counts the slow links: those that are off by at least half of Factor, in logarithms, or,
-	// if the node is not slow, by enough to be named. Of counts all links.
+	// Slow counts the links that are off by at least half of Factor, in logarithms, or, if the node
+	// is not slow, by enough to be named. Of counts all links.
 	Slow, Of int
 }
 
@@ -47,7 +47,7 @@ type Effect struct {
 type Fit struct {
 	Nodes    int
 	Directed bool // the link from a to b is not the one from b to a
-	Sweeps   int  // number of sweeps that have visits
+	Sweeps   int  // that have visits
 	Visits   int
 	Level    float64 // slowness of a typical link
 	// Noise is the robust standard deviation of a link's logarithm, over all sweeps together; NaN
@@ -74,7 +74,7 @@ type Fit struct {
 	visitT, driftT           float64   // Student's quantiles of 95 % intervals with visitFree and driftFree
 	centres                  []float64 // value of each link by itself
 
-	rounds  int     // number of rounds that have visits, of all sweeps
+	rounds  int     // that have visits, of all sweeps
 	visits  []visit // by link
 	first   []int32 // index of a link's first visit; one entry more than links
 	links   []float64
@@ -84,7 +84,6 @@ type Fit struct {
 	block   [][]float64 // what a link between two groups has in addition
 }
 
-// visit is a visit while it is fitted.
 type visit struct {
 	link         int32
 	sweep, round int32   // numbered from 0; rounds over all sweeps
@@ -98,10 +97,10 @@ type side struct {
 	n           int     // links
 }
 
-// upper is the probability of a value below the upper end of a 95 % interval.
+// the probability of a value below the upper end of a 95 % interval
 const upper = 1 - (1-stats.Confidence)/2
 
-// Least is the smallest factor that is a fault: less is not worth a screwdriver.
+// Least is the smallest factor that is a fault: less is not worth a repair.
 const Least = 1.25
 
 // New fits the model to visits between nodes that are numbered from 0. Visits without a slowness
@@ -110,7 +109,7 @@ func New(nodes int, directed bool, visits []Visit) *Fit {
 	return newFit(nodes, directed, Least, visits)
 }
 
-// newFit does what New does, for faults that are at least the given number of times slower.
+// least is a factor.
 func newFit(nodes int, directed bool, least float64, visits []Visit) *Fit {
 	f := &Fit{Nodes: nodes, Directed: directed, least: math.Log(least), Noise: math.NaN(), label: make([]int, nodes)}
 	f.sort(visits)
@@ -165,8 +164,7 @@ func (f *Fit) between(a, b int) float64 {
 func (f *Fit) row(i, j int) float64    { return f.links[i*f.Nodes+j] }
 func (f *Fit) column(i, j int) float64 { return f.links[j*f.Nodes+i] }
 
-// minLinks is the number of links that a node needs to have an effect: with one, the effect would
-// be the link's.
+// links that a node needs to have an effect: with one, it would be the link's
 const minLinks = 2
 
 // effects finds the level and the effects: first over all links of each node, then over the links
@@ -254,13 +252,11 @@ func (f *Fit) side(at func(i, j int) float64, link func(i, j int) int32, slow []
 	return out
 }
 
-// expected returns what the model expects of a link.
 func (f *Fit) expected(link int32) float64 {
 	a, b := int(link)/f.Nodes, int(link)%f.Nodes
 	return f.level + f.out[a].effect + f.in[b].effect + f.between(a, b)
 }
 
-// describe converts effects to those of the report.
 func (f *Fit) describe(sides []side, at func(i, j int) float64) []Effect {
 	out := make([]Effect, len(sides))
 	t, beyond := student(upper, f.df), max(f.least, f.linkBeyond())

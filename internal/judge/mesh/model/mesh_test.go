@@ -10,12 +10,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// noisy returns a cluster without a fault, as noisy as real machines.
+// as noisy as real machines
 func noisy(nodes int) cluster {
 	return cluster{nodes: nodes, noise: 0.1, kinds: 0.03, spikes: 0.01, spike: 0.7, drift: 0.1}
 }
 
-// slow makes nodes slow in both directions.
+// in both directions
 func (c cluster) slow(nodes ...int) cluster {
 	c.send, c.recv = map[int]float64{}, map[int]float64{}
 	for i, n := range nodes {
@@ -38,7 +38,6 @@ func (c cluster) racks(trunk float64, of func(i int) int) cluster {
 	return c
 }
 
-// below returns the numbers from 0 to n-1.
 func below(n int) (out []int) {
 	for i := range n {
 		out = append(out, i)
@@ -102,7 +101,6 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A fault of one side of a node, or of one direction of a link, is named as such.
 func TestDirections(t *testing.T) {
 	c := noisy(6)
 	c.seed = 4
@@ -190,7 +188,6 @@ func TestNoiseUnknown(t *testing.T) {
 	}
 }
 
-// The reported factor and interval of a slow node are the planted ones.
 func TestEffects(t *testing.T) {
 	c := cluster{nodes: 6, noise: 0.02, seed: 1, send: map[int]float64{2: 3}, recv: map[int]float64{2: 3}}
 	lat, thr := New(6, false, c.run(5, false)), New(6, true, c.run(5, true))
@@ -209,8 +206,6 @@ func TestEffects(t *testing.T) {
 	}
 }
 
-// In a thousand nodes with three visits per pair in each sweep, the planted faults are found, and
-// next to nothing else.
 func TestThousandNodes(t *testing.T) {
 	t.Parallel()
 	const n = 1000

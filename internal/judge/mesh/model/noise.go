@@ -17,7 +17,7 @@ const (
 	bentEfficiency = 0.75
 	// medianError is the standard error of a median relative to that of a mean.
 	medianError = 1.2533
-	// quiet is the smallest noise that is believed.
+	// the smallest noise that is believed
 	quiet = 0.005
 )
 
@@ -58,7 +58,6 @@ func (f *Fit) takeRoundLevels() {
 	}
 }
 
-// additive fits links and times to the visits.
 func (f *Fit) additive(times []int32) *additive {
 	y, group := make([]float64, len(f.visits)), make([]int32, len(f.visits))
 	groups := int32(-1)
@@ -107,8 +106,7 @@ func (f *Fit) informed(times []int32) {
 	}
 }
 
-// pair returns the visits from a to b and back. In a fit without directions, there holds all of
-// them.
+// In a fit without directions, there holds all visits.
 func (f *Fit) pair(a, b int) (there, back []visit) {
 	l := f.linkOf(a, b)
 	there = f.visits[f.first[l]:f.first[l+1]]
@@ -138,7 +136,7 @@ func (f *Fit) noise() {
 	}
 }
 
-// typicalInfo returns the median number of comparable visits of the links.
+// the median number of comparable visits of the links
 func (f *Fit) typicalInfo() float64 {
 	var all []float64
 	for _, n := range f.info {
@@ -154,8 +152,7 @@ func linkError(n float64) float64 {
 	return max(1/math.Sqrt(n), min(1, medianError/math.Sqrt(n)))
 }
 
-// linkNoise returns the standard error of a link's value, or +Inf if it cannot be compared with any
-// other.
+// +Inf: it cannot be compared with any other
 func (f *Fit) linkNoise(l int32) float64 {
 	if math.IsNaN(f.visitNoise) {
 		return f.Noise
@@ -163,8 +160,8 @@ func (f *Fit) linkNoise(l int32) float64 {
 	return math.Hypot(f.visitNoise*linkError(f.info[l]), f.beside)
 }
 
-// residual returns the noise and its degrees of freedom, estimated from the links' residuals, or
-// NaN if there are too few links.
+// residual estimates the noise and its degrees of freedom from the links' residuals, NaN if there
+// are too few links.
 func (f *Fit) residual() (sigma, df float64) {
 	rest := make([]float64, 0, f.Nodes*f.Nodes)
 	for l := range f.Nodes * f.Nodes {
@@ -184,7 +181,6 @@ func (f *Fit) residual() (sigma, df float64) {
 	return spread(rest, lowMedian(rest)) * math.Sqrt(float64(len(rest))/left), efficiency * left
 }
 
-// error returns the standard error of a side's effect.
 func (f *Fit) error(s side) float64 {
 	const enough = 5 // links, for a spread of their own
 	sigma := f.Noise
@@ -198,8 +194,8 @@ func (f *Fit) error(s side) float64 {
 }
 
 // student returns the quantile p > 0.5 of Student's distribution, or NaN for less than one degree
-// of freedom. With many it expands about the normal quantile (Abramowitz & Stegun 26.7.5), because
-// the exact computation does not converge for those of large meshes.
+// of freedom. With many it expands about the normal quantile (Abramowitz & Stegun 26.7.5): the
+// exact computation does not converge for those of large meshes.
 func student(p, df float64) float64 {
 	const many = 50
 	switch {

@@ -12,7 +12,7 @@ import (
 type cluster struct {
 	nodes int
 	send  map[int]float64    // a node's sending, and its part of a round trip
-	recv  map[int]float64    // its receiving
+	recv  map[int]float64    // a node's receiving
 	link  map[[2]int]float64 // from, to
 	rack  []int              // of each node; nil: one rack
 	trunk float64            // of links between racks
@@ -52,7 +52,7 @@ func (c cluster) slowness(a, b int, directed bool) float64 {
 	return times(c.send, a) + times(c.send, b) + l + trunk - 3
 }
 
-// run visits the cluster in the order of the schedule.
+// in the order of the schedule
 func (c cluster) run(sweeps int, directed bool) []Visit {
 	rng := rand.New(rand.NewPCG(c.seed, 7))
 	own := make([]float64, c.nodes)
