@@ -9,18 +9,18 @@ const (
 	// asideAt is the number of standard deviations from which on an epoch belongs to another state
 	// of the machine. Of runs without another state, hardly two in a thousand have such an epoch.
 	asideAt = 5
-	// leastKept is the number of epochs that must agree before others are set aside.
+	// epochs that must agree before others are set aside
 	leastKept = 4
 )
 
 // Aside says which epochs are further from the median of all than their own error, the prior and
-// the distance of the middle epochs from it allow. Machines have states in which ratios are
+// the distance of the middle epochs from it allow: machines have states in which ratios are
 // different, for seconds at a time, and the mean over two states describes neither. If out is true,
 // these epochs are left out. It is false if they are more than a third of all, or few would be
 // left: then nobody knows which state is the usual one.
 //
-// Note: weights that fall smoothly with the distance (Huber, Tukey) would keep a share of the other
-// state in the mean.
+// Weights that fall smoothly with the distance (Huber, Tukey) would keep a share of the other state
+// in the mean.
 func Aside(epochs []Epoch) (which []bool, out bool) {
 	which = make([]bool, len(epochs))
 	var at []int
@@ -53,8 +53,8 @@ func Aside(epochs []Epoch) (which []bool, out bool) {
 	return which, count > 0 && 3*count <= len(some) && len(some)-count >= leastKept
 }
 
-// lowerMedian returns the median or, of an even number of values, the smaller one of the two in the
-// middle: with two clusters it lies in one of them.
+// lowerMedian returns the smaller one of two values in the middle: with two clusters it lies in one
+// of them.
 func lowerMedian(xs []float64) float64 { return Kth(slices.Clone(xs), (len(xs)-1)/2) }
 
 // usual returns the epochs that have pairs and are not set aside. If mixed is true, it is not known

@@ -7,16 +7,16 @@ const (
 	Nothing Verdict = "nothing" // nothing measurable
 )
 
-// Differences subtracts base from x round by round. Rounds that only one of
-// them has, or whose difference is not finite, are left out.
+// Differences subtracts base from x round by round. Rounds that only one of them has, or whose
+// difference is not finite, are left out.
 func Differences(x, base map[int]float64) []float64 {
 	return paired(x, base, func(x, base float64) float64 { return x - base })
 }
 
 // FloorAt returns the noise floor, as a share of level, of a difference d between cells with that
-// level, if the control has another one. floor is what the control shows at its own. Noise is part
-// share and part amount, so at another level it is between the same share and the same amount;
-// between these the half-width of d's own interval decides.
+// level, if the control, which shows floor, has another one. Noise is part share and part amount,
+// so at another level it is between the same share and the same amount; between these the
+// half-width of d's own interval decides.
 func FloorAt(floor, control, level float64, d Summary) float64 {
 	amount := floor * control / level
 	return min(max(d.HalfWidth()/level, min(floor, amount)), max(floor, amount))

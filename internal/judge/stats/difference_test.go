@@ -23,7 +23,7 @@ func TestMedianOfFarDifferences(t *testing.T) {
 	}
 }
 
-// judgeDifference judges a difference from a cell whose own median is level.
+// from a cell whose own median is level
 func judgeDifference(d Summary, level, floor, margin float64) Verdict {
 	return Judge(Share(d, level), floor, margin, false).Part()
 }
@@ -106,8 +106,8 @@ func TestFewFalseCosts(t *testing.T) {
 	t.Logf("of %d: %d, with an absolute floor %d", runs*rungs, wrong, absolute)
 }
 
-// Routes that are alike must not be called different, whether their noise is a share or an amount and
-// whatever the control's level is; routes that are evidently different must be.
+// Routes that are alike must not be called different, whether their noise is a share or an amount
+// and whatever the control's level is; routes that are evidently different must be.
 func TestDifferencesAtOtherLevels(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 36))
 	const runs, same = 300, 0.03
@@ -169,7 +169,7 @@ func TestDifferencesAtOtherLevels(t *testing.T) {
 	}
 }
 
-// The cost of a part must be found with as many rounds.
+// with as many rounds
 func TestRealCostsAreFound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(17, 2))
 	const runs, rounds = 200, 12

@@ -17,14 +17,14 @@ const (
 	// spreadWeight is the number of pairs that the spread of all epochs' pairs counts for, beside
 	// those of an epoch, which may have been a noisier one.
 	spreadWeight = 20
-	// minPairs is the least number of pairs for an estimate: the spread of fewer is not known.
+	// pairs for an estimate: the spread of fewer is not known
 	minPairs = 8
 )
 
 // Epoch summarizes the pairs of one epoch for a ratio, as logarithms, or for a difference.
 type Epoch struct {
-	Centre float64 // the median of the values
-	Spread float64 // their robust standard deviation
+	Centre float64 // median
+	Spread float64 // robust standard deviation
 	N      int     // values
 	Worth  float64 // number of independent pairs that the values are worth
 }
@@ -41,7 +41,7 @@ func NewEpoch(values []float64, worth float64) Epoch {
 	return e
 }
 
-// ofNormal converts the median distance from the median to a standard deviation, for normal values.
+// from the median distance from the median to a standard deviation, for normal values
 const ofNormal = 1.4826
 
 // fewValues returns the factor that corrects the bias of that for few values (Croux & Rousseeuw,
@@ -105,8 +105,7 @@ func Moderate(epochs []Epoch, prior Prior) Estimate {
 	return out
 }
 
-// weigh returns the weight of each epoch, one over the expected variance of its centre, and the
-// number of pairs.
+// A weight is one over the expected variance of the epoch's centre.
 func weigh(epochs []Epoch, variance float64) (weights []float64, pairs int) {
 	weights, pairs = within(epochs)
 	for k, w := range weights {
@@ -161,7 +160,7 @@ func (e Estimate) Ratio() Summary {
 	return s
 }
 
-// exp returns the ratio for its logarithm; the result is finite whatever a file says.
+// exp returns a finite ratio whatever a file says.
 func exp(x float64) float64 {
 	const most = 200
 	return math.Exp(min(max(x, -most), most))

@@ -20,10 +20,10 @@ type simulated struct {
 	state   float64 // in one epoch of four the logarithm of the ratio is off by this
 }
 
-// typical is a cell in a run of half a minute.
+// a cell in a run of half a minute
 var typical = simulated{session: priorSD, slice: 0.075, slices: 40}
 
-// epoch makes an epoch of a cell; truth is the logarithm of its ratio.
+// truth is the logarithm of its ratio
 func (s simulated) epoch(rng *rand.Rand, truth float64) Epoch {
 	sd := s.slice
 	if s.bursts && rng.Float64() < 0.3 {

@@ -14,8 +14,7 @@ func Factor(ws []Window) float64 {
 	return all / part
 }
 
-// minWindows is the least number of windows of each factor for a quotient: with fewer its interval
-// would say nothing.
+// windows of each factor for a quotient: with fewer its interval would say nothing
 const minWindows = 3
 
 // Factors returns the logarithm of mine's factor over its, from windows of the same rounds, with

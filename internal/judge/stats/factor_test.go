@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// The interval of a quotient of factors covers the truth, although the machine's other work differs
-// from round to round.
+// The machine's other work differs from round to round.
 func TestFactorsCover(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, n := range []int{3, 6, 13} {

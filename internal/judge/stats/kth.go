@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Kth returns the value that would be at index k if xs were sorted, and reorders xs: no value
-// before k is larger, and none after it smaller. It is Hoare's selection, several times faster than
-// sorting; it sorts values that are made to be slow to select from. No value may be NaN.
+// Kth returns the value at index k if xs were sorted, and reorders xs: no value before k is larger,
+// and none after it smaller. No value may be NaN. It is Hoare's selection, several times faster
+// than sorting; it sorts values that are made to be slow to select from.
 func Kth(xs []float64, k int) float64 {
 	lo, hi := 0, len(xs)-1
 	for range 4 * bits.Len(uint(len(xs))) {

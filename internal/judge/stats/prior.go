@@ -15,8 +15,8 @@ type Prior struct {
 	Freedom float64
 }
 
-// Assumed is the prior before anything is learned: two connections on one path differ by up
-// to 2 % for as long as they live.
+// Assumed is the prior before anything is learned: two connections on one path differ by up to 2 %
+// for as long as they live.
 var Assumed = Prior{priorSD * priorSD, priorWeight}
 
 const (
@@ -59,9 +59,9 @@ func Learn(known Prior, rows [][]Epoch) Prior {
 }
 
 const (
-	// outlier is the probability below which a row's variance is unlike that of the others.
+	// the probability below which a row's variance is unlike that of the others
 	outlier = 0.01
-	// suspect is a probability that no outlier reaches, even with a prior that was learned from it.
+	// a probability that no outlier reaches, even with a prior that was learned from it
 	suspect = 0.5
 )
 
@@ -71,8 +71,7 @@ type scatter struct {
 	freedom         float64
 }
 
-// scatterOf returns a scatter without degrees of freedom for a row of two states, or of fewer
-// than two epochs.
+// without degrees of freedom for a row of two states, or of fewer than two epochs
 func scatterOf(epochs []Epoch) scatter {
 	which, _ := Aside(epochs)
 	var some []Epoch
@@ -120,7 +119,7 @@ func (s scatter) surprise(p Prior) float64 {
 	return beyond(s.squares(p.Variance)/s.freedom, s.freedom, p.Freedom)
 }
 
-// beyond returns the upper tail of the F distribution.
+// the upper tail of the F distribution
 func beyond(f, of, over float64) float64 {
 	x := over / (over + of*f)
 	switch {
@@ -137,7 +136,6 @@ func without(all []scatter, k int) []scatter {
 	return append(out, all[k+1:]...)
 }
 
-// fit learns from all of the rows.
 func fit(known Prior, rows []scatter) Prior {
 	if len(rows) == 0 {
 		return known
@@ -218,8 +216,7 @@ func alike(known Prior, rows []scatter, variance float64) float64 {
 	return 2 * inverseTrigamma(max(excess, trigamma(most/2)))
 }
 
-// series is the argument from which on the asymptotic series of the polygamma functions have 12
-// digits.
+// From this argument on the asymptotic series of the polygamma functions have 12 digits.
 const series = 15
 
 // trigamma returns the derivative of the digamma function at x > 0, and NaN elsewhere (Abramowitz &

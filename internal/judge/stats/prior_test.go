@@ -38,10 +38,9 @@ func (g group) epochs(rng *rand.Rand, n int) [][]Epoch {
 	return rows
 }
 
-// tally counts intervals of rows.
 type tally struct{ rows, covered, half, before float64 }
 
-// add judges a row by the given prior, and by the one assumed before anything is learned.
+// by the given prior, and by the one assumed before anything is learned
 func (c *tally) add(row []Epoch, p Prior) {
 	low, high := Moderate(row, p).Interval(Confidence)
 	c.rows++
@@ -53,7 +52,7 @@ func (c *tally) add(row []Epoch, p Prior) {
 	c.before += (high - low) / 2
 }
 
-// learn judges rows of several runs; odd counts the first row if it is different.
+// odd counts the first row if it is different
 func (g group) learn(rng *rand.Rand, epochs int) (usual, odd tally) {
 	const runs = 200
 	for range runs {
@@ -71,8 +70,7 @@ func (g group) learn(rng *rand.Rand, epochs int) (usual, odd tally) {
 }
 
 // The interval must cover the truth in about 95 % of the rows, and be narrower where epochs differ
-// less than is assumed, whatever the history says and whatever one row does. docs/method.md has
-// these figures.
+// less than is assumed, whatever one row does. docs/method.md has these figures.
 func TestLearnedIntervalCovers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 7))
 	quiet := simulated{session: 0.003, slice: 0.04, slices: 40} // as most machines are

@@ -8,7 +8,7 @@ import (
 
 const resamples = 2000
 
-// maxKept limits the resamplings that are cached, in bytes, all together.
+// bytes of all cached resamplings together
 const maxKept = 32 << 20
 
 // resampling holds, for each resample of n values, how often it has each value, by the value's
@@ -38,7 +38,6 @@ func resample(n int, f func(i int, times []uint8)) {
 	}
 }
 
-// resamplingOf returns the resampling of n values.
 func resamplingOf(n int) *resampling {
 	kept.Lock()
 	defer kept.Unlock()
@@ -73,7 +72,7 @@ func draw(n int, times []uint8, f func(i int, times []uint8)) {
 	}
 }
 
-// ranked holds values from the smallest to the largest, with their indexes.
+// from the smallest to the largest, with their indexes
 type ranked struct {
 	values  []float64
 	indexes []int

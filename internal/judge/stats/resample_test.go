@@ -22,7 +22,6 @@ func plain(xs []float64) Summary {
 	return Summary{Median: Median(xs), Low: medians[50], High: medians[1949], N: len(xs)}
 }
 
-// Caching between calls changes no result.
 func TestSummarizeIsThePlainBootstrap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{2, 3, 8, 9, 100, 101, 255, 256, 257, 999, 100, 8} {

@@ -6,26 +6,25 @@ import "math"
 // that is equal may be said to differ.
 const sureConfidence = 0.99
 
-// A run that looks at its results and ends when it knows enough has more chances to be wrong. While
-// it runs it therefore takes a result for known only at these levels, and after this many epochs.
+// A run that looks at its results and ends when it knows enough has more chances to be wrong. Until
+// its end it takes a result for known only at these levels, and after this many epochs.
 const (
 	lookSame   = 0.99
 	lookDiffer = 0.999
 	lookEpochs = 3
 )
 
-// Judge judges the estimate of a ratio's logarithm. It is the same if its whole 95 % interval is
-// within same of 1, and better or worse if its whole 99 % interval is further from 1 than bias. All
-// else is unclear. bias is the distance of the control's own ratio from 1, or NaN if there is no
-// control.
+// Judge judges the estimate of a ratio's logarithm: the same if its whole 95 % interval is within
+// same of 1, better or worse if its whole 99 % interval is further from 1 than bias, else unclear.
+// bias is the distance of the control's own ratio from 1, or NaN if there is no control.
 func (e Estimate) Judge(bias, same float64, higherIsBetter bool) Verdict {
 	return e.judge(bias, same, Confidence, sureConfidence, higherIsBetter)
 }
 
 // Settled reports whether a run that looks before its end may take the ratio for known: it has a
-// verdict at the higher levels of such a run, or its interval is as narrow as was asked for, by its
-// relative half-width, and it is the same. If precision is at least same, no interval of that width
-// could show that, and the width alone is enough.
+// verdict at the higher levels of such a run, or it is the same and its interval's relative
+// half-width is at most precision. If precision is at least same, no interval of that width could
+// show that, and the width alone is enough.
 func (e Estimate) Settled(bias, same, precision float64) bool {
 	if e.Epochs < lookEpochs {
 		return false

@@ -14,8 +14,7 @@ const (
 	goodEnough = 0.02
 )
 
-// simulations is the number of simulated runs for each line: 100 of them give a share of the rows
-// to 1 %.
+// 100 runs give a share of the rows to 1 %.
 var simulations = flag.Int("simulations", 100, "simulated runs for each line: docs/method.md has 250")
 
 func TestEstimateJudge(t *testing.T) {
@@ -135,7 +134,7 @@ type table struct {
 	stops        bool    // it looks after each epoch and ends when all rows are settled
 }
 
-// run returns the verdicts at the end of the run, and the number of epochs it took.
+// took is in epochs.
 func (c table) run(rng *rand.Rand) (verdicts []Verdict, took int) {
 	end := c.session / math.Sqrt(1.5) // the baseline's slices are those of two cells
 	steady := c.simulated
@@ -159,8 +158,7 @@ func (c table) run(rng *rand.Rand) (verdicts []Verdict, took int) {
 	return verdicts, took
 }
 
-// estimates returns the estimates of the rows, each with the prior of the other rows and the
-// control, and the control's bias.
+// Each row is estimated with the prior of the other rows and the control; bias is the control's.
 func estimates(rows [][]Epoch, control []Epoch) (out []Estimate, bias float64) {
 	for r, row := range rows {
 		others := slices.Delete(append(slices.Clone(rows), control), r, r+1)
@@ -206,7 +204,7 @@ func (s shares) String() string {
 		100*s.verdicts[Unclear], 100*s.differ, s.took)
 }
 
-// The promises of a verdict: docs/method.md has these figures.
+// docs/method.md has these figures.
 func TestVerdictsOfSimulatedRuns(t *testing.T) {
 	t.Parallel()
 	with := func(slices int, change ...func(*simulated)) simulated {

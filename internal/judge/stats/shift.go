@@ -25,9 +25,8 @@ func Shifted(old, now Estimate) Shift {
 }
 
 // ShiftedValues returns the shift of the median from one run's values to another's, one value for
-// each round; N is the smaller number of values. Both are resampled independently of each other
-// (Efron & Tibshirani, chapter 8). Values that are not positive are left out, because they have no
-// ratio.
+// each round; N is the smaller number of values. Both are resampled independently (Efron &
+// Tibshirani, chapter 8). Values that are not positive have no ratio and are left out.
 func ShiftedValues(old, now []float64) Shift {
 	old, now = positive(old), positive(now)
 	out := Shift{Summary: Summary{N: min(len(old), len(now))}}
@@ -47,14 +46,14 @@ func ShiftedValues(old, now []float64) Shift {
 	return out
 }
 
-// ratio reports whether x can be divided by by: figures of a file may be as far apart as floats go.
+// Figures of a file may be as far apart as floats go.
 func ratio(x, by float64) bool { return x/by > 0 && !math.IsInf(x/by, 0) }
 
 func positive(xs []float64) []float64 {
 	return slices.DeleteFunc(finite(xs), func(x float64) bool { return !(x > 0) })
 }
 
-// medians returns the medians of the resamples of xs.
+// of the resamples of xs
 func medians(xs []float64) []float64 {
 	r, out := rank(xs), make([]float64, resamples)
 	resample(len(xs), func(i int, times []uint8) { out[i] = r.median(times) })
@@ -88,8 +87,8 @@ func SummarizeSurely(xs []float64) Summary {
 }
 
 // Judge judges the shift: same if its whole 95 % interval is within same of 1, better or worse if
-// its whole 99 % interval is further from 1 than noise, which is what both runs' controls show.
-// noise is NaN if a run has no control.
+// its whole 99 % interval is further from 1 than noise, which is what both runs' controls show, or
+// NaN if a run has no control.
 func (s Shift) Judge(noise, same float64, higherIsBetter bool) Verdict {
 	if s.N == 0 || s.Epochs == 0 && s.N < MinJudged || math.IsNaN(noise) {
 		return Unclear

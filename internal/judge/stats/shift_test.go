@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// run makes the estimate of a run's ratio, with the logarithm truth, from the given number of
-// epochs.
+// truth is the logarithm of the run's ratio.
 func (s simulated) run(rng *rand.Rand, epochs int, truth float64) Estimate {
 	all := make([]Epoch, epochs)
 	for k := range all {
@@ -45,7 +44,7 @@ func TestShiftOfEqualRuns(t *testing.T) {
 	}
 }
 
-// The same by rounds, with values as skewed as those of a tail.
+// Values are as skewed as those of a tail.
 func TestShiftOfEqualValues(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 2))
 	const runs = 200

@@ -10,7 +10,7 @@ import (
 // MedianInterval returns an interval for the median of the distribution that the values are drawn
 // from, at any level of confidence: between two of the values, by the sign test, which assumes no
 // distribution. (A bootstrap of few values does not know its ends that well.) ok is false if there
-// are too few values: even from the smallest to the largest the level is not reached.
+// are too few values for the level.
 func MedianInterval(xs []float64, level float64) (low, high float64, ok bool) {
 	xs = finite(xs)
 	slices.Sort(xs)
@@ -27,7 +27,7 @@ func MedianInterval(xs []float64, level float64) (low, high float64, ok bool) {
 	return xs[outside], xs[n-1-outside], true
 }
 
-// binomialTail returns the probability that at most k of n fair coins show heads.
+// the probability that at most k of n fair coins show heads
 func binomialTail(n, k int) float64 {
 	const fair = 0.5
 	return mathext.RegIncBeta(float64(n-k), float64(k+1), fair)

@@ -30,7 +30,7 @@ func TestMedianInterval(t *testing.T) {
 	}
 }
 
-// The interval covers the median at the stated level, whatever the distribution.
+// At the stated level, whatever the distribution.
 func TestMedianIntervalCovers(t *testing.T) {
 	const runs, n, level = 4000, 12, 0.99
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -55,8 +55,8 @@ func medianSorted(s []float64) float64 {
 	return s[n/2-1]/2 + s[n/2]/2 // halved first: differences may lie as far apart as floats go
 }
 
-// Summarize returns the median of xs with its bootstrap interval. The same values give the same
-// interval, because the seed of the resampling is fixed.
+// Summarize returns the median of xs with its bootstrap interval. The seed of the resampling is
+// fixed: the same values give the same interval.
 func Summarize(xs []float64) Summary {
 	xs = finite(xs)
 	out := Summary{Median: Median(xs), N: len(xs)}
@@ -74,13 +74,13 @@ func Summarize(xs []float64) Summary {
 	return out
 }
 
-// Ratios divides x by base round by round. Both map a round to its value. Rounds that only one of
-// them has, or whose ratio is not finite, are left out.
+// Ratios divides x by base; both map a round to its value. Rounds that only one of them has, or
+// whose ratio is not finite, are left out.
 func Ratios(x, base map[int]float64) []float64 {
 	return paired(x, base, func(x, base float64) float64 { return x / base })
 }
 
-// paired compares x with base in each round that both have, in the order of rounds.
+// in the order of rounds
 func paired(x, base map[int]float64, compare func(x, base float64) float64) []float64 {
 	rounds := make([]int, 0, len(x))
 	for r := range x {
@@ -112,7 +112,6 @@ func Floor(control Summary) float64 {
 // Verdict says how a cell compares with the baseline.
 type Verdict string
 
-// The verdicts.
 const (
 	Better  Verdict = "better"
 	Worse   Verdict = "worse"
@@ -129,9 +128,10 @@ const MinJudged = 5
 const maxSame = 0.10
 
 // Judge judges a ratio by its interval. It is a difference if the whole interval is beyond the
-// noise floor, which is as far from 1 on either side: at a floor of 1, 2 and 1/2. It is the same if the whole interval is within the floor, of which at most maxSame
-// counts, or within margin if that is narrower. All else is unclear, and so is any ratio of fewer
-// than MinJudged rounds. margin is the precision that the run was asked for.
+// noise floor, which is as far from 1 on either side: at a floor of 1, 2 and 1/2. It is the same if
+// the whole interval is within the floor, of which at most maxSame counts, or within margin, the
+// precision that the run was asked for, if that is narrower. All else is unclear, and so is any
+// ratio of fewer than MinJudged rounds.
 func Judge(ratio Summary, floor, margin float64, higherIsBetter bool) Verdict {
 	if ratio.N < MinJudged || math.IsNaN(floor) {
 		return Unclear

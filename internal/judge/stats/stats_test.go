@@ -103,8 +103,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// Many modes are judged at once (twenty here), and none differs from the baseline. The noise floor
-// must keep false differences rare although each interval alone is a 95 % one.
+// The noise floor must keep false differences rare among twenty equal modes, although each interval
+// alone is a 95 % one.
 func TestFewFalseDifferencesAmongManyModes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 3))
 	const runs, modes, rounds = 60, 20, 12
