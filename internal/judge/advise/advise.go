@@ -55,7 +55,7 @@ type Lever struct {
 	Permanent []lever.Snippet `json:"permanent,omitempty"`
 }
 
-// Effects returns the effects that count: those of Again, if there are any.
+// Effects returns the effects of Again, or else those of Alone.
 func (l Lever) Effects() []Effect {
 	if len(l.Again) > 0 {
 		return l.Again
@@ -125,7 +125,6 @@ func Judge(f *sample.File) *Report {
 	return r
 }
 
-// add adds the results of a further search.
 func (r *Report) add(b *analysis.Report) {
 	r.Control.Groups = append(r.Control.Groups, b.Control.Groups...)
 	r.Cells = append(r.Cells, b.Cells...)
@@ -142,7 +141,7 @@ func (r *Report) add(b *analysis.Report) {
 	}
 }
 
-// order is the order in which verdicts are listed.
+// in which verdicts are listed
 var order = []Verdict{Recommended, AtAPrice, AddsNothing, Excluded, NotSure, NotAgain, GivesUp, NoGain, Harmful, Broken, Skipped}
 
 func (s *search) advice() Advice {
@@ -180,7 +179,6 @@ func best(l Lever) float64 {
 	return e.Benefit()
 }
 
-// missing says why a variant has no cells.
 func (s *search) missing(v sample.Variant) (reason, remedy string) {
 	for _, x := range s.f.Header.Plan.Skipped {
 		if x.Mode == v.Mode && (x.Tune == v.Tune || x.Tune == "" && v.Mode != s.plain.Mode) {
@@ -208,9 +206,8 @@ func (s *search) partly(v sample.Variant) (reason, remedy string) {
 	return "not from " + printable.List(places) + ": " + reason, remedy
 }
 
-// Next returns the step that follows from what was measured: the lever, and the variants before and
-// after it. waiting is the number of levers to be measured again, this one included; 0 means that
-// the search is over.
+// Next returns the step that follows from what was measured. waiting is the number of levers to be
+// measured again, this one included; 0 means that the search is over.
 func Next(p sample.Plan, visits []sample.Visit) (step sample.Step, waiting int) {
 	s := newSearch(current(p, visits))
 	t, after, ok := s.next()

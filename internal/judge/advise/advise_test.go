@@ -19,7 +19,7 @@ import (
 // relative to the mode as it is. Higher is better, for latencies too.
 type truth func(v sample.Variant, from, load string) float64
 
-// simulated is a run of a search on a machine that drifts by tens of per cent.
+// a search on a machine that drifts by tens of per cent
 type simulated struct {
 	f     *sample.File
 	rng   *rand.Rand
@@ -28,7 +28,6 @@ type simulated struct {
 	broken func(c sample.Cell) bool
 }
 
-// levers returns some levers by name.
 func levers(vs ...string) []sample.Lever {
 	var out []sample.Lever
 	for _, v := range vs {
@@ -60,7 +59,7 @@ func newSimulated(t testing.TB, seed uint64, from []mode.Placement, loads []stri
 		rng: rand.New(rand.NewPCG(seed, 77)), truth: truth}
 }
 
-// search makes the whole run, with the given number of rounds of the first part and of each step.
+// rounds are those of the first part and of each step.
 func (s *simulated) search(t testing.TB, rounds int) *Report {
 	t.Helper()
 	var active []int
@@ -171,7 +170,6 @@ func has(v sample.Variant, tune string) bool {
 	return slices.Contains(strings.Split(string(v.Tune), "+"), tune)
 }
 
-// The recommendation follows from what each lever does, where, and with which others.
 func TestSelection(t *testing.T) {
 	const (
 		big   = "bigtcp=180000"
@@ -390,7 +388,6 @@ func TestMissingLever(t *testing.T) {
 	}
 }
 
-// A run that ended before a lever was measured again says so.
 func TestInterruptedSearch(t *testing.T) {
 	s := newSimulated(t, 1, near, bulkOnly, func(v sample.Variant, _, load string) float64 {
 		if v.Tune != "" && load == workload.Bulk {
@@ -510,8 +507,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// Two modes are searched one after the other, each by its own rounds and against itself, also if a
-// cell is measured in both; one answer names both.
+// Each mode is searched by its own rounds and against itself, also if a cell is measured in both.
 func TestSeveralModes(t *testing.T) {
 	truth1 := func(v sample.Variant, _, load string) float64 {
 		switch v {

@@ -16,7 +16,6 @@ import (
 
 const percent = 100
 
-// certain reports whether an effect is a gain or a loss.
 func certain(e Effect) bool {
 	return e.Ratio.Verdict == stats.Better || e.Ratio.Verdict == stats.Worse
 }
@@ -39,7 +38,6 @@ func AnswerOf(r *Report) *analysis.Answer {
 	return out
 }
 
-// sentences says what one search found.
 func (a Advice) sentences() (out []string) {
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	by := byVerdict(a.Levers)
@@ -88,7 +86,7 @@ func (a Advice) sentences() (out []string) {
 	return out
 }
 
-// unclear returns the number of levers with an unclear effect.
+// levers with an unclear effect
 func unclear(all []Lever) (n int) {
 	for _, l := range all {
 		if slices.ContainsFunc(l.Effects(), func(e Effect) bool { return e.Ratio.Verdict == stats.Unclear }) {
@@ -98,7 +96,6 @@ func unclear(all []Lever) (n int) {
 	return n
 }
 
-// some says n of all levers in words.
 func some(n, all int) string {
 	if n == all {
 		return "all of it"
@@ -114,7 +111,6 @@ func byVerdict(all []Lever) map[Verdict][]Lever {
 	return out
 }
 
-// outcome says what a lever gains and what it loses.
 func outcome(l Lever) string {
 	text := gains(l.Effects())
 	if loses := losses(l.Effects()); loses != "" {
@@ -126,7 +122,7 @@ func outcome(l Lever) string {
 func gains(all []Effect) string  { return changes(all, stats.Better) }
 func losses(all []Effect) string { return changes(all, stats.Worse) }
 
-// changes lists the effects with one verdict, the largest first.
+// the largest first
 func changes(all []Effect, v stats.Verdict) string {
 	const most = 3
 	var of []Effect
@@ -185,7 +181,6 @@ func (e Effect) String() string {
 	return fmt.Sprintf("%s %s by %s", where, verb, share(change, low, high))
 }
 
-// share prints a change in % with its interval.
 func share(x, low, high float64) string {
 	decimals := 0
 	if (high-low)*percent < 1 {

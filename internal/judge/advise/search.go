@@ -25,7 +25,6 @@ type Effect struct {
 	CPU *analysis.Ratio `json:"cpu,omitempty"`
 }
 
-// at is the place of an effect.
 type at struct{ from, on, load string }
 
 func (e Effect) at() at { return at{e.From, e.On, e.Load} }
@@ -41,7 +40,6 @@ func (e Effect) Benefit() float64 {
 // Verdict is the result for a lever.
 type Verdict string
 
-// The verdicts.
 const (
 	Recommended Verdict = "recommended"
 	AtAPrice    Verdict = "at a price"   // it helps in one place and harms in another
@@ -56,7 +54,6 @@ const (
 	Skipped     Verdict = "not here"     // this machine cannot have it
 )
 
-// trial is a lever and its results.
 type trial struct {
 	sample.Lever
 	alone   []Effect // against the mode as it is
@@ -66,7 +63,6 @@ type trial struct {
 	verdict Verdict
 }
 
-// search is the state of a search.
 type search struct {
 	f      *sample.File
 	plain  sample.Variant
@@ -76,8 +72,7 @@ type search struct {
 	queue  []int // indexes of trials to be measured again
 }
 
-// newSearch judges what was measured: first each lever alone, then the steps, each by its own
-// rounds.
+// newSearch judges first each lever alone, then the steps, each by its own rounds.
 func newSearch(f *sample.File) *search {
 	p := f.Header.Plan
 	s := &search{f: f, plain: sample.Variant{Mode: mode.Name(p.Baseline)}}
@@ -121,8 +116,8 @@ func firstStep(p sample.Plan) int {
 	return math.MaxInt
 }
 
-// judge returns the verdict on a lever alone. Another mode must be reached from everywhere that
-// this one is; a setting that does not apply to a path does no harm there.
+// judge judges a lever alone. Another mode must be reached from everywhere that this one is; a
+// setting that does not apply to a path does no harm there.
 func (t *trial) judge(plain sample.Variant, from map[string]bool) Verdict {
 	reached := map[string]bool{}
 	for _, e := range t.alone {
@@ -146,7 +141,6 @@ func (t *trial) judge(plain sample.Variant, from map[string]bool) Verdict {
 	return NoGain
 }
 
-// count returns the number of effects that are better, and that are worse.
 func count(all []Effect) (better, worse int) {
 	for _, e := range all {
 		switch e.Ratio.Verdict {
@@ -229,8 +223,7 @@ func (t *trial) helped(where at) bool {
 	return slices.ContainsFunc(t.alone, func(e Effect) bool { return e.at() == where && e.Ratio.Verdict == stats.Better })
 }
 
-// next returns the lever to be tried on what was chosen; ok is false if there is none. It notes
-// levers that the choice excludes.
+// next returns the lever to be tried on what was chosen. It notes levers that the choice excludes.
 func (s *search) next() (t *trial, after sample.Variant, ok bool) {
 	for _, i := range s.queue {
 		t := &s.trials[i]
@@ -259,8 +252,8 @@ func part(f *sample.File, from, until int) *analysis.Run {
 	return analysis.Open(&some)
 }
 
-// effects returns the effects of the variant after relative to before, wherever both were measured.
-// broken says why a path of after has no result.
+// effects compares the variants wherever both were measured. broken says why a path of after has no
+// result.
 func effects(j *analysis.Run, before, after sample.Variant) (out []Effect, broken string) {
 	p, visited := j.File.Header.Plan, map[int]bool{}
 	for _, v := range j.File.Visits {

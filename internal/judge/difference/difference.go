@@ -18,7 +18,7 @@ import (
 // Schema names the version of a difference.
 const Schema = "bridgetoll.difference/1"
 
-// Report says what differs between two runs; its JSON form is documented in docs/results.md.
+// Report says what differs between two runs; docs/results.md documents its JSON form.
 type Report struct {
 	Schema   string       `json:"schema"`
 	Study    sample.Study `json:"study,omitzero"` // as in the plans
@@ -98,8 +98,7 @@ type Change struct {
 	Epochs   int     `json:"epochs,omitempty"` // as in a ratio
 	// Verdict is better, worse, same or unclear; "" if it is not judged.
 	Verdict stats.Verdict `json:"verdict,omitempty"`
-	// Alike is what the verdict would be if the machine's state were the same in both runs; "" if
-	// it is.
+	// Alike is the verdict as if the machine's state were the same in both runs; "" if it is.
 	Alike stats.Verdict `json:"verdict_if_alike,omitempty"`
 }
 
@@ -175,7 +174,6 @@ func side(in Input) Side {
 	return Side{Name: in.Name, Started: h.Started, Environment: h.Environment, Rounds: in.File.End.Rounds, Elapsed: in.File.End.Elapsed}
 }
 
-// differ compares two files.
 type differ struct {
 	analysis.Runs
 	matches []analysis.Match
@@ -270,7 +268,7 @@ func (r *Report) Unjudged(share float64) bool {
 	return true
 }
 
-// unlike says why the cells cannot be compared; "" if they can.
+// "": they can be compared
 func (d *differ) unlike(k, i int) string {
 	switch {
 	case k < 0:
@@ -286,14 +284,13 @@ func (d *differ) unlike(k, i int) string {
 	return ""
 }
 
-// work says what a load's ends do, without its duration.
+// without its duration
 func work(l sample.Load) string { return workload.Of(l).Words(l) }
 
 func lone(c sample.Cell, why string) Lone {
 	return Lone{Label: analysis.RowName(c), From: string(c.From), Load: c.Load, On: c.On, Pin: c.Pin, Why: why}
 }
 
-// cell compares a cell of both runs.
 func (d *differ) cell(m analysis.Match) Cell {
 	s := d.New.Series[m.New]
 	c := s.Cell
@@ -319,8 +316,7 @@ func (d *differ) cell(m analysis.Match) Cell {
 	return out
 }
 
-// compared returns the metrics of a load that are compared: the primary one, the tail of its
-// latencies, and its CPU time.
+// the primary metric, the tail of the load's latencies, and its CPU time
 func compared(l sample.Load, s sample.Shape) []string {
 	w := workload.Of(l)
 	var out []string

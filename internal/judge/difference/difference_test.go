@@ -15,7 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// measured makes a run of bulk with host at 40 Gbit/s, twice, and bridge at x times that.
+// The run has host at 40 Gbit/s, twice, and bridge at x times that.
 func measured(t *testing.T, x float64, change ...func(*sample.File)) *sample.File {
 	t.Helper()
 	noise := []float64{0.004, 0.006, 0.005}
@@ -35,7 +35,7 @@ func judged(t *testing.T, old, now *sample.File) *difference.Report {
 	return r
 }
 
-// ratioOf returns the change of bridge's throughput relative to host's.
+// bridge's throughput relative to host's
 func ratioOf(t *testing.T, r *difference.Report) *difference.Change {
 	t.Helper()
 	for _, c := range r.Cells {
@@ -95,8 +95,7 @@ func TestFasterMachine(t *testing.T) {
 	}
 }
 
-// If the baseline's own figure shows another state of the machine, what looks worse or better is
-// unclear, and nothing fails for certain.
+// What looks worse or better is unclear, and nothing fails for certain.
 func TestOtherState(t *testing.T) {
 	in := func(host, x float64) *sample.File {
 		return judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(12, judgetest.Noisy([]float64{0.004, 0.006, 0.005}, host, host, host*x)).File

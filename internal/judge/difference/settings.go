@@ -12,8 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// settings returns what differs in the machine, the run and the paths of the cells that both runs
-// have.
+// settings compares the machine, the run and the paths of the cells that both runs have.
 func (d *differ) settings() []Setting {
 	old, now := d.Old.File.Header, d.New.File.Header
 	out := append(apart(machine(old.Environment), machine(now.Environment)), apart(plan(old.Plan, now.Plan), plan(now.Plan, old.Plan))...)
@@ -32,14 +31,12 @@ func (d *differ) settings() []Setting {
 	return out
 }
 
-// ofServer marks settings of a path's own machine.
+// marks settings of a path's own machine
 const ofServer = " of the server's machine"
 
-// fact is a setting of one run.
 type fact struct{ what, is string }
 
-// apart returns the facts that differ. A fact that only one run has keeps its position from that
-// run's list.
+// A fact that only one run has keeps its position from that run's list.
 func apart(old, now []fact) []Setting {
 	out := []Setting{}
 	was := map[string]string{}
@@ -61,7 +58,7 @@ func apart(old, now []fact) []Setting {
 	return out
 }
 
-// machine lists the facts of a machine that can decide a figure.
+// that can decide a figure
 func machine(e sample.Environment) []fact {
 	out := []fact{
 		{"toll", e.Tool}, {"kernel", e.Kernel}, {"distribution", e.OS}, {"CPU", e.CPUModel}, {"CPUs", fmt.Sprint(e.CPUs)},
@@ -83,8 +80,7 @@ func machine(e sample.Environment) []fact {
 	return out
 }
 
-// plan lists the facts of how a run was made, including its loads. For a sweep these are the facts
-// of the points that the other run has, too, and the list of points.
+// For a sweep the loads are those of the points that the other run has, too.
 func plan(p, other sample.Plan) []fact {
 	out := []fact{{"CPUs of the client", list(p.CPUs.Client)}, {"CPUs of the server", list(p.CPUs.Server)}, {"pinning", p.Pin},
 		{"wire", wire(p.Wire)}, {"time of an epoch", seconds(p.Epoch)}}
@@ -104,7 +100,7 @@ func plan(p, other sample.Plan) []fact {
 	return out
 }
 
-// points returns those of a sweep in the form of its flag.
+// in the form of the flag
 func points(s *sample.Sweep) string {
 	var names []string
 	for _, p := range s.Points {
@@ -144,7 +140,7 @@ func wire(w *sample.Wire) string {
 	return w.String()
 }
 
-// rate prints a rate; "" for 0.
+// "" for 0
 func rate(bits uint64) string {
 	if bits == 0 {
 		return ""
@@ -152,7 +148,7 @@ func rate(bits uint64) string {
 	return units.Rate(float64(bits))
 }
 
-// seconds prints a time in the form of flags; "" for 0.
+// in the form of flags; "" for 0
 func seconds(s float64) string {
 	if s == 0 {
 		return ""
@@ -169,7 +165,7 @@ func busier(old, now sample.Environment) (Setting, bool) {
 	return Setting{What: "load average before the run", Old: fmt.Sprintf("%.1f", old.LoadAverage), New: fmt.Sprintf("%.1f", now.LoadAverage)}, true
 }
 
-// pathSettings returns what differs on paths, each setting once with the modes that have it.
+// pathSettings returns each setting once with the modes that have it.
 func (d *differ) pathSettings() []Setting {
 	var out []Setting
 	at := map[[3]string]int{}
@@ -195,7 +191,6 @@ func (d *differ) pathSettings() []Setting {
 	return out
 }
 
-// path lists the facts of a path: its hops, its devices, its machine's settings.
 func path(p sample.Path) []fact {
 	out := []fact{{"path", strings.Join(p.Hops, "·")}}
 	nth := map[string]int{}
@@ -215,7 +210,7 @@ func path(p sample.Path) []fact {
 	return out
 }
 
-// offloads lists the offloads that are on.
+// those that are on
 func offloads(all map[string]bool) string {
 	var on []string
 	for _, k := range slices.Sorted(maps.Keys(all)) {

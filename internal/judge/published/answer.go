@@ -7,7 +7,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 )
 
-// answer says which findings hold here.
 func (r *Report) answer() analysis.Answer {
 	a := analysis.Answer{Question: "Does what others published hold here?", Text: []string{}}
 	if len(r.Files) == 0 {
@@ -31,7 +30,7 @@ func (r *Report) answer() analysis.Answer {
 	}
 	for _, x := range []struct {
 		verdict   Verdict
-		one, many string // text for one finding, and for several
+		one, many string
 		end       string // "": the findings are named
 	}{
 		{Holds, "holds", "hold", ""},

@@ -25,7 +25,6 @@ type Claim struct {
 // Direction says how one figure compares with another.
 type Direction string
 
-// The directions.
 const (
 	Less  Direction = "less"
 	Alike Direction = "same"
@@ -91,10 +90,9 @@ func (s Study) check(c Claim, files []Measured) (ClaimResult, []string) {
 	return out, best
 }
 
-// near reports whether two paces are the same except for rounding.
+// the same except for rounding
 func near(a, b float64) bool { return a > b*(1-alike) && a < b*(1+alike) }
 
-// judgeDirection returns the verdict on a ratio against the stated direction.
 func judgeDirection(want Direction, m analysis.Ratio) Verdict {
 	differs := m.Verdict == stats.Better || m.Verdict == stats.Worse
 	same := m.Verdict == stats.Same || m.Low >= 1-alike && m.High <= 1+alike
@@ -117,8 +115,7 @@ func judgeDirection(want Direction, m analysis.Ratio) Verdict {
 	return Unclear
 }
 
-// judgeBound returns the verdict on a bound: whether the largest value seen in n rounds lies on the
-// stated side.
+// most is the largest value seen in n rounds.
 func judgeBound(want Direction, bound, most float64, n int) Verdict {
 	switch {
 	case n < stats.MinJudged:

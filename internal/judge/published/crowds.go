@@ -23,7 +23,7 @@ var crowdCommands = []Command{
 	{"scale pipework link ovs --procs 1x1,1x2,1x4,1x16,2x1,4x1,16x1,2x2,4x4,16x16", "procs.jsonl"},
 }
 
-// crowdTables lists the tables in the order of crowdCommands, with the study's words for a shape.
+// in the order of crowdCommands, with the study's words for a shape
 var crowdTables = []struct {
 	name  string
 	words *regexp.Regexp
@@ -33,10 +33,10 @@ var crowdTables = []struct {
 	{procs, regexp.MustCompile(`^(1) server, (\d{1,3})x(\d{1,3}) \(client containers x clients in each\)$`)},
 }
 
-// crowdOurs returns what a row corresponds to. A client's mean is the total divided by the clients.
-// The heading of the third table names containers as well, but its figures are per process: times
-// the containers alone, Open vSwitch would carry 25 Gbit/s in 4×1, 6 in 1×4 and 1 in 16×16; times
-// the processes, it carries 25, 25 and 15, as in the other tables.
+// A client's mean is the total divided by the clients. The heading of the third table names
+// containers as well, but its figures are per process: times the containers alone, Open vSwitch
+// would carry 25 Gbit/s in 4×1, 6 in 1×4 and 1 in 16×16; times the processes, it carries 25, 25 and
+// 15, as in the other tables.
 func crowdOurs(r Row) (Ours, error) {
 	for i, t := range crowdTables {
 		m := t.words.FindStringSubmatch(r.Shape)

@@ -16,7 +16,7 @@ type Finding struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// The verdicts that only findings have, besides Holds, Unclear and NotMeasured.
+// Verdicts of findings besides Holds, Unclear and NotMeasured.
 const (
 	Fails      Verdict = "does not hold"
 	Partly     Verdict = "holds in part"    // some of its ratios hold and others do not
@@ -33,8 +33,8 @@ func (f *Finding) note(datapath string) {
 	}
 }
 
-// verdict returns whether the finding holds: all of its ratios must, or with mostly set more than
-// half of them. It returns "" if nothing is compared.
+// All of the finding's ratios must hold, or with mostly set more than half of them. verdict returns
+// "" if nothing is compared.
 func (f Finding) verdict(mostly bool) Verdict {
 	all := 0
 	for _, n := range f.Verdicts {
@@ -62,7 +62,6 @@ func (f Finding) verdict(mostly bool) Verdict {
 	return Incomplete
 }
 
-// against returns the number of ratios that contradict the finding.
 func (f Finding) against() int { return f.Verdicts[Gone] + f.Verdicts[Reversed] + f.Verdicts[Emerged] }
 
 // Tally returns the number of ratios for each verdict, such as "holds 2, unclear 1 of 3 ratios";

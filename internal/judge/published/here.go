@@ -111,7 +111,7 @@ func (s Study) here(e Entry, files []Measured) *Here {
 	return out
 }
 
-// hereIn returns the row's figure in a file and its number of rounds; nil if the file lacks it.
+// nil: the file lacks it
 func hereIn(f Measured, of analysis.Figure, r Row) (h *Here, rounds int) {
 	m, ok := f.pair.Value(of)
 	if !ok {

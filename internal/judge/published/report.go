@@ -15,11 +15,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// schema names the version of the report.
 const schema = "bridgetoll.published/1"
 
-// Report compares published figures with measured ones; its JSON form is documented in
-// docs/results.md.
+// Report compares published figures with measured ones; docs/results.md documents its JSON form.
 type Report struct {
 	Schema  string          `json:"schema"`
 	Answer  analysis.Answer `json:"answer"`
@@ -59,7 +57,7 @@ type Needed struct {
 	Missing int    `json:"missing"` // number of ratios that need its cells
 }
 
-// Line is a published row and the cell of ours that it corresponds to.
+// Line is a published row and the cell that it corresponds to here.
 type Line struct {
 	Row
 	Cell   *sample.Cell `json:"cell,omitempty"`
@@ -72,13 +70,13 @@ type Line struct {
 	Here   *Here        `json:"here,omitempty"` // nil: not measured
 }
 
-// whats names the published metrics.
+// names of the published metrics
 var whats = map[string]string{
 	throughput: "throughput", cpuIdle: "idle CPU, and throughput per busy core", oneWay: "latency one way",
 	response: "median response", spike: "longest pause",
 }
 
-// Column returns the mode that the line stands for, in our words if it has any.
+// Column returns the mode that the line stands for, by toll's name if it has one.
 func (l Line) Column() string {
 	if l.Cell == nil {
 		return l.Mode
@@ -114,14 +112,13 @@ type Ratio struct {
 	File      string          `json:"file,omitempty"`
 	Verdict   Verdict         `json:"verdict"`
 	Why       string          `json:"why,omitempty"` // why it is not measured, if known
-	// Datapath is the datapath of the measured cell if it differs from the study's; "" otherwise.
+	// Datapath is that of the measured cell if it differs from the study's; "" otherwise.
 	Datapath string `json:"datapath,omitempty"`
 }
 
 // Verdict says whether a published ratio holds.
 type Verdict string
 
-// The verdicts.
 const (
 	Holds       Verdict = "holds"        // the same direction, or no difference in both
 	Gone        Verdict = "gone"         // a published difference that does not show any more
@@ -246,7 +243,6 @@ func (s Study) result(rows []Row, files []Measured) (Result, error) {
 	return out, nil
 }
 
-// checkClaims adds the study's claims without figures to its result.
 func (s Study) checkClaims(out *Result, files []Measured, note func(string)) {
 	for _, c := range s.Claims {
 		x, notes := s.check(c, files)
@@ -280,7 +276,7 @@ func (s Study) measure(es []Entry, c Comparison, files []Measured) (Ratio, []str
 		to = *c.Against
 	}
 	out := Ratio{To: c.To, Smallest: c.Smallest, Published: c.Ratio, Stated: c.Stated, Finding: c.Finding, Verdict: NotMeasured, Why: es[c.Of].Why}
-	var best []string // notes
+	var best []string
 	for _, f := range files {
 		to := to
 		x, ok := f.pair.Between(of, to)
@@ -305,8 +301,7 @@ func (s Study) measure(es []Entry, c Comparison, files []Measured) (Ratio, []str
 	return out, best
 }
 
-// standIn returns the figure that stands for f in a file: host for native on a swarm, which has no
-// native mode, and f elsewhere.
+// standIn replaces native by host on a swarm, which has no native mode.
 func standIn(f analysis.Figure, file Measured) analysis.Figure {
 	isSwarm := func(c sample.Cell) bool { return c.On == sample.Swarm }
 	if f.Cell.Mode == mode.Native && slices.ContainsFunc(file.File.Header.Plan.Cells, isSwarm) {
@@ -315,8 +310,7 @@ func standIn(f analysis.Figure, file Measured) analysis.Figure {
 	return f
 }
 
-// datapath returns the datapath of Open vSwitch that c was measured on if it is not the kernel's,
-// which the study had; "" otherwise.
+// datapath returns the datapath of Open vSwitch if it is not the kernel's, which the study had.
 func datapath(p *analysis.Pairing, c sample.Cell) string {
 	if _, path, _ := p.Conditions(c); strings.HasPrefix(path.Facts["datapath"], "userspace") {
 		return path.Facts["datapath"]
@@ -332,7 +326,7 @@ func (f Measured) missing(c sample.Cell) string {
 }
 
 // notes returns how the conditions of the cells differ from the study's. pace is its number of
-// tokens a second, or 0 if that is not known.
+// tokens a second; 0: not known.
 func (s Study) notes(p *analysis.Pairing, pace float64, cells ...sample.Cell) []string {
 	var out []string
 	add := func(differs bool, format string, args ...any) {

@@ -1,15 +1,15 @@
 // Package published holds published comparisons of container networks, and says which of their
-// findings hold on the machine of a results file. The figures are in published.csv, embedded as
-// they were printed. The studies' own words, their baselines and the cells of ours that their rows
-// correspond to are in studies.go.
+// findings hold on the machine of a results file. The figures are in published.csv, as they were
+// printed; studies.go has the studies' words, their baselines and the cells that their rows
+// correspond to.
 //
-// Be aware: absolute figures of other machines and years say nothing here. Only ratios to a study's
-// own baseline are compared.
+// Absolute figures of other machines and years say nothing here: only ratios to a study's own
+// baseline are compared.
 package published
 
 import (
 	"bytes"
-	_ "embed" // the data
+	_ "embed"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -44,7 +44,7 @@ type Row struct {
 	Printed   string  `json:"-"` // the value as it was printed
 }
 
-// columns is the header of published.csv.
+// the header of published.csv
 var columns = []string{"source", "year", "mode", "placement", "load", "shape", "metric", "value", "unit", "note"}
 
 // Words that rows may use besides the catalogue's modes.
@@ -67,7 +67,6 @@ const (
 	spike      = "latency_spike"
 )
 
-// maxRows limits the number of rows that parse accepts.
 const maxRows = 10_000
 
 var year = regexp.MustCompile(`^(undated|\d{4})$`)
@@ -75,8 +74,7 @@ var year = regexp.MustCompile(`^(undated|\d{4})$`)
 // Rows returns the embedded rows.
 func Rows() ([]Row, error) { return parse(bytes.NewReader(data)) }
 
-// parse reads published.csv strictly: anything unknown is an error, because a row that is not
-// understood would be compared wrongly.
+// parse is strict: a row that is not understood would be compared wrongly.
 func parse(r io.Reader) ([]Row, error) {
 	c := csv.NewReader(r)
 	c.FieldsPerRecord = len(columns)
@@ -132,7 +130,7 @@ func parseRow(f []string) (Row, error) {
 	return r, r.parseValue()
 }
 
-// parseValue reads "41.9", or a range such as "200-300".
+// "41.9", or a range such as "200-300"
 func (r *Row) parseValue() error {
 	low, high, isRange := strings.Cut(r.Printed, "-")
 	var err error

@@ -6,7 +6,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// streamCommands measure the streaming study, in the order to which streamClaims refer.
+// in the order to which streamClaims refer
 var streamCommands = []Command{
 	{"compare publish-default publish bridge-default --from host --load stream --tokens 6", "stream.jsonl"},
 	{"compare publish-default --from host --to loopback --tune mtu=9000,rmem=16M+wmem=16M --load stream --tokens 6", "tuned.jsonl"},
@@ -19,7 +19,6 @@ const (
 	batchPace     = 16.7 // writes a second of 50 tokens a second in batches of three
 )
 
-// streamClaims returns the streaming study's claims without a figure for each side.
 func streamClaims() []Claim {
 	streamed := func(m mode.Name, from mode.Placement, to mode.Target, metric string) analysis.Figure {
 		return at(m, from, to, workload.Stream, metric).Figure

@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// streamFile makes a run of the study's two streams, with the same response time in each round.
+// The run has the study's two streams, with the same response time in each round.
 func streamFile(t *testing.T, name string, rounds int, o sample.StreamOptions) Measured {
 	t.Helper()
 	encode := func(d time.Duration) *sample.EncodedHisto {
@@ -44,7 +44,6 @@ func streamFile(t *testing.T, name string, rounds int, o sample.StreamOptions) M
 	return Measured{Name: name, File: f, pair: analysis.Pair(f)}
 }
 
-// A claim with its own pace gets no note about a pace that differs from the study's.
 func TestClaimHasItsOwnPace(t *testing.T) {
 	s, _ := studyOf("llm-token-streaming-bridge-vs-host")
 	o := sample.StreamOptions{Tokens: 2, Pace: batchPace}
@@ -59,7 +58,6 @@ func TestClaimHasItsOwnPace(t *testing.T) {
 	}
 }
 
-// The longest pause comes from the file with the most rounds.
 func TestLongestPauseIsOfTheMostRounds(t *testing.T) {
 	s, es := entries(t, "llm-token-streaming-bridge-vs-host")
 	o := sample.StreamOptions{Tokens: 6, Pace: 50}

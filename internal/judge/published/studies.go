@@ -15,8 +15,8 @@ var (
 	tenGbit = sample.Wire{Rate: 10e9}
 )
 
-// What the authors ran, as our modes: four of the five published ports of containers on the default
-// bridge, and one gave containers routable addresses by 1:1 NAT.
+// What the authors ran, as modes of the catalogue: four of the five published ports of containers
+// on the default bridge, and one gave containers routable addresses by 1:1 NAT.
 const (
 	port      = mode.PublishDefault // a published port as an engine has it
 	proxyOff  = mode.PublishNAT     // the same with "userland-proxy": false
@@ -157,9 +157,8 @@ func proxyOurs(r Row) (Ours, error) {
 	return Ours{}, errMode
 }
 
-// proxyRatios returns the comparisons of the article, which compares throughput and the work of a
-// busy core. The latter follows from the idle CPU time that it prints; if it states the ratio
-// itself, that is taken.
+// The article compares throughput and the work of a busy core. The latter follows from the idle CPU
+// time that it prints; if it states the ratio itself, that is taken.
 func proxyRatios(es []Entry) []Comparison {
 	row := func(m mode.Name, metric string) int {
 		return find(es, func(e Entry) bool { return e.Mode == string(m) && e.Metric == metric })
@@ -184,8 +183,7 @@ func proxyRatios(es []Entry) []Comparison {
 	return out
 }
 
-// streamOurs returns what a row corresponds to. If a client on the machine dials the port of a
-// default bridge at localhost, docker-proxy answers.
+// If a client on the machine dials the port of a default bridge at localhost, docker-proxy answers.
 func streamOurs(r Row) (Ours, error) {
 	metric := workload.ResponseTime
 	if r.Metric == spike {
@@ -295,7 +293,6 @@ func qperfOurs(r Row) (Ours, error) {
 	return o, nil
 }
 
-// qperfRatios compares bridge and host with native, and host with bridge.
 func qperfRatios(es []Entry) []Comparison {
 	var out []Comparison
 	for i, e := range es {

@@ -14,7 +14,7 @@ type Study struct {
 	Name     string
 	Title    string
 	URL      string
-	Setup    string   // what was measured on what, and how its words translate to ours
+	Setup    string   // what was measured on what, and how its words translate
 	Baseline string   // what its ratios are to
 	Findings []string // its statements, as far as its figures show them
 	Mostly   []int    // indexes of findings that hold if more than half of their ratios do; the others need all
@@ -61,12 +61,10 @@ type Comparison struct {
 	Stated   bool // the study states the ratio itself; otherwise it is the quotient of two rows
 	Finding  int  // index of the finding that rests on it
 	Smallest bool // to the smallest shape of the same mode, instead of the study's baseline
-	// Against is the figure that row Of is compared with if that is not row To's cell; nil
-	// otherwise.
+	// Against is the figure that row Of is compared with if that is not row To's cell.
 	Against *analysis.Figure
 }
 
-// studyOf returns the study called name; ok is false if there is none.
 func studyOf(name string) (s Study, ok bool) {
 	i := slices.IndexFunc(studies, func(s Study) bool { return s.Name == name })
 	if i < 0 {
@@ -100,17 +98,14 @@ func (s Study) Entries(rows []Row) ([]Entry, error) {
 	return out, nil
 }
 
-// at returns a cell of ours for the ends of the route.
 func at(m mode.Name, from mode.Placement, to mode.Target, load, metric string) Ours {
 	return Ours{Figure: analysis.Figure{Metric: metric,
 		Cell: sample.Cell{Mode: m, From: from, To: to, Load: load}}}
 }
 
-// find returns the index of the first entry that matches, or -1 if there is none.
 func find(es []Entry, is func(Entry) bool) int { return slices.IndexFunc(es, is) }
 
-// quotient compares two entries by their printed figures. ok is false if there is none, or a figure
-// was rounded to 0.
+// ok is false if there is no such entry, or a figure was rounded to 0.
 func quotient(es []Entry, of, to, finding int) (Comparison, bool) {
 	if of < 0 || to < 0 || of == to || es[of].Value == 0 || es[to].Value == 0 {
 		return Comparison{}, false

@@ -120,7 +120,6 @@ func TestFindingsRestOnRatios(t *testing.T) {
 	}
 }
 
-// docker-proxy's row is measured where docker-proxy answers, and so is what it is compared with.
 func TestProxyIsMeasuredOnTheMachineItself(t *testing.T) {
 	s, _ := studyOf("sql-server-docker-network-drivers-2019")
 	all := map[mode.Name]float64{mode.Native: 50, mode.Host: 50, mode.PublishDefault: 20}
@@ -151,7 +150,7 @@ func TestProxyIsMeasuredOnTheMachineItself(t *testing.T) {
 	}
 }
 
-// On a swarm, which runs nothing without a container, host stands for native and a note says so.
+// A swarm runs nothing without a container.
 func TestHostStandsForNativeOnASwarm(t *testing.T) {
 	s, _ := studyOf("docker-host-vs-bridge-qperf")
 	f := file(1, 9, map[mode.Name]float64{mode.Host: 50, mode.PublishDefault: 20})
@@ -212,7 +211,6 @@ func TestFindingVerdict(t *testing.T) {
 	}
 }
 
-// A finding that was measured on another datapath than the study's says so in its own line.
 func TestFindingNamesItsDatapath(t *testing.T) {
 	s, _ := studyOf("docker-network-performance-2014")
 	f := file(1, 9, map[mode.Name]float64{mode.Host: 40, mode.NATAlias: 30, mode.OVS: 9})
@@ -240,7 +238,7 @@ func TestFindingNamesItsDatapath(t *testing.T) {
 	}
 }
 
-// A claim without figures is a pair of cells or a bound; each has a finding and a command.
+// Each claim is a pair of cells or a bound, with a finding and a command.
 func TestClaims(t *testing.T) {
 	for _, s := range studies {
 		for _, c := range s.Claims {
@@ -369,8 +367,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// file makes a run of bulk with a value in Gbit/s for each mode, from the host to 127.0.0.1; host
-// is the baseline.
+// The run has a value in Gbit/s for each mode, from the host to 127.0.0.1; host is the baseline.
 func file(streams, rounds int, gbit map[mode.Name]float64) *sample.File {
 	f := &sample.File{Header: sample.Header{Plan: sample.Plan{Baseline: "host", Precision: 0.02,
 		Loads: []sample.Load{{Kind: "bulk", Streams: streams, Window: 1}}}}}
