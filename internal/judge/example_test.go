@@ -8,7 +8,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// A results file is judged by the rules of its study.
 func ExampleJudge() {
 	in, err := os.Open("../record/sample/testdata/run.jsonl")
 	if err != nil {

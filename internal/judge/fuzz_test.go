@@ -52,8 +52,7 @@ func TestJudgeRealFile(t *testing.T) {
 	}
 }
 
-// Figures that no machine measures must not make a report that cannot be written: JSON has no
-// infinity.
+// A report with figures that no machine measures must be writable: JSON has no infinity.
 func TestJudgeAbsurdNumbers(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -86,7 +85,6 @@ func TestJudgeAbsurdNumbers(t *testing.T) {
 	}
 }
 
-// reread writes f and reads it back.
 func reread(f *sample.File) (*sample.File, error) {
 	var b strings.Builder
 	w := sample.NewWriter(&b)

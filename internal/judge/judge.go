@@ -26,7 +26,6 @@ type Report interface {
 	Complete() bool
 }
 
-// study judges the results files of one kind.
 type study struct {
 	name  sample.Study
 	judge func(*sample.File) Report
@@ -38,8 +37,7 @@ type study struct {
 	converged func(sample.Plan, []sample.PairVisit) bool
 }
 
-// studies lists all studies. A study is a package and an entry here; a file of a study of a later
-// toll is judged as the first.
+// A study is a package and an entry here; a file of a study of a later toll is judged as the first.
 var studies = []study{
 	{sample.StudyCompare, func(f *sample.File) Report { return comparison.Judge(f) }, analysis.ToBaseline, false, nil},
 	{sample.StudyScale, func(f *sample.File) Report { return scale.Judge(f) }, analysis.ToBaseline, false, nil},

@@ -13,8 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// largeFile makes a results file with the given number of visits: those of a real file repeated,
-// each with other figures.
+// The visits are those of a real file repeated, each with other figures.
 func largeFile(tb testing.TB, visits int) []byte {
 	tb.Helper()
 	b, err := os.ReadFile("../record/sample/testdata/run.jsonl")
@@ -43,8 +42,8 @@ func largeFile(tb testing.TB, visits int) []byte {
 	return out.Bytes()
 }
 
-// minute makes the file of a minute with the usual loads: sixteen modes and the controls, with
-// visits as large as real ones, and 13 epochs of each load with some 250 slices in each.
+// The usual loads: sixteen modes and the controls, with visits as large as real ones, and 13 epochs
+// of each load with some 250 slices in each.
 func minute(tb testing.TB) []byte {
 	tb.Helper()
 	real, err := os.Open(realRun)
@@ -117,7 +116,6 @@ func TestFileOfAMinuteIsSmall(t *testing.T) {
 	t.Logf("%d bytes", len(file))
 }
 
-// BenchmarkReportOfAMinute reads and judges the file of a default run.
 func BenchmarkReportOfAMinute(b *testing.B) {
 	file := minute(b)
 	b.SetBytes(int64(len(file)))
@@ -130,8 +128,7 @@ func BenchmarkReportOfAMinute(b *testing.B) {
 	}
 }
 
-// BenchmarkReport reads and judges a file with BENCH_VISITS visits. The reader accepts at most a
-// million.
+// A file of BENCH_VISITS visits. The reader accepts at most a million.
 func BenchmarkReport(b *testing.B) {
 	visits := 10_000
 	if n, err := strconv.Atoi(os.Getenv("BENCH_VISITS")); err == nil {

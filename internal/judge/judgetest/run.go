@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Run builds a results file with known numbers: every window lasts a second, on a
-// machine of two CPUs, one half busy and the other 0.3.
+// Run builds a results file with known numbers: every window lasts a second, on a machine of two
+// CPUs, one half busy and the other 0.3.
 type Run struct {
 	T    testing.TB
 	File *sample.File
@@ -126,7 +126,7 @@ func Noisy(share []float64, xs ...float64) func(round, cell int) float64 {
 	return func(round, cell int) float64 { return xs[cell] * (1 + share[cell]*float64(round%2*2-1)) }
 }
 
-// Find returns the cell of m under load in a report, the first one if it has several.
+// Find returns the first cell of m under load in a report.
 func Find(t *testing.T, r *analysis.Report, m mode.Name, load string) analysis.Cell {
 	t.Helper()
 	for _, c := range r.Cells {
@@ -149,8 +149,7 @@ func WantFinding(t *testing.T, r *analysis.Report, want string) {
 	t.Errorf("findings:\n%s\nwant %q", strings.Join(r.Findings, "\n"), want)
 }
 
-// Near reports whether a and b differ by no more than a thousandth, as histograms with three digits
-// do.
+// Near reports whether a and b differ by at most a thousandth, as histograms with three digits do.
 func Near(a, b float64) bool { return math.Abs(a-b) <= 1e-3*math.Abs(b) }
 
 // Codes returns the warnings' codes, in order.

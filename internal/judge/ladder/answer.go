@@ -6,7 +6,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// answered lists the prices that an answer speaks of.
 var answered = []struct{ price, head string }{
 	{workload.LatencyP50, "Median latency"}, {workload.Throughput, "Throughput, of that without the part"},
 	{PriceName(workload.Stream, workload.LatencyP50), "Median token delay"},
@@ -44,7 +43,6 @@ func AnswerOf(steps []Step) *analysis.Answer {
 // ground identifies a ladder: who built it, and where its client runs.
 type ground struct{ on, from string }
 
-// grounds returns the grounds of the steps, in their order.
 func grounds(steps []Step) []ground {
 	var out []ground
 	for i, s := range steps {
@@ -55,7 +53,7 @@ func grounds(steps []Step) []ground {
 	return out
 }
 
-// sentence says what the parts cost in the named price; "" if none has it.
+// "": no step has that price
 func sentence(head, name string, steps []Step, on ground) string {
 	var parts []analysis.Priced
 	for _, s := range steps {

@@ -13,8 +13,7 @@ import (
 
 var verdicts = []stats.Verdict{stats.Costs, stats.Gains, stats.Nothing, stats.Unclear}
 
-// withVerdicts makes a ladder whose parts have these verdicts in both metrics; "" is a part without
-// a result.
+// The parts have these verdicts in both metrics; "" is a part without a result.
 func withVerdicts(vs []stats.Verdict) []Step {
 	steps := []Step{{Mode: "native", Label: "native"}}
 	for i, v := range vs {
@@ -59,8 +58,7 @@ func bound(t *testing.T, vs []stats.Verdict, text []string) {
 	}
 }
 
-// With any verdicts, in any order, the text says that a part costs something only if its verdict
-// does, and prints no figure that is not clear.
+// With any verdicts, in any order.
 func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {

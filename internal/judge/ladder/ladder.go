@@ -30,8 +30,7 @@ type Step struct {
 	cell, below sample.Cell // without a load; below is zero at the bottom
 }
 
-// priced lists the metrics in which parts are priced, in the order in which they are shown, with
-// their loads.
+// in the order in which prices are shown
 var priced = []struct{ Metric, Load, Name string }{
 	{workload.LatencyP50, workload.RR, "median latency"},
 	{workload.CPUPerTrip, workload.RR, "CPU time per round trip"},
@@ -79,7 +78,6 @@ func Judge(f *sample.File) *Report {
 // Partners maps cells to those on the rungs below.
 func Partners(j *analysis.Run) func(i int) (int, bool) { return newLadder(j).partner }
 
-// ladder is a run that is judged as a ladder.
 type ladder struct {
 	*analysis.Run
 	at map[sample.Cell]int // cells that have a result, without the control
@@ -95,9 +93,8 @@ func newLadder(j *analysis.Run) *ladder {
 	return l
 }
 
-// below returns the cell that c is compared with: the nearest rung below that has a result for
-// every load for which c has one. parts lists what c has in addition, from below. ok is false at
-// the bottom.
+// below returns the nearest rung below that has a result for every load for which c has one. parts
+// lists what c has in addition, from below. ok is false at the bottom.
 func (l *ladder) below(c sample.Cell) (b sample.Cell, parts []string, ok bool) {
 	rung, ok := mode.FindRung(c.From, c.Mode)
 	for ok && rung.Below != "" {
@@ -175,12 +172,11 @@ func (s Step) Has(c analysis.Cell) bool {
 	return c.From == s.From && c.On == s.On && c.Label() == s.Label
 }
 
-// height returns the position of the step's rung in the ladder.
 func (s Step) height() int {
 	return slices.IndexFunc(mode.Ladder(mode.Placement(s.From)), func(r mode.Rung) bool { return string(r.Mode) == s.Mode })
 }
 
-// step prices the part of the rung with cell c, which has no load.
+// c has no load.
 func (l *ladder) step(c sample.Cell) Step {
 	out := Step{Mode: string(c.Mode), From: string(c.From), To: string(c.To), On: c.On, Label: analysis.Label(c), Prices: map[string]analysis.Price{}, cell: c}
 	if b, parts, ok := l.below(c); ok {
@@ -190,7 +186,6 @@ func (l *ladder) step(c sample.Cell) Step {
 	return out
 }
 
-// prices returns the additional cost of c over b, in every metric that both have.
 func (l *ladder) prices(c, b sample.Cell) map[string]analysis.Price {
 	out := map[string]analysis.Price{}
 	for _, m := range priced {
@@ -207,8 +202,7 @@ func (l *ladder) prices(c, b sample.Cell) map[string]analysis.Price {
 	return out
 }
 
-// price returns the additional cost of cell i over cell b in a metric; N is 0 if they have no
-// pairs.
+// N is 0 if cells i and b have no pairs.
 func (l *ladder) price(i, b int, metric string) analysis.Price {
 	mine, its := l.Series[i], l.Series[b]
 	if metric == workload.Throughput {
@@ -222,7 +216,6 @@ func (l *ladder) price(i, b int, metric string) analysis.Price {
 	return l.Price(i, b, metric)
 }
 
-// findings says in words what the parts cost.
 func (l *ladder) findings(r *analysis.Report, steps []Step) []string {
 	if len(r.Cells) == 0 {
 		return []string{"Nothing was measured."}

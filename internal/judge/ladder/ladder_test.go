@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// chain returns the ladder from p to the mode, with a control.
+// with a control
 func chain(p mode.Placement, to mode.Name, loads ...string) []sample.Cell {
 	var cells []sample.Cell
 	for _, load := range loads {

@@ -5,7 +5,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// answered lists the quantities that an answer speaks of.
 var answered = []struct{ name, head string }{
 	{Page, "Time of a page"}, {CPU, "CPU time of the queries, of a core"}, {StreamCPU, "CPU time of the tokens, of a core"},
 }

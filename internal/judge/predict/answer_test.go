@@ -9,8 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// With any verdicts, the text says that a mode adds something only if its verdict does, and prints
-// no figure that is unclear.
 func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 	verdicts := []stats.Verdict{stats.Costs, stats.Gains, stats.Nothing, stats.Unclear}
 	rnd := rand.New(rand.NewPCG(7, 8))

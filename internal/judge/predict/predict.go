@@ -27,8 +27,8 @@ type Workload struct {
 	Tokens  float64 `json:"tokens_per_second"`  // of all its streams together; 0: none
 }
 
-// Prediction says what each mode would cost a workload, from measured costs per operation; its JSON
-// form is documented in docs/results.md. Units are seconds and shares of a core.
+// Prediction says what each mode would cost a workload; docs/results.md documents its JSON form.
+// Units are seconds and shares of a core.
 type Prediction struct {
 	Schema      string             `json:"schema"`
 	Environment sample.Environment `json:"environment"`
@@ -118,13 +118,12 @@ func Judge(f *sample.File, w Workload) (*Prediction, error) {
 	return out, nil
 }
 
-// cell returns the row's cell without a load.
+// without a load
 func (r Row) cell() sample.Cell {
 	return sample.Cell{Mode: mode.Name(r.Mode), From: mode.Placement(r.From), To: mode.Target(r.To), Tune: mode.Tunes(r.Tune), On: r.On, Pin: r.Pin}
 }
 
-// pin returns the placement on CPUs that predictions are made from: the first one, which is
-// sample.PinFar in a run of several.
+// pin returns the first placement on CPUs, which is sample.PinFar in a run of several.
 func (p *predictor) pin() string {
 	if len(p.Series) == 0 {
 		return ""
@@ -157,7 +156,7 @@ func (p *predictor) note(format string, args ...any) {
 	}
 }
 
-// values returns a cell's values of a metric under a load, by round; nil if it has none.
+// by round; nil if there are none
 func (p *predictor) values(c sample.Cell, load, metric string) map[int]float64 {
 	c.Load = load
 	if i := p.find(c); i >= 0 {
@@ -166,7 +165,7 @@ func (p *predictor) values(c sample.Cell, load, metric string) map[int]float64 {
 	return nil
 }
 
-// find returns the index of a cell that has a result, or -1 if there is none.
+// find returns the index of a cell that has a result, or -1.
 func (p *predictor) find(c sample.Cell) int {
 	for i, s := range p.Series {
 		if s.Cell == c && !p.Failed(i) {
@@ -176,7 +175,7 @@ func (p *predictor) find(c sample.Cell) int {
 	return -1
 }
 
-// row predicts one mode, and compares it with the baseline of its placement.
+// row compares one mode with the baseline of its placement.
 func (p *predictor) row(c sample.Cell) Row {
 	r := Row{Mode: c.Name(), From: string(c.From), To: string(c.To), Tune: string(c.Tune), On: c.On, Pin: c.Pin, Label: analysis.Label(c), Over: map[string]analysis.Price{}, Costs: map[string]float64{}, Extra: p.extra()}
 	base, known := p.baselineOf(c)
@@ -186,7 +185,7 @@ func (p *predictor) row(c sample.Cell) Row {
 		to         **Quantity
 		of         func(sample.Cell) map[int]float64
 		load       string
-		metric     string // metric of the noise floor
+		metric     string // of the noise floor
 	}{
 		{Page, "s", &r.Page, p.page, workload.RR, workload.LatencyP50},
 		{CPU, analysis.CoreUnit, &r.CPU, p.cpu, workload.RR, workload.CPUPerTrip},
@@ -236,7 +235,7 @@ func (p *predictor) over(name string, c, base sample.Cell, d analysis.Difference
 	return d, d.Slices.Pairs > 0 || d.Rounds.N > 0
 }
 
-// baselineOf returns the baseline's cell, without a load, in the placement of c.
+// without a load, in the placement of c
 func (p *predictor) baselineOf(c sample.Cell) (sample.Cell, bool) {
 	for i, s := range p.Series {
 		if b, ok := p.BaselineOf(i); ok && b == i && s.Cell.From == c.From && s.Cell.On == c.On && s.Cell.Pin == c.Pin && !s.Cell.Shape.Crowd() {
@@ -286,8 +285,8 @@ func (p *predictor) perTrip(c, base sample.Cell, trip, bytes string) stats.Estim
 	return out.Plus(e.More(level).Times(extra))
 }
 
-// slices returns the logarithm of cell c's metric under a load over the baseline's, from slices,
-// and the baseline's median.
+// slices returns the logarithm of cell c's metric over the baseline's, from slices, and the
+// baseline's median.
 func (p *predictor) slices(c, base sample.Cell, load, metric string) (e stats.Estimate, level float64) {
 	c.Load, base.Load = load, load
 	i, b := p.find(c), p.find(base)
@@ -297,7 +296,7 @@ func (p *predictor) slices(c, base sample.Cell, load, metric string) (e stats.Es
 	return p.Estimate(i, b, metric), stats.Median(analysis.Ordered(p.Series[b].Values[metric]))
 }
 
-// cpu returns the share of a core that the queries take, by round.
+// by round
 func (p *predictor) cpu(c sample.Cell) map[int]float64 {
 	if p.w.QPS == 0 {
 		return nil
@@ -326,7 +325,7 @@ func (p *predictor) perQuery(c sample.Cell, metric string, times float64, perByt
 	return out
 }
 
-// streamCPU returns the share of a core that the tokens take, by round.
+// by round
 func (p *predictor) streamCPU(c sample.Cell) map[int]float64 {
 	if p.w.Tokens == 0 {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// costs makes a run of host and bridge with round trips of 100 and 150 µs, and bulk of 40 and 20
-// Gbit/s. The machine has 0.8 CPUs busy, and rr makes 2,000 round trips a second.
+// The run has host and bridge with round trips of 100 and 150 µs, and bulk of 40 and 20 Gbit/s. The
+// machine has 0.8 CPUs busy, and rr makes 2,000 round trips a second.
 func costs(t *testing.T, loads ...string) *sample.File {
 	t.Helper()
 	var cells []sample.Cell

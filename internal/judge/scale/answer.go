@@ -75,7 +75,7 @@ func largest(cells []analysis.Cell) [][]analysis.Cell {
 	return out
 }
 
-// at returns the placement and backend of a group in words, if there are several groups.
+// "" if there is only one group
 func at(c analysis.Cell, groups [][]analysis.Cell) string {
 	text := ""
 	if slices.ContainsFunc(groups, func(g []analysis.Cell) bool { return g[0].On != c.On }) {

@@ -14,8 +14,8 @@ import (
 
 var verdicts = []stats.Verdict{stats.Better, stats.Worse, stats.Same, stats.Unclear}
 
-// crowds are modes in one size and in a large one, which has these verdicts against the
-// small one and against the baseline; "" is a size without a result.
+// crowds are modes in one size and in a large one, which has these verdicts against the small one
+// and against the baseline; "" is a size without a result.
 func crowds(vs []stats.Verdict) *analysis.Report {
 	r := &analysis.Report{}
 	r.Plan.Loads = []sample.Load{{Kind: workload.Bulk}}
@@ -37,8 +37,7 @@ func crowds(vs []stats.Verdict) *analysis.Report {
 	return r
 }
 
-// Whatever the verdicts are, and in whatever order: each mode stands under its own, and what
-// is the same or unclear has no figure.
+// Each mode stands under its own verdict, and what is the same or unclear has no figure.
 func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 300 {

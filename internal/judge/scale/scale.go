@@ -44,7 +44,6 @@ func sortByMode(cells []analysis.Cell) {
 	})
 }
 
-// scaling says in words how the modes scale as the crowd grows.
 func scaling(r *analysis.Report) []string {
 	if len(r.Cells) == 0 {
 		return []string{"Nothing was measured."}
@@ -68,8 +67,7 @@ func sameMode(a, b analysis.Cell) bool {
 	return a.Label() == b.Label() && a.From == b.From && a.Load == b.Load && a.On == b.On
 }
 
-// growth says how the total of a mode's largest shape compares with the smallest one's, and with
-// the baseline's.
+// growth compares the total of a mode's largest shape with the smallest one's and the baseline's.
 func growth(c analysis.Cell) []string {
 	rate := analysis.Rate(sample.Load{Kind: c.Load})
 	m := c.Metrics[rate]
@@ -100,5 +98,5 @@ func effort(cells []analysis.Cell) string {
 		most.Shape, ends(most), high(workload.Setup), milli*high(workload.StartSpread), mega*high(workload.Memory))
 }
 
-// ends returns the number of the load's processes.
+// processes of the load
 func ends(c analysis.Cell) int { return c.Shape.Servers + c.Shape.Clients*c.Shape.Procs }

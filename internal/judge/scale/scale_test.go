@@ -13,9 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// scaled makes a scaling study of host and bridge in two shapes: one client, and two client
-// containers with two processes each, one of which bridge starves. Rates are in Gbit/s (bulk) or in
-// round trips a second (rr).
+// Host and bridge have two shapes: one client, and two client containers with two processes each,
+// one of which bridge starves. Rates are in Gbit/s (bulk) or in round trips a second (rr).
 func scaled(t *testing.T, load string) *analysis.Report {
 	t.Helper()
 	one, four := sample.Shape{Servers: 1, Clients: 1, Procs: 1}, sample.Shape{Servers: 1, Clients: 2, Procs: 2}

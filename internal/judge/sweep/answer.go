@@ -40,8 +40,8 @@ func AnswerOf(r *Report) *analysis.Answer {
 	return a
 }
 
-// overIPv6 says from which value on paths over IPv6 cost more than the same over IPv4, by the given
-// curves. It returns nothing unless both were asked for.
+// overIPv6 says from which value on paths over IPv6 cost more than the same over IPv4. It returns
+// nothing unless both were asked for.
 func overIPv6(r *Report, all []Curve) (out []string) {
 	beside := &Report{Measured: r.Measured, Curves: all}
 	beside.Plan.Baseline = "IPv4"
@@ -81,7 +81,7 @@ func (v values) sentence(r *Report, c Curve) string {
 	return Head(r.Base(), c) + ": " + strings.Join(parts, "; ") + "."
 }
 
-// shapes are in the order in which they are reported.
+// in the order in which they are reported
 var shapes = []Shape{Every, From, UpTo, Several, None, Unclear}
 
 // Head returns the question about the curves on one ground: "Median latency over 3 % above host's".
@@ -114,7 +114,6 @@ func several(cells []analysis.Cell, of func(analysis.Cell) string) bool {
 	return len(analysis.Distinct(cells, of)) > 1
 }
 
-// label returns a curve's mode with its target and tunes.
 func label(c Curve) string {
 	return analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, On: c.On}.Label()
 }
@@ -122,7 +121,6 @@ func label(c Curve) string {
 // Words describes a knee, without the mode.
 func Words(p analysis.Plan, k Knee) string { return values{p.Sweep}.words(k) }
 
-// values are those of a sweep, in words.
 type values struct{ *sample.Sweep }
 
 func (v values) noun() string {
@@ -132,7 +130,6 @@ func (v values) noun() string {
 	return v.Axis
 }
 
-// list returns points in words.
 func (v values) list(points []string) string {
 	out := make([]string, len(points))
 	for i, p := range points {
@@ -141,7 +138,6 @@ func (v values) list(points []string) string {
 	return printable.List(out)
 }
 
-// value returns a point with its unit.
 func (v values) value(point string) string {
 	a, ok := workload.AxisOf(v.Axis)
 	i := at(v.Sweep, point)

@@ -9,7 +9,6 @@ import (
 // Shape is where on a curve the points are that cost more than what counts as the same.
 type Shape string
 
-// The shapes.
 const (
 	Every   Shape = "every"   // all certain points cost more, including the first and the last
 	From    Shape = "from"    // they cost more from a value on
@@ -33,7 +32,7 @@ type Knee struct {
 	Unknown []string `json:"unclear,omitempty"`
 }
 
-// kneeOf returns the knee of points in the order of their values.
+// points are in the order of their values.
 func kneeOf(points []Point) Knee {
 	var k Knee
 	for _, p := range points {

@@ -52,7 +52,7 @@ func (r *Report) Empty() bool { return r.Base().Empty() }
 func (r *Report) Complete() bool { return r.Base().Complete() }
 
 // Confidence returns the level at which each of the given number of points is judged: a statement
-// about a whole curve is wrong for at most one curve in twenty, because its points share that
+// about a whole curve is wrong for at most 5 % of the curves, because its points share that
 // probability (Bonferroni).
 func Confidence(points int) float64 { return 1 - sample.CurveRisk/float64(max(1, points)) }
 
@@ -72,7 +72,7 @@ func Judge(f *sample.File) *Report {
 	return r
 }
 
-// bandOf returns the band of a cell's curve at its point, or "" for the baseline.
+// "" for the baseline
 func (r *Report) bandOf(c analysis.Cell) analysis.Band {
 	for _, x := range r.Curves {
 		if k := slices.IndexFunc(x.Points, func(p Point) bool { return p.Point == c.Point }); k >= 0 && x.Has(c) {

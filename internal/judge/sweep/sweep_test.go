@@ -59,7 +59,8 @@ func TestKnee(t *testing.T) {
 	}
 }
 
-// sweepOf is a run of bulk at so many points, with the cells of one mode and the baseline.
+// sweepOf is a run of bulk with the given number of points, with the cells of one mode and the
+// baseline.
 func sweepOf(t testing.TB, points int, slice float64) *judgetest.Run {
 	s := &sample.Sweep{Axis: "streams"}
 	var cells []sample.Cell
@@ -116,7 +117,7 @@ func TestCurves(t *testing.T) {
 	}
 }
 
-// What IPv6 costs against IPv4 is said of its curve, too, and of no other.
+// Only its own curve says what IPv6 costs against IPv4.
 func TestIPv6(t *testing.T) {
 	for _, six := range []bool{true, false} {
 		s := &sample.Sweep{Axis: "streams"}
@@ -144,7 +145,7 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// Where the baseline failed at a point, the curve lacks that point.
+// The baseline failed at that point.
 func TestCurveWithoutAPoint(t *testing.T) {
 	r := sweepOf(t, 3, 0)
 	r.Rounds(9, judgetest.Steady(10, 10, 5, 10, 10, 5, 10, 10, 5), func(v *sample.Visit) {
@@ -167,13 +168,12 @@ func TestNoPoints(t *testing.T) {
 	}
 }
 
-// Of curves that are flat, in noise, at most one in twenty has a knee: also where the mode costs
-// exactly as much as is called the same, so that every point is as near to the edge as it can be
-// without being beyond.
+// At most 5 % of noisy flat curves have a knee: also where the mode costs exactly as much as is
+// called the same, so that every point is as near to the edge as it can be without being beyond.
 func TestFlatCurvesHaveNoKnee(t *testing.T) {
 	const (
 		curves, points = 200, 5
-		allowed        = 0.05 + 0.03 // the rate, and what chance does to it in so many curves
+		allowed        = 0.05 + 0.03 // the rate, and what chance does to it in this number of curves
 	)
 	for _, c := range []struct {
 		name   string
@@ -223,8 +223,7 @@ func TestStepIsFound(t *testing.T) {
 	}
 }
 
-// noisyFile is a sweep in which the mode has these shares of the baseline's throughput, the last
-// one at all further points.
+// truth is the mode's shares of the baseline's throughput, the last one at all further points.
 func noisyFile(t testing.TB, rng *rand.Rand, points int, sliced bool, truth ...float64) *sample.File {
 	rounds, slice := 12, 0.
 	if sliced {

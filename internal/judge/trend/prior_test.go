@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// sliced makes a run of equal rows in slices; session is the standard deviation between epochs.
+// session is the standard deviation between epochs.
 func sliced(t *testing.T, session float64, epochs int) *sample.File {
 	rng := rand.New(rand.NewPCG(7, uint64(epochs)))
 	r := judgetest.New(t, append(judgetest.Trio(mode.Bridge, workload.Bulk), judgetest.HostCell(mode.Native, workload.Bulk))...)
@@ -33,7 +33,7 @@ func sliced(t *testing.T, session float64, epochs int) *sample.File {
 	}).File
 }
 
-// width returns half the width of the interval of bridge's ratio.
+// half of that of bridge's ratio
 func width(t *testing.T, f *sample.File) float64 {
 	t.Helper()
 	x := judgetest.Find(t, analysis.Judge(f), mode.Bridge, workload.Bulk).Metrics[workload.Throughput].Ratio

@@ -1,5 +1,5 @@
-// Package trend summarizes runs, and lists the ratios of the same cells over several of them. Be
-// aware that runs at different times share no state of the machine: it lists ratios, not figures.
+// Package trend summarizes runs, and lists the ratios of the same cells over several of them. Runs
+// at different times share no state of the machine: it lists ratios, not figures.
 package trend
 
 import (
@@ -134,7 +134,7 @@ func (e Entry) Name() string { return fmt.Sprintf("@%d", e.Number) }
 type List struct {
 	Schema string  `json:"schema"`
 	Dir    string  `json:"directory"`
-	Total  int     `json:"total"` // number of all runs, including those not in Runs
+	Total  int     `json:"total"` // of all runs, including those not in Runs
 	Runs   []Entry `json:"runs"`  // the newest first
 }
 

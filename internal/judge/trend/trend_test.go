@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// summary returns that of a run with bridge at x of host's throughput.
+// of a run with bridge at x of host's throughput
 func summary(t *testing.T, x float64, change ...func(*sample.File)) trend.Summary {
 	t.Helper()
 	f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(6, judgetest.Steady(40, 40, 40*x)).File
@@ -53,7 +53,6 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// The summary of a sweep says what was swept.
 func TestSwept(t *testing.T) {
 	s := summary(t, 0.5, func(f *sample.File) {
 		f.Header.Plan.Sweep = &sample.Sweep{Axis: "request", Points: []sample.Point{{Name: "1", Value: 1}, {Name: "16k", Value: 16384}}}

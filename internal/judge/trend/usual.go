@@ -28,7 +28,7 @@ type Measured struct {
 	Metric string `json:"metric"`
 }
 
-// basesOf returns the figures of a run's baselines. Those of endpoints are not this machine's.
+// Figures of endpoints are not this machine's.
 func basesOf(foreign bool, r *analysis.Report) []Base {
 	var out []Base
 	for _, c := range r.Cells {
@@ -42,7 +42,7 @@ func basesOf(foreign bool, r *analysis.Report) []Base {
 	return out
 }
 
-// leastUsual is the number of runs from which on their state is the usual one.
+// From this number of runs on their state is the usual one.
 const leastUsual = 3
 
 // Unusual names the baselines of a run that show another state of the machine than the median of
