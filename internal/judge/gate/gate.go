@@ -1,6 +1,6 @@
 // Package gate checks a results file against sentences that must be true, such as
 // `publish-proxy.throughput >= 0.9 of host`. A sentence certainly holds, is certainly violated, or
-// is unclear. Be aware that a sentence is about every cell that it matches.
+// is unclear. It is about every cell that it matches.
 package gate
 
 import (
@@ -30,7 +30,7 @@ const (
 // Outcomes returns all outcomes, from the worst on.
 func Outcomes() []Outcome { return []Outcome{Violated, Missing, Unclear, Holds} }
 
-// Report says for each sentence whether it holds; its JSON form is documented in docs/results.md.
+// Report says for each sentence whether it holds; docs/results.md documents its JSON form.
 type Report struct {
 	Schema      string             `json:"schema"`
 	Name        string             `json:"name"` // of the results file
@@ -78,7 +78,7 @@ func Judge(name string, f *sample.File, sentences []Sentence) *Report {
 }
 
 // Confirm compares the report with that of a further run for the same sentences. A sentence that
-// only one of them violates is unclear, because the machine may have been in another state.
+// only one of them violates is unclear: the machine may have been in another state.
 func (r *Report) Confirm(further *Report) {
 	r.Outcome = Holds
 	for i := range r.Rules {
@@ -90,7 +90,6 @@ func (r *Report) Confirm(further *Report) {
 	}
 }
 
-// worse returns the worse of two outcomes.
 func worse(a, b Outcome) Outcome {
 	all := Outcomes()
 	return all[min(slices.Index(all, a), slices.Index(all, b))]
@@ -129,7 +128,7 @@ func (j judging) about(s Sentence, i int) (metric string, ok bool) {
 	return metric, j.has(c.Load, metric)
 }
 
-// sameUnit reports whether a limit is in the unit of a metric. Nobody writes the unit of a count.
+// A count has no unit in sentences.
 func sameUnit(metric, limit string) bool {
 	return metric == limit || limit == "" && (metric == "1" || bare(metric))
 }
@@ -153,7 +152,6 @@ func (j judging) has(load, metric string) bool {
 	})
 }
 
-// whyNone says why a sentence is about no cell of the file.
 func (j judging) whyNone(s Sentence) string {
 	for _, x := range j.File.Header.Plan.Skipped {
 		if string(x.Mode) == s.Mode.Mode && (s.From == "" || x.From == "" || string(x.From) == s.From) {
@@ -166,7 +164,6 @@ func (j judging) whyNone(s Sentence) string {
 	return fmt.Sprintf("the file has no %s of %s that the sentence is about", s.Metric, s.Mode)
 }
 
-// check checks one cell against a sentence.
 func (j judging) check(s Sentence, i int, metric string) Check {
 	l := j.Series[i].Load
 	c := j.Series[i].Cell
@@ -202,7 +199,6 @@ func (j judging) check(s Sentence, i int, metric string) Check {
 	return out
 }
 
-// whyUnknown says why bounds are not known.
 func whyUnknown(x analysis.Bounds) string {
 	if !x.Control {
 		return "the run has no control that says how large the noise is"
@@ -230,7 +226,7 @@ func (j judging) reference(n Name, i int) (b int, ok bool) {
 	return b, b >= 0
 }
 
-// outcome returns the outcome if the figure is certainly between low and high.
+// The figure is certainly between low and high.
 func (s Sentence) outcome(low, high float64) Outcome {
 	var holds, violated bool
 	switch s.Compare {

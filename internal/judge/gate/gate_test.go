@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// measured makes a run with bulk of 40, 32 and 10 Gbit/s, and round trips of 20, 24 and 60 µs, over
-// host, bridge and publish-proxy, with intervals of about 1 %.
+// The run has bulk of 40, 32 and 10 Gbit/s, and round trips of 20, 24 and 60 µs, over host, bridge
+// and publish-proxy, with intervals of about 1 %.
 func measured(t *testing.T, rounds int, change ...func(*sample.File)) *sample.File {
 	t.Helper()
 	var cells []sample.Cell

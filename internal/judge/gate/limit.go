@@ -10,10 +10,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// costs maps units of CPU time per payload byte to base units.
+// from units of CPU time per payload byte to base units
 var costs = map[string]float64{"s/B": 1, "ns/B": 1e-9, "s/GB": 1e-9, "ms/GB": 1e-12}
 
-// limit reads NUMBER of MODE, NUMBER % of MODE, or NUMBER UNIT.
+// NUMBER of MODE, NUMBER % of MODE, or NUMBER UNIT
 func (p *parser) limit() error {
 	number := p.next()
 	if number.text == "" {
@@ -41,7 +41,6 @@ func (p *parser) limit() error {
 
 func isQualifier(s string) bool { return s == "from" || s == "to" || s == "load" || s == "on" }
 
-// ratio reads the mode that a limit is a share of.
 func (p *parser) ratio(number word, x float64) (err error) {
 	if !(x > 0) {
 		return p.fail(number, fmt.Errorf("%s: a ratio is more than 0", number.text))
@@ -60,7 +59,6 @@ func (p *parser) ratio(number word, x float64) (err error) {
 	return nil
 }
 
-// scaled converts a number to the base unit.
 func scaled(x float64, unit string) (_ float64, base string, err error) {
 	scale, is := costs[unit]
 	base = "s/B"

@@ -33,7 +33,6 @@ type Sentence struct {
 // Name is a mode, with a variant of it if Tune is set.
 type Name struct{ Mode, Tune string }
 
-// of reports whether a cell is of the mode and variant.
 func (n Name) of(c sample.Cell) bool { return c.Name() == n.Mode && string(c.Tune) == n.Tune }
 
 func (n Name) String() string {
@@ -103,7 +102,7 @@ func WordsOf(f *sample.File) Words {
 	return w
 }
 
-// longest is the largest number of bytes of a sentence.
+// bytes of a sentence
 const longest = 1000
 
 // Parse reads a sentence. An error is a *SyntaxError.
@@ -127,7 +126,7 @@ type word struct {
 	at   int
 }
 
-// class is a class of characters.
+// of characters
 type class int
 
 const (
@@ -159,7 +158,7 @@ func split(text string) []word {
 	return out
 }
 
-// classOf returns the class of a character that follows one of class before.
+// before is the class of the preceding character.
 func classOf(r rune, before class) class {
 	within := before == name
 	switch {
@@ -200,7 +199,7 @@ func (p *parser) next() word {
 	return w
 }
 
-// subject reads MODE.METRIC.
+// MODE.METRIC
 func (p *parser) subject() (err error) {
 	w := p.next()
 	if w.text == "" {
@@ -221,7 +220,7 @@ func (p *parser) subject() (err error) {
 	return nil
 }
 
-// mode reads a mode, with or without a variant: bridge+mtu=9000.
+// with or without a variant: bridge+mtu=9000
 func (p *parser) mode(w word) (Name, error) {
 	var n Name
 	n.Mode, n.Tune, _ = strings.Cut(w.text, "+")
@@ -256,7 +255,7 @@ func unknown(what, word string, known []string) error {
 	return &suggest.UnknownError{What: what, Words: []string{word}, Known: once}
 }
 
-// comparator reads >=, <=, > or <.
+// >=, <=, > or <
 func (p *parser) comparator() error {
 	w := p.next()
 	p.s.Compare = strings.NewReplacer("≥", ">=", "≤", "<=").Replace(w.text)
@@ -283,7 +282,7 @@ func (p *parser) joined() word {
 	return w
 }
 
-// qualifiers read from PLACEMENT, to TARGET, load LOAD, on BACKEND, at POINT and pin PIN.
+// from PLACEMENT, to TARGET, load LOAD, on BACKEND, at POINT and pin PIN
 func (p *parser) qualifiers() error {
 	var loads []string
 	for _, l := range workload.All() {
