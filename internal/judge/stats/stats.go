@@ -1,16 +1,14 @@
-// Package stats compares cells over float64 slices: paired ratios by round,
-// bootstrap intervals, verdicts. It is opinionated:
+// Package stats compares cells over float64 slices: paired ratios by round, bootstrap intervals,
+// verdicts.
 //
-//   - Only values of the same round are compared. The machine drifts by tens
-//     of per cent within minutes; a ratio within a round does not.
-//   - A ratio's summary is its median with a 95 % percentile bootstrap
-//     interval (Efron & Tibshirani, An Introduction to the Bootstrap, 1993,
-//     chapter 13). No distribution is assumed.
-//   - Where cells take turns in slices of milliseconds, pairs are of neighbouring
-//     slices, and what is repeated is the epoch (epochs.go).
-//   - A difference only counts if it is larger than what the baseline shows
-//     against itself: the noise floor.
-//   - Doubt is data: warnings come with the summary, not instead of it.
+//   - Only values of the same round are compared: the machine drifts by tens of per cent within
+//     minutes.
+//   - A ratio's summary is its median with a 95 % percentile bootstrap interval (Efron & Tibshirani,
+//     An Introduction to the Bootstrap, 1993, chapter 13). No distribution is assumed.
+//   - Where cells take turns in slices of milliseconds, pairs are of neighbouring slices, and what is
+//     repeated is the epoch.
+//   - A difference counts only if it is larger than what the baseline shows against itself: the noise
+//     floor.
 package stats
 
 import (

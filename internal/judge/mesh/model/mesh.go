@@ -1,20 +1,17 @@
-// Package model finds the slow nodes and links of a cluster from measured figures. It is pure:
-// numbers in, numbers out.
+// Package model finds the slow nodes and links of a cluster from measured figures.
 //
 // A slow machine makes all of its links slow, a bad cable only one. The model is of logarithms,
 // because slowness is a factor:
 //
 //	slowness of a link = level + effect of one node + effect of the other + its own
 //
-// Nearly all that a link has of its own is noise, and most nodes have no effect worth naming.
-// Medians find both if up to about a third of the nodes are slow, as in Tukey's median polish
-// (Exploratory Data Analysis, 1977, chapter 11), of which this is the first step. Further steps
-// would subtract the effects of slow nodes from their partners' links. But where the slower of two
-// nodes decides, two slow nodes do not make a link slow twice over, and the polish would call their
-// partners fast.
+// Medians find level and effects if up to about a third of the nodes are slow: the first step of
+// Tukey's median polish (Exploratory Data Analysis, 1977, chapter 11). Further steps would subtract
+// the effects of slow nodes from their partners' links. But where the slower of two nodes decides,
+// two slow nodes do not make a link slow twice over, and their partners would be called fast.
 //
-// Be aware: what all nodes share is the level, and no fault. With two nodes only the link between
-// them can be named.
+// What all nodes share is the level, and no fault. With two nodes only the link between them can be
+// named.
 package model
 
 import (
