@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// notCertain introduces the modes whose verdicts are all unclear.
+// introduces the modes whose verdicts are all unclear
 const notCertain = "Not certain yet:"
 
 // dear is the cost from which on a mode is advised against: certainly a third less throughput, half
@@ -182,7 +182,7 @@ func (p place) join(say []string) string {
 	return ""
 }
 
-// noun returns what a cell's load measures, after a space, or "" if said is false.
+// after a space; "" if said
 func (p place) noun(c analysis.Cell, said bool) string {
 	if !said {
 		return ""
@@ -190,11 +190,10 @@ func (p place) noun(c analysis.Cell, said bool) string {
 	return " " + p.r.NounOf(c)
 }
 
-// unclear stands for a cell whose difference from the baseline is not certain.
+// stands for a cell whose difference from the baseline is not certain
 const unclear = "?"
 
-// change returns by how much a cell certainly differs from the baseline: "-5 %", "+2.6 µs"; "" if
-// it is the same.
+// "-5 %", "+2.6 µs"; "" if the cell is the same
 func change(c analysis.Cell, noun string) string {
 	m := c.Metrics[c.Primary]
 	switch c.Verdict() {
@@ -217,7 +216,7 @@ func change(c analysis.Cell, noun string) string {
 	return percentOf(*m.Ratio) + noun
 }
 
-// percentOf prints a ratio as a change in %: "-5 %", "+12 %", or from twice as much on "2.4×".
+// "-5 %", "+12 %", or from twice as much on "2.4×"
 func percentOf(r analysis.Ratio) string {
 	const times, percent = 2, 100
 	if r.Median >= times {
@@ -226,7 +225,7 @@ func percentOf(r analysis.Ratio) string {
 	return fmt.Sprintf("%+.0f %%", percent*(r.Median-1))
 }
 
-// remedy says what to do instead of the routes that are avoided; "" if toll knows nothing.
+// "": no remedy is known
 func remedy(avoided []route) string {
 	for _, x := range avoided {
 		c := x.cells[0]

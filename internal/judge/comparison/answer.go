@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// answer returns what most readers came for: AnswerOf, and what the file says beyond its rows.
+// answer returns AnswerOf, and what the file says beyond its rows.
 func (j study) answer(r *analysis.Report) *analysis.Answer {
 	six := j.overIPv6()
 	a := answerOf(r, len(six) > 0)
@@ -50,7 +50,7 @@ func (j study) answer(r *analysis.Report) *analysis.Answer {
 // the verdicts do.
 func AnswerOf(r *analysis.Report) *analysis.Answer { return answerOf(r, false) }
 
-// answerOf does what AnswerOf does. otherwise says that the question is not which mode to use.
+// otherwise says that the question is not which mode to use.
 func answerOf(r *analysis.Report, otherwise bool) *analysis.Answer {
 	if len(r.Cells) == 0 {
 		return nil
@@ -80,10 +80,9 @@ func answerOf(r *analysis.Report, otherwise bool) *analysis.Answer {
 	return a
 }
 
-// nouns lists what the loads of the cells measure, each once.
 func nouns(r *analysis.Report) []string { return analysis.Distinct(r.Cells, r.NounOf) }
 
-// lower returns a sentence in the form that follows a colon.
+// in the form that follows a colon
 func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
 // place holds the cells that are compared with one baseline, in all placements on CPUs, by route.
@@ -123,7 +122,7 @@ func placesOf(r *analysis.Report) []place {
 	return out
 }
 
-// head returns the beginning of a sentence about the place, or "" if there is only one place.
+// "" if there is only one place
 func (p place) head(all []place) string {
 	var parts []string
 	if slices.ContainsFunc(all, func(o place) bool { return o.on != p.on }) {

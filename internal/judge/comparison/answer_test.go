@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// judged makes a cell of bulk or rr from the machine itself; half is the half-width of its ratio.
+// half is the half-width of the ratio.
 func judged(m mode.Name, to mode.Target, load string, ratio, half float64, v stats.Verdict) analysis.Cell {
 	primary := analysis.Primary(sample.Load{Kind: load})
 	c := analysis.Cell{Mode: string(m), From: string(mode.FromHost), To: string(to), Load: load, On: sample.Lab, Primary: primary, Baseline: v == ""}
@@ -104,7 +104,6 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// With several placements each sentence names its own.
 func TestAnswerNamesPlacements(t *testing.T) {
 	here := judged(mode.Bridge, mode.ToContainer, workload.Bulk, 1, 0.01, stats.Same)
 	there := here

@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// connecting makes visits of connections that take x µs, a quarter of it to connect.
+// Connections take x µs, a quarter of it to connect.
 func connecting(t *testing.T, x float64, change ...func(*sample.Visit)) []func(*sample.Visit) {
 	t.Helper()
 	histo := func(us float64) *sample.EncodedHisto {
@@ -68,7 +68,6 @@ func TestConnectionMetrics(t *testing.T) {
 	}
 }
 
-// Half the connections a second is worse, and the text says so.
 func TestConnectionsAreJudged(t *testing.T) {
 	half := func(v *sample.Visit) {
 		if v.Cell == 2 {

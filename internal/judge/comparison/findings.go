@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// study is a results file that is judged as a comparison.
 type study struct{ *analysis.Run }
 
 // Judge judges a results file as a comparison.
@@ -24,8 +23,7 @@ func Judge(f *sample.File) *analysis.Report {
 	return r
 }
 
-// findings says how far paths were witnessed, and what the file shows beyond the ratios of its
-// rows.
+// findings says how far paths were witnessed, and what the file shows beyond its rows' ratios.
 func (j study) findings(r *analysis.Report) []string {
 	var out []string
 	if len(r.Cells) == 0 {
@@ -87,8 +85,7 @@ func (j study) overIPv6() []string {
 	return say.out
 }
 
-// onPin returns the text for a cell's placement on CPUs that follows its name; "" if the run has
-// only one.
+// "" if the run has only one placement on CPUs
 func (j study) onPin(c sample.Cell) string {
 	return analysis.Plan{Pins: j.File.Header.Plan.Pins}.SayPin(c.Pin)
 }
@@ -99,7 +96,6 @@ type sayings struct {
 	at  map[sample.Cell]int // cell without its load -> index in out
 }
 
-// add adds text about cell c; head names the cell.
 func (s *sayings) add(c sample.Cell, head, text string) {
 	c.Load = ""
 	if at, ok := s.at[c]; ok {

@@ -46,7 +46,6 @@ func TestFindingsOfUnreadHops(t *testing.T) {
 		" Not witnessed: of publish-nat :addr and publish-nat :lo, all between the pods (--unprivileged).")
 }
 
-// Each placement of the client has its own answer.
 func TestAnswersAreByPlacement(t *testing.T) {
 	var cells []sample.Cell
 	for _, from := range []mode.Placement{mode.FromContainer, mode.FromRemote} {

@@ -8,7 +8,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// limiters says what keeps a load from being faster.
 var limiters = map[string]string{
 	"client core": "the client's CPU core", "server core": "the server's CPU core", "proxy": "docker-proxy's CPU time",
 	"softirq core": "the CPU core that handles packets", "all cores": "the CPU, all of it",
@@ -43,7 +42,6 @@ func limits(cells []analysis.Cell) string {
 	return ""
 }
 
-// uncertain says how many verdicts are still open.
 func uncertain(cells []analysis.Cell) string {
 	var t analysis.Tally
 	for _, c := range cells {

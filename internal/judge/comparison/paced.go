@@ -56,10 +56,8 @@ func (j study) paced() string {
 		strings.ToUpper(with), instead, strings.Join(say, ", "))
 }
 
-// certain reports whether a ratio has a verdict.
 func certain(r analysis.Ratio) bool { return r.N > 0 && r.Verdict != stats.Unclear && r.Verdict != "" }
 
-// changeOf prints a ratio as a change.
 func changeOf(r analysis.Ratio) string {
 	if r.Verdict == stats.Same {
 		return "the same throughput"

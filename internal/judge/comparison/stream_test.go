@@ -15,8 +15,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// streamed makes a run of stream with a delay in µs and a response time in ms for each cell; each
-// visit has a thousand tokens in a second.
+// Each cell has a delay in µs and a response time in ms; each visit has a thousand tokens in a
+// second.
 func streamed(t *testing.T, rounds int, delay, response []float64, change ...func(*sample.Visit)) *judgetest.Run {
 	t.Helper()
 	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "stream")...)
@@ -88,8 +88,6 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// What a mode adds to a response is reported with its interval, and compared with what was
-// published.
 func TestStreamFinding(t *testing.T) {
 	for _, tt := range []struct {
 		name     string

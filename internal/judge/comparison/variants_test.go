@@ -49,7 +49,6 @@ func TestVariants(t *testing.T) {
 	judgetest.WantFinding(t, r, "host+mtu=9000 from the machine itself: 100 % of host's throughput (same)")
 }
 
-// A path over a wire with a rate is limited by the wire once it is full.
 func TestLimitedByTheWire(t *testing.T) {
 	base := judgetest.Cell(mode.Host, mode.FromRemote, mode.ToAddress, "bulk")
 	nat := judgetest.Cell(mode.PublishNAT, mode.FromRemote, mode.ToAddress, "bulk")
@@ -96,7 +95,7 @@ func TestLimitedByTheWire(t *testing.T) {
 	}
 }
 
-// If the machine's congestion control decides what bridge costs, the answer says so.
+// The machine's congestion control decides what bridge costs.
 func TestPacingIsInTheAnswer(t *testing.T) {
 	const unpaced = "congestion=reno"
 	cells := judgetest.Trio(mode.Bridge, "bulk")

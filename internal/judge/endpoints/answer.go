@@ -87,7 +87,7 @@ func compared(r *analysis.Report, a *analysis.Answer) (tally analysis.Tally) {
 	return tally
 }
 
-// broken names the routes that were lost during the run; "" if there are none.
+// broken names the routes that were lost during the run.
 func broken(r *analysis.Report) string {
 	var lost []string
 	for _, c := range r.Cells {
@@ -141,7 +141,7 @@ func isOrAre(names []string) string {
 	return "is"
 }
 
-// queries returns the number of queries of a page, or 0 for a load without pages.
+// of a page; 0 for a load without pages
 func queries(r *analysis.Report, kind string) int {
 	if kind != workload.SQL {
 		return 0
@@ -184,10 +184,8 @@ type Culprit struct {
 	Proof string // a sentence with the figures that show it; "": none
 }
 
-// Blame names a culprit.
 type Blame string
 
-// The culprits.
 const (
 	Nobody   Blame = "neither"     // the gaps are steady
 	Server   Blame = "the model"   // the server and what it runs

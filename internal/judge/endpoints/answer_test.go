@@ -15,7 +15,7 @@ import (
 
 var verdicts = []stats.Verdict{stats.Better, stats.Worse, stats.Same, stats.Unclear}
 
-// routes makes routes to a database with these verdicts relative to the first one.
+// Routes to a database have these verdicts relative to the first one.
 func routes(vs []stats.Verdict) *analysis.Report {
 	r := &analysis.Report{}
 	r.Plan.Loads, r.Plan.Baseline = []sample.Load{{Kind: workload.SQL, Window: 1, Options: sample.SQLOptions{Queries: 20}}}, "first"
@@ -30,8 +30,7 @@ func routes(vs []stats.Verdict) *analysis.Report {
 	return r
 }
 
-// With any verdicts, in any order, the text says that a route adds something only if its verdict
-// does.
+// With any verdicts, in any order.
 func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	for range 300 {
@@ -72,7 +71,6 @@ func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 	}
 }
 
-// The price of a page is also given per query.
 func TestAnswerSaysPriceOfQuery(t *testing.T) {
 	said := strings.Join(AnswerOf(routes([]stats.Verdict{stats.Worse}), nil).Text, "\n")
 	if !strings.Contains(said, "<r0> adds 700 µs (690–710) to the median page time: 35.0 µs (34.5–35.5) a query.") {
@@ -204,8 +202,8 @@ func TestAnswerNamesProxies(t *testing.T) {
 	}
 }
 
-// A route behind a docker-proxy is named once, whatever its loads show, and said to cost nothing
-// only relative to a route without one.
+// Whatever its loads show, a route behind a docker-proxy is said to cost nothing only relative to a
+// route without one.
 func TestAnswerNamesProxyOnce(t *testing.T) {
 	proxied := map[string]string{behindProxy: "172.17.0.2:80"}
 	r, worse := routes([]stats.Verdict{stats.Same}), routes([]stats.Verdict{stats.Worse})
@@ -223,7 +221,6 @@ func TestAnswerNamesProxyOnce(t *testing.T) {
 	}
 }
 
-// With two loads each sentence names its load.
 func TestAnswerOfTwoLoads(t *testing.T) {
 	r := routes([]stats.Verdict{stats.Worse})
 	r.Plan.Loads = []sample.Load{{Kind: workload.Chat}, {Kind: workload.Batch}}

@@ -12,7 +12,6 @@ import (
 // Uncounted says what toll does not know about routes to endpoints.
 const Uncounted = "These routes are outside toll's control: their bytes are not counted."
 
-// study is a results file that is judged by routes.
 type study struct{ *analysis.Run }
 
 // Judge judges a results file of endpoints.

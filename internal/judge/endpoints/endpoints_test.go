@@ -13,11 +13,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// routesRun is a run over routes to an endpoint.
 type routesRun struct{ *judgetest.Run }
 
-// newRoutes makes a run over routes, the first as the baseline, with a control if there are
-// several.
+// The first route is the baseline, with a control if there are several.
 func newRoutes(t *testing.T, load string, names ...string) routesRun {
 	t.Helper()
 	var cells []sample.Cell
@@ -40,7 +38,7 @@ func newRoutes(t *testing.T, load string, names ...string) routesRun {
 	return routesRun{r}
 }
 
-// histogram holds each time as often as its value says.
+// times maps each time to its number.
 func (r routesRun) histogram(times map[time.Duration]int64) *sample.EncodedHisto {
 	r.T.Helper()
 	h := sample.NewHistogram()
@@ -73,7 +71,6 @@ func (r routesRun) chatted(round, cell int, first, late time.Duration) {
 	})
 }
 
-// route returns the route with the name.
 func route(t *testing.T, r *analysis.Report, name string) analysis.Cell {
 	t.Helper()
 	i := slices.IndexFunc(r.Cells, func(c analysis.Cell) bool { return c.Mode == name })
@@ -83,7 +80,6 @@ func route(t *testing.T, r *analysis.Report, name string) analysis.Cell {
 	return r.Cells[i]
 }
 
-// finding returns the finding that begins with begin.
 func finding(t *testing.T, r *analysis.Report, begin string) string {
 	t.Helper()
 	i := slices.IndexFunc(r.Findings, func(f string) bool { return strings.HasPrefix(f, begin) })

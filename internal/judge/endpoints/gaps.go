@@ -148,7 +148,6 @@ func overruled(by Blame, gaps string, held bool, proof []string) string {
 	return strings.Join(proof, "; ") + "; " + gaps
 }
 
-// stalls prints a number of stalls.
 func stalls(n float64) string {
 	if n == 1 {
 		return "1 stall"
@@ -156,13 +155,13 @@ func stalls(n float64) string {
 	return fmt.Sprintf("%.0f stalls", n)
 }
 
-// median returns a metric's median, or 0 if it is not known.
+// 0: not known
 func median(s *analysis.Series, metric string) float64 {
 	m, _ := s.Metric(metric)
 	return m.Median
 }
 
-// total returns a metric's total of all rounds, or 0 if it is not known.
+// of all rounds; 0: not known
 func total(s *analysis.Series, metric string) float64 {
 	m, _ := s.Metric(metric)
 	return merged(m)
@@ -176,15 +175,14 @@ func merged(m analysis.Metric) float64 {
 }
 
 // heldBeyond reports whether a route certainly has more tokens that arrived together than another
-// one, and so many that its gaps say little.
+// one, and enough that its gaps say little.
 func heldBeyond(s, other *analysis.Series) bool {
 	m, ok := s.Metric(workload.Glued)
 	of, _ := other.Metric(workload.Glued)
 	return ok && m.Low > workload.GluedShare && m.Low > of.High
 }
 
-// byGaps returns what makes a route's gaps slow. d is by how much they are slower than those of the
-// steadiest route.
+// d is by how much the route's gaps are slower than those of the steadiest route.
 func byGaps(s *analysis.Series, d analysis.Price, steadiest string) (who Blame, why string) {
 	slow := slowness(s)
 	low, high := d.Low/slow, d.High/slow

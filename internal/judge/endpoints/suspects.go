@@ -13,10 +13,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// muchOf is the share of the time to connect from which on a look-up is worth mentioning.
+// the share of the time to connect from which on a look-up is worth mentioning
 const muchOf = 0.1
 
-// observed is a route that was searched for suspects.
+// a route that was searched for suspects
 type observed struct {
 	analysis.Cell
 	label string
@@ -116,7 +116,7 @@ func costsOf(cells []analysis.Cell, label string) (costs, free bool) {
 	return slices.Contains(verdicts, stats.Worse), free
 }
 
-// behindProxy is the fact of a path that leads through a docker-proxy: the container's address.
+// the fact of a path that leads through a docker-proxy: the container's address
 const behindProxy = "behind_docker_proxy"
 
 // over says something of each route, or once if it is the same for all. known is false if it is
@@ -143,10 +143,10 @@ func knownOfServer(c analysis.Cell) bool {
 
 func has(c analysis.Cell, metric string) bool { _, ok := c.Metrics[metric]; return ok }
 
-// sum returns a metric's total of all rounds, or 0 if it is not known.
+// of all rounds; 0: not known
 func sum(c analysis.Cell, metric string) float64 { return merged(c.Metrics[metric]) }
 
-// says returns what was seen of a suspect on a route; "" if nothing was.
+// "": nothing was seen of the suspect
 func says(s workload.Suspect, c observed) (text string, known bool) {
 	m, known := c.Metrics[s.Metric]
 	if !known || s.Says == "" {
@@ -179,7 +179,6 @@ func says(s workload.Suspect, c observed) (text string, known bool) {
 
 func whole(n float64) string { return fmt.Sprintf("%.0f", n) }
 
-// called names a container in a sentence.
 func called(name string) string {
 	if name == "" {
 		return ""
@@ -187,7 +186,7 @@ func called(name string) string {
 	return " in container " + name
 }
 
-// lookedUp says how long the look-up of a name took, if it took long.
+// "" if the look-up did not take long
 func lookedUp(c observed) (text string, known bool) {
 	took := c.Metrics[workload.LookUpTime].Median
 	if took <= 0 || took <= muchOf*lookedUpFor(c.Cell) {
@@ -243,7 +242,7 @@ func delayed(c observed) (text string, known bool) {
 	return text + " (one end writes in two pieces and waits for the other's acknowledgement in between: set TCP_NODELAY there, or write once)", true
 }
 
-// delayedShare is the share of the time that delayed acknowledgements must account for to be named.
+// the share of the time that delayed acknowledgements must account for to be named
 const delayedShare = 0.3
 
 // waits returns the time in which a delayed acknowledgement would show, the operation that takes
