@@ -2,8 +2,7 @@ package sample
 
 // The backends, as --on and results files name them.
 const (
-	// Lab is the backend whose machines are toll's own. Others build on real machines, and their
-	// cells are compared with the lab's.
+	// Lab is the backend with machines of toll's own, with which the others are compared.
 	Lab        = "lab"
 	Docker     = "docker"
 	Swarm      = "swarm"
@@ -11,8 +10,7 @@ const (
 	Peer       = "peer"
 )
 
-// Distant reports whether a backend places client and server on different machines, with clocks of
-// their own.
+// Distant reports whether client and server are on different machines, with clocks of their own.
 func Distant(backend string) bool {
 	return backend == Swarm || backend == Kubernetes || backend == Peer
 }

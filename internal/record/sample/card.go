@@ -5,44 +5,41 @@ import (
 	"fmt"
 )
 
-// Card is a network card that a measured path crosses, as its machine's kernel reports it. Unknown
-// fields are zero.
+// Card is a network card as its machine's kernel reports it. Unknown fields are zero.
 type Card struct {
 	Name  string `json:"name"`
 	Where string `json:"where"` // "this machine", "peer b", "node b"
-	// Under is the bond, bridge or VLAN on the path that the card carries; "" if the path has the
-	// card itself.
+	// Under is the bond, bridge or VLAN above the card through which the path uses it.
 	Under    string `json:"under,omitempty"`
 	Driver   string `json:"driver,omitempty"`
 	Version  string `json:"driver_version,omitempty"`
 	Firmware string `json:"firmware,omitempty"`
 	Bus      string `json:"bus,omitempty"` // "0000:03:00.0"
-	// Device is false for virtual devices like a veth.
+	// Device means that it is not virtual.
 	Device bool `json:"device,omitempty"`
-	// nil: none or unknown
+	// NUMA is nil if none or unknown.
 	NUMA *int `json:"numa_node,omitempty"`
 	MTU  int  `json:"mtu,omitempty"` // bytes
-	// Speed is the link's, MaxSpeed the card's fastest mode, and PartnerSpeed the fastest that the
+	// Speed is the link's, MaxSpeed the card's fastest mode and PartnerSpeed the fastest that the
 	// link partner offers, in bit/s.
 	Speed        uint64 `json:"speed_bit_per_s,omitempty"`
 	MaxSpeed     uint64 `json:"max_speed_bit_per_s,omitempty"`
 	PartnerSpeed uint64 `json:"partner_speed_bit_per_s,omitempty"`
 	Duplex       string `json:"duplex,omitempty"` // full or half
 	Autoneg      bool   `json:"autonegotiation,omitempty"`
-	// Offloads have the short names of `ethtool -k`.
+	// Offloads uses the short names of `ethtool -k`.
 	Offloads map[string]bool `json:"offloads,omitempty"`
-	// Sizes are the largest packets that segmentation (GSO) and merging (GRO) make, in bytes.
+	// Sizes is nil if unknown.
 	Sizes  *OffloadSizes `json:"sizes,omitempty"`
 	Queues *CardQueues   `json:"queues,omitempty"`
-	// Interrupts are the card's own; on a shared device the kernel may not distinguish them.
+	// Interrupts may include others' if the interrupt is shared.
 	Interrupts []Interrupt `json:"interrupts,omitempty"`
-	// RPS and XPS are the CPUs, as sysfs masks, that each queue's packets are steered to. Queues
-	// without any are left out.
+	// RPS and XPS are CPU masks by queue, as in sysfs. Queues without a mask are left out.
 	RPS map[string]string `json:"rps,omitempty"`
 	XPS map[string]string `json:"xps,omitempty"`
 }
 
-// OffloadSizes are a device's gso_max_size and gro_max_size, and those for IPv4 alone.
+// OffloadSizes are gso_max_size, gro_max_size and their IPv4 variants, in bytes.
 type OffloadSizes struct {
 	GSO  uint32 `json:"gso_max,omitempty"`
 	GRO  uint32 `json:"gro_max,omitempty"`
@@ -50,8 +47,8 @@ type OffloadSizes struct {
 	GRO4 uint32 `json:"gro_ipv4_max,omitempty"`
 }
 
-// CardQueues are the numbers of a card's queues in use (`ethtool -l`) and of each ring's
-// descriptors (`ethtool -g`), and the most it can have.
+// CardQueues are the current and largest numbers of queues (`ethtool -l`) and ring descriptors
+// (`ethtool -g`).
 type CardQueues struct {
 	Combined     int `json:"combined,omitempty"`
 	Receive      int `json:"receive,omitempty"`
@@ -69,7 +66,7 @@ type CardQueues struct {
 type Interrupt struct {
 	Number int    `json:"number"`
 	Name   string `json:"name,omitempty"` // as in /proc/interrupts
-	CPUs   string `json:"cpus,omitempty"` // a list, "0-3,8"
+	CPUs   string `json:"cpus,omitempty"` // "0-3,8"
 }
 
 // CardName identifies a card of a file.
@@ -81,20 +78,17 @@ type CardName struct {
 // ID returns the card's name and place.
 func (c Card) ID() CardName { return CardName{c.Name, c.Where} }
 
-// Values of Card.Duplex.
 const (
 	FullDuplex = "full"
 	HalfDuplex = "half"
 )
 
-// Bounds for cards of a file.
 const (
 	MaxInterrupts = 256
 	MaxSpeed      = 100_000_000_000_000 // bit/s
 	maxCards      = 1000
 )
 
-// check refuses impossible cards: speeds are used in computations.
 func (e Environment) check() error {
 	if len(e.Cards) > maxCards {
 		return fmt.Errorf("%d network cards, at most %d are read", len(e.Cards), maxCards)
@@ -122,8 +116,8 @@ func (p Path) check() error {
 	return nil
 }
 
-// Cards returns the cards of the mesh's nodes, as many as a file holds. With many nodes they are
-// abbreviated, since a header is one line.
+// Cards returns the nodes' cards, as many as a file holds. With many nodes they are abbreviated,
+// since a header is one line.
 func (m *Mesh) Cards() (out []Card) {
 	for _, n := range m.Nodes {
 		for _, c := range n.Cards {

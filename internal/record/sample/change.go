@@ -7,21 +7,21 @@ type Difference struct {
 	Where string `json:"where"` // "machine A"
 	What  string `json:"what"`  // "MTU of veth-server"
 	Was   string `json:"was,omitempty"`
-	Is    string `json:"is,omitempty"` // an empty Was or Is means absent
+	Is    string `json:"is,omitempty"` // empty: absent
 }
 
-// ChangeLeft is the What of a change because an end of a path, such as a pod, has gone with its
-// devices; Was and Is say why.
+// ChangeLeft is the What of a change because an end of a path, such as a pod, has gone. Was and Is
+// say why.
 const ChangeLeft = "an end"
 
-// Change is a difference that was found during a run. Measurements between the two readings may be
-// affected, so none of its cells has a result.
+// Change is a difference found during a run. Measurements between the two readings may be affected:
+// none of its cells has a result.
 type Change struct {
 	Difference
-	Cells []int   `json:"cells"`   // indexes into Plan.Cells of the path's cells
+	Cells []int   `json:"cells"`   // indexes into Plan.Cells
 	Round int     `json:"round"`   // from 0: the first that may be affected
-	Right float64 `json:"right_s"` // since the run's start, when it was last unchanged
-	Seen  float64 `json:"seen_s"`  // when it had changed
+	Right float64 `json:"right_s"` // since the run's start, when last unchanged
+	Seen  float64 `json:"seen_s"`
 }
 
 const maxChanges = 100_000

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// CommandLine returns the command line of toll with the given arguments, quoted for a shell.
+// CommandLine returns the command line of toll with args, quoted for a shell.
 func CommandLine(args []string) string {
 	line := "toll"
 	for _, arg := range args {

@@ -5,26 +5,25 @@ import (
 	"math"
 )
 
-// Contention is what other programs and the hypervisor took of the CPUs that this process may use.
+// Contention is what other programs and the hypervisor took of this process's CPUs.
 type Contention struct {
 	Elapsed float64  `json:"elapsed_s"`
-	CPUs    int      `json:"cpus"`             // that this process may use
-	Others  *float64 `json:"others,omitempty"` // CPUs that other programs kept busy; nil: unknown
-	Stolen  float64  `json:"stolen"`           // CPUs that the hypervisor took away
-	// Pressure is the share of the time in which a task, toll's included, waited for a CPU; nil:
-	// unknown.
+	CPUs    int      `json:"cpus"`             // usable by this process
+	Others  *float64 `json:"others,omitempty"` // CPUs kept busy; nil: unknown
+	Stolen  float64  `json:"stolen"`           // CPUs taken by the hypervisor
+	// Pressure is the share of time in which a task of the machine, toll included, waited for a
+	// CPU. nil: unknown.
 	Pressure    *float64 `json:"pressure,omitempty"`
-	LoadAverage float64  `json:"load_average_1m"` // at the end
+	LoadAverage float64  `json:"load_average_1m"`
 }
 
-// CPUs that a client and a server need
+// ends is the number of CPUs that client and server need.
 const ends = 2
 
-// Needed returns the least number of free CPUs for measuring: half of what client and server can
-// use.
+// Needed returns the least number of free CPUs for measuring: half of what client and server use.
 func (c Contention) Needed() float64 { return float64(min(ends, c.CPUs)) / 2 }
 
-// TooBusy reports whether others left too little for measuring. It is false if that is unknown.
+// TooBusy reports whether others left too little. It is false if that is unknown.
 func (c *Contention) TooBusy() bool {
 	if c == nil || c.Others == nil {
 		return false
@@ -48,7 +47,7 @@ func (c *Contention) check() error {
 // Words returns what others took: "other programs keep 1.9 of 2 CPUs busy (load average 35.0, …)".
 // keep is the verb in its tense.
 func (c Contention) Words(keep string) string {
-	const stolen, percent = 0.02, 100 // of a CPU: less is noise
+	const stolen, percent = 0.02, 100 // CPUs: less is noise
 	text := fmt.Sprintf("other programs %s ", keep)
 	if c.Others != nil {
 		text += fmt.Sprintf("%.1f of %d CPUs busy", min(*c.Others, float64(c.CPUs)), c.CPUs)

@@ -7,7 +7,6 @@ import (
 	"unicode"
 )
 
-// everywhere puts text into every string of a JSON value, keys of maps included.
 func everywhere(v any, text string) any {
 	switch x := v.(type) {
 	case string:
@@ -29,7 +28,7 @@ func everywhere(v any, text string) any {
 	return v
 }
 
-// Nothing read from a file moves a terminal's cursor, turns text around or hides.
+// No text of a file may move a terminal's cursor, change text direction or hide.
 func TestReadMakesTextPrintable(t *testing.T) {
 	const hostile = "é漢🙂\x1b[2J\a\r\u009b1m\u202e\u200b\u2028\x7f\ufeff"
 	const shown = `é漢🙂\x1b[2J\a\r\u009b1m\u202e\u200b\u2028\x7f\ufeff`
@@ -70,7 +69,7 @@ func TestReadMakesTextPrintable(t *testing.T) {
 			t.Errorf("%U was read", r)
 		}
 	}
-	if at := strings.Index(strings.ReplaceAll(again, `\\`, ""), `\`); at >= 0 { // as JSON writes invalid characters
+	if at := strings.Index(strings.ReplaceAll(again, `\\`, ""), `\`); at >= 0 {
 		t.Errorf("an escape is left: %.40s", again[at:])
 	}
 	if second, err := Read(strings.NewReader(again)); err != nil || written(t, second) != again {
@@ -96,7 +95,7 @@ func TestReadKeepsLinesWhereTheyBelong(t *testing.T) {
 	}
 }
 
-// Older tolls recorded a program's negative figures.
+// Files before 0.2.0 may have negative figures.
 func TestReadRefusesNegativeMetrics(t *testing.T) {
 	f := full(t)
 	f.Visits[0].Values = map[string]float64{"a": 1, "rate": -3}

@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// Limits of the reader, so that a hostile file takes bounded memory and time.
+// Limits for hostile files.
 const (
 	maxLine   = 1 << 20 // bytes
 	maxCells  = 10_000
@@ -21,7 +21,7 @@ const (
 	maxRate   = 1e15 // a second
 )
 
-// exactly one member of a line is set
+// line has exactly one member set.
 type line struct {
 	Header *Header `json:"header,omitempty"`
 	Visit  *Visit  `json:"visit,omitempty"`
@@ -30,8 +30,8 @@ type line struct {
 	End    *End    `json:"end,omitempty"`
 }
 
-// Writer writes a results file, one record at a time and unbuffered, so a later failure loses
-// nothing. It is not safe for concurrent use.
+// Writer writes a results file unbuffered, so that a later failure loses nothing. It is not safe
+// for concurrent use.
 type Writer struct {
 	w   io.Writer
 	err error
@@ -75,14 +75,13 @@ func (w *Writer) End(e End) error { return w.write(line{End: &e}) }
 
 // File is a whole results file.
 type File struct {
-	Header Header
-	Visits []Visit
-	Pairs  []PairVisit // of a mesh, instead of Visits
-	// Changes are settings of paths that changed after the paths were built.
+	Header  Header
+	Visits  []Visit
+	Pairs   []PairVisit // of a mesh, instead of Visits
 	Changes []Change
 	End     End
-	// Truncated means that the file has no End record or ends in the middle of one: its visits are
-	// good, but the run was killed.
+	// Truncated is true if the run was killed: the file has no End record, or ends within one. Its
+	// visits are good.
 	Truncated bool
 }
 
@@ -97,8 +96,8 @@ func (e *syntaxError) Unwrap() error { return e.Err }
 // ErrEmpty is returned by Read for a file without a header.
 var ErrEmpty = errors.New("no header: this is not a toll results file, or the run died before its first visit")
 
-// Read reads a results file. It leaves out an incomplete last line and sets Truncated; for anything
-// else that is malformed the error is a *syntaxError.
+// Read reads a results file. An incomplete last line is left out and sets Truncated. Other
+// malformed lines return a *syntaxError.
 func Read(r io.Reader) (*File, error) {
 	g := NewGrowing()
 	if _, err := io.Copy(g, r); err != nil {
@@ -141,7 +140,7 @@ func (f *File) add(l line, seen *bool) error {
 			return fmt.Errorf("slices of %s, which has none", c.Load)
 		}
 		l.Visit.refuseNegative()
-		// The decoder allocates more than needed, and there are many visits.
+		// The decoder allocates more than needed.
 		l.Visit.Machine, l.Visit.Hops = slices.Clone(l.Visit.Machine), slices.Clone(l.Visit.Hops)
 		f.Visits = append(f.Visits, *l.Visit)
 	case l.Change != nil:
@@ -223,8 +222,8 @@ func (v Visit) check(cells int) error {
 	return v.checkFigures()
 }
 
-// refuseNegative makes a visit with a negative figure a failed one: ratios to it are meaningless.
-// (Tolls before 0.2.0 recorded whatever a program printed.)
+// refuseNegative makes a visit with a negative figure a failed one. (Versions before 0.2.0 recorded
+// them.)
 func (v *Visit) refuseNegative() {
 	for _, name := range slices.Sorted(maps.Keys(v.Values)) {
 		if x := v.Values[name]; x < 0 && v.Failure == "" {
@@ -298,7 +297,6 @@ func (v Visit) checkFigures() error {
 	return nil
 }
 
-// completeRounds counts the rounds in which every cell was visited.
 func (f *File) completeRounds() int {
 	seen := map[int]int{}
 	for _, v := range f.Visits {
@@ -313,7 +311,6 @@ func (f *File) completeRounds() int {
 	return n
 }
 
-// times returns an error unless each is a time that a run can have measured.
 func times(xs ...float64) error {
 	const most = 1e9
 	for _, x := range xs {

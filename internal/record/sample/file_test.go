@@ -24,7 +24,6 @@ func realFile(t testing.TB) []byte {
 	return b
 }
 
-// full returns a file in which nearly every field is set.
 func full(t testing.TB) *File {
 	t.Helper()
 	h := NewHistogram()
@@ -74,7 +73,7 @@ func full(t testing.TB) *File {
 	return f
 }
 
-// without an End if f is Truncated
+// write omits the End record if f is Truncated.
 func write(w io.Writer, f *File) error {
 	out := NewWriter(w)
 	err := out.Header(f.Header)
@@ -110,7 +109,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// testdata/visits.jsonl has visits of several loads, and some in which each field is set.
+// testdata/visits.jsonl has visits of several loads, and some with each field set.
 func TestVisitsKeepTheirBytes(t *testing.T) {
 	b, err := os.ReadFile("testdata/visits.jsonl")
 	if err != nil {
@@ -198,7 +197,7 @@ func TestReadCutAnywhere(t *testing.T) {
 		if err != nil {
 			t.Fatalf("cut at %d: %v", n, err)
 		}
-		// Without the newline, a line may be whole all the same.
+		// Without the newline, a line may still be whole.
 		lines := strings.Split(text[:n], "\n")
 		whole := len(lines) - 1
 		if json.Valid([]byte(lines[whole])) {

@@ -9,24 +9,23 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Growing is a results file that is read while it is written: write its bytes to it as they arrive.
-// It is not safe for concurrent use.
+// Growing reads a results file while it is written. It is not safe for concurrent use.
 type Growing struct {
 	file  File
 	seen  bool
-	lines int    // read
-	cut   []byte // an incomplete line
+	lines int
+	cut   []byte // incomplete line
 	torn  error  // the error of cut if nothing follows
 }
 
-// NewGrowing returns a file without content.
+// NewGrowing returns an empty file.
 func NewGrowing() *Growing {
 	return &Growing{file: File{Truncated: true, End: End{Reason: EndedCutShort}}}
 }
 
 var errTooLong = fmt.Errorf("longer than %d MiB", maxLine>>20)
 
-// Write reads the lines that end in b. An error is a *syntaxError; what came before is good.
+// Write reads the lines that end in b. After a *syntaxError, earlier lines remain good.
 func (g *Growing) Write(b []byte) (int, error) {
 	n := len(b)
 	for {
@@ -76,7 +75,7 @@ func (g *Growing) line(b []byte) error {
 	return &syntaxError{g.lines, err}
 }
 
-// end reads the last line if it lacks a line feed, but not if it was cut off.
+// end reads the last line, which has no line feed, unless it is incomplete.
 func (g *Growing) end() error {
 	if len(g.cut) > 0 && g.file.Truncated && !json.Valid(g.cut) {
 		g.torn = &syntaxError{g.lines + 1, errors.New("it was cut off")}

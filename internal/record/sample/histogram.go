@@ -13,18 +13,17 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// The range and precision of latency histograms: from a nanosecond to a minute with three
-// significant digits.
+// Latency histograms reach from 1 ns to 1 min with three significant digits.
 const (
 	histoMin    = 1
 	histoMax    = int64(time.Minute)
 	histoDigits = 3
-	// bytes that a file may have the reader decode
+	// maxEncoded bounds what the reader decodes, in bytes.
 	maxEncoded = 512 << 10
 )
 
-// EncodedHisto is a latency histogram in nanoseconds, in HdrHistogram's V2 compressed encoding as
-// base64 text.
+// EncodedHisto is a latency histogram in nanoseconds, in HdrHistogram's V2 compressed encoding
+// (base64).
 type EncodedHisto string
 
 // NewHistogram returns an empty histogram for latencies in nanoseconds.
@@ -42,8 +41,7 @@ func Encode(h *hdrhistogram.Histogram) (*EncodedHisto, error) {
 	return &e, nil
 }
 
-// Decode unpacks the histogram. Its bytes come from a file, so a panic of the library is returned
-// as an error.
+// Decode unpacks the histogram. It returns panics of the library as errors.
 func (e EncodedHisto) Decode() (h *hdrhistogram.PackedHistogram, err error) {
 	if len(e) > maxEncoded {
 		return nil, fmt.Errorf("decode histogram: %d bytes", len(e))
@@ -57,7 +55,7 @@ func (e EncodedHisto) Decode() (h *hdrhistogram.PackedHistogram, err error) {
 		return nil, fmt.Errorf("decode histogram: %w", err)
 	}
 	h, err = hdrhistogram.DecodePacked([]byte(e))
-	if err == nil && h.TotalCount() == math.MaxInt64 { // its counts may exceed that
+	if err == nil && h.TotalCount() == math.MaxInt64 { // counts may exceed that
 		err = errors.New("too many values")
 	}
 	if err != nil {
@@ -66,8 +64,8 @@ func (e EncodedHisto) Decode() (h *hdrhistogram.PackedHistogram, err error) {
 	return h, nil
 }
 
-// checkRange refuses another range or precision: the library allocates what the header asks for, up
-// to 50 MB.
+// checkRange returns an error for another range or precision: the library would allocate up to 50
+// MB for it.
 func (e EncodedHisto) checkRange() error {
 	packed, err := base64.StdEncoding.DecodeString(string(e))
 	if err != nil {

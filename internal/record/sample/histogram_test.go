@@ -14,7 +14,7 @@ import (
 func TestHistogramRoundTrip(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		values map[int64]int64 // nanoseconds: how often
+		values map[int64]int64 // nanoseconds: count
 	}{
 		{"empty", nil},
 		{"one", map[int64]int64{50_000: 1}},
@@ -43,7 +43,6 @@ func TestHistogramRoundTrip(t *testing.T) {
 	}
 }
 
-// Three significant digits, up to a minute; beyond, a value is refused.
 func TestHistogramPrecision(t *testing.T) {
 	h := NewHistogram()
 	for _, v := range []int64{1, 12, 123, 1234, 12_345, 123_456_789, histoMax} {
@@ -60,11 +59,10 @@ func TestHistogramPrecision(t *testing.T) {
 	}
 }
 
-// forged is an encoded histogram with a false header; zero fields are correct.
 type forged struct {
-	cookie, inner int32
-	length        int32 // of the compressed bytes
-	payloadLength int32
+	cookie, inner int32 // 0: correct
+	length        int32 // of the compressed bytes; 0: correct
+	payloadLength int32 // 0: correct
 	digits        int32
 	low, high     int64
 	payload       []byte
@@ -153,11 +151,10 @@ func TestDecodeHostile(t *testing.T) {
 	}
 }
 
-// The base64 text of maxEncoded several times over, and the counts.
+// decodeAllocs covers the base64 text several times, and the counts, in bytes.
 const decodeAllocs = 4*maxEncoded + 1<<20
 
-// A header alone must not decide how much is allocated: a file of such visits would cost 50 MB and
-// a second each.
+// A visit's header alone could otherwise cost 50 MB and a second.
 func TestDecodeForeignRange(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -184,8 +181,7 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// FuzzDecode: no header and no counts make the decoder panic, and percentiles and merges of what it
-// accepts work. The envelope is put on here, because a fuzzer does not guess checksums.
+// FuzzDecode adds the compressed envelope here, because a fuzzer does not guess checksums.
 func FuzzDecode(f *testing.F) {
 	f.Add(int32(histoDigits), int64(histoMin), histoMax, []byte{2})
 	f.Add(int32(0), int64(1), int64(2), []byte{2, 2})

@@ -2,23 +2,23 @@ package sample
 
 import "encoding/json"
 
-// Load is a workload with its options: those that most loads have, and its own.
+// Load is a workload with its options.
 type Load struct {
-	Kind    string // its name in the catalogue, internal/record/workload
+	Kind    string // its name in internal/record/workload
 	Streams int    // connections, sessions (stream, chat, sql) or flows (udp); 0: one
-	// Options are the kind's own, such as a BulkOptions, never a pointer to one; nil: none given.
+	// Options are the kind's own, such as a BulkOptions, never a pointer; nil: none given.
 	Options any
-	Nodelay string  // TCP_NODELAY "on" or "off"; "": the kind's default
-	Warmup  float64 // seconds, discarded
-	Window  float64 // seconds, measured
-	// Slice is the duration of a slice in an epoch, in seconds; 0: not sliced. Warmup and Window of
-	// a sliced load are those of the window that ends the epoch.
+	Nodelay string  // "on" or "off"; "": the kind's default
+	Warmup  float64 // seconds
+	Window  float64 // seconds
+	// Slice is a slice's duration in seconds; 0: not sliced. In a sliced load, Warmup and Window
+	// describe the window that ends the epoch.
 	Slice float64
-	// Point is the name of one of Sweep.Points; "": not a sweep.
+	// Point names one of Sweep.Points; "": not a sweep.
 	Point string
 }
 
-// In JSON a load is one object: the fields before its options, the options, the fields after them.
+// In JSON a load is one object: fields before its options, the options, fields after them.
 type (
 	loadHead struct {
 		Kind    string `json:"kind"`

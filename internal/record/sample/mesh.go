@@ -10,36 +10,34 @@ const StudyMesh Study = "mesh"
 
 // Node is a machine of the cluster. Only Name is required.
 type Node struct {
-	Name     string `json:"name"`
-	ID       string `json:"id,omitempty"`      // the cluster's id
-	Address  string `json:"address,omitempty"` // for the other nodes
-	Kernel   string `json:"kernel,omitempty"`
-	CPUModel string `json:"cpu_model,omitempty"`
-	CPUs     int    `json:"cpus,omitempty"`    // online
-	MTU      int    `json:"mtu,omitempty"`     // of the device for its traffic
-	Boot     string `json:"boot_id,omitempty"` // nodes with the same one are one machine
-	// Labels locate it: topology.kubernetes.io/zone.
-	Labels map[string]string `json:"labels,omitempty"`
+	Name     string            `json:"name"`
+	ID       string            `json:"id,omitempty"`
+	Address  string            `json:"address,omitempty"` // its address for others
+	Kernel   string            `json:"kernel,omitempty"`
+	CPUModel string            `json:"cpu_model,omitempty"`
+	CPUs     int               `json:"cpus,omitempty"`
+	MTU      int               `json:"mtu,omitempty"`     // of the device for its traffic
+	Boot     string            `json:"boot_id,omitempty"` // nodes with the same one are one machine
+	Labels   map[string]string `json:"labels,omitempty"`
 	// Cards carry its traffic to the others. In a file they are the environment's.
 	Cards []Card `json:"-"`
 }
 
-// Mesh replaces cells in the plan of a mesh: each load over each pair of Nodes, on paths of Mode
-// built by On. A sweep visits every pair once, in tournament rounds in which no node is in two
-// pairs.
+// Mesh replaces cells in a mesh's plan. A sweep visits every pair of Nodes once per load, on paths
+// of Mode built by On, in rounds in which no node is in two pairs.
 type Mesh struct {
 	Nodes []Node `json:"nodes"`
 	Mode  string `json:"mode"`
-	// Beside is a second mode to compare with Mode: every visit is repeated in it, right before or
-	// after. "": none.
+	// Beside is a second mode: each visit is repeated in it right before or after, to compare both.
+	// "": none.
 	Beside string `json:"beside,omitempty"`
 	On     string `json:"on"`
-	// Labels are the keys of Node.Labels in the order shown.
+	// Labels are keys of Node.Labels in the order shown.
 	Labels []string `json:"labels,omitempty"`
-	// NotWitnessed is the FactNotWitnessed of a path of Mode.
+	// NotWitnessed names the hops that nobody could read, and why: see FactNotWitnessed.
 	NotWitnessed string `json:"not_witnessed,omitempty"`
 	Sweeps       int    `json:"sweeps,omitempty"`  // fixed number; 0: until precision or budget
-	AtOnce       int    `json:"at_once,omitempty"` // most pairs measured at a time; 0: a whole round's
+	AtOnce       int    `json:"at_once,omitempty"` // most pairs at a time; 0: a whole round's
 }
 
 // MaxNodes bounds a mesh.
@@ -47,24 +45,22 @@ const MaxNodes = 1024
 
 const maxLabels = 16
 
-// Pair is a client and a server: indexes into Mesh.Nodes. The zero value, a node with itself, is no
-// pair.
+// Pair is a client and a server: indexes into Mesh.Nodes. The zero value is no pair.
 type Pair [2]int
 
-// BothWays reports whether a mesh measures a load a second time with client and server exchanged.
+// BothWays reports whether a mesh measures a load in both directions.
 func BothWays(load string) bool { return load == "bulk" }
 
-// PairVisit is what is kept of a visit to a pair when a file is read. It is small: a sweep of a
-// thousand nodes makes a million and a half.
+// PairVisit is what the reader keeps of a visit to a pair. It is small: 1000 nodes make 1.5 million
+// per sweep.
 type PairVisit struct {
 	PairTurn
 	Round int
-	// Value is the median round trip in seconds (rr), or what the server received in bit/s (bulk);
-	// 0 if the visit is no result.
+	// Value is the median round trip in seconds (rr), or received bit/s (bulk); 0: no result.
 	Value       float64
 	Retransmits int64  // segments, of both ends, in the window
 	Segments    int64  // of the received payload (bulk); 0: unknown
-	Failure     string // why it is no result, or what contradicted the path
+	Failure     string // why it is no result
 }
 
 // Names of a brief visit's values; docs/results.md has their units.
@@ -78,8 +74,8 @@ const (
 // fullNodes is the largest mesh whose visits are written in full.
 const fullNodes = 32
 
-// ForMesh returns the visit as a mesh of the given size writes it: in full if there are few nodes,
-// otherwise only with the figures that it is judged by.
+// ForMesh returns the visit as a mesh of that size writes it: in full, or with many nodes only the
+// figures that it is judged by.
 func (v Visit) ForMesh(nodes int) Visit {
 	if nodes <= fullNodes {
 		return v
@@ -109,8 +105,7 @@ func figure(load string) string {
 // less than any measurable time or rate
 const minFigure = 1e-12
 
-// PairVisit returns what is kept of a visit to a pair, full or brief. A visit with impossible
-// figures becomes a failed one.
+// PairVisit summarizes a visit, full or brief. One with impossible figures becomes a failed one.
 func (v Visit) PairVisit() PairVisit {
 	out := PairVisit{PairTurn: v.PairTurn, Round: v.Round, Failure: v.Failure}
 	switch {
@@ -139,8 +134,7 @@ func (v Visit) PairVisit() PairVisit {
 	return out
 }
 
-// segments returns the number of bulk's segments that arrived while the client sent them, 0 if that
-// time is unknown.
+// segments counts arrivals while the client sent them; 0: unknown.
 func (v Visit) segments() float64 {
 	if v.Load != "bulk" || v.Client.TCP.MSS <= 0 {
 		return 0
@@ -148,7 +142,7 @@ func (v Visit) segments() float64 {
 	return float64(v.Server.Received) / float64(v.Client.TCP.MSS)
 }
 
-// figure returns the value that a full visit's load is judged by, or 0 if it has none.
+// figure returns 0 if a full visit has none.
 func (v Visit) figure() float64 {
 	const bits, nano, median = 8, 1e-9, 50
 	if v.Load == "bulk" {
@@ -234,7 +228,7 @@ func (p Plan) VisitsInMode() int {
 	return n
 }
 
-// MaxSweeps returns the most sweeps of the mesh that a results file may hold.
+// MaxSweeps returns the most sweeps that a results file may hold.
 func (p Plan) MaxSweeps() int {
 	n := len(p.Mesh.Nodes)
 	return min(maxVisits, maxPairs/max(1, n*(n-1)/2*p.VisitsOfPair()))

@@ -79,7 +79,7 @@ func TestMeshRoundTrip(t *testing.T) {
 	}
 }
 
-// A thousand nodes make a million and a half visits in a sweep.
+// A sweep of 1000 nodes has 1.5 million visits.
 func TestBriefVisitIsSmall(t *testing.T) {
 	const most = 250 // bytes
 	for _, load := range []string{"rr", "bulk"} {
@@ -183,7 +183,7 @@ func TestMeshCutShort(t *testing.T) {
 	}
 }
 
-// To a toll that knows no meshes, a visit is to a cell, and there are none.
+// A reader that knows no meshes fails because the file has visits and no cells.
 func TestOlderReadersRefuseAMesh(t *testing.T) {
 	b, err := json.Marshal(meshVisit(t, 0, 0, Pair{0, 1}, "rr").ForMesh(1000))
 	if err != nil {

@@ -4,37 +4,37 @@ import "encoding/json"
 
 // BulkOptions are the options of bulk.
 type BulkOptions struct {
-	Write   int    `json:"write,omitempty"`   // bytes in a write
+	Write   int    `json:"write,omitempty"`   // bytes
 	Reverse bool   `json:"reverse,omitempty"` // server to client
-	Bidir   bool   `json:"bidir,omitempty"`   // both directions at once
-	Bytes   int64  `json:"bytes,omitempty"`   // to move on each connection instead of filling the window
-	Send    string `json:"send,omitempty"`    // zerocopy or sendfile; "": by copying
+	Bidir   bool   `json:"bidir,omitempty"`
+	Bytes   int64  `json:"bytes,omitempty"` // per connection, instead of filling the window
+	Send    string `json:"send,omitempty"`  // zerocopy or sendfile; "": by copying
 }
 
-// Messages are the sizes of requests and replies in bytes.
+// Messages are the sizes of requests and replies, in bytes.
 type Messages struct {
 	Request int `json:"request,omitempty"`
 	Reply   int `json:"reply,omitempty"`
 }
 
-// Sizes returns m. Options with Messages are recognized by it.
+// Sizes returns m. It identifies options with Messages.
 func (m Messages) Sizes() Messages { return m }
 
 // RROptions are the options of rr.
 type RROptions struct {
-	Write int `json:"write,omitempty"` // bytes in a write of the stream beside it
+	Write int `json:"write,omitempty"` // bytes in a write of the bulk stream
 	Messages
-	// Rate is in requests per second of all connections together; 0: as fast as they are answered.
+	// Rate is in requests per second of all connections; 0: as fast as they are answered.
 	Rate   float64 `json:"rate,omitempty"`
 	Beside bool    `json:"beside,omitempty"` // a bulk stream runs at the same time
 }
 
 // UDPOptions are the options of udp.
 type UDPOptions struct {
-	Rate  float64 `json:"rate,omitempty"`  // bit/s of all flows together; 0: the highest that loses few
-	Size  int     `json:"size,omitempty"`  // bytes of a datagram
-	Batch int     `json:"batch,omitempty"` // datagrams in a system call
-	GSO   bool    `json:"gso,omitempty"`   // the kernel cuts datagrams out of larger buffers
+	Rate  float64 `json:"rate,omitempty"`  // bit/s of all flows; 0: the highest that loses few
+	Size  int     `json:"size,omitempty"`  // bytes
+	Batch int     `json:"batch,omitempty"` // datagrams per system call
+	GSO   bool    `json:"gso,omitempty"`   // UDP segmentation offload
 }
 
 // StreamOptions are the options of stream.
@@ -51,7 +51,7 @@ type QueryOptions struct {
 
 // ChatOptions are the options of chat and batch.
 type ChatOptions struct {
-	Tokens   int     `json:"tokens,omitempty"`   // of a response, at most
+	Tokens   int     `json:"tokens,omitempty"`   // most of a response
 	Requests int     `json:"requests,omitempty"` // of a session, one after another
 	Prompt   string  `json:"prompt,omitempty" printable:"text"`
 	Stall    float64 `json:"stall_s,omitempty"` // a longer gap is a stall
@@ -68,7 +68,7 @@ type ExecOptions struct {
 	Program *Program `json:"program,omitempty"`
 }
 
-// A load of a later version is read as bulk.
+// readOptions reads a load of an unknown kind as bulk.
 func readOptions(kind string, load []byte) (any, error) {
 	switch kind {
 	case "rr":

@@ -1,7 +1,7 @@
 package sample
 
-// Together combines several ends: sums, the longest of times, and the mean of windows and of the
-// kernel's view of the connections.
+// Together combines several ends: sums, the longest times, and the means of windows and of TCP's
+// values.
 func Together(parties []Party) Party {
 	var out Party
 	n := len(parties)
@@ -31,7 +31,7 @@ func Together(parties []Party) Party {
 		out.TCP.RTTVar += p.TCP.RTTVar / float64(n)
 		out.TCP.Cwnd += p.TCP.Cwnd / int64(n)
 		out.TCP.MSS += p.TCP.MSS / int64(n)
-		if t := p.TCP; t.Packet > 0 && (out.TCP.Packet == 0 || t.Packet < out.TCP.Packet) { // the smallest path, completely
+		if t := p.TCP; t.Packet > 0 && (out.TCP.Packet == 0 || t.Packet < out.TCP.Packet) { // all from the smallest path
 			out.TCP.PMTU, out.TCP.Packet, out.TCP.Headers = t.PMTU, t.Packet, t.Headers
 			out.TCP.Device, out.TCP.DeviceMTU = t.Device, t.DeviceMTU
 		}

@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// Placements of a cell's client and server on CPUs, for Cell.Pin and --pin. A cell without one runs
-// on the CPUs of Plan.CPUs, or where the scheduler puts it.
+// Placements on CPUs, for Cell.Pin and --pin. A cell without one uses Plan.CPUs.
 const (
-	// PinFar gives client and server a CPU each, as the scheduler of an idle machine does.
+	// PinFar gives client and server a CPU each.
 	PinFar = "far"
-	// PinNear puts client, server and docker-proxy on one CPU, as happens on a busy machine.
+	// PinNear puts client, server and docker-proxy on one CPU.
 	PinNear = "near"
 	// PinNone leaves client and server to the scheduler.
 	PinNone = "none"
@@ -25,14 +24,14 @@ type Pinning struct {
 	CPUs CPUs   `json:"cpus"`
 }
 
-// CPUs are the CPUs that threads are pinned to; an empty list leaves them to the scheduler.
+// CPUs are the CPUs that threads are pinned to; an empty list means the scheduler's choice.
 type CPUs struct {
 	Client []int `json:"client,omitempty"`
 	Server []int `json:"server,omitempty"`
-	// for docker-proxy
+	// Relay is for docker-proxy.
 	Relay    []int `json:"relay,omitempty"`
 	SameCore bool  `json:"same_core"` // client and server share a core
-	// Distance is one of the Shared constants, or "" if unknown.
+	// Distance is a Shared constant; "": unknown.
 	Distance string `json:"distance,omitempty"`
 }
 
@@ -56,7 +55,7 @@ func (p Plan) CPUsOf(c Cell) CPUs {
 
 var pinNames = []string{"", PinFar, PinNear}
 
-// adoptPins sets the placement in files of earlier versions, whose cells have none.
+// adoptPins sets the placement of cells of earlier versions.
 func (p *Plan) adoptPins() {
 	if p.Pin != pinAuto {
 		return

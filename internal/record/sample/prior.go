@@ -3,8 +3,8 @@ package sample
 import "fmt"
 
 // Prior is what earlier runs on the machine showed of how much epochs differ beyond what their
-// slices explain, for the rows of one group in one metric. It is in the file so that any machine
-// judges the file the same way.
+// slices explain, for one group and metric. It is in the file so that any machine judges it
+// equally.
 type Prior struct {
 	From   string `json:"from"`
 	Load   string `json:"load"`
@@ -12,13 +12,13 @@ type Prior struct {
 	On     string `json:"on"`
 	Pin    string `json:"pin,omitempty"`
 	Metric string `json:"metric"`
-	// Variance is that of the epochs' ratios, as logarithms, and Freedom its degrees of freedom.
+	// Variance is that of the logarithms of the epochs' ratios, and Freedom its degrees of freedom.
 	Variance float64 `json:"variance"`
 	Freedom  float64 `json:"freedom"`
 }
 
 const (
-	maxVariance = 100 // of a logarithm
+	maxVariance = 100
 	maxFreedom  = 10_000
 	maxPriors   = 10_000
 )

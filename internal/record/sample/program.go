@@ -2,20 +2,20 @@ package sample
 
 import "fmt"
 
-// Program is a pair of foreign programs for exec. In both command lines {host}, {port}, {addr} and
-// others are replaced as documented in internal/measure/program.
+// Program is a pair of foreign programs for exec. internal/measure/program documents the
+// {placeholders} of its command lines.
 type Program struct {
 	Recipe string `json:"recipe,omitempty"`
-	Server string `json:"server" printable:"text"` // command line, for a shell
+	Server string `json:"server" printable:"text"` // a shell command
 	Client string `json:"client" printable:"text"`
-	// Ready is the condition of a ready server: "tcp" or "udp" once its port is bound, or a regular
+	// Ready is "tcp" or "udp" if the server is ready once its port is bound, or a regular
 	// expression that its output matches.
 	Ready   string  `json:"ready"`
 	Gauges  []Gauge `json:"metrics,omitempty"`
-	Seconds int     `json:"seconds"`           // given to the client
-	Timeout float64 `json:"timeout_s"`         // for the server to be ready, and for the client to end
-	NoRoot  bool    `json:"no_root,omitempty"` // they run as an ordinary user
-	Second  bool    `json:"second,omitempty"`  // they use a second port
+	Seconds int     `json:"seconds"`   // the duration given to the client
+	Timeout float64 `json:"timeout_s"` // for the server to be ready, and for the client to end
+	NoRoot  bool    `json:"no_root,omitempty"`
+	Second  bool    `json:"second,omitempty"`
 }
 
 // Gauge is a metric that a program prints.
@@ -25,12 +25,12 @@ type Gauge struct {
 	// Scale is the factor for a number without a printed unit.
 	Scale float64 `json:"scale"`
 	Lower bool    `json:"lower_is_better,omitempty"`
-	// Pattern finds the number in the client's output: a regular expression whose first group is
-	// the number and whose second, if any, its unit. The last match counts.
+	// Pattern is a regular expression. Its first group is the number, the second, if any, the unit.
+	// The last match counts.
 	Pattern string `json:"pattern" printable:"text"`
 }
 
-// Elapsed is the gauge of programs without any other: the client's duration in seconds.
+// Elapsed is the gauge of programs without another: the client's duration in seconds.
 const Elapsed = "elapsed"
 
 // Output is the end of what each program wrote.
@@ -41,7 +41,7 @@ type Output struct {
 
 const maxGauges = 64
 
-// Check returns an error for a program with too many metrics.
+// Check returns an error for too many metrics.
 func (p *Program) Check() error {
 	if p != nil && len(p.Gauges) > maxGauges {
 		return fmt.Errorf("%d metrics of a program, at most %d are read", len(p.Gauges), maxGauges)

@@ -1,9 +1,9 @@
-// Package sample is the record: what one run measured, and the file that holds it. The measuring
-// half writes it, the judging half reads it; the two meet nowhere else.
+// Package sample defines the record of a run and its file. The measuring half writes records as
+// they happen, the judging half reads them.
 //
-// A results file is JSON lines: a Header, then a Visit for each visit in the order in which they
-// were made, then an End. Units are seconds and bytes, never bits, unless a name says otherwise.
-// Times on the clock are CLOCK_MONOTONIC nanoseconds of the measuring machine.
+// A results file is JSON lines: a Header, Visits in the order in which they were made, then an End.
+// Units are seconds and bytes. Clock times are CLOCK_MONOTONIC nanoseconds of the measuring
+// machine.
 package sample
 
 import (
@@ -15,28 +15,27 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Schema is the version of the results file. A change that an older reader would misread raises the
-// number: visits of /2 may have slices.
+// Schema is the version of the results file. It grows if an older reader would misread a change.
 const (
 	Schema    = "bridgetoll.results/2"
-	oldSchema = "bridgetoll.results/1" // can be read, too
+	oldSchema = "bridgetoll.results/1" // also read
 )
 
-// Cell is what is compared: a mode, perhaps with tunes, reached from a placement at a target, or a
-// route to an endpoint, under a load.
+// Cell is what is compared: a mode with tunes, reached from a placement at a target, or a route to
+// an endpoint, under a load.
 type Cell struct {
 	Mode    mode.Name      `json:"mode"`
-	Route   string         `json:"-"` // has no Mode; JSON has it as the mode
+	Route   string         `json:"-"` // instead of Mode, and in its place in JSON
 	From    mode.Placement `json:"from"`
 	To      mode.Target    `json:"to"`
 	Load    string         `json:"load"`
-	Point   string         `json:"point,omitempty"` // the load's, of a sweep
+	Point   string         `json:"point,omitempty"` // of a sweep
 	Tune    mode.Tunes     `json:"tune,omitempty"`
 	Shape   Shape          `json:"shape,omitzero"`
 	On      string         `json:"on"`
 	Pin     string         `json:"pin,omitempty"`     // PinFar or PinNear; "": see Plan.CPUs
 	Control bool           `json:"control,omitempty"` // the baseline's second visit in each round
-	// Placebo marks a control whose slices are among the other modes': its difference from the
+	// Placebo marks a control whose slices are among the other modes'. Its difference from the
 	// baseline is caused by the preceding slices.
 	Placebo bool `json:"placebo,omitempty"`
 }
@@ -44,22 +43,22 @@ type Cell struct {
 // Name returns the name of the cell's mode or route.
 func (c Cell) Name() string { return cmp.Or(c.Route, string(c.Mode)) }
 
-// Named returns the cell as files and reports have it, with its route in place of the mode.
+// Named returns the cell with its route in place of the mode, as in files and reports.
 func (c Cell) Named() Cell {
 	c.Mode, c.Route = mode.Name(c.Name()), ""
 	return c
 }
 
-// Shape is the number of participants: server containers, client containers (client i uses server i
-// mod Servers) and client processes in each. The zero value is one of each, measured by their own
-// clocks; any other is a crowd, measured at the servers.
+// Shape is the number of server containers, client containers (client i uses server i mod Servers)
+// and client processes in each. The zero value is one of each, measured by their own clocks; others
+// are crowds, measured at the servers.
 type Shape struct {
 	Servers int `json:"servers"`
 	Clients int `json:"clients"`
 	Procs   int `json:"procs"`
 }
 
-// MaxEnds bounds each number of a shape, and MaxProcs the client processes together.
+// MaxEnds bounds each number of a shape, and MaxProcs all client processes.
 const (
 	MaxEnds  = 100
 	MaxProcs = 1024
@@ -68,7 +67,7 @@ const (
 // Crowd reports whether the shape is a crowd.
 func (s Shape) Crowd() bool { return s != Shape{} }
 
-// String returns "1×16×4": servers, clients, processes in each client; "" if the shape is not a
+// String returns "1×16×4" (servers, clients, processes per client), or "" if the shape is not a
 // crowd.
 func (s Shape) String() string {
 	if !s.Crowd() {
@@ -80,29 +79,27 @@ func (s Shape) String() string {
 // Study names what a run is for. In JSON, a comparison has none.
 type Study string
 
-// The studies. StudyMesh is another.
+// The studies besides StudyMesh.
 const (
 	StudyCompare Study = "compare"
 	StudyScale   Study = "scale"
 	StudyLadder  Study = "ladder"
 	StudySweep   Study = "sweep"
-	StudyAdvise  Study = "advise" // settings that would make a mode faster; see Step
-	// StudyEndpoints compares routes to an external endpoint. toll controls no hop on them: nothing
-	// is witnessed.
+	StudyAdvise  Study = "advise" // see Step
+	// StudyEndpoints compares routes to an external endpoint. Nothing is witnessed.
 	StudyEndpoints Study = "endpoints"
 )
 
-// IsZero reports whether the study is left out of JSON.
+// IsZero reports whether JSON omits the study.
 func (s Study) IsZero() bool { return s == "" || s == StudyCompare }
 
 // Placement and backend of cells of endpoints.
 const (
-	FromHere   = "here" // this process, wherever it runs
+	FromHere   = "here"
 	OnEndpoint = "endpoint"
 )
 
-// Plan is what a run intends to do. Cells are in the catalogue's order; the order of visits follows
-// from Seed and the round's number.
+// Plan is what a run intends to do. Seed and the round determine the order of visits.
 type Plan struct {
 	Study     Study   `json:"study,omitzero"`
 	Seed      uint64  `json:"seed"`
@@ -115,40 +112,39 @@ type Plan struct {
 	Epoch    float64 `json:"epoch_s,omitempty"`
 	Baseline string  `json:"baseline"`
 	Pin      string  `json:"pin"` // the value of --pin
-	// CPUs are those of cells without a placement of their own; Pins are the other placements.
+	// CPUs are those of cells without a placement; Pins are the other placements.
 	CPUs  CPUs      `json:"cpus"`
 	Pins  []Pinning `json:"pins,omitempty"`
 	Loads []Load    `json:"loads"`
-	// Unpaced is the tune under which the baseline and bridge were measured, too, because the
-	// machine's congestion control paces what it sends; "": none.
+	// Unpaced is the tune under which baseline and bridge were also measured, because the machine's
+	// congestion control paces; "": none.
 	Unpaced string `json:"unpaced,omitempty"`
-	// Turn is how long a CPU-bound thread may have to wait for its turn, in seconds for each client
-	// process of a crowd.
+	// Turn is how long a CPU-bound thread may wait for its turn, in seconds per client process of a
+	// crowd.
 	Turn    float64 `json:"turn_s,omitempty"`
 	Wire    *Wire   `json:"wire,omitempty"`  // nil: unlimited
-	Sweep   *Sweep  `json:"sweep,omitempty"` // nil: each load has its options once
-	Mesh    *Mesh   `json:"mesh,omitempty"`
+	Sweep   *Sweep  `json:"sweep,omitempty"` // nil: none
+	Mesh    *Mesh   `json:"mesh,omitempty"`  // nil: a plan with cells
 	Cells   []Cell  `json:"cells"`
 	Skipped []Skip  `json:"skipped,omitempty"`
-	// Levers are what a search tries, and Steps what it did after trying each alone. Each step is a
-	// record of its own in the file.
+	// Levers are what a search tries. Steps are not in the file's header: each is a record.
 	Levers []Lever `json:"levers,omitempty"`
 	// Elsewhere is the mode that replaces the baseline in a search where the baseline cannot be
-	// reached: from another machine, a bridge's containers have published ports only.
+	// reached, as a bridge's containers from another machine.
 	Elsewhere string `json:"elsewhere,omitempty"`
-	// Also lists further modes to search for, one after another: each begins with a step.
+	// Also lists further modes to search for, one after another, each begun by a step.
 	Also  []string `json:"also,omitempty"`
 	Steps []Step   `json:"steps,omitempty"`
-	// Priors are what earlier runs showed of how much epochs differ; none: unknown.
+	// Priors are empty if unknown.
 	Priors []Prior `json:"priors,omitempty"`
 }
 
-// IsBaseline reports whether a cell is the baseline of its group, or its control.
+// IsBaseline reports whether a cell is its group's baseline, or the control.
 func (p Plan) IsBaseline(c Cell) bool {
 	return c.Tune == "" && (c.Name() == p.Baseline || p.Elsewhere != "" && c.Name() == p.Elsewhere)
 }
 
-// LoadOf returns the load of the given kind; in a sweep that of its first point.
+// LoadOf returns the load of the given kind, in a sweep that of its first point.
 func (p Plan) LoadOf(kind string) Load {
 	for _, l := range p.Loads {
 		if l.Kind == kind {
@@ -171,8 +167,8 @@ func (p Plan) LoadAt(c Cell) Load {
 // turns of each process in a window, at least
 const windowTurns = 3
 
-// LoadFor returns a cell's load. A crowd's warm-up is longer by one turn of all its processes, and
-// its window holds several: on few CPUs a short one would only see some of them run.
+// LoadFor returns a cell's load. A crowd's warm-up is longer by one turn of all its processes and
+// its window holds several, since on few CPUs only some would run in a short one.
 func (p Plan) LoadFor(c Cell) Load {
 	l := p.LoadAt(c)
 	turns := p.Turn * float64(c.Shape.Clients*c.Shape.Procs)
@@ -205,7 +201,7 @@ type Skip struct {
 // Environment is what decides the numbers besides the mode.
 type Environment struct {
 	Tool           string            `json:"tool"`           // toll's version
-	Host           string            `json:"host,omitempty"` // the machine's own name; "": not known
+	Host           string            `json:"host,omitempty"` // "": unknown
 	Kernel         string            `json:"kernel"`
 	OS             string            `json:"os,omitempty"`
 	CPUModel       string            `json:"cpu_model"`
@@ -213,9 +209,9 @@ type Environment struct {
 	CPUsAllowed    []int             `json:"cpus_allowed"` // this process's affinity
 	ThreadsPerCore int               `json:"threads_per_core"`
 	Memory         uint64            `json:"memory_bytes"`
-	CgroupCPUs     float64           `json:"cgroup_cpus,omitempty"` // CPU limit; 0: none
+	CgroupCPUs     float64           `json:"cgroup_cpus,omitempty"` // 0: unlimited
 	Governor       string            `json:"governor,omitempty"`
-	Virtualization string            `json:"virtualization,omitempty"` // hypervisor's name
+	Virtualization string            `json:"virtualization,omitempty"` // the hypervisor's name
 	Mitigations    map[string]string `json:"mitigations,omitempty"`
 	Docker         string            `json:"docker,omitempty"` // "running", "installed" or absent
 	Root           bool              `json:"root"`             // false: the lab is inside a user namespace
@@ -236,22 +232,22 @@ type Path struct {
 	Clients int            `json:"clients,omitempty"`
 	UDP     bool           `json:"udp,omitempty"` // its rules and proxy are for UDP
 	On      string         `json:"on"`
-	Dial    string         `json:"dial"` // what the (first) client dials
+	Dial    string         `json:"dial"` // by the (first) client
 	Listen  string         `json:"listen"`
 	Hops    []string       `json:"hops"` // kinds, (first) client to server
 	Built   float64        `json:"built_s"`
-	// ProxyMemory is the memory of the proxies on this machine before their first client, in bytes;
-	// 0: none or unknown.
+	// ProxyMemory is that of this machine's proxies before their first client, in bytes; 0: none or
+	// unknown.
 	ProxyMemory int64             `json:"proxy_memory_bytes,omitempty"`
 	Links       []Link            `json:"links,omitempty"`
-	Sysctls     map[string]string `json:"sysctls,omitempty"` // of the server's machine, those that matter
-	Facts       map[string]string `json:"facts,omitempty"`   // proxy used, rule set used, …
-	// Cards are those that its packets cross, each in Environment.Cards. If several are below one
-	// device, only one may carry them: they are not named if it is unknown which.
+	Sysctls     map[string]string `json:"sysctls,omitempty"` // of the server's machine
+	Facts       map[string]string `json:"facts,omitempty"`
+	// Cards are in Environment.Cards. Those below a shared device are left out if it is unknown
+	// which one carries the path.
 	Cards []CardName `json:"cards,omitempty"`
 }
 
-// FactNotWitnessed is the path's fact that names the hops that nobody could read, and why.
+// FactNotWitnessed names the hops that nobody could read, and why.
 const FactNotWitnessed = "not witnessed"
 
 // Link is a network device on a path.
@@ -262,8 +258,8 @@ type Link struct {
 	MTU      int             `json:"mtu"`
 	Qdisc    string          `json:"qdisc,omitempty"`
 	Offloads map[string]bool `json:"offloads,omitempty"`
-	// Rate is what its queueing discipline lets through of what it sends, in bit/s; 0: unlimited,
-	// or it depends on the packet.
+	// Rate is what its queueing discipline lets through, in bit/s; 0: unlimited, or different by
+	// packet.
 	Rate uint64 `json:"rate_bit_per_s,omitempty"`
 }
 
@@ -271,12 +267,12 @@ type Link struct {
 type Header struct {
 	Schema  string    `json:"schema"`
 	Started time.Time `json:"started"`
-	// Command holds the arguments of toll that make the run again; nil: unknown.
+	// Command holds the arguments that repeat the run; nil: unknown.
 	Command     []string    `json:"command,omitempty"`
 	Environment Environment `json:"environment"`
 	Plan        Plan        `json:"plan"`
 	Paths       []Path      `json:"paths"`
-	// Contention is that of this machine's CPUs before the run; nil: it was not watched.
+	// Contention is that before the run; nil: unknown.
 	Contention *Contention `json:"contention,omitempty"`
 }
 
@@ -293,7 +289,7 @@ func (h Header) named() Header {
 	return h
 }
 
-// adoptRoutes takes routes from the place of the mode.
+// adoptRoutes moves the routes out of the mode's field.
 func (h *Header) adoptRoutes() {
 	for i := range h.Plan.Cells {
 		if c := &h.Plan.Cells[i]; c.On == OnEndpoint {
@@ -320,12 +316,12 @@ func (h Header) PathOf(c Cell) (p Path, ok bool) {
 
 // End is the last record of a results file. A file without one was cut short.
 type End struct {
-	Reason  string  `json:"reason"`           // one of the Ended constants
+	Reason  string  `json:"reason"`           // an Ended constant
 	Rounds  int     `json:"rounds"`           // complete ones
 	Sweeps  int     `json:"sweeps,omitempty"` // complete ones, of a mesh
 	Elapsed float64 `json:"elapsed_s"`
 	Detail  string  `json:"detail,omitempty"`
-	// Contention is that of this machine's CPUs during the run; nil: it was not watched.
+	// Contention is that during the run; nil: unknown.
 	Contention *Contention `json:"contention,omitempty"`
 }
 
@@ -336,7 +332,7 @@ const (
 	EndedByRounds    = "rounds"
 	EndedByInterrupt = "interrupt"
 	EndedByFailure   = "failure"
-	EndedByBusy      = "busy"      // other programs used the CPUs
-	EndedBySize      = "size"      // the file would be too large to read with one more sweep of a mesh
-	EndedCutShort    = "cut short" // the file has no End record
+	EndedByBusy      = "busy"
+	EndedBySize      = "size"      // the file would be too large to read with another sweep
+	EndedCutShort    = "cut short" // no End record
 )

@@ -7,13 +7,13 @@ import (
 
 type search struct {
 	Search
-	from  int // its first round
+	from  int
 	cells []int
 	steps []Step
 }
 
-// Searches returns the searches of a file, in order, each as a file of its own: with its mode as
-// the baseline, and only its cells, visits and steps. A file with one search is returned unchanged.
+// Searches returns the file's searches in order, each as a file with its own baseline, cells,
+// visits and steps. A file with one search is returned unchanged.
 func (f *File) Searches() []*File {
 	p := f.Header.Plan
 	first := search{Search: Search{p.Baseline, p.Elsewhere, p.Levers}}
@@ -51,7 +51,7 @@ func (p Plan) Now() Plan {
 	return all[len(all)-1].Header.Plan
 }
 
-// own returns the number of cells that the plan had before its steps.
+// own returns the number of cells before the steps.
 func (p Plan) own() int {
 	n := len(p.Cells)
 	for _, s := range p.Steps {

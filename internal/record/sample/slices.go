@@ -6,23 +6,22 @@ import (
 	"strconv"
 )
 
-// Slices are what a cell did in its slices of one epoch, in order. The lists have the same length.
+// Slices are what a cell did in its slices of one epoch, in order. The lists have equal lengths.
 type Slices struct {
-	// Slots are the positions in the timetable of the epoch's cells: near positions were near in
-	// time.
+	// Slots are positions in the epoch's timetable of all cells.
 	Slots []int `json:"slots"`
 	// Rates are payload bytes (bulk), trips (rr, udp-rr) or pages (query) per second.
 	Rates []float64 `json:"rates"`
 	// Medians are the median times of a trip or a page, in seconds; bulk has none.
 	Medians []float64 `json:"medians_s,omitempty"`
-	// CPU is the CPU time of both ends' processes for each byte, trip or page, in seconds. That of
-	// others, such as a proxy or kernel threads, is known only for the window.
+	// CPU is both ends' CPU time per byte, trip or page, in seconds, without proxies and kernel
+	// threads.
 	CPU []float64 `json:"cpu_s,omitempty"`
-	// Lost is the number of further slices, which were cut short or began late.
+	// Lost is the number of further slices that were cut short or began late.
 	Lost int `json:"lost,omitempty"`
 }
 
-// MarshalJSON writes figures with six digits: they have no more, and there are many of them.
+// MarshalJSON writes figures with six digits, to save space.
 func (s *Slices) MarshalJSON() ([]byte, error) {
 	type plain Slices
 	out := plain(*s)
@@ -34,7 +33,7 @@ func rounded(xs []float64) []float64 {
 	const digits = 6
 	out := make([]float64, len(xs))
 	for i, x := range xs {
-		out[i], _ = strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64) // no error: the text was just formatted
+		out[i], _ = strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64)
 	}
 	return out
 }
@@ -88,5 +87,4 @@ func (s *Slices) check() error {
 	return times(s.Medians...)
 }
 
-// of a timetable
 const maxSlots = 10_000_000

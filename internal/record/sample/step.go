@@ -14,8 +14,7 @@ type Variant struct {
 	Tune mode.Tunes `json:"tune,omitempty"`
 }
 
-// VariantOf returns the variant of a cell; if another mode replaces the baseline there, it is the
-// baseline's.
+// VariantOf returns the variant of a cell: the baseline's if another mode replaces it there.
 func (p Plan) VariantOf(c Cell) Variant {
 	if p.Elsewhere != "" && string(c.Mode) == p.Elsewhere {
 		c.Mode = mode.Name(p.Baseline)
@@ -23,8 +22,7 @@ func (p Plan) VariantOf(c Cell) Variant {
 	return Variant{c.Mode, c.Tune}
 }
 
-// Lever is one thing that a search tries: its name, and the variant that it makes of the mode
-// alone.
+// Lever is one thing that a search tries, with the variant that it makes of the mode alone.
 type Lever struct {
 	Name string `json:"name"`
 	Variant
@@ -37,17 +35,17 @@ type Search struct {
 	Levers    []Lever `json:"levers"`
 }
 
-// Step is a further part of a run: what is measured next was chosen by earlier measurements.
+// Step is a further part of a run, chosen by earlier measurements.
 type Step struct {
-	Round int `json:"round"` // its first one
-	// Begins is the search for another mode that begins with it; nil: the present one continues.
+	Round int `json:"round"` // the first one
+	// Begins is the search for another mode; nil: the present one continues.
 	Begins *Search `json:"begins,omitempty"`
 	// Lever is what is tried, Before the variant without it and After with it.
 	Lever  string  `json:"lever"`
 	Before Variant `json:"before"`
 	After  Variant `json:"after"`
-	// Active are the plan's indexes of the cells that are measured from now on. Cells are the new
-	// ones among them. Cells, Paths and Skipped are appended to those of the header.
+	// Active indexes the cells measured from now on. Cells, Paths and Skipped are appended to the
+	// plan's and the header's.
 	Active  []int  `json:"active"`
 	Cells   []Cell `json:"cells,omitempty"`
 	Paths   []Path `json:"paths,omitempty"`
@@ -90,7 +88,6 @@ func (f *File) addStep(s Step) error {
 	return h.check()
 }
 
-// cellsIn returns the number of cells in a round.
 func (p Plan) cellsIn(round int) int {
 	n := p.own()
 	for _, s := range p.Steps {

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// stepped returns a search: a round of the plan's two cells, then one in which one rests and one is
-// new.
+// stepped returns a round of the plan's two cells, then one in which one rests and one is new.
 func stepped(t *testing.T) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -73,7 +72,7 @@ func TestBadSteps(t *testing.T) {
 	if _, err := Read(strings.NewReader(text + strings.Repeat("\n"+`{"step":{"round":2}}`, maxSteps))); err == nil || !strings.Contains(err.Error(), "more than 1000 steps") {
 		t.Errorf("a thousand steps: %v", err)
 	}
-	// A header cannot bring steps of its own: they would have no cells.
+	// A header's own steps would have no cells.
 	f, err := Read(strings.NewReader(strings.Replace(text, `"levers":`, `"steps":[{"round":7,"active":[9]}],"levers":`, 1)))
 	if err != nil || len(f.Header.Plan.Steps) != 1 {
 		t.Errorf("%v, %+v", err, f)

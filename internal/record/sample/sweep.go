@@ -6,20 +6,19 @@ import (
 	"slices"
 )
 
-// Sweep is the option of a run's loads that has several values, and the values.
+// Sweep is the option of a run's loads that has several values.
 type Sweep struct {
-	Axis   string  `json:"axis"`           // the option, as the command line has it: "request"
-	Unit   string  `json:"unit,omitempty"` // of the values: "B", "bit/s", "1/s"; "": counts
-	Points []Point `json:"points"`         // in ascending order; Plan.Loads has one Load for each and each kind
+	Axis   string  `json:"axis"`           // as on the command line: "request"
+	Unit   string  `json:"unit,omitempty"` // "B", "bit/s", "1/s"; "": counts
+	Points []Point `json:"points"`         // ascending; Plan.Loads has one Load for each point and kind
 }
 
 // Point is a value of a sweep's option.
 type Point struct {
-	Name  string  `json:"point"` // in cells, loads and output: "1k"
+	Name  string  `json:"point"` // "1k"
 	Value float64 `json:"value"`
 }
 
-// Bounds of the number of points: one would leave nothing to compare.
 const (
 	LeastPoints = 2
 	MostPoints  = 32

@@ -5,39 +5,36 @@ import (
 	"slices"
 )
 
-// Visit is one visit to one cell; each embedded part has one recorder. In the file it is one object
-// with the fields in this order: add new ones at the end. A visit with Failure set may lack the
-// rest.
+// Visit is one visit to one cell. Each embedded part has one recorder. The field order is that of
+// the file: add new ones at the end. If Failure is set, the rest may be missing.
 type Visit struct {
 	Turn
 	Ends
-	Crowd // what only a crowd has
+	Crowd
 	Metered
 	Proof
 	Outcome
 	Timings
 	Foreign // only of foreign programs and endpoints
-	// Headroom is the path's capacity for connections that end (crr); nil: the load has none of
-	// these, or it is unknown.
+	// Headroom is nil if unknown or if the load's connections do not end.
 	Headroom *Headroom `json:"room,omitempty"`
 	// Throttled is how often the cgroup's CPU limit stopped the run in the window.
 	Throttled int `json:"throttled,omitempty"`
-	// Slices are those of a sliced load: the visit is an epoch, in which the cell had slices and
-	// then the window that all other fields describe.
+	// Slices are those of a sliced load, before the window that all other fields describe.
 	Slices *Slices `json:"slices,omitempty"`
-	// Together is the share of the window, 0 to 1, in which the scheduler had the busiest threads
-	// of client and server on one CPU; nil: they were pinned, or it is unknown.
+	// Together is the share of the window, 0 to 1, in which the busiest threads of client and
+	// server shared a CPU; nil: pinned or unknown.
 	Together *float64 `json:"together,omitempty"`
 }
 
-// Turn is what the engine knows of a visit before it begins.
+// Turn identifies a visit before it begins.
 type Turn struct {
-	Round    int     `json:"round"` // from 0; of a mesh: in the sweep
-	Cell     int     `json:"cell"`  // index into Plan.Cells
-	PairTurn         // of a mesh, which has no cells
-	At       float64 `json:"at_s"` // since the run's start
+	Round int `json:"round"` // from 0; of a mesh: in the sweep
+	Cell  int `json:"cell"`  // index into Plan.Cells
+	PairTurn
+	At float64 `json:"at_s"` // since the run's start
 	// Repeats is how often the visit was repeated because toll's own control channel spoke in its
-	// window. This is the last one.
+	// window.
 	Repeats int `json:"repeats,omitempty"`
 }
 
@@ -46,12 +43,12 @@ type PairTurn struct {
 	Sweep int    `json:"sweep,omitempty"` // from 0
 	Pair  Pair   `json:"pair,omitzero"`
 	Load  string `json:"load,omitempty"`
-	// Beside means that it was made in Mesh.Beside, not in Mesh.Mode.
+	// Beside means the mode Mesh.Beside instead of Mesh.Mode.
 	Beside bool   `json:"beside,omitempty"`
-	Left   string `json:"left,omitempty"` // the node known to have left, which is why the visit failed
+	Left   string `json:"left,omitempty"` // the node whose departure made the visit fail
 }
 
-// Ends are the two ends of the load; for a crowd, all clients and all servers together.
+// Ends are the two ends of the load, as they report. A crowd's are totals.
 type Ends struct {
 	Client Party `json:"client,omitzero"`
 	Server Party `json:"server,omitzero"`
@@ -59,16 +56,16 @@ type Ends struct {
 
 // Crowd is what only visits of a crowd have.
 type Crowd struct {
-	// Rates are what arrived for each process of each client container, as the servers counted it:
-	// payload bytes (bulk) or round trips (rr) per second.
+	// Rates are payload bytes (bulk) or round trips (rr) per second, counted by the servers, for
+	// each process of each client container.
 	Rates [][]float64 `json:"rates,omitempty"`
-	Setup float64     `json:"setup_s,omitempty"` // to start all processes and to connect them
+	Setup float64     `json:"setup_s,omitempty"` // to start and connect all processes
 }
 
 // Metered is what the machines' meters read at the window's bounds.
 type Metered struct {
 	Proxy   *ProxyUse `json:"proxy,omitempty"`
-	Machine []CPU     `json:"machine,omitempty"` // by CPU, of all machines of the path, one machine after another
+	Machine []CPU     `json:"machine,omitempty"` // by CPU, of all machines of the path
 	Elapsed float64   `json:"elapsed_s"`         // between the two readings of Machine; 0: they failed
 	// Machines are the path's other machines. In Machine, this machine's CPUs come first if an end
 	// is here.
@@ -90,11 +87,10 @@ type Proof struct {
 	Witness Witness      `json:"witness"`
 }
 
-// Outcome is what went wrong; the zero value: nothing.
+// Outcome is what went wrong, if anything.
 type Outcome struct {
 	Failure string `json:"failure,omitempty"`
-	// Starved means that it failed because the machine was too busy, which shows nothing of the
-	// path.
+	// Starved means that the machine was too busy, which shows nothing of the path.
 	Starved bool `json:"starved,omitempty"`
 }
 
@@ -107,10 +103,10 @@ type Timings struct {
 
 // Foreign is what programs and endpoints that are not toll's report.
 type Foreign struct {
-	// Values are figures by name, in base units: the metrics that a program printed (exec), those
-	// only of chat and sql, and the figures of a large mesh's brief visits.
+	// Values are figures by name, in base units: metrics that a program printed (exec), those only
+	// of chat and sql, and those of brief visits.
 	Values map[string]float64 `json:"values,omitempty"`
-	Output *Output            `json:"output,omitempty"` // of the programs (exec)
+	Output *Output            `json:"output,omitempty"` // of exec
 }
 
 // Party is one end of the load. Counts are of the window unless noted.
@@ -119,13 +115,13 @@ type Party struct {
 	Sent        int64   `json:"sent"`       // payload bytes
 	Received    int64   `json:"received"`   // payload bytes
 	Trips       int64   `json:"trips"`      // request/response pairs
-	TotalSent   int64   `json:"total_sent"` // in the whole visit, warm-up included
+	TotalSent   int64   `json:"total_sent"` // in the whole visit
 	TotalRecv   int64   `json:"total_received"`
 	Connections int     `json:"connections"` // opened in the whole visit
 	CPU         float64 `json:"cpu_s"`       // of the process
 	BusiestCPU  float64 `json:"busiest_cpu"` // largest share of the window that one thread ran, 0..1
 	Involuntary int64   `json:"involuntary"` // context switches
-	CPUs        []int   `json:"cpus"`        // that its threads were pinned to; empty: not pinned
+	CPUs        []int   `json:"cpus"`        // pinned to; empty: not pinned
 	RSS         int64   `json:"rss_bytes"`   // peak
 	Late        float64 `json:"late_s"`      // first byte after the common start
 	TCP         TCPInfo `json:"tcp"`
@@ -141,19 +137,17 @@ type TCPInfo struct {
 	RTTVar      float64 `json:"rttvar_s"`
 	Cwnd        int64   `json:"cwnd"` // segments
 	MSS         int64   `json:"mss"`  // bytes
-	// PMTU is the kernel's path MTU, the least over the connections. Packet is a full segment of
-	// that connection from the IP header on, and Headers the length of its headers, in bytes; 0:
-	// unknown.
+	// PMTU is the least path MTU of the connections. Packet is that connection's full segment from
+	// the IP header on, and Headers its headers, in bytes; 0: unknown.
 	PMTU    int64 `json:"pmtu,omitempty"`
 	Packet  int64 `json:"packet,omitempty"`
 	Headers int64 `json:"headers,omitempty"`
-	// Device is the device by which packets to the other end leave, and DeviceMTU its MTU in bytes.
+	// Device is where packets to the other end leave, and DeviceMTU its MTU in bytes.
 	Device    string `json:"device,omitempty"`
 	DeviceMTU int64  `json:"device_mtu,omitempty"`
 }
 
-// Segment returns the payload of a full segment in bytes, the least over the connections, or 0 if
-// unknown.
+// Segment returns the least payload of a full segment in bytes, or 0 if unknown.
 func (t TCPInfo) Segment() int64 {
 	if t.Packet > t.Headers {
 		return t.Packet - t.Headers
@@ -161,7 +155,7 @@ func (t TCPInfo) Segment() int64 {
 	return t.MSS
 }
 
-// exceeds any packet, including BIG TCP, in bytes
+// maxPacket exceeds any packet, BIG TCP included, in bytes.
 const maxPacket = 1 << 20
 
 func (t TCPInfo) check() error {
@@ -177,12 +171,12 @@ func (t TCPInfo) check() error {
 type ProxyUse struct {
 	Name string  `json:"name"`
 	CPU  float64 `json:"cpu_s"`
-	// Memory is that of the proxies on this machine after the window, in bytes; 0: unknown.
+	// Memory is that of this machine's proxies after the window, in bytes; 0: unknown.
 	Memory int64 `json:"memory_bytes,omitempty"`
 }
 
-// CPU is one CPU's time by kind, in seconds, as mpstat parts it. In a file without the times of
-// nice, iowait and guest, User has the first and the last, and Idle the second.
+// CPU is one CPU's time by kind, in seconds, as mpstat divides it. Files without nice, iowait and
+// guest have the first and last in User, and the second in Idle.
 type CPU struct {
 	ID      int     `json:"id"`
 	User    float64 `json:"user"`
@@ -201,12 +195,11 @@ type CPU struct {
 // MachineUse is another machine in a visit.
 type MachineUse struct {
 	Name string `json:"name"`
-	CPUs int    `json:"cpus"` // its own in Visit.Machine
-	// Ahead is how far its clock was ahead of this machine's, and Unsure bounds the error each way,
-	// in s.
+	CPUs int    `json:"cpus"` // the number of its own CPUs in Visit.Machine
+	// Ahead is how far its clock was ahead of this machine's, ± Unsure, in s.
 	Ahead  float64 `json:"ahead_s"`
 	Unsure float64 `json:"unsure_s"`
-	// ControlPackets are segments of the channel to it in the window, without payload.
+	// ControlPackets are segments of the control channel in the window, without payload.
 	ControlPackets uint64 `json:"control_packets,omitempty"`
 }
 
@@ -218,7 +211,7 @@ func (c CPU) Busy() float64 {
 // All returns all of the CPU's time, in seconds.
 func (c CPU) All() float64 { return c.Busy() + c.Steal + c.Idle + c.IOWait }
 
-// Combine returns c and o kind by kind, by a function of the two, with c's ID.
+// Combine returns by(c, o) for each kind of time, with c's ID.
 func (c CPU) Combine(o CPU, by func(x, y float64) float64) CPU {
 	return CPU{ID: c.ID, User: by(c.User, o.User), System: by(c.System, o.System), IRQ: by(c.IRQ, o.IRQ),
 		SoftIRQ: by(c.SoftIRQ, o.SoftIRQ), Steal: by(c.Steal, o.Steal), Idle: by(c.Idle, o.Idle), Nice: by(c.Nice, o.Nice),
