@@ -13,11 +13,10 @@ import (
 // Axis is an option of loads that can have several values in a sweep: the flag of that name.
 type Axis struct {
 	Name string
-	Noun string // names its values in sentences: "request size"
-	Unit string // of its values: B, bit/s, 1/s; "": counts
+	Noun string // "request size"
+	Unit string // B, bit/s, 1/s; "": counts
 }
 
-// Values of Axis.Unit.
 const (
 	inBytes  = "B"
 	inBits   = "bit/s"
@@ -44,7 +43,7 @@ func AxisOf(name string) (a Axis, ok bool) {
 	return axes[i], true
 }
 
-// Parse parses a value: a size, a rate, or a number.
+// Parse parses a size, a rate, or a number.
 func (a Axis) Parse(text string) (float64, error) {
 	switch a.Unit {
 	case inBytes:
@@ -77,7 +76,7 @@ func (a Axis) Format(x float64) string {
 	return strconv.FormatFloat(x, 'f', -1, 64)
 }
 
-// Words returns a value with its unit: "16 KiB".
+// Words returns a value with its unit for a sentence or heading: "16 KiB".
 func (a Axis) Words(x float64) string {
 	switch a.Unit {
 	case inBytes:
@@ -104,8 +103,7 @@ func (w Workload) Sweep(l *sample.Load, a Axis, x float64) error {
 	return nil
 }
 
-// bounds returns the bounds of a numeric value, and what sets it in a load. If its least value is
-// "off", sweeps start above it.
+// bounds starts above a least value that means "off". put sets the value in a load.
 func bounds(v Value) (least, most float64, put func(l *sample.Load, x float64)) {
 	switch v := v.(type) {
 	case Whole:

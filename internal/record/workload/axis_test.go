@@ -6,7 +6,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Every number among the options of toll's own loads can be swept, and every axis is one of them.
 func TestAxesAreOptions(t *testing.T) {
 	used := map[string]bool{}
 	for _, w := range all {

@@ -35,7 +35,7 @@ func batchOutline(l sample.Load) string {
 	return fmt.Sprintf("batch: sessions: %d, requests of each in a visit: %d, tokens of a response, which is not streamed: at most %d", l.Streams, o.Requests, o.Tokens)
 }
 
-// Not every server counts its tokens.
+// batch accepts servers that count no tokens.
 func (f *Figures) batch(v sample.Visit, _ sample.Load) {
 	f.endpoint(v)
 	if x, ok := v.Values[valueResponse]; ok {

@@ -22,13 +22,12 @@ func bulkFill(l *sample.Load) {
 
 // Metrics that only options of bulk have.
 const (
-	// ThroughputOut and its counterpart are what the server and the client received; their sum is
-	// the throughput.
+	// Both directions: payload that server and client received.
 	ThroughputOut  = "throughput_out"
 	ThroughputBack = "throughput_back"
-	// CompletionTime is the time from the common start to the last byte's arrival.
+	// From the common start to the last byte's arrival.
 	CompletionTime = "completion_time"
-	// ZerocopyCopied is the share of the zero-copy sends that the kernel copied nevertheless.
+	// The share of the zero-copy sends that the kernel copied nevertheless.
 	ZerocopyCopied = "zerocopy_copied"
 	// RetransmissionRate is the share of what was sent that TCP sent again, in a mesh.
 	RetransmissionRate = "retransmission_rate"
@@ -50,8 +49,7 @@ var bulk = Workload{
 	doubts: bulkDoubts, listed: Last,
 }
 
-// BulkReverse is bulk from the server to the client: a load of its own, so that one run can have
-// both directions.
+// BulkReverse is bulk from server to client: a load of its own, so that one run can have both.
 const BulkReverse = "bulk-reverse"
 
 var bulkReverse = reversed(bulk)
@@ -84,7 +82,6 @@ var bulkColumns = []Column{
 	retrColumn, limitColumn,
 }
 
-// bulkTable returns what options add after the throughput.
 func bulkTable(l sample.Load) []Column {
 	o := BulkOf(l)
 	out := []Column{bulkColumns[0]}
@@ -128,10 +125,10 @@ const maxTransfer = 1 << 40
 // Methods of sending other than copying from the program's memory.
 const (
 	SendZerocopy = "zerocopy" // MSG_ZEROCOPY (Linux 4.14)
-	SendFile     = "sendfile" // out of a file in memory
+	SendFile     = "sendfile" // from a file in memory
 )
 
-// DefaultWrite is what bulk writes at once in bytes, as iperf3 does.
+// DefaultWrite is iperf3's.
 const DefaultWrite = 128 << 10
 
 const sendCopy = "copy"
@@ -156,7 +153,6 @@ var bulkFlags = []Flag{
 	nodelayFlag,
 }
 
-// beyond slow start
 func bulkWarmup(w sample.Wire) float64 { return 0.1 + slowStart*w.RoundTrip() }
 
 func bulkTime(l *sample.Load, w sample.Wire) {
@@ -194,8 +190,8 @@ func bulkOutline(l sample.Load) string {
 	return fmt.Sprintf("bulk: %s bytes on each stream, however long they take", units.FormatSize(BulkOf(l).Bytes))
 }
 
-// Counts of a sender with MSG_ZEROCOPY in the window: sends that the kernel reported complete, and
-// those that it reported to have copied nevertheless. (Joined reports have the first one's flag.)
+// Counts of a sender with MSG_ZEROCOPY in the window: sends reported complete, and those of them
+// that the kernel copied. (Joined reports have the first one's flag.)
 const (
 	CountZerocopy       = "zerocopy_sends"
 	CountZerocopyCopied = "zerocopy_copied"
@@ -222,7 +218,7 @@ func (f *Figures) transfer(v sample.Visit, l sample.Load) {
 	}
 	if o.Bytes > 0 {
 		f.set(CompletionTime, completion(v, l))
-		if f.busy > 0 && moved(v, l) > 0 { // all of it belongs to this transfer, however long the meters ran
+		if f.busy > 0 && moved(v, l) > 0 { // all CPU time is this transfer's, however long the meters ran
 			f.set(CPUPerByte, f.busy/moved(v, l))
 		}
 	}
@@ -236,7 +232,7 @@ func (f *Figures) transfer(v sample.Visit, l sample.Load) {
 	}
 }
 
-// completion returns the time from the common start to the last byte's arrival, in seconds.
+// completion is in seconds from the common start to the last byte's arrival.
 func completion(v sample.Visit, l sample.Load) float64 {
 	if BulkOf(l).Bidir {
 		return max(v.Client.Window, v.Server.Window)
@@ -244,7 +240,7 @@ func completion(v sample.Visit, l sample.Load) float64 {
 	return receiver(v, l).Window
 }
 
-// the share of the sends that the kernel may have copied
+// copiedShare is the largest share of sends that the kernel may copy without a doubt.
 const copiedShare = 0.5
 
 func bulkDoubts(s Seen) []Doubt {

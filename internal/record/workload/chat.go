@@ -15,10 +15,10 @@ const Chat = "chat"
 // ChatOf returns the load's options if it is chat, or the zero value.
 func ChatOf(l sample.Load) sample.ChatOptions { return options[sample.ChatOptions](l) }
 
-// Metrics of chat that it does not share with stream.
+// Metrics that chat does not share with stream.
 const (
-	GapSlow  = "gap_slow" // mean of the slowest tenth of the gaps
-	Stalls   = "stalls"   // gaps in a visit that are longer than the plan's threshold
+	GapSlow  = "gap_slow" // mean of the slowest tenth
+	Stalls   = "stalls"   // gaps longer than the plan's threshold
 	Words    = "tokens_per_response"
 	WordRate = "token_rate" // tokens per second of one session, from its first token on
 )
@@ -69,7 +69,7 @@ func chatOutline(l sample.Load) string {
 	return fmt.Sprintf("chat: sessions: %d, requests of each in a visit: %d, tokens of a response: at most %d", l.Streams, o.Requests, o.Tokens)
 }
 
-// Names of what visits of chat count, time and record.
+// What visits of chat count, time and record.
 const (
 	valueResponse = "response"
 	valueRate     = "token_rate"
@@ -95,7 +95,7 @@ func (f *Figures) chat(v sample.Visit, _ sample.Load) {
 	f.set(Stalls, float64(v.Client.Counts[countStalls]))
 }
 
-// A visit has too few gaps for a further percentile: the last of a hundred is just the longest.
+// slowShare is the share of the gaps that count as slow. A visit has too few for a high percentile.
 const slowShare = 0.1
 
 // slowest returns the mean of the slowest values of h, in its unit.
@@ -113,7 +113,7 @@ func slowest(h *hdrhistogram.PackedHistogram) float64 {
 	return sum / float64(n)
 }
 
-// GluedShare is the share of the tokens that may arrive with another one before gaps say little.
+// GluedShare is the share of tokens arriving with another one from which on gaps say little.
 const GluedShare = 0.1
 
 func chatDoubts(s Seen) []Doubt {

@@ -12,7 +12,7 @@ type Column struct {
 	Metric string
 	Scale  float64 // from the base unit to the head's
 	Show   Figure
-	// Quiet is shown in rows that the column does not apply to; "": it applies to all.
+	// Quiet is shown in rows that it does not apply to; "": it applies to all.
 	Quiet string
 }
 
@@ -63,7 +63,6 @@ func (w Workload) Columns(l sample.Load) []Column {
 	return w.columns(l)
 }
 
-// always returns columns that no option changes.
 func always(cs ...Column) func(sample.Load) []Column {
 	return func(sample.Load) []Column { return cs }
 }

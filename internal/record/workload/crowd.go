@@ -6,7 +6,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Metrics of crowds: the distribution of the throughput (bulk) or the transactions (rr) over client
+// Metrics of crowds: how throughput (bulk) or transactions (rr) are distributed over client
 // containers and processes. Fairness is Jain's index, from 1/n (one has all) to 1 (all have the
 // same).
 const (
@@ -16,7 +16,7 @@ const (
 	ClientFairness  = "per_client_fairness"
 	ProcessMin      = "per_process_min"
 	ProcessFairness = "per_process_fairness"
-	Memory          = "memory"       // peak, of all processes of the load together
+	Memory          = "memory"       // peak of all processes of the load
 	Setup           = "setup"        // from the first process's start to the last one's connection
 	StartSpread     = "start_spread" // from the common start to the last one's first byte
 )
@@ -27,7 +27,6 @@ var crowdMetrics = []Metric{
 	{Name: Memory, Unit: "B"}, {Name: Setup, Unit: "s"}, {Name: StartSpread, Unit: "s"},
 }
 
-// The servers count the rates of a crowd.
 func (f *Figures) crowd(v sample.Visit, w Workload) {
 	var clients, procs []float64
 	total := 0.0

@@ -11,8 +11,8 @@ import (
 // CRR is connect, request, response and close, repeatedly.
 const CRR = "crr"
 
-// Metrics of connections that end with their trips; the latency_ metrics are of the whole, from
-// connect to close.
+// Metrics of connections that end with their trips. The latency_ metrics last from connect to
+// close.
 const (
 	Connections       = "connections"
 	ConnectP50        = "connect_p50"
@@ -40,8 +40,7 @@ var crr = Workload{
 	doubts: crrDoubts, listed: BeforeLate,
 }
 
-// Columns from connect to close, except for that of connect alone. Failed connections are in the
-// warnings below the table.
+// crrColumns omit failed connections: those are in the warnings below.
 var crrColumns = []Column{
 	{Head: [2]string{"1000", "conn/s"}, Metric: Connections, Scale: kilo},
 	{Head: [2]string{"connect", "p50 µs"}, Metric: ConnectP50, Scale: micro},
@@ -58,19 +57,17 @@ func crrWords(l sample.Load) string {
 	return text + ", " + messages(l)
 }
 
-// crrTime sets a warm-up for caches and neighbour tables: each connection starts anew and takes two
-// round trips.
+// crrTime allows two round trips per connection, and a warm-up for caches and neighbour tables.
 func crrTime(l *sample.Load, w sample.Wire) { l.Warmup = 0.05 + 2*Settled*w.RoundTrip() }
 
-// TimeConnect names the histogram of connect(2) alone; Latency is from connect to close.
+// TimeConnect names the histogram of connect(2) alone; Latency lasts from connect to close.
 const TimeConnect = "connect"
 
-// Counts of the client. Failures are those of the window, by kind; Failed are those of the whole
-// visit, warm-up included.
+// The client's counts of failures: in the window by kind, and Failed in the whole visit.
 const (
 	FailedTimeout  = "connect_timeout"   // no answer to the SYN in time
 	FailedRefused  = "connect_refused"   // ECONNREFUSED
-	FailedNoPort   = "connect_no_port"   // EADDRNOTAVAIL: no ephemeral port is left
+	FailedNoPort   = "connect_no_port"   // EADDRNOTAVAIL
 	FailedConnect  = "connect_error"     // any other error of socket or connect
 	FailedExchange = "exchange_failed"   // connected, but no whole reply came in time
 	Failed         = "failed_in_visit"   // all of these, from the first byte to the last
@@ -103,14 +100,12 @@ func (f *Figures) connections(v sample.Visit, _ sample.Load) {
 	}
 }
 
-// crrDoubts considers all visits, including failed ones.
 func crrDoubts(s Seen) []Doubt { return append(cutShort(s.All), failedConnections(s.All)...) }
 
-// cutShort reports which visits were cut short, and what was left of ended connections.
 func cutShort(all []*sample.Visit) (out []Doubt) {
 	var (
 		cut        = map[string]int{} // visits, by what ran out
-		least      = map[string]int{} // smallest budget
+		least      = map[string]int{} // the smallest budget
 		left, most int
 		why        string
 	)

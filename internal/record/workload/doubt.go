@@ -19,15 +19,15 @@ const (
 // Seen is what was measured of a cell.
 type Seen struct {
 	Load   sample.Load
-	Visits []*sample.Visit // the good ones
-	All    []*sample.Visit // including bad ones
+	Visits []*sample.Visit // good ones
+	All    []*sample.Visit // good and bad ones
 	// Median returns the median visit's value of a metric, or 0, and Merged the percentile over all
 	// visits' samples.
 	Median func(metric string) float64
 	Merged func(metric string) (x float64, ok bool)
 }
 
-// Doubts returns the load's own doubts, if they are listed at that position.
+// Doubts returns the load's own doubts listed at that position.
 func (w Workload) Doubts(at Listed, s Seen) []Doubt {
 	if w.doubts == nil || w.listed != at {
 		return nil
@@ -46,7 +46,7 @@ func (w Workload) Limit(s Seen) string {
 // LateLimit is the share of the start that may be late before it is reported.
 const LateLimit = 0.5
 
-// Start returns the seconds of a visit that a late start shortens or, without a warm-up, lengthens.
+// Start returns the time, in seconds, that a late start shortens or, without a warm-up, lengthens.
 func Start(l sample.Load, v sample.Visit) float64 {
 	if BulkOf(l).Bytes == 0 {
 		return l.Warmup

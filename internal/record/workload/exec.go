@@ -13,7 +13,7 @@ const Exec = "exec"
 // ExecOf returns the load's options if it is exec, or the zero value.
 func ExecOf(l sample.Load) sample.ExecOptions { return options[sample.ExecOptions](l) }
 
-// A program without any gauge has how long its client took.
+// gauges returns Elapsed for a program without any.
 func gauges(l sample.Load) []sample.Gauge {
 	p := ExecOf(l).Program
 	switch {
@@ -44,8 +44,8 @@ func firstGauge(l sample.Load) sample.Gauge {
 
 // Metrics of exec besides those that its program prints.
 const (
-	Elapsed  = sample.Elapsed // how long the client took
-	BusyCPUs = "busy_cpus"    // of the whole machine meanwhile, programs and kernel
+	Elapsed  = sample.Elapsed
+	BusyCPUs = "busy_cpus" // of the whole machine, programs and kernel
 )
 
 var exec = Workload{
@@ -122,7 +122,7 @@ func (f *Figures) program(v sample.Visit, l sample.Load) {
 	}
 }
 
-// client adds a visit of a client whose server was running already.
+// client is for a client whose server was running already.
 func (f *Figures) client(v sample.Visit) {
 	f.suspects(v)
 	if n, ok := v.Client.Counts[CountConnections]; ok {
@@ -154,5 +154,5 @@ func programDoubts(s Seen) []Doubt {
 	return []Doubt{{"elsewhere", "the client made no TCP connection to the address of its route: if it does not talk UDP, it talks to something else"}}
 }
 
-// one run of the client
+// runs counts runs of the client.
 func runs(sample.Visit, sample.Load) float64 { return 1 }

@@ -19,15 +19,15 @@ const Shortest = 1e-6
 // Figures are one visit's values of each metric, in base units.
 type Figures struct {
 	Values map[string]float64
-	// Times holds the histograms that metrics are percentiles of; both are nil if there are none.
+	// Latency and Times, by name, are what metrics are percentiles of; nil if there are none.
 	Latency *hdrhistogram.PackedHistogram
 	Times   map[string]*hdrhistogram.PackedHistogram
 
 	busy float64 // CPU time of the machine in the window, in seconds
 }
 
-// FiguresOf returns the figures of a visit to a cell of that shape. If a histogram cannot be
-// decoded, its percentiles are missing.
+// FiguresOf returns the figures of a visit to a cell of that shape. Percentiles of malformed
+// histograms are missing.
 func FiguresOf(v sample.Visit, l sample.Load, shape sample.Shape) Figures {
 	w, f := Of(l), Figures{Values: map[string]float64{}, busy: Busy(v)}
 	if w.Foreign {
@@ -79,7 +79,7 @@ func receiver(v sample.Visit, l sample.Load) sample.Party {
 	return v.Server
 }
 
-// bytes adds a throughput in bytes per second.
+// bytes takes rate in bytes per second.
 func (f *Figures) bytes(v sample.Visit, rate float64) {
 	if !(rate > 0) {
 		return
@@ -96,8 +96,8 @@ func (f *Figures) bytes(v sample.Visit, rate float64) {
 	f.set(PerBusyCore, OnBusyCore(bits, 1-perSecond/float64(cores), cores))
 }
 
-// OnBusyCore returns a throughput for each core that it kept busy. idle is the share of the
-// machine's CPU time that was idle, 0..1. The ratio of two modes' figures takes CPU into account.
+// OnBusyCore returns a throughput per core that it kept busy, in the throughput's unit. idle is the
+// idle share of the machine's CPU time, 0..1.
 func OnBusyCore(throughput, idle float64, cores int) float64 {
 	return throughput / ((1 - idle) * float64(cores))
 }
@@ -112,7 +112,6 @@ func (f *Figures) trips(v sample.Visit, rate float64) {
 	}
 }
 
-// roundTrips adds latencies, and the client's rate of round trips.
 func (f *Figures) roundTrips(v sample.Visit) {
 	f.latency(v)
 	f.trips(v, float64(v.Client.Trips)/v.Client.Window)
@@ -129,7 +128,6 @@ func (f *Figures) latency(v sample.Visit) {
 	f.Latency = h
 }
 
-// times adds percentiles of what a load times besides its latency.
 func (f *Figures) times(v sample.Visit, name string, percentiles map[string]float64) {
 	h := decode(v.Times[name])
 	if h == nil {
@@ -140,7 +138,6 @@ func (f *Figures) times(v sample.Visit, name string, percentiles map[string]floa
 	}
 }
 
-// merged adds the metrics that are percentiles of the visit's histograms, and the histograms.
 func (f *Figures) merged(v sample.Visit, ms []Metric) {
 	f.Times = map[string]*hdrhistogram.PackedHistogram{}
 	for name, e := range v.Times {
@@ -155,7 +152,7 @@ func (f *Figures) merged(v sample.Visit, ms []Metric) {
 	}
 }
 
-// nil: none, empty or malformed
+// decode returns nil if the histogram is missing, empty or malformed.
 func decode(e *sample.EncodedHisto) *hdrhistogram.PackedHistogram {
 	if e == nil {
 		return nil
@@ -167,7 +164,7 @@ func decode(e *sample.EncodedHisto) *hdrhistogram.PackedHistogram {
 	return h
 }
 
-// 0 if no time passed
+// perSecond returns 0 if no time passed.
 func perSecond(n int64, seconds float64) float64 {
 	if seconds < Shortest {
 		return 0

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// The article "Docker networking on Linux" has throughput in Gbit/s and mpstat's idle share on four
+// The published article is "Docker networking on Linux": Gbit/s and mpstat's idle share on four
 // cores.
 func TestOnBusyCoreReproducesPublishedArticle(t *testing.T) {
 	host := OnBusyCore(70.0, 0.4897, 4)
 	for _, c := range []struct {
 		name             string
 		throughput, idle float64
-		want             float64 // as the article states it
+		want             float64
 	}{
 		{"publish-proxy", 41.9, 0.1407, 2.8},
 		{"publish-nat", 54.1, 0.4925, 1.3},

@@ -85,7 +85,6 @@ const (
 	MaxMessage = 64 << 20
 )
 
-// for loads with Messages, in their options of type T
 func requestFlag[T any](preset int64, in func(*T) *sample.Messages) Flag {
 	return Flag{Name: "request", Help: "bytes of a request", Value: Size{preset, 1, MaxMessage,
 		func(l *sample.Load, n int64) { set(l, func(o *T) { in(o).Request = int(n) }) }}}
@@ -96,13 +95,11 @@ func replyFlag[T any](preset int64, in func(*T) *sample.Messages) Flag {
 		func(l *sample.Load, n int64) { set(l, func(o *T) { in(o).Reply = int(n) }) }}}
 }
 
-// of the size of a stream's writes
 func writeFlag[T any](put func(o *T, n int)) Flag {
 	return Flag{Name: "write-size", Help: "bytes given to the kernel at once, such as 4k (default 128k)",
 		Value: Size{0, 1, MaxMessage, func(l *sample.Load, n int64) { set(l, func(o *T) { put(o, int(n)) }) }}}
 }
 
-// for all loads over TCP
 var nodelayFlag = Flag{Name: "nodelay", Help: "TCP_NODELAY on both ends: on or off (default on for rr and stream)", Bare: true,
 	Value: Choice{What: "nodelay", Words: []string{"on", "off"}, Put: func(l *sample.Load, word string) { l.Nodelay = word }}}
 
@@ -137,7 +134,7 @@ const (
 	Measured  = 10 // of a window
 )
 
-// in seconds
+// usualWarmup is in seconds.
 func usualWarmup(w sample.Wire) float64 { return 0.05 + Settled*w.RoundTrip() }
 
 // NotSliced returns why the load with its options cannot be measured in slices, or "" if it can.

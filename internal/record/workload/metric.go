@@ -12,8 +12,8 @@ type Metric struct {
 	Name   string
 	Unit   string // base unit; "": the throughput's
 	Higher bool   // is better
-	// Times is the histogram of a visit that it is the percentile Quantile of; "": it is another
-	// figure. Such a metric is also computed over all visits' samples together.
+	// Times is the histogram whose Quantile it is, also over all visits' samples; "": another
+	// figure.
 	Times    string
 	Quantile float64
 }
@@ -36,14 +36,14 @@ const (
 	Involuntary  = "involuntary_switches"
 )
 
-// The throughput of a sliced load in the window that ends an epoch: sustained, while Throughput and
+// The sustained throughput of a sliced load, in the window that ends an epoch. Throughput and
 // Transactions are of its slices.
 const (
 	WindowThroughput   = "window_throughput"
 	WindowTransactions = "window_transactions"
 )
 
-// 100 is the maximum
+// percentiles has 100 for the maximum.
 var percentiles = map[string]float64{
 	LatencyP50: 50, LatencyP90: 90, LatencyP99: 99, LatencyP999: 99.9, LatencyMax: 100,
 }
@@ -54,9 +54,8 @@ func Percentile(metric string) (q float64, ok bool) {
 	return q, ok
 }
 
-// IsMedian reports whether a metric is the median of something timed. A run's figure is then the
-// median of its rounds'; other percentiles are of all rounds' samples together, because a round has
-// few samples beyond them.
+// IsMedian reports whether a run's figure is the median of its rounds'. Other percentiles are of
+// all rounds' samples together, because a round has few beyond them.
 func IsMedian(metric string) bool {
 	const half = 50
 	return percentiles[metric] == half || metrics[metric].Quantile == half
@@ -91,7 +90,7 @@ func each(of func(Workload) []Metric) (out [][]Metric) {
 	return out
 }
 
-// MetricOf returns a metric under a load. A program's metric is the one that was asked for.
+// MetricOf returns a metric under a load. A program's own metrics take precedence.
 func MetricOf(name string, l sample.Load) Metric {
 	if g, ok := gauge(l, name); ok {
 		return Metric{Name: name, Unit: g.Unit, Higher: !g.Lower}

@@ -6,7 +6,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// options returns the load's own options if they are a T, or a zero T.
+// options returns a zero T if the load's options are not a T.
 func options[T any](l sample.Load) T {
 	o, _ := l.Options.(T)
 	return o
@@ -39,11 +39,10 @@ func filled(m sample.Messages) sample.Messages {
 	return sample.Messages{Request: cmp.Or(m.Request, 1), Reply: cmp.Or(m.Reply, 1)}
 }
 
-// for loads without other options
 func fillMessages(l *sample.Load) { set(l, func(m *sample.Messages) { *m = filled(*m) }) }
 
 func ownMessages(m *sample.Messages) *sample.Messages { return m }
 
-// WriteOf returns the bytes that bulk, or the stream beside rr, writes at once; 0: the load has no
-// such stream, or its loop chooses.
+// WriteOf returns the bytes that bulk, or the stream beside rr, writes at once; 0: no such stream,
+// or its loop chooses.
 func WriteOf(l sample.Load) int { return cmp.Or(BulkOf(l).Write, RROf(l).Write) }

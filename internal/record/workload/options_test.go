@@ -7,7 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Loads are written as when all options were fields of one struct, in that order.
+// The fields have the order of existing files.
 func TestLoadJSON(t *testing.T) {
 	seen := map[string]bool{}
 	for _, text := range []string{

@@ -19,7 +19,7 @@ func queryFill(l *sample.Load) {
 	set(l, func(o *sample.QueryOptions) { o.Messages, o.Queries = filled(o.Messages), cmp.Or(o.Queries, 1) })
 }
 
-// Metrics of query besides those of round trips; here a round trip is a page.
+// Metrics of query. Its round trip is a page.
 const (
 	QueryP50 = "query_p50"
 	QueryP99 = "query_p99"
@@ -49,7 +49,7 @@ var pageColumns = []Column{
 // MaxQueries bounds the queries of a page.
 const MaxQueries = 10_000
 
-// the sizes of small SQL queries and their answers
+// queryFlags default to the sizes of small SQL queries and their answers.
 var queryFlags = []Flag{
 	requestFlag(100, queryMessages), replyFlag(1024, queryMessages),
 	{Name: "queries", Help: "queries of a page", Value: Whole{20, 1, MaxQueries, func(l *sample.Load, n int) { set(l, func(o *sample.QueryOptions) { o.Queries = n }) }}},
@@ -73,10 +73,10 @@ const TimeQuery = "query"
 // of pages: their p99
 const pageTail = 0.01
 
-// page returns the number of queries of a page: for query, or for sql.
+// page returns the number of queries of a page, for query or sql.
 func page(l sample.Load) int { return max(1, QueryOf(l).Queries, SQLOf(l).Queries) }
 
-// pages includes parts of pages.
+// pages counts parts of pages, too.
 func pages(v sample.Visit, l sample.Load) float64 {
 	return float64(v.Client.Trips) / float64(page(l))
 }

@@ -26,9 +26,9 @@ func rrMessages(o *sample.RROptions) *sample.Messages { return &o.Messages }
 const (
 	// BesideThroughput is that of the stream that runs beside rr.
 	BesideThroughput = "beside_throughput"
-	// In an open loop, SendsHeld is the share of the requests that were due while an earlier reply
-	// was outstanding; the next is how late the client sent the others. A connection has one
-	// request in flight, because the witness could not count a packet for each pipelined one.
+	// An open loop: the share of requests due while an earlier reply was outstanding, and how late
+	// the client sent the others. A connection has one request in flight, because the witness could
+	// not count packets of pipelined ones.
 	SendsHeld      = "sends_held"
 	OwnLatenessP50 = "own_lateness_p50"
 	OwnLatenessP99 = "own_lateness_p99"
@@ -49,7 +49,6 @@ var rr = Workload{
 	doubts: rrDoubts, listed: Last,
 }
 
-// rrTable returns what options add after the latencies.
 func rrTable(l sample.Load) []Column {
 	o := RROf(l)
 	out := []Column{p50Column, p99Column, p999Column}
@@ -121,7 +120,6 @@ func rrTime(l *sample.Load, w sample.Wire) {
 	}
 }
 
-// rrCheck returns an error for a rate with too few requests in a window.
 func rrCheck(l sample.Load) error {
 	o := RROf(l)
 	if o.Rate <= 0 || o.Rate*l.Window >= leastSends {
@@ -142,7 +140,6 @@ func rrNotSliced(l sample.Load) string {
 	return ""
 }
 
-// of an open loop
 func rrTimes(l sample.Load) []string {
 	if RROf(l).Rate <= 0 {
 		return nil
@@ -165,14 +162,14 @@ const (
 	TimeOwnLateness = "own_lateness"
 )
 
-// What the server counts of the stream beside rr, in the window: the received bytes, and the length
-// of its window in ns.
+// What the server counts of the stream beside rr, in the window: received bytes, and the window's
+// length in ns.
 const (
 	CountBeside   = "beside_received"
 	CountBesideNs = "beside_ns"
 )
 
-// answered returns no round trips if a stream ran beside them, which spent most of the CPU time.
+// answered returns 0 if a stream, which takes most of the CPU time, ran at the same time.
 func answered(v sample.Visit, l sample.Load) float64 {
 	if RROf(l).Beside {
 		return 0

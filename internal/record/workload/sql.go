@@ -42,7 +42,6 @@ func sqlWords(l sample.Load) string {
 	return fmt.Sprintf("pages of %s", plural(SQLOf(l).Queries, "query")) + sessions(l)
 }
 
-// "" if there is only one
 func sessions(l sample.Load) string {
 	if l.Streams <= 1 {
 		return ""
@@ -50,7 +49,7 @@ func sessions(l sample.Load) string {
 	return ", " + plural(l.Streams, "session")
 }
 
-// the name of ConnectTime in visits to endpoints
+// valueConnect is ConnectTime's name in visits to endpoints.
 const valueConnect = "connect"
 
 // Dialled are the TCP connections of a foreign client.
@@ -66,7 +65,6 @@ func (f *Figures) sql(v sample.Visit, l sample.Load) {
 	f.endpoint(v)
 }
 
-// endpoint adds what all endpoints have.
 func (f *Figures) endpoint(v sample.Visit) {
 	if x, ok := v.Values[valueConnect]; ok {
 		f.set(ConnectTime, x)

@@ -20,25 +20,25 @@ func streamFill(l *sample.Load) {
 	})
 }
 
-// Metrics of stream, in seconds unless noted. The latency is the delay of its tokens, from when
-// each was due to its arrival. Its median decides the toll: a visit has a few hundred tokens, whose
-// p99 depends on two or three and shows more of the machine than of the path.
+// Metrics of stream, in seconds unless noted. Latency is from when a token was due to its arrival.
+// Its median decides the toll: a visit has a few hundred tokens, whose p99 shows more of the
+// machine than of the path.
 const (
-	FirstTokenP50 = "first_token_p50" // from the request to the first token
+	FirstTokenP50 = "first_token_p50" // from the request
 	FirstTokenP99 = "first_token_p99"
 	GapP50        = "gap_p50" // between the arrivals of two tokens of a response
 	GapP99        = "gap_p99"
 	GapMax        = "gap_max"          // the longest stall
 	ResponseTime  = "response_time"    // median, from the request to the end of the response
 	Overrun       = "response_overrun" // the part of it beyond the tokens at their pace
-	Glued         = "glued"            // share of the tokens that came together with another one
-	TokenRate     = "tokens"           // that arrived, per second
+	Glued         = "glued"            // share of the tokens that came with another one
+	TokenRate     = "tokens"           // arrived per second
 	CPUPerToken   = "cpu_per_token"    // of client, server and proxy
 	LateP99       = "late_p99"         // the server's own: from when a token was due until it was sent
 	LateMax       = "late_max"
-	TransitP50    = "transit_p50" // the path's part of the delay: from when the token was sent
+	TransitP50    = "transit_p50" // the path's part of the delay
 	TransitP99    = "transit_p99"
-	WaitP99       = "wait_p99" // for which a token may have waited for the client's own thread
+	WaitP99       = "wait_p99" // for the client's own thread, at most
 	WaitMax       = "wait_max"
 )
 
@@ -71,7 +71,7 @@ func streamCheck(l sample.Load) error {
 	return nil
 }
 
-// A window holds a whole response of each session and the beginning of the next one: both ends'
+// A window holds a whole response of each session and the beginning of the next: both ends'
 // processing and, of a wire's delay, the request, the first and the last token.
 const (
 	streamSettled = 0.1
@@ -84,8 +84,8 @@ func streamTime(l *sample.Load, w sample.Wire) {
 	l.Window = float64(o.Tokens)/o.Pace + streamSettled + streamTrips*w.RoundTrip()
 }
 
-// StartEvery is the time between the starts of two sessions: if all began at once they would all
-// end, and ask again, at once.
+// StartEvery is the time between the starts of two sessions, so that they do not end and ask again
+// at once.
 const StartEvery = 500 * time.Microsecond
 
 // Stagger returns the time from the load's start to the last session's, in seconds, or slightly
@@ -97,12 +97,12 @@ func Stagger(sessions int, pace float64) float64 {
 	return (time.Duration(sessions) * StartEvery).Seconds() + 1/pace
 }
 
-// the sessions that one thread serves well
+// perLoop is the number of sessions that one thread serves well; more get another thread if there
+// is a CPU for it.
 const perLoop = 250
 
 func streamThreads(l sample.Load) int { return (max(1, l.Streams) + perLoop - 1) / perLoop }
 
-// percentiles of what stream and chat time
 var tokenTimes = []Metric{
 	{FirstTokenP50, "s", false, TimeFirst, 50}, {FirstTokenP99, "s", false, TimeFirst, 99},
 	{GapP50, "s", false, TimeGap, 50}, {GapP99, "s", false, TimeGap, 99}, {GapMax, "s", false, TimeGap, 100},
@@ -128,7 +128,6 @@ var stream = Workload{
 	doubts: streamDoubts, moreSamples: "more --sessions",
 }
 
-// of the delay of tokens
 var tokenColumns = []Column{
 	{Head: [2]string{"delay", "p50 µs"}, Metric: LatencyP50, Scale: micro},
 	p99Column, p999Column,
@@ -137,8 +136,8 @@ var tokenColumns = []Column{
 	limitColumn,
 }
 
-// The parts of the delay that belong to the path and to the load, and what the reader of a response
-// sees.
+// moreTokenColumns show the path's and the load's parts of the delay, and what the reader of a
+// response sees.
 var moreTokenColumns = []Column{
 	{Head: [2]string{"path", "p50 µs"}, Metric: TransitP50, Scale: micro},
 	{Head: [2]string{"late", "p99 µs"}, Metric: LateP99, Scale: micro, Show: Merged},
@@ -159,28 +158,28 @@ func streamWords(l sample.Load) string {
 	return fmt.Sprintf("stream, %s of %s at %g per second", plural(l.Streams, "session"), plural(o.Tokens, "token"), o.Pace)
 }
 
-// What the client's end times (ns) and counts. A token belongs to the window if it was due in it, a
-// response or a first token if it arrived in it.
+// What stream's client times (ns) and counts. A token belongs to the window if it was due in it, a
+// response or first token if it arrived in it.
 const (
 	TimeGap   = "gap"         // between the arrivals of two tokens of a response
-	TimeFirst = "first_token" // from the request to the first token
-	// TimeOverrun is the time of a response beyond its tokens at their pace. (The histogram's three
-	// digits would hide it in the whole time.)
+	TimeFirst = "first_token" // from the request
+	// TimeOverrun is a response's time beyond its tokens at their pace, which the histogram's three
+	// digits would hide in the whole time.
 	TimeOverrun = "overrun"
 	TimeLate    = "late"    // from when a token was due until the server sent it
 	TimeTransit = "transit" // from when the server sent a token to its arrival
-	TimeWait    = "wait"    // for which a token may have waited for the client's thread, at most
+	TimeWait    = "wait"    // for the client's thread, at most
 
-	CountTokens  = "tokens"  // that arrived
-	CountGlued   = "glued"   // of them, those received together with another one of their response
-	CountOverdue = "overdue" // had not come when the load gave up; their delay until then counts
-	CountBlocked = "blocked" // what had to wait for space in the socket: tokens (stream, at the server), system calls (udp, at the client)
+	CountTokens  = "tokens"  // arrived
+	CountGlued   = "glued"   // of them, those received with another one of their response
+	CountOverdue = "overdue" // not arrived when the load gave up; their delay until then counts
+	CountBlocked = "blocked" // waits for space in the socket: tokens (stream, server), system calls (udp, client)
 )
 
 func tokens(v sample.Visit, _ sample.Load) float64 { return float64(v.Client.Counts[CountTokens]) }
 
-// CPU time is that of stream's processes and of a proxy: a few tokens per second are too small a
-// share of the whole machine's.
+// tokens counts CPU time of the processes and a proxy only: a few tokens per second are too small a
+// share of the machine's.
 func (f *Figures) tokens(v sample.Visit, l sample.Load) {
 	o := StreamOf(l)
 	f.latency(v)
@@ -204,11 +203,10 @@ func (f *Figures) tokens(v sample.Visit, l sample.Load) {
 	}
 }
 
-// The share of the time between two tokens by which one in a hundred may be late before the load is
+// behind is the share of the time between two tokens by which 1 % may be late before the load is
 // called late.
 const behind = 0.1
 
-// whether the load's own ends kept up
 func streamDoubts(s Seen) (out []Doubt) {
 	o := StreamOf(s.Load)
 	limit := behind / o.Pace

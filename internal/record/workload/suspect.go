@@ -2,21 +2,21 @@ package workload
 
 import "github.com/bridgetoll/bridgetoll/internal/record/sample"
 
-// Suspect is what else than the route or the model may make an endpoint slow, as counted during
-// visits. All loads of endpoints have the same ones.
+// Suspect is what else than the route or the model may make an endpoint slow, counted during
+// visits. It is the same for all loads of endpoints.
 type Suspect struct {
 	Metric string
 	Unit   string
 	Server bool   // it is the server's; else the client's, or of the machine that both share
 	Of     string // the metric that its total is a part of; "": none
-	// Least is the share of Of, or of a metric that is a share itself the share, from which on it
-	// is reported; 0: any is.
+	// Least is the share of Of, or of a metric that is itself a share, from which on it is
+	// mentioned; 0: any is.
 	Least float64
-	// Says is a clause in which %[1]s is the total or the share, and %[2]s the total of Of; "": it
-	// is said together with another one. Alone is the same for files without Of.
+	// Says is a clause in which %[1]s is the total or the share, and %[2]s the total of Of; "":
+	// another one includes it. Alone is for files without Of.
 	Says, Alone string
-	One         string // the same for a total of 1 that is said without Of; "": Says or Alone
-	None        string // said if it is known and was not seen; "": nothing
+	One         string // for a total of 1 without Of; "": Says or Alone
+	None        string // for one that is known and was not seen; "": nothing
 
 	explain string
 	head    [2]string // of its column; none: it has no column
@@ -25,11 +25,11 @@ type Suspect struct {
 	share   func(v sample.Visit) (x float64, ok bool) // of suspects that visits do not count
 }
 
-// Names of the suspects' metrics.
+// Metrics of the suspects.
 const (
 	LookUpTime      = "name_lookup_time"
-	Resent          = "resent_segments"       // that the client sent again
-	OutOfOrder      = "out_of_order_segments" // that came to the client before others that were due
+	Resent          = "resent_segments"       // sent again by the client
+	OutOfOrder      = "out_of_order_segments" // arrived at the client before others that were due
 	Stops           = "cpu_limit_stops"
 	Periods         = "cpu_limit_periods"
 	MemoryHits      = "memory_limit_hits"
@@ -48,7 +48,7 @@ const (
 	SoftIRQShare    = "softirq_share" // of the CPU that has most of it
 )
 
-// Their names in the counts of the end that they are of.
+// The suspects' names in the counts of the end that they are of.
 const (
 	ValueLookUp      = "lookup"
 	CountLookUp      = "lookup_ns" // of a foreign client, whose metrics may be called lookup
@@ -64,8 +64,8 @@ const (
 	CountNoPort      = "no_port"
 	CountPortsUsed   = "ports_used"  // local ports of connections to the route's address
 	CountPortRange   = "ports_there" // that a connection may have
-	CountSegments    = "segments"    // that the end's network namespace sent
-	// ServerStops among the client's counts, in files before 0.2.0
+	CountSegments    = "segments"    // sent by the end's network namespace
+	// countServerStops is ServerStops among the client's counts, of files before 0.2.0.
 	countServerStops = "server_stops"
 )
 
@@ -160,7 +160,7 @@ func (f *Figures) suspects(v sample.Visit) {
 	}
 }
 
-// FailedDials returns the connections of a failed visit to an endpoint that failed, by metric.
+// FailedDials returns the failed connections of a failed visit to an endpoint, by metric.
 func FailedDials(v sample.Visit) map[string]float64 {
 	out := map[string]float64{}
 	for metric, count := range map[string]string{RefusedDials: CountRefused, NoPortDials: CountNoPort} {
@@ -171,13 +171,12 @@ func FailedDials(v sample.Visit) map[string]float64 {
 	return out
 }
 
-// portUse returns the used share of the local ports for connections to the address.
+// portUse returns the share of the local ports that connections to the address had.
 func portUse(v sample.Visit) (float64, bool) {
 	all := v.Client.Counts[CountPortRange]
 	return float64(v.Client.Counts[CountPortsUsed]) / float64(max(1, all)), all > 0
 }
 
-// busyShare returns the share of the machine's CPU time that was not idle.
 func busyShare(v sample.Visit) (float64, bool) {
 	if v.Elapsed < Shortest || len(v.Machine) == 0 {
 		return 0, false

@@ -9,9 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// UDP is datagrams from the client to the server. A flow is treated like a connection: it begins
-// with a greeting, is answered from a socket of its own, and ends with a message that is repeated
-// until it is answered.
+// UDP is datagrams from client to server. A flow begins with a greeting, is answered from a socket
+// of its own, and ends with a message repeated until it is answered.
 const UDP = "udp"
 
 // UDPOf returns the load's options if it is udp, or the zero value.
@@ -21,15 +20,15 @@ func udpFill(l *sample.Load) {
 	set(l, func(o *sample.UDPOptions) { o.Size, o.Batch = cmp.Or(o.Size, defaultDatagram), cmp.Or(o.Batch, 1) })
 }
 
-// Metrics of the loads over UDP. Shares are of the datagrams sent in the window, or of the round
-// trips begun in it.
+// Metrics of the loads over UDP. Shares are of the datagrams sent, or the round trips begun, in the
+// window.
 const (
-	Packets      = "packets"        // that arrived, per second
+	Packets      = "packets"        // arrived per second
 	Loss         = "loss"           // share that did not arrive, or had no answer
-	SocketLoss   = "loss_at_socket" // share that the receiving socket dropped because its queue was full
+	SocketLoss   = "loss_at_socket" // share dropped by the receiving socket, whose queue was full
 	Reordered    = "reordered"      // share that arrived after one that was sent later
 	Duplicates   = "duplicates"     // share that arrived again
-	Offered      = "offered"        // bit/s that were sent
+	Offered      = "offered"        // bit/s sent
 	CPUPerPacket = "cpu_per_packet" // of the whole machine
 )
 
@@ -108,7 +107,6 @@ const (
 	pacedTime   = 0.05
 )
 
-// The warm-up holds the search for the highest rate.
 func udpTime(l *sample.Load, w sample.Wire) {
 	l.Warmup = searchTime + searchTrips*w.RoundTrip()
 	if UDPOf(*l).Rate > 0 {
@@ -120,13 +118,13 @@ func udpTime(l *sample.Load, w sample.Wire) {
 const (
 	CountDatagrams  = "datagrams"  // sent (client), or arrived, each once (server)
 	CountLost       = "lost"       // sent and not arrived (udp, server); requests without a reply in time (udp-rr, client)
-	CountReordered  = "reordered"  // arrived after one that was sent later (RFC 4737)
+	CountReordered  = "reordered"  // RFC 4737
 	CountDuplicates = "duplicates" // arrived again
-	CountDropped    = "dropped"    // of those lost: by the receiving socket, whose queue was full
-	CountMissed     = "missed"     // due by the rate and not sent, because the client was late
+	CountDropped    = "dropped"    // those lost in the receiving socket's full queue
+	CountMissed     = "missed"     // not sent because the client was late
 	CountRate       = "rate"       // target in bit/s; 0: as fast as possible
 	CountBuffer     = "buffer"     // bytes of the receive buffers
-	CountLate       = "late"       // replies that came after their time (udp-rr, client)
+	CountLate       = "late"       // replies after their time (udp-rr, client)
 )
 
 // the share of loss up to which a rate counts as lossless
@@ -152,7 +150,7 @@ func (f *Figures) datagrams(v sample.Visit, l sample.Load) {
 	}
 }
 
-// udpLimit returns the requested rate as the limit, if nearly all of it arrived.
+// udpLimit returns the requested rate if nearly all of it arrived.
 func udpLimit(s Seen) string {
 	if rate := UDPOf(s.Load).Rate; rate > 0 && s.Median(Throughput) >= kept*rate {
 		return "rate"

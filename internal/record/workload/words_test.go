@@ -34,7 +34,6 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// Options do not change the columns of loads without them.
 func TestColumns(t *testing.T) {
 	for _, w := range all {
 		for range 2 {

@@ -15,15 +15,13 @@ type Workload struct {
 	Name string
 	// Gist describes it in a few words; "" for loads that have commands of their own.
 	Gist string
-	// About says what it shows, in a few sentences.
+	// About says in a few sentences what it is and shows.
 	About string
 	Flags []Flag
 	// fill sets the loops' defaults in options that are not given.
-	fill func(l *sample.Load)
-	// Crowds means that it can be the load of a crowd.
+	fill   func(l *sample.Load)
 	Crowds bool
-	// UDP means that it goes over UDP.
-	UDP bool
+	UDP    bool
 	// FilesFor is the flag whose large values need many open files; "": none does.
 	FilesFor string
 
@@ -47,42 +45,37 @@ type Workload struct {
 	// Brief means that its connections end with their trips: the kernel keeps nothing of them.
 	Brief bool
 
-	// Ratio is the head of the column of ratios, and More are the columns of a second table below,
-	// next to the mode.
+	// Ratio is the head of the column of ratios, and More are the columns of a second table below.
 	Ratio string
 	More  []Column
 	// Adds is the unit, ms or µs, of a column with what a mode adds to the baseline's Primary, a
-	// time; "": there is no such column.
+	// time; "": no such column.
 	Adds string
 
 	columns func(l sample.Load) []Column
 	words   func(l sample.Load) string
-	// outline is a dry run's description of a load whose warm-up and window do not describe it; "":
-	// they do.
+	// outline describes a load in a dry run; "": its warm-up and window do.
 	outline func(l sample.Load) string
 
 	// Nodelay means that both ends set TCP_NODELAY, unless an option says otherwise.
 	Nodelay bool
 
-	// what the client times, besides its trips
 	times func(l sample.Load) []string
 
-	// figures adds a visit's values of the load's metrics.
 	figures func(f *Figures, v sample.Visit, l sample.Load)
-	// work returns what a visit accomplished, in transactions or payload bytes.
+	// work is in transactions or payload bytes.
 	work func(v sample.Visit, l sample.Load) float64
 
 	doubts func(s Seen) []Doubt
 	listed Listed
-	// limit returns which of its options keeps it from being faster, or "".
-	limit func(s Seen) string
+	limit  func(s Seen) string
 	// tail is the thinnest tail of its latencies that is printed; 0: the thousandth.
 	tail float64
 	// moreSamples is what gives it more samples; "": a longer window.
 	moreSamples string
 }
 
-// All returns the loads: toll's own in the order in which they are listed, then others'.
+// All returns toll's own loads in the order in which they are listed, then others'.
 func All() []Workload { return slices.Clone(all) }
 
 var all = []Workload{bulk, bulkReverse, rr, crr, udp, udpRR, stream, query, exec, chat, batch, sql}
@@ -112,7 +105,7 @@ func Of(l sample.Load) Workload {
 	return w
 }
 
-// unknown returns a load of a later toll.
+// unknown returns a load of a later version.
 func unknown(name string) Workload {
 	w := bulk
 	w.Name, w.columns, w.words = name, always(bulkColumns...), func(sample.Load) string { return name }
@@ -138,7 +131,7 @@ func (w Workload) CPU() string {
 // Work returns what a visit accomplished: transactions if Trips is true, else payload bytes.
 func (w Workload) Work(v sample.Visit, l sample.Load) float64 { return w.work(v, l) }
 
-// Decides returns the metric that decides the toll of a cell of that shape: for a crowd its
+// Decides returns the metric that decides the toll of a cell of that shape: a crowd's is its
 // throughput, because its latency is mostly its own queue.
 func (w Workload) Decides(s sample.Shape) string {
 	if s.Crowd() {

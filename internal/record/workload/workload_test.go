@@ -71,7 +71,7 @@ func busyVisit(t *testing.T) sample.Visit {
 	return v
 }
 
-// Metrics of a visit are listed ones, and all that are listed can come.
+// Unlisted metrics would lack a unit and a direction.
 func TestFiguresAreListed(t *testing.T) {
 	elsewhere := []string{RetransmissionRate} // of a mesh
 	v := busyVisit(t)
@@ -94,7 +94,7 @@ func TestFiguresAreListed(t *testing.T) {
 		}
 		for _, m := range w.Metrics {
 			if !got[m.Name] && !slices.Contains(elsewhere, m.Name) {
-				// chat has no pace
+				// chat has no pace, which some timed metrics need.
 				if w.Name == Chat && m.Times != "" {
 					continue
 				}
