@@ -38,12 +38,12 @@ const (
 	Headless      Name = "headless"
 )
 
-// catalogue lists the modes in the order in which they are shown, those with fewer parts first. A
-// mode that resembles two others is above the one that it has more in common with on a ladder:
-// netkit is routed, so it is compared with routed.
+// catalogue lists the modes in display order, from the fewest parts to the most. A mode that
+// resembles two others is above the one that it has more in common with on a ladder: netkit is
+// routed, so it is compared with routed.
 //
-// The hops of Docker's modes are those of Docker Engine's own rules; internal/paths/lab has the
-// version that each was read from.
+// The hops of Docker's modes are those of Docker Engine's own rules; see internal/paths/lab for the
+// versions.
 var catalogue = []Mode{
 	{
 		Name:    Native,

@@ -2,15 +2,13 @@ package mode
 
 import "slices"
 
-// What modes of a family have in common.
-
 var bridged = bothFamilies([]Route{
 	{FromHost, ToContainer, []HopKind{HopBridge, HopVeth}},
 	{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
 })
 
-// bothFamilies returns routes over IPv4, followed by the same over IPv6. NAT has no route from ::1:
-// the kernel lets no packet from there leave the machine.
+// bothFamilies returns routes over IPv4, then the same over IPv6. NAT has no route from ::1: the
+// kernel lets no packet from there leave the machine.
 func bothFamilies(routes []Route) []Route {
 	out := slices.Clone(routes)
 	for _, r := range routes {
@@ -36,8 +34,8 @@ var published = []Route{
 	{FromContainer, ToAddress6, []HopKind{HopVeth, HopBridge, HopProxy, HopBridge, HopVeth}},
 }
 
-// withoutProxy are those that differ if the engine starts no docker-proxy for the port, or has IPv6
-// on networks that were made without asking for it.
+// withoutProxy are the routes that differ without docker-proxy for the port, or with IPv6 on
+// networks made without asking for it.
 var withoutProxy = []Route{
 	{FromHost, ToLoopback, []HopKind{HopDNAT, HopSNAT, HopBridge, HopVeth}},
 	{FromHost, ToAddress, []HopKind{HopDNAT, HopSNAT, HopBridge, HopVeth}},
@@ -49,7 +47,6 @@ var withoutProxy = []Route{
 
 const publishing = "nothing; through docker-proxy the server sees the bridge's address, not the client's"
 
-// ipvlan returns a mode with a part that the mode below lacks.
 func ipvlan(name Name, kind string, below Name, part, summary, givesUp string) Mode {
 	m := Mode{
 		Name:          name,
@@ -73,7 +70,6 @@ func ipvlan(name Name, kind string, below Name, part, summary, givesUp string) M
 	return m
 }
 
-// variant returns the rungs of a mode with the hops of the one below.
 func variant(from []Placement, below Name, part string) []Rung {
 	var out []Rung
 	for _, p := range from {
@@ -82,21 +78,18 @@ func variant(from []Placement, below Name, part string) []Rung {
 	return out
 }
 
-// other machines cannot reach a container's address
 func unrouted(from Placement) Apart {
 	return Apart{From: from,
 		Why:    "other machines have no route to a container's address, and Docker's rules would drop what came",
 		Around: "publish-nat, publish-proxy or routed"}
 }
 
-// no path to an alias is measured from another machine
 func oneWay(from Placement) Apart {
 	return Apart{From: from,
 		Why:    "the card and its alias are on one network: both answer ARP for the alias, and replies leave by the card, so no counter tells which way was taken",
 		Around: "publish, routed or macvlan-bridge"}
 }
 
-// the machine cannot reach its own sub-interfaces
 func subInterface(kind string, instead Placement) Apart {
 	return Apart{
 		From:   FromHost,
@@ -112,8 +105,8 @@ var overlayApart = []Apart{
 		Around: "--from remote-container, or publish the port"},
 }
 
-// The routes of Kubernetes's modes are those of a network plug-in with a bridge on each node and
-// routes between them. Others lack some of the hops, or have more: see Mode.Fits.
+// Kubernetes's routes assume a network plug-in with a bridge on each node and routes between them.
+// For others see Mode.Fits.
 
 var podRoutes = []Route{
 	{FromHost, ToContainer, []HopKind{HopBridge, HopVeth}},
@@ -122,7 +115,6 @@ var podRoutes = []Route{
 	{FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopWire, HopBridge, HopVeth}},
 }
 
-// portRoutes returns the routes to a port of the server's node, with the hops that rewrite it.
 func portRoutes(rewritten ...HopKind) []Route {
 	way := func(first ...HopKind) []HopKind {
 		return slices.Concat(first, rewritten, []HopKind{HopBridge, HopVeth})
@@ -143,13 +135,11 @@ func aboveAll(from []Placement, to Target, below Name, part string) []Rung {
 	return out
 }
 
-// a policy for clients from outside is not measured from the node itself
 func ofTheNode(from Placement) Apart {
 	return Apart{From: from, Why: "externalTrafficPolicy is about clients on other machines: from the node itself a node port of either policy has one way",
 		Around: "nodeport; or --from remote,remote-container"}
 }
 
-// a service's name is not looked up on a node
 func ofPods(from Placement) Apart {
 	return Apart{From: from, Why: "the cluster's DNS server is for pods: a node asks another one", Around: "--from container,remote-container"}
 }

@@ -5,23 +5,22 @@ import (
 	"slices"
 )
 
-// Rung is a mode on a ladder: reached from one placement, it differs from the rung below by one
-// part.
+// Rung is a mode on a ladder: from one placement, it differs from the rung below by one part.
 type Rung struct {
 	From  Placement
 	Mode  Name
-	To    Target // the one of the mode's targets whose route fits
+	To    Target // the mode's target whose route fits
 	Below Name   // "" at the bottom
 	Part  string // what it has beyond the rung below, as a noun
-	// ListedWith is the rung that it is listed above; "" is Below.
+	// ListedWith is the rung that it is listed above; "": Below.
 	ListedWith Name
-	// Unseen means that no hop shows the part: it is in the machine's rules, the bridge's other
-	// ports, a device's mode.
+	// Unseen is true if no hop shows the part: it is in rules, other ports of the bridge or a
+	// device's mode.
 	Unseen bool
 }
 
-// PartOn returns the part on a real machine with Docker: its rules are there whatever the mode, so
-// they are no part, and its network card is left alone.
+// PartOn returns the part on a real machine with Docker if ruled is true: its rules exist in every
+// mode, so they are no part, and its network card is left alone.
 func (r Rung) PartOn(ruled bool) string {
 	switch {
 	case ruled && r.Part == dockersRules:
@@ -43,8 +42,7 @@ const (
 	ingressMesh  = "Swarm's routing mesh: IPVS in a network namespace of its own, and an overlay's bridge"
 )
 
-// ladders are trees, each rung after the one below it, in the catalogue's order. A ladder starts at
-// the mode that has the fewest parts.
+// ladders are trees, each rung after the one below it, in the catalogue's order.
 var ladders = growLadders()
 
 func growLadders() map[Placement][]Rung {
@@ -55,8 +53,7 @@ func growLadders() map[Placement][]Rung {
 	return out
 }
 
-// climb returns the rungs above one, each with those above it. No rung is deeper than the catalogue
-// has modes: it would be above itself.
+// climb bounds the depth by the number of modes, because a deeper rung would be above itself.
 func climb(p Placement, below Name, depth int) []Rung {
 	var out []Rung
 	for _, m := range catalogue {
@@ -70,7 +67,7 @@ func climb(p Placement, below Name, depth int) []Rung {
 	return out
 }
 
-// Ladder returns every mode that is reached from p, each after the rung below it.
+// Ladder returns every mode reached from p, each after the rung below it.
 func Ladder(p Placement) []Rung { return slices.Clone(ladders[p]) }
 
 // FindRung returns the rung of n on the ladder from p.
@@ -83,8 +80,8 @@ func FindRung(p Placement, n Name) (r Rung, ok bool) {
 	return Rung{}, false
 }
 
-// Climb returns the rungs of the ladder from p that lead from the bottom to each of the modes.
-// Modes without a rung there are ignored.
+// Climb returns the rungs that lead from the bottom of p's ladder to each of the modes. Modes
+// without a rung there are ignored.
 func Climb(p Placement, to []Name) []Rung {
 	need := map[Name]bool{}
 	for _, n := range to {

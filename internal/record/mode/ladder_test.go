@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// what a part says of a hop that the rung below has not
+// hopWords are what a part says of a hop that the rung below lacks.
 var hopWords = map[HopKind]string{
 	HopVeth: "veth", HopBridge: "bridge", HopDNAT: "NAT", HopSNAT: "NAT", HopProxy: "docker-proxy", HopIPVS: "IPVS", HopAccept: "rule",
 	HopMacvlan: "macvlan", HopIPvlan: "ipvlan", HopOVS: "Open vSwitch", HopVXLAN: "VXLAN", HopESP: "ESP", HopNetkit: "netkit",
@@ -49,7 +49,6 @@ func TestLaddersFollowTheCatalogue(t *testing.T) {
 	}
 }
 
-// The part must name what the hops gain over the rung below.
 func checkPart(t *testing.T, p Placement, r Rung, route Route, below Rung) {
 	t.Helper()
 	if r.Part == "" || r.Part != strings.Trim(r.Part, " .,") || strings.ContainsRune(r.Part, ';') {

@@ -1,6 +1,5 @@
-// Package mode is the catalogue of network modes as data: each mode's name, Docker's name for it,
-// the placements that can reach its server, over which hops, and which isolation it gives up. It
-// builds nothing; the packages that build, plan and judge read it.
+// Package mode is the catalogue of network modes as data: their names, placements, targets, hops
+// and the isolation that they give up. The packages that build, plan and judge paths read it.
 package mode
 
 import (
@@ -14,17 +13,17 @@ import (
 // Name is a mode's name on the command line and in results files.
 type Name string
 
-// Target is the address that the client dials. It decides the path, so each is a cell of its own;
-// "localhost" is never one of them.
+// Target is the address that the client dials, never "localhost". It decides the path, so each is a
+// cell of its own.
 type Target string
 
 const (
 	ToLoopback  Target = "loopback"  // 127.0.0.1
 	ToLoopback6 Target = "loopback6" // ::1
-	ToAddress   Target = "address"   // the machine's own address on the wire
+	ToAddress   Target = "address"   // the machine's own on the wire
 	ToContainer Target = "container"
 
-	ToAddress6   Target = "address6" // the machine's own IPv6 address on the wire
+	ToAddress6   Target = "address6" // the machine's own on the wire
 	ToContainer6 Target = "container6"
 )
 
@@ -99,11 +98,11 @@ const (
 	HopWire     HopKind = "wire"   // the link between the two machines
 	HopVeth     HopKind = "veth"   // a container's veth pair
 	HopBridge   HopKind = "bridge" // a Linux bridge
-	HopDNAT     HopKind = "DNAT"   // the rule that publishes the port
-	HopSNAT     HopKind = "MASQ"   // a rule that rewrites the client's address
+	HopDNAT     HopKind = "DNAT"   // publishes the port
+	HopSNAT     HopKind = "MASQ"   // rewrites the client's address
 	HopProxy    HopKind = "proxy"  // docker-proxy or toll's own with its algorithm
 	HopIPVS     HopKind = "IPVS"   // the kernel's load balancer
-	HopAccept   HopKind = "ACCEPT" // the rule that lets one container reach another
+	HopAccept   HopKind = "ACCEPT" // lets one container reach another
 	HopMacvlan  HopKind = "macvlan"
 	HopIPvlan   HopKind = "ipvlan"
 	HopOVS      HopKind = "ovs" // the ports of an Open vSwitch bridge
@@ -121,7 +120,7 @@ type Route struct {
 }
 
 // OnRequest reports whether the route is measured only if IPv6 is asked for: it resembles one over
-// IPv4, or its address is one that most clients do not dial.
+// IPv4, or most clients do not dial its address.
 func (r Route) OnRequest() bool { return r.To.Six() && (r.To != ToLoopback6 || len(r.Hops) == 1) }
 
 // String returns the route's hops as tables show them.
@@ -141,32 +140,32 @@ type Mode struct {
 	Short   string // the same in at most 18 columns
 	GivesUp string // what it costs in isolation, or "nothing"
 
-	// PortIsolation means that a container can listen on a port that the machine or another
-	// container uses too.
+	// PortIsolation is true if the container can listen on a port that the machine or another
+	// container uses.
 	PortIsolation bool
 	// PerPort means that rules or a proxy of the mode are for one port and protocol.
 	PerPort bool
 	// TCPOnly means that datagrams do not take the mode's path.
 	TCPOnly bool
-	// WholeCard means that a container has the network card for itself: a machine cannot have two
-	// of them.
+	// WholeCard is true if a container has the network card for itself, so a machine cannot have
+	// two.
 	WholeCard bool
-	// Rare means that some kernels lack parts of the mode: it is tested in a virtual machine, too.
+	// Rare is true if some kernels lack parts of the mode: it is also tested in a virtual machine.
 	Rare bool
 	// No6 says why the mode has no route over IPv6; "" if it has one.
 	No6 string
-	// Usual modes are compared if none is named: what Docker offers without further programs, each
-	// in its most common form.
+	// Usual is true for the modes compared by default: what Docker offers without further programs,
+	// each in its most common form.
 	Usual bool
 	// Kubernetes modes are those of a cluster and not of Docker Engine.
 	Kubernetes bool
-	// Model means that the lab builds its parts, too, which shows what a cluster adds to the
-	// kernel's own price.
+	// Model is true for Kubernetes modes that the lab builds, too, which shows what a cluster adds
+	// to the kernel's cost.
 	Model bool
 
 	Routes []Route
-	// Otherwise are the routes of an engine with the other setting of userland-proxy, instead of
-	// those in Routes with the same ends.
+	// Otherwise replaces Routes with the same ends on engines with the other setting of
+	// userland-proxy.
 	Otherwise []Route
 	// Rungs are its places on the ladders, one from each placement.
 	Rungs []Rung
@@ -230,8 +229,7 @@ func (m Mode) Route(p Placement, t Target) (r Route, ok bool) {
 	return Route{}, false
 }
 
-// RoutesTo returns the routes from p to t: first that of Routes, then those of engines with another
-// setting of userland-proxy.
+// RoutesTo returns the routes from p to t, or none: first those in Routes, then those in Otherwise.
 func (m Mode) RoutesTo(p Placement, t Target) []Route {
 	var out []Route
 	for _, r := range slices.Concat(m.Routes, m.Otherwise) {
@@ -242,7 +240,8 @@ func (m Mode) RoutesTo(p Placement, t Target) []Route {
 	return out
 }
 
-// optional are the hops that a network plug-in has or lacks, or that cannot be read there.
+// optional are the hops that some of the cluster's network plug-ins lack, or that cannot be read
+// there.
 var optional = []HopKind{HopBridge, HopVXLAN, HopTunnel, HopDNAT, HopSNAT, HopWire}
 
 // Fits reports whether the hops of a path from p to t are the catalogue's. For Kubernetes's modes
@@ -256,7 +255,6 @@ func (m Mode) Fits(p Placement, t Target, hops []HopKind) bool {
 	return false
 }
 
-// essential returns the hops that every network plug-in has.
 func essential(hops []HopKind) (out []HopKind) {
 	for _, h := range hops {
 		if h == HopNetkit { // instead of the veth pair
@@ -269,7 +267,7 @@ func essential(hops []HopKind) (out []HopKind) {
 	return out
 }
 
-// Label returns the mode's name, with the target if the mode has several from p, and the tunes:
+// Label returns the mode's name, the target if the mode has several from p, and the tunes:
 // "bridge", "publish-nat :addr", "bridge+mtu=9000".
 func (m Mode) Label(p Placement, t Target, tunes Tunes) string {
 	l := string(m.Name)

@@ -18,7 +18,7 @@ var (
 	devices = []HopKind{HopVeth, HopMacvlan, HopIPvlan, HopNetkit}
 )
 
-// what the tables leave for a row's name, in columns
+// widestLabel is the tables' width for a row's name, in columns.
 const widestLabel = 23
 
 func TestCatalogueIsComplete(t *testing.T) {
@@ -96,7 +96,6 @@ func TestRoutesAreConsistent(t *testing.T) {
 	}
 }
 
-// for every path whatever the mode
 func checkHops(t *testing.T, m Mode, r Route) {
 	t.Helper()
 	first, last := r.Hops[0], r.Hops[len(r.Hops)-1]
@@ -130,7 +129,6 @@ func checkHops(t *testing.T, m Mode, r Route) {
 	}
 }
 
-// The routes in Otherwise replace a route, and differ from it.
 func TestWays(t *testing.T) {
 	for _, m := range catalogue {
 		for _, r := range m.Otherwise {
@@ -279,7 +277,7 @@ func TestParse(t *testing.T) {
 		name  string
 		parse func(string) (string, error)
 		word  string
-		fails string // the error; "" if it is understood
+		fails string // "": it is parsed
 		hint  string
 	}{
 		{"mode", name, "publish-nat", "", ""},
@@ -345,8 +343,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// Routes over IPv6 are measured on request only, except docker-proxy at ::1, which published ports
-// have by default.
+// docker-proxy at ::1, a default, is measured without a request for IPv6.
 func TestRoutesOverIPv6(t *testing.T) {
 	for _, m := range catalogue {
 		for i, r := range m.Routes {
@@ -386,8 +383,6 @@ func TestPhrase(t *testing.T) {
 	}
 }
 
-// Docker's modes have exactly the catalogue's hops; of Kubernetes's, plug-ins choose what is
-// between the pods.
 func TestFits(t *testing.T) {
 	for _, tt := range []struct {
 		mode Name

@@ -6,9 +6,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
-// Placement is where the client runs: relative to the machine of a server that toll starts, or for
-// a server that runs already, relative to this machine or in a container or network of its Docker
-// Engine.
+// Placement is where the client runs: relative to the machine of a server that toll starts; for a
+// server that already runs, to this machine or a container or network of its Docker Engine.
 type Placement string
 
 const (
@@ -19,13 +18,13 @@ const (
 	FromRemoteContainer Placement = "remote-container"
 )
 
-// Beginnings of placements that end with the name of a container or network.
+// Prefixes of placements that end with the name of a container or network.
 const (
 	InContainer = "container:"
 	OnNetwork   = "network:"
 )
 
-// Clients are a set of clients, whose placements a command takes.
+// Clients is a set of clients, whose placements a command takes.
 type Clients int
 
 const (
@@ -49,8 +48,8 @@ var forms = []form{
 	{FromRemoteContainer, OfModes, ""},
 }
 
-// Words returns the placement in a sentence. "host" is also the name of a mode: here it is the
-// machine that the containers run on.
+// Words returns the placement in a sentence. "host", also a mode's name, becomes the machine that
+// the containers run on.
 func (p Placement) Words() string {
 	switch p {
 	case FromHost:
@@ -69,8 +68,8 @@ func (p Placement) Words() string {
 	return string(p)
 }
 
-// Placements returns the placements of the clients, in the order in which tables show them. Those
-// that take a name end with a colon.
+// Placements returns the clients' placements in display order. Those that take a name end with a
+// colon.
 func (c Clients) Placements() (out []Placement) {
 	for _, f := range forms {
 		if f.of&c != 0 {
@@ -88,8 +87,8 @@ func (p Placement) typed() Placement {
 	return p
 }
 
-// Parse parses a placement of one of the clients. "machine" is another word for host, which is also
-// the name of a mode.
+// Parse parses a placement of one of the clients. It accepts "machine" for host, which is also a
+// mode's name.
 func (c Clients) Parse(word string) (Placement, error) {
 	const longest = 128 // name of a container or network
 	if word == "machine" {
@@ -132,5 +131,5 @@ func (c Clients) Help() string {
 // ParsePlacement parses a placement of a mode's client.
 func ParsePlacement(s string) (Placement, error) { return OfModes.Parse(s) }
 
-// Placements returns the placements of modes' clients, in the order in which tables show them.
+// Placements returns the placements of modes' clients in display order.
 func Placements() []Placement { return OfModes.Placements() }

@@ -13,28 +13,29 @@ import (
 // Key is what a tune sets.
 type Key string
 
+// Sizes are in bytes. Veth pairs are the containers'.
 const (
-	MTU  Key = "mtu"  // bytes; of the mode's own devices, not of the wire
-	Rmem Key = "rmem" // bytes; the maximum of tcp_rmem
-	Wmem Key = "wmem" // bytes; the maximum of tcp_wmem
-	// The most that any socket of the machine can ask for, in bytes. The limit holds for all
+	MTU  Key = "mtu"  // of the mode's own devices, not of the wire
+	Rmem Key = "rmem" // maximum of tcp_rmem
+	Wmem Key = "wmem" // maximum of tcp_wmem
+	// The most that any socket of the machine can ask for. The kernel has one such limit for all
 	// network namespaces, so it is set while a visit measures.
 	RmemMax Key = "rmem_max"
 	WmemMax Key = "wmem_max"
-	GRO     Key = "gro"     // generic receive offload of the containers' veth pairs
+	GRO     Key = "gro"     // generic receive offload of veth pairs
 	TSO     Key = "tso"     // TCP segmentation offload of the path's devices
 	Nodelay Key = "nodelay" // TCP_NODELAY of the load's own sockets
 	RPS     Key = "rps"     // receive packet steering of the path's devices, to all CPUs
-	Queues  Key = "queues"  // queues of the containers' veth pairs in each direction
-	// NAPI of the containers' veth pairs in threads of its own; it needs gro=on
+	Queues  Key = "queues"  // of veth pairs in each direction
+	// NAPI of veth pairs in threads of its own; needs gro=on
 	Threaded Key = "threaded"
-	XPS      Key = "xps" // transmit packet steering of the containers' veth pairs, to all CPUs
-	// BIG TCP: bytes; the largest packet before segmentation and after GRO, over IPv4 and IPv6: of
-	// bridges and of the host's ends of containers' pairs
+	XPS      Key = "xps" // transmit packet steering of veth pairs, to all CPUs
+	// BIG TCP: the largest packet before segmentation and after GRO, over IPv4 and IPv6, of bridges
+	// and of the host's ends of veth pairs
 	BigTCP          Key = "bigtcp"
-	BigTCPContainer Key = "bigtcp-container" // of containers' own ends
-	BigTCPLoopback  Key = "bigtcp-lo"        // of the loopback device
-	Congestion      Key = "congestion"       // the name of the TCP congestion control, of every namespace
+	BigTCPContainer Key = "bigtcp-container" // the same of containers' own ends
+	BigTCPLoopback  Key = "bigtcp-lo"        // the same of the loopback device
+	Congestion      Key = "congestion"       // TCP's, of every namespace
 )
 
 // Keys are listed and set in this order: queues first, because steering applies to existing ones.
@@ -89,20 +90,18 @@ const (
 	maxMem = 1 << 30
 )
 
-// Bounds of a packet before segmentation, in bytes: the kernel's limit without BIG TCP, and with
-// it.
+// Bounds of a packet before segmentation, in bytes: the kernel's limits without and with BIG TCP.
 const (
 	MinBigTCP = 65536
 	MaxBigTCP = 524280
 )
 
-// of a device
 const maxQueues = 4096
 
-// of a congestion control, as in the kernel
+// maxName is the kernel's own bound for a congestion control.
 const maxName = 15
 
-// Tunes is a variant: settings that are applied to a mode together, written as in cells and tables,
+// Tunes is a variant: settings applied to a mode together, as in cells and tables,
 // "mtu=9000+rmem=4M"; "" is none. Keys are in order and numbers as short as possible, so equal
 // variants are equal strings.
 type Tunes string
@@ -218,7 +217,6 @@ func parseTune(word string) (Tune, error) {
 	return Tune{key, value}, nil
 }
 
-// of a congestion control
 func isName(s string) bool {
 	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' && r != '-'

@@ -9,7 +9,7 @@ func TestParseTunes(t *testing.T) {
 	for _, tt := range []struct {
 		text  string
 		want  Tunes
-		fails string // in the error; "" if it is understood
+		fails string // "": it is parsed
 	}{
 		{"mtu=9000", "mtu=9000", ""},
 		{"mtu=09000", "mtu=9000", ""},
@@ -114,7 +114,6 @@ func TestTunesAreRead(t *testing.T) {
 	}
 }
 
-// FuzzParseTunes: what is understood reads back as itself.
 func FuzzParseTunes(f *testing.F) {
 	for _, s := range []string{"mtu=9000", "rmem=4M+gro=on", "wmem=1G", "nodelay=off+", "="} {
 		f.Add(s)
