@@ -15,8 +15,8 @@ import (
 // Lever is one thing to try.
 type Lever struct {
 	Name string
-	Gist string // follows "Try"
-	// Tunes are what it sets; {cpus} is replaced by the number of queues that makes sense here.
+	Gist string // a phrase that follows "Try"
+	// Tunes are what it sets; {cpus} is replaced by a suitable number of queues.
 	Tunes string
 	// Mode is another mode to use instead; "": the same.
 	Mode mode.Name
@@ -46,7 +46,6 @@ type Host struct {
 	Congestion string // TCP's default
 }
 
-// that are tried
 const mostQueues = 8
 
 // With returns what the lever makes of a mode on a machine; ok is false if it does not apply, or
@@ -106,7 +105,7 @@ func Names() []string {
 	return out
 }
 
-// Plan returns the levers for a mode as a plan lists them: the named ones, or all.
+// Plan returns the named levers for a mode, or all, as a plan lists them.
 func Plan(m mode.Name, h Host, named []string) []sample.Lever {
 	var out []sample.Lever
 	for _, l := range all {
@@ -120,8 +119,8 @@ func Plan(m mode.Name, h Host, named []string) []sample.Lever {
 	return out
 }
 
-// Join returns a variant with a lever's in addition; ok is false if they exclude each other,
-// because both set one thing to different values or both replace the mode.
+// Join returns a variant with a lever's in addition; ok is false if both set one thing to different
+// values or both replace the mode.
 func Join(state, v sample.Variant, plain mode.Name) (out sample.Variant, ok bool) {
 	out = state
 	if v.Mode != plain {

@@ -5,7 +5,7 @@ import "github.com/bridgetoll/bridgetoll/internal/record/mode"
 // whose containers have a veth pair on a bridge
 var containers = []mode.Name{mode.Bridge, mode.BridgeDefault, mode.PublishNAT, mode.PublishProxy, mode.Routed, mode.Link}
 
-// bigTCPNow is for existing devices; containers that are started later have new ones.
+// bigTCPNow sets it on existing devices only.
 var bigTCPNow = Snippet{"now, for the networks and containers that there are (iproute2 6.3 or later)", []string{
 	"cd /sys/class/net",
 	"for d in docker0 br-* $(ls -d veth*/brport | cut -d/ -f1); do",
@@ -41,12 +41,11 @@ var bigTCPLater = []Snippet{
 	}},
 }
 
-// for every veth pair, by systemd-networkd
 func linkFile(settings ...string) []Snippet {
 	return []Snippet{{"/etc/systemd/network/10-veth.link, for pairs that are made later", append([]string{"[Match]", "Driver=veth", "[Link]"}, settings...)}}
 }
 
-// A container has the machine's values of its start.
+// sysctlFile changes what containers get at their start.
 func sysctlFile(lines ...string) []Snippet {
 	return []Snippet{{"/etc/sysctl.d/90-network.conf, for containers that are started later", lines}}
 }
@@ -157,7 +156,6 @@ var all = []Lever{
 	},
 }
 
-// The machine's own congestion control is not tried.
 func congestion(name string) Lever {
 	return Lever{
 		Name: "congestion-" + name, Gist: name + " as TCP's congestion control", Tunes: "congestion=" + name,
