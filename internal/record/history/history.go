@@ -21,10 +21,10 @@ import (
 	"time"
 )
 
-// Bounds of what is kept; the oldest runs are removed.
+// The oldest runs are removed beyond these bounds.
 const (
 	MostRuns  = 200
-	MostBytes = 128 << 20 // of all results files together
+	MostBytes = 128 << 20 // of all results files
 	mostOfOne = 32 << 20  // a larger one is not kept
 )
 
@@ -54,8 +54,8 @@ const (
 // the start of the run, and what distinguishes two
 var ours = regexp.MustCompile(`^\d{8}-\d{6}\.\d{3}-[0-9a-f]{8}\.jsonl$`)
 
-// Keep keeps a run that began at the given time, with a summary of it, and removes old ones beyond
-// the bounds.
+// Keep keeps a run that began at the given time, with a summary of it, and removes the oldest
+// beyond the bounds.
 func (s *Store) Keep(began time.Time, results, summary []byte) error {
 	if len(results) > mostOfOne {
 		return errTooLarge
@@ -98,7 +98,6 @@ func (s *Store) write(name string, content []byte) error {
 	return nil
 }
 
-// remove removes a file if it exists.
 func remove(name string) error {
 	if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -137,7 +136,7 @@ func (s *Store) sweep(age time.Duration) error {
 	return err
 }
 
-// Runs returns all runs, the newest first. A store that was never used has none.
+// Runs returns all runs, the newest first, or none if the store was never used.
 func (s *Store) Runs() (out []Run, err error) {
 	err = s.user.do(func() error {
 		out, err = s.runs()
@@ -156,7 +155,7 @@ func (s *Store) runs() ([]Run, error) {
 	var out []Run
 	for _, e := range entries { // sorted by name, which is by time
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && ours.MatchString(e.Name()) {
-			began, _ := time.Parse(timeFormat, e.Name()[:len(timeFormat)]) // zero if the time is malformed
+			began, _ := time.Parse(timeFormat, e.Name()[:len(timeFormat)]) // zero if malformed
 			out = append(out, Run{e.Name(), info.Size(), began})
 		}
 	}

@@ -79,7 +79,6 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// The oldest runs make room, by number and by bytes, and files of others stay.
 func TestBounds(t *testing.T) {
 	s := &Store{Dir: t.TempDir()}
 	other := filepath.Join(s.Dir, "notes.jsonl")
@@ -122,7 +121,6 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A file that another toll is writing stays.
 func TestSweep(t *testing.T) {
 	s := &Store{Dir: t.TempDir()}
 	old, young := filepath.Join(s.Dir, temporary+"1"), filepath.Join(s.Dir, temporary+"2")
@@ -185,7 +183,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// What is made is the user's, nothing of root's is written through a link of theirs, and this
+// With sudo, files are the user's, nothing of root's is written through the user's links, and this
 // process keeps its rights.
 func TestAsUser(t *testing.T) {
 	if os.Geteuid() != 0 || !initialNamespace() {

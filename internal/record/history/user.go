@@ -18,8 +18,8 @@ import (
 // ErrNowhere means that there is neither a home nor a state directory.
 var ErrNowhere = errors.New("there is no home directory to keep it in")
 
-// Find returns the store of the user who runs toll, or who typed sudo: in XDG_STATE_HOME, or else
-// in ~/.local/state (XDG Base Directory Specification 0.8). The error is ErrNowhere if there is no
+// Find returns the store of the user who runs toll, or typed sudo, in XDG_STATE_HOME or else
+// ~/.local/state (XDG Base Directory Specification 0.8). The error is ErrNowhere if there is no
 // such directory.
 func Find(getenv func(string) string) (*Store, error) {
 	who, home, err := behindSudo(getenv)
@@ -68,8 +68,8 @@ func initialNamespace() bool {
 	return err == nil && strings.Join(strings.Fields(string(text)), " ") == "0 0 4294967295"
 }
 
-// do runs f with that user's file rights: new files are theirs, and links of theirs do not lead
-// where they could not go. Its thread ends with it: a thread's rights are not restored.
+// do runs f with the user's file rights. It uses a thread of its own, which ends with it, because a
+// thread's rights are not restored.
 func (u *user) do(f func() error) error {
 	if u == nil {
 		return f()
@@ -86,7 +86,6 @@ func (u *user) do(f func() error) error {
 	return <-done
 }
 
-// become gives this thread the user's rights to files.
 func (u *user) become() error {
 	// Go's own setgroups applies to all threads.
 	if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); e != 0 {
