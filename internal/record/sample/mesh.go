@@ -71,7 +71,6 @@ const (
 	valueSegments    = "segments"
 )
 
-// fullNodes is the largest mesh whose visits are written in full.
 const fullNodes = 32
 
 // ForMesh returns the visit as a mesh of that size writes it: in full, or with many nodes only the
@@ -102,7 +101,6 @@ func figure(load string) string {
 	return valueLatency
 }
 
-// less than any measurable time or rate
 const minFigure = 1e-12
 
 // PairVisit summarizes a visit, full or brief. One with impossible figures becomes a failed one.
@@ -142,7 +140,6 @@ func (v Visit) segments() float64 {
 	return float64(v.Server.Received) / float64(v.Client.TCP.MSS)
 }
 
-// figure returns 0 if a full visit has none.
 func (v Visit) figure() float64 {
 	const bits, nano, median = 8, 1e-9, 50
 	if v.Load == "bulk" {

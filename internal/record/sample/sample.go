@@ -79,7 +79,6 @@ func (s Shape) String() string {
 // Study names what a run is for. In JSON, a comparison has none.
 type Study string
 
-// The studies besides StudyMesh.
 const (
 	StudyCompare Study = "compare"
 	StudyScale   Study = "scale"
@@ -93,7 +92,6 @@ const (
 // IsZero reports whether JSON omits the study.
 func (s Study) IsZero() bool { return s == "" || s == StudyCompare }
 
-// Placement and backend of cells of endpoints.
 const (
 	FromHere   = "here"
 	OnEndpoint = "endpoint"
@@ -122,9 +120,9 @@ type Plan struct {
 	// Turn is how long a CPU-bound thread may wait for its turn, in seconds per client process of a
 	// crowd.
 	Turn    float64 `json:"turn_s,omitempty"`
-	Wire    *Wire   `json:"wire,omitempty"`  // nil: unlimited
-	Sweep   *Sweep  `json:"sweep,omitempty"` // nil: none
-	Mesh    *Mesh   `json:"mesh,omitempty"`  // nil: a plan with cells
+	Wire    *Wire   `json:"wire,omitempty"` // nil: unlimited
+	Sweep   *Sweep  `json:"sweep,omitempty"`
+	Mesh    *Mesh   `json:"mesh,omitempty"` // nil: a plan with cells
 	Cells   []Cell  `json:"cells"`
 	Skipped []Skip  `json:"skipped,omitempty"`
 	// Levers are what a search tries. Steps are not in the file's header: each is a record.
@@ -164,7 +162,6 @@ func (p Plan) LoadAt(c Cell) Load {
 	return Load{Kind: c.Load, Point: c.Point}
 }
 
-// turns of each process in a window, at least
 const windowTurns = 3
 
 // LoadFor returns a cell's load. A crowd's warm-up is longer by one turn of all its processes and
@@ -325,7 +322,6 @@ type End struct {
 	Contention *Contention `json:"contention,omitempty"`
 }
 
-// Values of End.Reason.
 const (
 	EndedByPrecision = "precision"
 	EndedByBudget    = "budget"

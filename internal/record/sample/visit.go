@@ -65,7 +65,7 @@ type Crowd struct {
 // Metered is what the machines' meters read at the window's bounds.
 type Metered struct {
 	Proxy   *ProxyUse `json:"proxy,omitempty"`
-	Machine []CPU     `json:"machine,omitempty"` // by CPU, of all machines of the path
+	Machine []CPU     `json:"machine,omitempty"` // by CPU, one machine of the path after another
 	Elapsed float64   `json:"elapsed_s"`         // between the two readings of Machine; 0: they failed
 	// Machines are the path's other machines. In Machine, this machine's CPUs come first if an end
 	// is here.

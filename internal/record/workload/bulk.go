@@ -119,7 +119,6 @@ func bulkWords(l sample.Load) string {
 	return text
 }
 
-// bytes to move
 const maxTransfer = 1 << 40
 
 // Methods of sending other than copying from the program's memory.
@@ -128,7 +127,7 @@ const (
 	SendFile     = "sendfile" // from a file in memory
 )
 
-// DefaultWrite is iperf3's.
+// DefaultWrite is iperf3's, in bytes.
 const DefaultWrite = 128 << 10
 
 const sendCopy = "copy"
@@ -240,7 +239,7 @@ func completion(v sample.Visit, l sample.Load) float64 {
 	return receiver(v, l).Window
 }
 
-// copiedShare is the largest share of sends that the kernel may copy without a doubt.
+// copiedShare is the largest harmless share of sends that the kernel copied.
 const copiedShare = 0.5
 
 func bulkDoubts(s Seen) []Doubt {

@@ -69,7 +69,6 @@ func chatOutline(l sample.Load) string {
 	return fmt.Sprintf("chat: sessions: %d, requests of each in a visit: %d, tokens of a response: at most %d", l.Streams, o.Requests, o.Tokens)
 }
 
-// What visits of chat count, time and record.
 const (
 	valueResponse = "response"
 	valueRate     = "token_rate"
@@ -98,7 +97,7 @@ func (f *Figures) chat(v sample.Visit, _ sample.Load) {
 // slowShare is the share of the gaps that count as slow. A visit has too few for a high percentile.
 const slowShare = 0.1
 
-// slowest returns the mean of the slowest values of h, in its unit.
+// slowest is in h's unit.
 func slowest(h *hdrhistogram.PackedHistogram) float64 {
 	want := max(1, int64(slowShare*float64(h.TotalCount())))
 	n, sum := int64(0), 0.0

@@ -35,15 +35,14 @@ const (
 
 // From base units to those of tables.
 const (
-	giga    = 1e-9 // bit/s to Gbit/s
-	kilo    = 1e-3 // 1/s to 1000/s
-	perGB   = 1e9  // s/B to s/GB
+	giga    = 1e-9
+	kilo    = 1e-3
+	perGB   = 1e9
 	milli   = 1e3
 	micro   = 1e6
 	percent = 100
 )
 
-// Columns that several loads have.
 var (
 	gbitColumn  = Column{Head: [2]string{"", "Gbit/s"}, Metric: Throughput, Scale: giga}
 	p50Column   = Column{Head: [2]string{"p50", "µs"}, Metric: LatencyP50, Scale: micro}

@@ -58,7 +58,6 @@ var exec = Workload{
 	doubts: programDoubts,
 }
 
-// for a client whose server was running already
 var moreProgramColumns = append([]Column{
 	{Head: [2]string{"TCP", "connections"}, Metric: Dialled, Scale: 1, Show: Integer, Quiet: "-"},
 	{Head: rttColumn.Head, Metric: RTT, Scale: milli, Quiet: "-"},
@@ -136,7 +135,6 @@ func (f *Figures) client(v sample.Visit) {
 	}
 }
 
-// programDoubts returns doubts about clients that may not have contacted the server.
 func programDoubts(s Seen) []Doubt {
 	told := 0
 	for _, v := range s.Visits {
@@ -154,5 +152,4 @@ func programDoubts(s Seen) []Doubt {
 	return []Doubt{{"elsewhere", "the client made no TCP connection to the address of its route: if it does not talk UDP, it talks to something else"}}
 }
 
-// runs counts runs of the client.
 func runs(sample.Visit, sample.Load) float64 { return 1 }

@@ -49,7 +49,6 @@ var pageColumns = []Column{
 // MaxQueries bounds the queries of a page.
 const MaxQueries = 10_000
 
-// queryFlags default to the sizes of small SQL queries and their answers.
 var queryFlags = []Flag{
 	requestFlag(100, queryMessages), replyFlag(1024, queryMessages),
 	{Name: "queries", Help: "queries of a page", Value: Whole{20, 1, MaxQueries, func(l *sample.Load, n int) { set(l, func(o *sample.QueryOptions) { o.Queries = n }) }}},

@@ -32,7 +32,6 @@ var moreSQLColumns = append([]Column{
 	connectColumn, rttColumn,
 }, suspectColumns...)
 
-// Columns of all endpoints.
 var (
 	connectColumn = Column{Head: [2]string{"connect", "ms"}, Metric: ConnectTime, Scale: milli}
 	rttColumn     = Column{Head: [2]string{"RTT", "ms"}, Metric: RTT, Scale: milli}

@@ -124,7 +124,6 @@ var suspectMetrics = func() []Metric {
 	return out
 }()
 
-// shown where there is something to show
 var suspectColumns = func() []Column {
 	out := []Column{{Head: [2]string{"look-up", "ms"}, Metric: LookUpTime, Scale: milli, Quiet: "-"}}
 	for _, s := range suspects {
@@ -171,7 +170,7 @@ func FailedDials(v sample.Visit) map[string]float64 {
 	return out
 }
 
-// portUse returns the share of the local ports that connections to the address had.
+// portUse is of the local ports that connections to the address may have.
 func portUse(v sample.Visit) (float64, bool) {
 	all := v.Client.Counts[CountPortRange]
 	return float64(v.Client.Counts[CountPortsUsed]) / float64(max(1, all)), all > 0
@@ -184,7 +183,7 @@ func busyShare(v sample.Visit) (float64, bool) {
 	return min(1, Busy(v)/v.Elapsed/float64(len(v.Machine))), true
 }
 
-// softIRQShare returns the largest share of a CPU's time that interrupts took.
+// softIRQShare is of the CPU on which interrupts took the most.
 func softIRQShare(v sample.Visit) (most float64, ok bool) {
 	if v.Elapsed < Shortest || len(v.Machine) == 0 {
 		return 0, false

@@ -84,7 +84,7 @@ const (
 	MaxBatch        = 256  // datagrams, or with GSO buffers, in a system call
 )
 
-// Bounds of the rate, in bit/s.
+// bit/s
 const (
 	minBitrate = 1e3
 	maxBitrate = 400e9
