@@ -29,7 +29,7 @@ const (
 	CompletionTime = "completion_time"
 	// The share of the zero-copy sends that the kernel copied nevertheless.
 	ZerocopyCopied = "zerocopy_copied"
-	// RetransmissionRate is the share of what was sent that TCP sent again, in a mesh.
+	// In a mesh: the share of what was sent that TCP sent again.
 	RetransmissionRate = "retransmission_rate"
 )
 
