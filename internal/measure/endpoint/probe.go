@@ -132,8 +132,10 @@ func (p *Probe) talk(ctx context.Context, end time.Time, t *talked) error {
 	if p.ask == nil || len(t.connects) < greetings {
 		return err
 	}
-	for err == nil && time.Now().Before(end) && ctx.Err() == nil {
+	asked := false
+	for err == nil && ctx.Err() == nil && (!asked || time.Now().Before(end)) {
 		began := time.Now()
+		asked = true
 		_ = c.SetDeadline(began.Add(answering))
 		if n, err = p.ask(rw); err == nil || errors.Is(err, errLast) {
 			took := time.Since(began)

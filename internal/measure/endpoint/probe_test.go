@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -88,6 +89,8 @@ func TestProbe(t *testing.T) {
 			w.WriteHeader(http.StatusBadGateway)
 		case "/close":
 			w.Header().Set("Connection", "close")
+		case "/slow": // three connections take longer than a visit
+			time.Sleep(seconds(probeWindow) / 2)
 		case "/large":
 			_, _ = w.Write(make([]byte, bulkReply))
 		}
@@ -127,6 +130,7 @@ func TestProbe(t *testing.T) {
 		{"http:/large", web, "throughput connecting", ""},
 		{"redis", redis, "request connecting", ""},
 		{"redis-bulk", redis, "throughput connecting", ""}, {"http:/close", web, "connecting", ""},
+		{"http:/slow", web, "request connecting", ""},
 		{"http:/broken", web, "", "502"}, {"redis", web, "", "not Redis"},
 		{"postgres", odd, "", "not PostgreSQL"},
 	} {
@@ -142,7 +146,7 @@ func TestProbe(t *testing.T) {
 			metrics = append(metrics, g.Name)
 		}
 		var v sample.Visit
-		err = p.Visit(context.Background(), sample.Cell{Mode: "b"}, p.Load(), &v)
+		err = p.Visit(context.Background(), sample.Cell{Route: "b"}, p.Load(), &v)
 		paths := p.Paths()
 		if err != nil || c.fault != "" || strings.Join(metrics, " ") != c.metrics ||
 			len(v.Values) != len(metrics) || v.Values["connecting"] <= 0 ||
