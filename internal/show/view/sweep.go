@@ -17,7 +17,7 @@ func sweepView(v *view) {
 	v.columns, v.cellTitle, v.above, v.layouts, v.single = sweepColumns, sweepTitle, curveHeads, onlyGaps, true
 	v.brief, v.briefTitle = briefSweep, briefSweepTitle
 	v.briefNotes = "The last column is about a mode's whole curve. costs: the point is beyond the difference that counts as the same; within: it is not. " +
-		"At most one curve in twenty gets a wrong word. Each point has a 95 % interval of its own."
+		"At most 5 % of the curves are labelled wrongly. Each point has a 95 % interval of its own."
 }
 
 func curveHeads(cells []analysis.Cell, i int) document.Text {
