@@ -345,7 +345,7 @@ func (m *measurement) port(port uint16) error {
 	if s.Asker, l, err = m.asker(ctx, dial, inside); err != nil {
 		return fmt.Errorf("ask port %d: %w", port, err)
 	}
-	if !m.run.quiet {
+	if !m.run.quiet && !m.run.dryRun {
 		say(m.env.stderr, fmt.Sprintf("toll: measuring %s with fast and without, in turns; "+
 			"local clients of the port meet both", dial))
 	}
