@@ -128,9 +128,7 @@ const (
 	NotMeasured Verdict = "not measured" // no file has both cells
 )
 
-// Verdicts returns all verdicts, in the order in which they are listed.
-func Verdicts() []Verdict { return slices.Clone(verdicts) }
-
+// verdicts are in the order in which they are listed.
 var verdicts = []Verdict{Holds, Gone, Reversed, Emerged, Unclear, NotMeasured}
 
 // alike is the distance from 1 up to which a published ratio is called no difference: studies of
