@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/page"
 )
@@ -168,8 +169,11 @@ func drawn(t *testing.T, svg *html.Node, c document.Chart) {
 			}
 			at(r.Label+": "+r.Text, r.Value, 0)
 			if r.Beside != nil && r.Verdict != "" {
-				at(fmt.Sprintf("%s, published: %v", r.Label, *r.Beside), *r.Beside, 0)
+				at(fmt.Sprintf("%s, published: %s", r.Label, analysis.Percent(*r.Beside)), *r.Beside, 0)
 			}
+		}
+		if find(svg, func(n *html.Node) bool { return n.Type == html.TextNode && n.Data == "100 %" }) == nil {
+			t.Error("the axis has no 100 %")
 		}
 	case strips:
 		for _, r := range s.Rows {

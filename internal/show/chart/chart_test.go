@@ -224,7 +224,7 @@ func TestChartsOfASweep(t *testing.T) {
 			t.Errorf("point %d is %+v, want %g", i, p, want)
 		}
 	}
-	if row := c.Table.Rows[1]; row.Cells[0].Text != "bridge at 1400" || row.Cells[5].Text != "costs" {
+	if row := c.Table.Rows[1]; row.Cells[0].Text != "bridge at 1400" || row.Cells[1].Text != "120 %" || row.Cells[3].Text != "costs" {
 		t.Errorf("%+v", row)
 	}
 	own := chartOf(t, v, "Median latency by request size")
@@ -325,7 +325,7 @@ func TestRowsOfRatios(t *testing.T) {
 	cell := r.Base().Cells[0]
 	for want, m := range map[string]analysis.Metric{notMeasured: {}, "no ratio": {Rounds: []float64{1}}} {
 		cell.Baseline = false
-		if row, entry := ratioRow(cell, m, scale{1, ""}); !row.None || row.Text != want || entry[6] != want || entry[3] != "" {
+		if row, entry := ratioRow(cell, m, scale{1, ""}); !row.None || row.Text != want || entry[4] != want || entry[3] != "" {
 			t.Errorf("%+v, %q", row, entry)
 		}
 	}
@@ -334,7 +334,7 @@ func TestRowsOfRatios(t *testing.T) {
 // One interval would squeeze the others, and one row has no value.
 func cutChart() document.Chart {
 	one, wide, narrow := 1.0, 40.0, 0.7
-	s := intervals{Line: &one, Axis: "times host's", Rows: []intervalRow{{Label: "host", Value: 1, Text: "baseline"}, {Label: "bridge", Value: 0.8, Text: "0.80"},
+	s := intervals{Line: &one, Axis: "ratio to host", Rows: []intervalRow{{Label: "host", Value: 1, Text: "baseline"}, {Label: "bridge", Value: 0.8, Text: "0.80"},
 		{Label: "native", Value: 1.1, Low: &narrow, High: &wide, Text: "1.1"}, {Label: "far", Value: 60, Text: "60"}, {Label: "none", None: true, Value: 1, Text: notMeasured}}}
 	s.cut()
 	return document.Chart{Kind: "interval", Title: "Cut", Spec: s}

@@ -88,7 +88,7 @@ func changeChart(r *difference.Report, cells []difference.Cell, metric string) (
 		row, entry := changeRow(cell, m)
 		spec.Rows, rows = append(spec.Rows, row), append(rows, entry)
 	}
-	spec.Axis = "times the old ratio to " + r.Baseline + ", " + direction
+	spec.Axis = "new ratio to " + r.Baseline + ", in % of the old one, " + direction
 	spec.cut()
 	how := fmt.Sprintf("Each dot is the new run's ratio to %s over the old run's, the bar its 95 %% "+
 		"interval: right of the line it grew.", r.Baseline)

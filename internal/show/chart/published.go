@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -116,20 +117,19 @@ func publishedChart(s published.Result, part string, smallest, measured bool) (c
 			case base != to:
 				label += ", to " + base
 			}
-			out := intervalRow{Label: label, Value: was, Beside: &was, Text: three(was) + " published"}
-			entry := []string{out.Label, three(was), "", "", "", ""}
+			out := intervalRow{Label: label, Value: was, Beside: &was, Text: analysis.Percent(was) + " published"}
+			entry := []string{out.Label, analysis.Percent(was), "", ""}
 			switch m := x.Measured; {
 			case m != nil:
 				out.Value, out.Verdict = m.Median, string(x.Verdict)
 				out.Text = m.String() + " " + out.Verdict
-				entry = []string{out.Label, three(was), three(m.Median), "", "", out.Verdict}
+				entry[2], entry[3] = m.String(), out.Verdict
 				if m.N > 1 {
 					out.Low, out.High = &m.Low, &m.High
-					entry[3], entry[4] = three(m.Low), three(m.High)
 				}
 			case measured:
-				out.Text = three(was) + ", not measured"
-				entry[5] = string(published.NotMeasured)
+				out.Text = analysis.Percent(was) + ", not measured"
+				entry[3] = string(published.NotMeasured)
 			}
 			spec.Rows, rows = append(spec.Rows, out), append(rows, entry)
 		}
@@ -137,10 +137,10 @@ func publishedChart(s published.Result, part string, smallest, measured bool) (c
 	if smallest {
 		to = "the first line of the same mode"
 	}
-	spec.Axis = "times that of " + to
+	spec.Axis = "ratio to " + to
 	title := printable.Capital(part) + ": ratios to " + to
 	how := "Each diamond is a ratio to " + to + " that the study published."
-	heads := []string{"what", "published", "here", "from", "to", "verdict"}
+	heads := []string{"what", "published", "here", "verdict"}
 	if measured {
 		how += " Each dot is the same ratio on this machine, the bar its 95 % interval: only ratios of different machines can be compared."
 	} else {

@@ -48,7 +48,7 @@ func TestPublishedChart(t *testing.T) {
 	}{
 		{"bridge from host", "90 % (88–92) holds", "holds", 0.9, 0.83, true},
 		{"host from host", "97 % (77–117) unclear", "unclear", 0.97, 0.95, true},
-		{"publish-nat from host", "1.40, not measured", "", 1.4, 1.4, false},
+		{"publish-nat from host", "140 %, not measured", "", 1.4, 1.4, false},
 	} {
 		got := rows[i]
 		if got.Label != want.label || got.Text != want.text || got.Verdict != want.verdict || got.Value != want.value || *got.Beside != want.beside || (got.Low != nil) != want.interval {
@@ -59,7 +59,7 @@ func TestPublishedChart(t *testing.T) {
 	for _, x := range c.Table.Rows[0].Cells {
 		cells = append(cells, x.Text)
 	}
-	if want := []string{"bridge from host", "0.830", "0.900", "0.880", "0.920", "holds"}; !slices.Equal(cells, want) {
+	if want := []string{"bridge from host", "83 %", "90 % (88–92)", "holds"}; !slices.Equal(cells, want) {
 		t.Errorf("figures %q, want %q", cells, want)
 	}
 	r.Files = nil // nothing was measured

@@ -33,14 +33,14 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 		return c, false
 	}
 	spec.cut()
-	spec.Axis = fmt.Sprintf("times %s's, %s", to, direction)
+	spec.Axis = "ratio to " + to + ", " + direction
 	how := "Each dot is a ratio to " + to + ", the bar its 95 % interval, the line " + to + " itself." +
 		" Beside it stand the figure and the ratio."
 	if spec.Band != nil {
 		how += fmt.Sprintf(" The band of ± %.3g %% counts as the same.", 100*r.Plan.Same)
 	}
-	table := tableOf(rows, "mode", "in Docker's words", "median", "ratio to "+to, "from", "to",
-		"verdict", "adds")
+	table := tableOf(rows, "mode", "in Docker's words", "median", "ratio to "+to, "verdict",
+		"adds")
 	table.Columns[1].Right = false
 	return document.Chart{Kind: "interval", Title: name + ", against " + to, How: how + spec.cutNote(),
 		Spec: spec, Table: table.WithoutEmpty()}, true
@@ -50,7 +50,7 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 func ratioRow(cell analysis.Cell, m analysis.Metric, unit scale) (row intervalRow, entry []string) {
 	row = intervalRow{Label: cell.Name(), Docker: dockerWords(cell), Figure: unit.text(m.Median),
 		Value: 1, Text: "baseline"}
-	entry = []string{row.Label, row.Docker, row.Figure, "1", "", "", row.Text, ""}
+	entry = []string{row.Label, row.Docker, row.Figure, analysis.Percent(1), row.Text, ""}
 	x := m.Ratio
 	switch {
 	case len(m.Rounds) == 0:
@@ -59,21 +59,20 @@ func ratioRow(cell analysis.Cell, m analysis.Metric, unit scale) (row intervalRo
 		row.Text, row.None = "no ratio", true
 	}
 	if row.None {
-		entry[2], entry[3], entry[6] = row.Figure, "", row.Text
+		entry[2], entry[3], entry[4] = row.Figure, "", row.Text
 	}
 	if x == nil || row.None {
 		return row, entry
 	}
 	row.Value, row.Verdict = x.Median, string(x.Verdict)
 	row.Text = x.String() + " " + row.Verdict
-	entry[3], entry[6] = fmt.Sprintf("%.3f", x.Median), row.Verdict
+	entry[3], entry[4] = x.String(), row.Verdict
 	if x.N > 1 {
 		row.Low, row.High = &x.Low, &x.High
-		entry[4], entry[5] = fmt.Sprintf("%.3f", x.Low), fmt.Sprintf("%.3f", x.High)
 	}
 	if p := m.Price; p != nil && p.Verdict != stats.Unclear {
 		row.More = p.In(p.String())
-		entry[7] = row.More
+		entry[5] = row.More
 	}
 	return row, entry
 }

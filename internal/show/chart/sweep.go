@@ -57,12 +57,11 @@ func ratioCurves(r *analysis.Report, cells []analysis.Cell, metric, name string)
 		if m.Higher {
 			direction = "higher is better"
 		}
-		row = []string{fmt.Sprintf("%.3f", x.Median), "", "", string(x.Verdict)}
+		row = []string{x.String(), string(x.Verdict)}
 		p.Value = short(x.Median)
 		if x.N > 1 {
 			low, high := short(x.Low), short(x.High)
 			p.Low, p.High = &low, &high
-			row[1], row[2] = fmt.Sprintf("%.3f", x.Low), fmt.Sprintf("%.3f", x.High)
 		}
 		if metric == c.Primary {
 			row = append(row, string(c.Band))
@@ -70,13 +69,13 @@ func ratioCurves(r *analysis.Report, cells []analysis.Cell, metric, name string)
 		return p, row, true
 	})
 	one := 1.0
-	spec.Line, spec.Axis = &one, fmt.Sprintf("times %s's, %s", r.Plan.Baseline, direction)
+	spec.Line, spec.Axis = &one, "ratio to "+r.Plan.Baseline+", "+direction
 	how := "Each dot is a ratio to " + r.Plan.Baseline + " at the same point, the bar its 95 % interval, the line " + r.Plan.Baseline + " itself."
 	if s := r.Plan.Same; s > 0 {
 		spec.Band = &[2]float64{1 - s, 1 + s}
 		how += fmt.Sprintf(" The band of ± %.3g %% counts as the same.", 100*s)
 	}
-	heads := []string{"mode and point", "ratio to " + r.Plan.Baseline, "from", "to", "verdict"}
+	heads := []string{"mode and point", "ratio to " + r.Plan.Baseline, "verdict"}
 	if metric == cells[0].Primary {
 		heads = append(heads, "of the curve")
 		how += " " + sweep.Meant(r.Plan)

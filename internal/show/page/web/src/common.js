@@ -92,3 +92,6 @@ export function fit(text, space, size = 1) {
   while (t.length > 4 && size * textWidth(t + (t === text ? "" : "…")) > space) t = t.slice(0, -1);
   return t === text ? t : t.trimEnd() + "…";
 }
+
+// ratio is a tick of an axis of ratios: "86 %", from 10 on "12×".
+export const ratio = (x) => (x >= 10 ? `${Number(x.toPrecision(6))}×` : `${Number((100 * x).toPrecision(6))} %`);

@@ -2,7 +2,7 @@
 // and the line of the baseline. Beside a row stand its figure and its ratio, below its label the
 // same in Docker's words.
 import * as Plot from "@observablehq/plot";
-import {above, fit, halo, narrow, plot, small, verdict, widest} from "./common.js";
+import {above, fit, halo, narrow, plot, ratio, small, verdict, widest} from "./common.js";
 
 export function interval(spec, width) {
   const rows = spec.rows.map((r, i) => ({...r, i}));
@@ -15,7 +15,7 @@ export function interval(spec, width) {
     marginRight: at.right,
     marginTop: 46,
     marginBottom: 8,
-    x: {domain, axis: "top", label: spec.axis, labelAnchor: "left", labelArrow: "none", ticks: narrow(width) ? 4 : 7, grid: true, labelOffset: 40},
+    x: {domain, axis: "top", label: spec.axis, labelAnchor: "left", labelArrow: "none", ticks: narrow(width) ? 4 : 7, tickFormat: ratio, grid: true, labelOffset: 40},
     y: {type: "band", domain: rows.map((r) => r.i), axis: null, padding: 0},
     symbol: {legend: false},
     marks: [
@@ -74,7 +74,7 @@ function values(spec, rows, [from, to], dy) {
     spec.beside
       ? Plot.dot(rows.filter((r) => r.beside != null && inside(r.beside)), {
           y: "i", x: "beside", r: 5, symbol: "diamond", fill: "var(--paper)", stroke: "var(--ink)", strokeWidth: 1.5, dy,
-          ariaLabel: (r) => (r.verdict ? `${r.label}, ${spec.beside}: ${r.beside}` : `${r.label}: ${r.text}`),
+          ariaLabel: (r) => (r.verdict ? `${r.label}, ${spec.beside}: ${ratio(r.beside)}` : `${r.label}: ${r.text}`),
         })
       : null,
     Plot.dot(rows.filter((r) => (r.beside == null || r.verdict) && inside(r.value)), {

@@ -1,6 +1,6 @@
 // scaling draws a line for each mode over crowds that grow, or over the points of a sweep.
 import * as Plot from "@observablehq/plot";
-import {legend, lineMark, narrow, plot, series, withLegend} from "./common.js";
+import {legend, lineMark, narrow, plot, ratio, series, withLegend} from "./common.js";
 
 export function scaling(spec, width) {
   const points = spec.series.flatMap((s, i) => s.points.map((p) => ({...p, i, label: s.label})));
@@ -8,6 +8,7 @@ export function scaling(spec, width) {
   const lowest = Math.min(...marked, ...points.map((p) => p.low ?? p.value));
   const highest = Math.max(...marked, ...points.map((p) => p.high ?? p.value));
   const pad = spec.line == null ? 0 : 0.04 * (highest - lowest);
+  const said = spec.line == null ? String : ratio;
   const chart = plot({
     width,
     height: narrow(width) ? 280 : 340,
@@ -16,7 +17,8 @@ export function scaling(spec, width) {
     marginTop: 28,
     marginBottom: 44,
     x: {type: "point", domain: spec.shapes, label: spec.across, labelArrow: "none", padding: 0.3},
-    y: {domain: spec.line == null ? [0, highest * 1.05 || 1] : [lowest - pad, highest + pad], label: spec.axis, labelArrow: "none", grid: true, ticks: 6},
+    y: {domain: spec.line == null ? [0, highest * 1.05 || 1] : [lowest - pad, highest + pad], label: spec.axis, labelArrow: "none", grid: true, ticks: 6,
+      ...(spec.line == null ? {} : {tickFormat: ratio})},
     marks: [
       spec.band ? Plot.rect([spec.band], {y1: "0", y2: "1", fill: "var(--band)"}) : null,
       spec.line == null ? null : Plot.ruleY([spec.line], {stroke: "var(--ink)", strokeWidth: 1.5}),
@@ -27,7 +29,7 @@ export function scaling(spec, width) {
           Plot.ruleX(own, {filter: (p) => p.low != null, x: "shape", y1: "low", y2: "high", stroke: look.color, strokeWidth: 1.5, dx: shift(i)}),
           Plot.line(own, {x: "shape", y: "value", stroke: look.color, strokeWidth: 2, strokeDasharray: look.dash, dx: shift(i), ariaLabel: () => s.label}),
           Plot.dot(own, {x: "shape", y: "value", fill: look.color, symbol: look.symbol, r: 4.5, dx: shift(i),
-            ariaLabel: (p) => `${p.label}, ${p.shape}: ${p.value}`}),
+            ariaLabel: (p) => `${p.label}, ${p.shape}: ${said(p.value)}`}),
         ];
       }),
     ],
