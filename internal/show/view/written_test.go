@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
@@ -35,4 +36,36 @@ func written(t *testing.T, name string, d document.Document, o format.Options) s
 		}
 	}
 	return write(o)
+}
+
+// The check of contradictions finds a sentence that another verdict would have.
+func TestContradictions(t *testing.T) {
+	some, err := published.Compare(published.Studies(), []published.Measured{measuredBulk(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		d        document.Document
+		old, new string
+	}{
+		{Report(swept(t)), "at every request size", "at none"},
+		{Report(swept(t)), "up to between", "at every request size, up to between"},
+		{Report(meshReports()["mesh"]), "node-3", "node-4"},
+		{Published(some), " hold: ", " are unclear: "},
+	} {
+		found := false
+		for _, s := range tt.d.Sections {
+			for _, b := range s.Blocks {
+				if l, ok := b.(document.List); ok && l.Topic == document.Answer {
+					for i, text := range l.Items {
+						found = found || strings.Contains(text, tt.old)
+						l.Items[i] = strings.ReplaceAll(text, tt.old, tt.new)
+					}
+				}
+			}
+		}
+		if !found || len(documenttest.Contradictions(tt.d)) == 0 {
+			t.Errorf("%q for %q: nothing is found", tt.new, tt.old)
+		}
+	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/advise"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
+	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
+	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -20,6 +22,10 @@ type judged struct {
 	analysis.Said
 	Advice []advise.Advice `json:"advice"`
 	Steps  []ladder.Step   `json:"steps"`
+
+	Mesh    *mesh.Mesh         `json:"mesh"`
+	Files   []published.File   `json:"files"`
+	Studies []published.Result `json:"studies"`
 }
 
 // Contradictions returns the sentences of an answer that disagree with the verdicts in the
@@ -81,7 +87,8 @@ func answerOf(d document.Document) (out []string) {
 
 func (r judged) against(sentence string) []string {
 	var out []string
-	for _, rule := range []func(judged, string) []string{judged.verdicts, judged.advised, judged.routes, judged.levers, judged.parts, judged.open} {
+	for _, rule := range []func(judged, string) []string{judged.verdicts, judged.advised, judged.routes, judged.levers, judged.parts, judged.open,
+		judged.curves, judged.faults, judged.findings} {
 		out = append(out, rule(r, sentence)...)
 	}
 	return out

@@ -1,0 +1,176 @@
+package documenttest
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
+	"github.com/bridgetoll/bridgetoll/internal/judge/published"
+)
+
+var (
+	ofCurves   = regexp.MustCompile(`more than [\d.]+ % (?:above|below) .*?'s: (.*)$`)
+	ofFindings = regexp.MustCompile(`^(\d+)(?: of \d+ findings?)? (.*?): (.*)$`)
+	atFault    = regexp.MustCompile(`^(?:Slow link: |A link that loses packets: )?(.*?) (?:is|are|loses|lose) (?:slow|packets)(?: and loses? packets)?(?: to the others)?: `)
+	costFault  = regexp.MustCompile(`^Slow .*? (?:between|from|on all links of|on what) (.*?)(?: sends| receives)?: `)
+	withoutAny = regexp.MustCompile(`^Without a result: (\d+) pair`)
+	doubtful   = regexp.MustCompile(`^\d+ links? (?:was|were) slow or lost packets`)
+)
+
+// curves checks "… more than 3 % above host's: at every size: a, b; at none: c".
+func (r judged) curves(sentence string) (out []string) {
+	m := ofCurves.FindStringSubmatch(sentence)
+	if m == nil || r.Plan.Sweep == nil || len(r.Cells) == 0 || strings.HasPrefix(sentence, "IPv6: ") {
+		return nil
+	}
+	for _, part := range strings.Split(m[1], "; ") {
+		words, names, _ := strings.Cut(part, ": ")
+		for _, name := range strings.Split(names, ", ") {
+			bands := map[analysis.Band]int{}
+			cells := r.cells(name)
+			for _, c := range cells {
+				bands[c.Band]++
+			}
+			beyond, within := bands[analysis.Beyond] > 0, bands[analysis.Within] > 0
+			fits := beyond // "at …", "from …", "up to …"
+			switch {
+			case words == "at none":
+				fits = bands[analysis.Within] == len(cells) || within && several(cells)
+			case strings.HasPrefix(words, "at every "):
+				fits = beyond && (!within || several(cells))
+			case strings.HasPrefix(words, "not at "), words == "unclear":
+				fits = bands[analysis.Within]+bands[analysis.Beyond] < len(cells) && (!beyond || several(cells))
+			case strings.HasPrefix(words, "from between "), strings.HasPrefix(words, "up to between "):
+				fits = beyond && within
+			}
+			if len(cells) == 0 || !fits {
+				out = append(out, fmt.Sprintf("%q of %q: %v", words, name, bands))
+			}
+		}
+	}
+	return out
+}
+
+// several reports whether the cells belong to more than one curve.
+func several(cells []analysis.Cell) bool {
+	return len(analysis.Distinct(cells, func(c analysis.Cell) string { return c.From + c.Load + c.On })) > 1
+}
+
+// faults checks the named nodes and links, and that there are none if none is said to stand out.
+func (r judged) faults(sentence string) []string {
+	if r.Mesh == nil {
+		return nil
+	}
+	all := slices.Clone(r.Mesh.Faults)
+	failed, uncertain := r.Mesh.Failed, r.Mesh.Doubtful+r.Mesh.DoubtfulLoss
+	if r.Mesh.Beside != nil {
+		all = slices.Clone(r.Mesh.Beside.Faults)
+		for _, c := range r.Mesh.Costs {
+			all = append(all, c.Faults...)
+		}
+	}
+	named := func(who string) bool {
+		return slices.ContainsFunc(all, func(f mesh.Fault) bool {
+			if strings.HasSuffix(who, " others") {
+				return strings.Contains(who, f.Nodes[0])
+			}
+			return !slices.ContainsFunc(f.Nodes, func(n string) bool { return !strings.Contains(who, n) })
+		})
+	}
+	pairs := len(slices.DeleteFunc(slices.Clone(failed), func(f mesh.Failed) bool { return len(f.Nodes) == 1 }))
+	never := func(f mesh.Failed) bool { return len(f.Nodes) == 1 && strings.HasPrefix(sentence, f.Nodes[0]+" ") }
+	switch at, cost := atFault.FindStringSubmatch(sentence), costFault.FindStringSubmatch(sentence); {
+	case cost != nil && !named(cost[1]), cost == nil && at != nil && !named(at[1]):
+		return []string{"there is no such fault"}
+	case withoutAny.MatchString(sentence) && withoutAny.FindStringSubmatch(sentence)[1] != strconv.Itoa(pairs):
+		return []string{fmt.Sprintf("%d pairs are", pairs)}
+	case (strings.Contains(sentence, " never answered") || strings.Contains(sentence, " left in the middle")) && !slices.ContainsFunc(failed, never):
+		return []string{"it did not fail"}
+	case doubtful.MatchString(sentence) && uncertain == 0:
+		return []string{"no link is doubtful"}
+	case strings.Contains(sentence, "o node or link stands out") || strings.Contains(sentence, "othing else stands out") || strings.HasPrefix(sentence, "Neither direction"):
+		if len(all) > 0 {
+			return []string{fmt.Sprintf("there are %d faults", len(all))}
+		}
+	}
+	return nil
+}
+
+// says maps what an answer says of findings to their verdict.
+var says = map[string]published.Verdict{
+	"holds": published.Holds, "hold": published.Holds, "does not hold": published.Fails, "do not hold": published.Fails,
+	"holds in part": published.Partly, "hold in part": published.Partly, "is unclear": published.Unclear, "are unclear": published.Unclear,
+	"is measured in part, and that holds": published.Incomplete, "are measured in part, and that holds": published.Incomplete,
+	"is not measured": published.NotMeasured, "are not measured": published.NotMeasured,
+}
+
+// findings checks "3 of 9 findings hold: …; …".
+func (r judged) findings(sentence string) (out []string) {
+	m := ofFindings.FindStringSubmatch(sentence)
+	if m == nil || len(r.Files) == 0 || says[m[2]] == "" {
+		return nil
+	}
+	n := 0
+	for i := range r.Studies {
+		for k, f := range r.Studies[i].Findings {
+			if f.Verdict != says[m[2]] {
+				if strings.Contains(sentence, f.Text) {
+					out = append(out, f.Text+": "+string(f.Verdict))
+				}
+				continue
+			}
+			n++
+			if why := supported(r.Studies[i], k); why != "" {
+				out = append(out, f.Text+": "+why)
+			}
+		}
+	}
+	if m[1] != strconv.Itoa(n) {
+		out = append(out, fmt.Sprintf("%d are", n))
+	}
+	return out
+}
+
+// supported returns what the verdicts of a finding's ratios and claims say against its own, or "".
+func supported(s published.Result, i int) string {
+	count := map[published.Verdict]int{}
+	all := 0
+	add := func(finding int, v published.Verdict) {
+		if finding == i {
+			count[v]++
+			all++
+		}
+	}
+	for _, l := range s.Rows {
+		for _, x := range l.Ratios {
+			add(x.Finding, x.Verdict)
+		}
+	}
+	for _, c := range s.Claims {
+		add(c.Finding, c.Verdict)
+	}
+	hold, against := count[published.Holds], count[published.Gone]+count[published.Reversed]+count[published.Emerged]
+	fits := true
+	switch s.Findings[i].Verdict {
+	case published.Holds: // all, or most of them
+		fits = 2*hold > all
+	case published.Fails:
+		fits = against > 0
+	case published.Partly:
+		fits = against > 0 && hold > 0
+	case published.Unclear:
+		fits = count[published.Unclear] > 0 || against > 0
+	case published.Incomplete:
+		fits = count[published.NotMeasured] > 0
+	case published.NotMeasured:
+		fits = count[published.NotMeasured] == all
+	}
+	if fits {
+		return ""
+	}
+	return fmt.Sprintf("its ratios are %v", count)
+}
