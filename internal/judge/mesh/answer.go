@@ -67,7 +67,6 @@ func (m *Mesh) withoutResult(a *analysis.Answer) *analysis.Answer {
 // From this factor of slowness that the noise may hide, nothing is said to be healthy.
 const hidden = 3
 
-// none says that nothing is named, and what would have been named; or that nothing can be named.
 func (m *Mesh) none() string {
 	var known, from, unknown, noisy, alone, out []string
 	for _, l := range loadsOfMesh {
@@ -134,7 +133,6 @@ func factor(x float64) string {
 	return fmt.Sprintf("%.2f", x)
 }
 
-// brief names a fault's subject and how slow it is, without the comparison.
 func (m *Mesh) brief(faults []Fault) string {
 	x := faults[0]
 	who := x.Nodes[0]
@@ -180,7 +178,6 @@ func (m *Mesh) rate(x Fault) string {
 	return typical + " in what it receives"
 }
 
-// answerBeside says what is slow if the mesh has two modes: a link, or only the mode.
 func (m *Mesh) answerBeside(a *analysis.Answer) {
 	const most = 3
 	said := 0

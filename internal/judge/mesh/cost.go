@@ -230,7 +230,6 @@ func (m *Mesh) undecided(n int) string {
 	return fmt.Sprintf("%s slow on the %s. The noise hides whether the link or the %s is the cause; run more sweeps", were(n, "link"), Network(m.Mode), m.upper())
 }
 
-// costFindings says what makes links slow: the links themselves, or only the mode.
 func (m *Mesh) costFindings() []string {
 	out := []string{m.typicalCosts()}
 	for _, subject := range m.Beside.subjects() {
@@ -280,7 +279,6 @@ func (m *Mesh) noCost() string {
 	return fmt.Sprintf("The %s is reported as slow on no link: that takes %s what it costs elsewhere.", m.upper(), strings.Join(from, " or "))
 }
 
-// count returns the number of links that have a verdict in any metric.
 func (m *Mesh) count(v Verdict) int {
 	seen := map[[2]string]bool{}
 	for _, c := range m.Costs {
@@ -293,7 +291,6 @@ func (m *Mesh) count(v Verdict) int {
 	return len(seen)
 }
 
-// mergeFailed merges what has no result in one mode, or in both.
 func mergeFailed(own, beside []Failed, ownMode, besideMode string) []Failed {
 	out := []Failed{}
 	left := slices.Clone(beside)

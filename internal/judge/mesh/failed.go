@@ -119,7 +119,6 @@ func (m *Mesh) gone() []string {
 	return out
 }
 
-// failedSince says how many visits under a load, or under all, failed at the end.
 func failedSince(load string, visits int) string {
 	if load != "" {
 		load = " of " + load

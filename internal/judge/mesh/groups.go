@@ -41,7 +41,6 @@ func labelOf(n sample.Node, key string) string {
 	return noLabel
 }
 
-// addGroups finds the links within and across the values of each label that distinguishes nodes.
 func (m *Mesh) addGroups(keys []string, fs fits) {
 	for _, key := range keys {
 		var values []string

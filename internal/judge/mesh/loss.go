@@ -7,7 +7,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// addRates adds the retransmission rates of what passes the faulty node or link, in each direction.
 func (x *Fault) addRates(fit *model.Fit, of model.Fault) {
 	x.Low, x.High = number(model.Rate(fit.Level*of.Low)), number(model.Rate(fit.Level*of.High))
 	i := of.Nodes[0]
@@ -41,8 +40,7 @@ func (m *Mesh) loses(x Fault) string {
 
 func percent(x float64) string { return fmt.Sprintf("%.2f %%", 100*x) }
 
-// troubles says that a subject is slow, that it loses packets, or both. A loss is the last of its
-// faults.
+// A loss is the last of the faults.
 func troubles(faults []Fault, slow, loses string) string {
 	switch n := len(faults); {
 	case faults[n-1].Metric != workload.RetransmissionRate:

@@ -147,8 +147,6 @@ func number(x float64) *float64 {
 	return &x
 }
 
-// ratioTo converts a factor by which something is slower, and its interval, to the ratio of the
-// metric.
 func ratioTo(metric string, factor, low, high float64) (x float64, l, h *float64) {
 	if metric == workload.Throughput {
 		return 1 / factor, number(1 / high), number(1 / low)
@@ -170,8 +168,7 @@ func (m *Mesh) addNodes(p sample.Plan, pairs []sample.PairVisit) {
 	}
 }
 
-// judge adds the results of a metric for nodes and links. A link counts as slow everywhere only if
-// a fault explains it.
+// A link counts as slow everywhere only if a fault explains it.
 func (m *Mesh) judge(metric string, fit *model.Fit, faults []model.Fault) marks {
 	slow := markLinks(fit, faults)
 	switch metric {

@@ -83,7 +83,6 @@ func (m *meshRun) visit(sweep, round int, p sample.Pair, load string) sample.Vis
 	return v
 }
 
-// sweeps makes n sweeps, writes the file and reads it back.
 func (m *meshRun) sweeps(n int) *sample.File {
 	m.t.Helper()
 	var b strings.Builder
@@ -316,8 +315,7 @@ func TestMeshFailedPairOfTwo(t *testing.T) {
 	}
 }
 
-// A node that the engine knows to have left is named after its first failed visits, with two nodes
-// too. So is a link that stopped working.
+// With two nodes, too. A link that stopped working is named like a node that left.
 func TestMeshLeft(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

@@ -53,7 +53,6 @@ func failedPairs(pairs []sample.PairVisit) int {
 	return n
 }
 
-// subjects groups the faults by what is at fault, in their order.
 func (m *Mesh) subjects() [][]Fault {
 	var out [][]Fault
 	for _, x := range m.Faults {
@@ -147,7 +146,6 @@ func (m *Mesh) node(x Fault) string {
 	return "it " + say("sends", workload.ThroughputOut) + " and " + say("receives", ThroughputIn)
 }
 
-// nothingSlow says how slow something would have to be to be named.
 func (m *Mesh) nothingSlow() string {
 	var links, nodes []string
 	for _, l := range loadsOfMesh {
@@ -273,8 +271,7 @@ func (m *Mesh) mtus() string {
 	return strings.Join(parts, ", ")
 }
 
-// sharing returns the names of the nodes that share the same value of what, where it is known, in
-// the nodes' order.
+// in the nodes' order
 func (m *Mesh) sharing(what func(Node) string) [][]string {
 	at := map[string]int{}
 	var all [][]string

@@ -117,7 +117,6 @@ func (a *additive) solve() {
 	a.residuals()
 }
 
-// inGroup holds the sum of the weights of each group.
 func (a *additive) level(inGroup []float64) {
 	times := len(a.levels)
 	means := make([]float64, len(a.centres))
@@ -207,7 +206,6 @@ func dot(a, b []float64) float64 {
 	return sum
 }
 
-// medians returns the median of each group's values after off[time] is subtracted.
 func medians(y []float64, group []int32, groups int, off []float64, time []int32) []float64 {
 	first := make([]int, groups+1) // of each group's values
 	for _, g := range group {

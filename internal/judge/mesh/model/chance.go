@@ -29,7 +29,7 @@ type suspect struct {
 	chance float64 // probability that all of them do so by chance
 }
 
-// slowLinks returns the link faults of each fit, and the number of links that only look slow.
+// doubtful is the number of links that only look slow.
 func slowLinks(fits []*Fit) (by [][]Fault, doubtful int) {
 	by = make([][]Fault, len(fits))
 	suspects := make([][]Fault, len(fits))
@@ -124,7 +124,6 @@ func (f *Fit) linkOf(from, to int) int32 {
 	return int32(from*f.Nodes + to)
 }
 
-// the probability of at least k successes in n trials at rate p
 func binomial(k, n int, p float64) float64 {
 	sum := 0.0
 	for i := k; i <= n; i++ {

@@ -63,7 +63,6 @@ func (f *Fit) LeastNode() float64 {
 	return math.Exp(least)
 }
 
-// linkBeyond returns by how much the logarithm of a typical link must be off to be named.
 func (f *Fit) linkBeyond() float64 { return f.linkQuantile() * f.Noise }
 
 func (f *Fit) linkQuantile() float64 { return student(1-falseAlarms/f.pairs(), f.df) }
@@ -128,7 +127,6 @@ func (f *Fit) slowSides(sides []side, effects []Effect) []bool {
 	return out
 }
 
-// sidesFrom returns the effect from which on each node counts as slow.
 func (f *Fit) sidesFrom(sides []side) []float64 {
 	var all []float64
 	for _, s := range sides {
@@ -148,8 +146,6 @@ func (f *Fit) sidesFrom(sides []side) []float64 {
 	return out
 }
 
-// suspects returns the links that are slower than their nodes explain, by enough and beyond the
-// noise.
 func (f *Fit) suspects() []Fault {
 	if !f.Known() {
 		return nil
@@ -191,7 +187,6 @@ func (f *Fit) suspects() []Fault {
 	return out
 }
 
-// by is the amount by which the link's logarithm is higher.
 func (f *Fit) link(k Kind, from, to int, by float64, back bool) Fault {
 	l := f.linkOf(from, to)
 	half := student(upper, f.df) * f.linkNoise(l)

@@ -37,7 +37,7 @@ func (f *Fit) group() {
 	f.noise()
 }
 
-// both returns the mean of each link's directions, or NaN if one is missing.
+// NaN if a direction is missing
 func (f *Fit) both() []float64 {
 	if !f.Directed {
 		return f.links
@@ -191,8 +191,6 @@ func (f *Fit) split(x []float64) []int {
 // labels a node that fits into no group
 const nobodys = -1
 
-// apart reports whether the links inside the groups are fast and those between them slow, by enough
-// and beyond the noise.
 func (f *Fit) apart(x []float64, label []int, fast func(i, j int) bool) bool {
 	var inside, outside []float64
 	fastIn, slowOut := 0, 0
@@ -227,7 +225,6 @@ func (f *Fit) apart(x []float64, label []int, fast func(i, j int) bool) bool {
 	return gap >= f.least && gap >= sure*sigma*medianError/math.Sqrt(float64(len(inside)))
 }
 
-// blocks returns by how much the links between each two groups are slower than those inside them.
 func (f *Fit) blocks(x []float64) [][]float64 {
 	n, k := f.Nodes, slices.Max(f.label)+1
 	between := make([][][]float64, k)

@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// from the given sweep on
 func leave(visits []Visit, node, sweep int) []Visit {
 	return slices.DeleteFunc(visits, func(v Visit) bool {
 		return v.Sweep >= sweep && (v.Pair[0] == node || v.Pair[1] == node)
@@ -78,7 +77,6 @@ func TestHealthyMesh(t *testing.T) {
 	}
 }
 
-// intervals that hold the truth, and all
 type coverage struct{ in, of int }
 
 func (c *coverage) add(low, truth, high float64) {

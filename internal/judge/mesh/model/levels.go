@@ -100,8 +100,6 @@ func (f *Fit) times(rounds bool) []int32 {
 	return out
 }
 
-// takeRounds subtracts from each visit the median by which the visits of its time exceed what is
-// expected of their links.
 func (f *Fit) takeRounds(times []int32) {
 	count := f.count(times)
 	rest := make([][]float64, len(count))
@@ -118,7 +116,6 @@ func (f *Fit) takeRounds(times []int32) {
 	f.takeOff(times, levels)
 }
 
-// takeOff subtracts from each visit the level of its time, relative to the typical level.
 func (f *Fit) takeOff(times []int32, levels []float64) {
 	typical := lowMedian(slices.Clone(levels))
 	for i := range f.visits {

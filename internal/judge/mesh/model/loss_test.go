@@ -9,7 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 )
 
-// lossy is a simulated cluster with parts that lose some of what is sent.
 type lossy struct {
 	nodes int
 	// usual is the rate at which all links retransmit; its logarithm differs by spread from visit
@@ -79,7 +78,6 @@ func TestLoss(t *testing.T) {
 		{"nothing-queues-12", "queues", 12, 4, nil, nil},
 		{"nothing-bursts-20", "bursts", 20, 3, nil, nil},
 		{"nothing-slow-12", "slow", 12, 5, nil, nil},
-		// What all links lose is typical.
 		{"all-lose", "clean", 6, 5, where(0.02, func(int, int) bool { return true }), nil},
 		{"harmless", "clean", 6, 5, where(0.0004, func(a, b int) bool { return a+b == 3 }), nil},
 		{"way-of-2", "clean", 2, 6, where(0.01, func(a, _ int) bool { return a == 1 }), []Fault{{Kind: LinkWay, Nodes: []int{1, 0}, Out: true}}},

@@ -150,7 +150,6 @@ func (f *Fit) summarize() {
 	}
 }
 
-// between returns what the group boundary between two nodes adds to their link.
 func (f *Fit) between(a, b int) float64 {
 	if f.block == nil {
 		return 0
@@ -180,8 +179,6 @@ func (f *Fit) effects() {
 	f.sides(slow(f.in), slow(f.out))
 }
 
-// sides finds the level and the effects: of sending over links to nodes that are not slowIn, and of
-// receiving over links from nodes that are not slowOut.
 func (f *Fit) sides(slowIn, slowOut []bool) {
 	f.out = f.side(f.row, func(i, j int) int32 { return f.linkOf(i, j) }, slowIn)
 	f.in = f.out
@@ -216,8 +213,7 @@ func (f *Fit) sides(slowIn, slowOut []bool) {
 	}
 }
 
-// side returns the median and the spread of each node's links. It leaves out links to slow nodes if
-// enough others remain.
+// side leaves out links to slow nodes if enough others remain.
 func (f *Fit) side(at func(i, j int) float64, link func(i, j int) int32, slow []bool) []side {
 	out := make([]side, f.Nodes)
 	var xs, well []float64

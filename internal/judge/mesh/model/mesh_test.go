@@ -123,7 +123,6 @@ func TestDirections(t *testing.T) {
 	}
 }
 
-// With two nodes, one direction can be compared with the other.
 func TestTwoNodes(t *testing.T) {
 	c := noisy(2)
 	c.spikes = 0
@@ -134,7 +133,6 @@ func TestTwoNodes(t *testing.T) {
 	}
 }
 
-// Machines of two kinds are no faults.
 func TestKindsAreNoFaults(t *testing.T) {
 	c := noisy(20)
 	c.send, c.recv = map[int]float64{}, map[int]float64{}
@@ -149,7 +147,6 @@ func TestKindsAreNoFaults(t *testing.T) {
 	}
 }
 
-// A node that left, or never answered, gets no other node named.
 func TestNodesThatLeft(t *testing.T) {
 	c := noisy(8).slow(3).slowLink(5, 0, 1)
 	c.gone = map[int]bool{6: true}
@@ -171,7 +168,6 @@ func TestNodesThatLeft(t *testing.T) {
 	}
 }
 
-// One sweep of three nodes is too little to know the noise.
 func TestNoiseUnknown(t *testing.T) {
 	f := New(3, false, noisy(3).slow(1).run(1, false))
 	by, _ := Faults(f)
@@ -251,7 +247,6 @@ func TestThousandNodes(t *testing.T) {
 	}
 }
 
-// Racks of a thousand nodes behind slow trunks are no faults.
 func TestThousandNodesInRacks(t *testing.T) {
 	t.Parallel()
 	c := noisy(1000).racks(2, func(i int) int { return max(0, i-500) / 100 })

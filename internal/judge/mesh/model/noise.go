@@ -136,7 +136,6 @@ func (f *Fit) noise() {
 	}
 }
 
-// the median number of comparable visits of the links
 func (f *Fit) typicalInfo() float64 {
 	var all []float64
 	for _, n := range f.info {

@@ -52,7 +52,6 @@ func (c cluster) slowness(a, b int, directed bool) float64 {
 	return times(c.send, a) + times(c.send, b) + l + trunk - 3
 }
 
-// in the order of the schedule
 func (c cluster) run(sweeps int, directed bool) []Visit {
 	rng := rand.New(rand.NewPCG(c.seed, 7))
 	own := make([]float64, c.nodes)
