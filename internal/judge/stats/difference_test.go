@@ -23,7 +23,6 @@ func TestMedianOfFarDifferences(t *testing.T) {
 	}
 }
 
-// from a cell whose own median is level
 func judgeDifference(d Summary, level, floor, margin float64) Verdict {
 	return Judge(Share(d, level), floor, margin, false).Part()
 }

@@ -114,8 +114,6 @@ func weigh(epochs []Epoch, variance float64) (weights []float64, pairs int) {
 	return weights, pairs
 }
 
-// within returns the variance that each epoch's centre has because its pairs differ, and the number
-// of pairs.
 func within(epochs []Epoch) (variances []float64, pairs int) {
 	// The median of normal values has this many times the variance of their mean.
 	const medianVariance = math.Pi / 2

@@ -20,10 +20,8 @@ type simulated struct {
 	state   float64 // in one epoch of four the logarithm of the ratio is off by this
 }
 
-// a cell in a run of half a minute
 var typical = simulated{session: priorSD, slice: 0.075, slices: 40}
 
-// truth is the logarithm of its ratio
 func (s simulated) epoch(rng *rand.Rand, truth float64) Epoch {
 	sd := s.slice
 	if s.bursts && rng.Float64() < 0.3 {
@@ -227,7 +225,6 @@ func TestModerate(t *testing.T) {
 	}
 }
 
-// An epoch with few slices, or a noisy one, counts for less.
 func TestModerateWeighs(t *testing.T) {
 	es := []Epoch{{Centre: 0, Spread: 0.1, N: 50, Worth: 50}, {Centre: 0.1, Spread: 0.1, N: 2, Worth: 2}}
 	if e := Moderate(es, Assumed); !(e.Centre > 0 && e.Centre < 0.02) {

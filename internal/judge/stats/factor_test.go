@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// The machine's other work differs from round to round.
 func TestFactorsCover(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, n := range []int{3, 6, 13} {

@@ -40,7 +40,6 @@ func (g group) epochs(rng *rand.Rand, n int) [][]Epoch {
 
 type tally struct{ rows, covered, half, before float64 }
 
-// by the given prior, and by the one assumed before anything is learned
 func (c *tally) add(row []Epoch, p Prior) {
 	low, high := Moderate(row, p).Interval(Confidence)
 	c.rows++
@@ -52,7 +51,6 @@ func (c *tally) add(row []Epoch, p Prior) {
 	c.before += (high - low) / 2
 }
 
-// odd counts the first row if it is different
 func (g group) learn(rng *rand.Rand, epochs int) (usual, odd tally) {
 	const runs = 200
 	for range runs {

@@ -26,7 +26,6 @@ var kept struct {
 	last []*resampling // the latest used first
 }
 
-// resample calls f with the counts of each resample of n values.
 func resample(n int, f func(i int, times []uint8)) {
 	if n*resamples > maxKept {
 		draw(n, make([]uint8, n), f)
@@ -59,7 +58,6 @@ func resamplingOf(n int) *resampling {
 	return r
 }
 
-// draw draws each resample of n values into times, and calls f with it.
 func draw(n int, times []uint8, f func(i int, times []uint8)) {
 	const seed1, seed2 = 0x746f6c6c, 1
 	rng := rand.New(rand.NewPCG(seed1, seed2))

@@ -126,7 +126,6 @@ func TestJudgeSame(t *testing.T) {
 	}
 }
 
-// table is a run with several rows and a control, all of one group.
 type table struct {
 	simulated
 	rows, epochs int
@@ -172,8 +171,6 @@ func (c table) settled(rows [][]Epoch, control []Epoch) bool {
 	return !slices.ContainsFunc(all, func(e Estimate) bool { return !e.Settled(bias, sameAs, goodEnough) })
 }
 
-// shares holds how often each verdict was given, and how many runs had a row that was said to
-// differ.
 type shares struct {
 	verdicts map[Verdict]float64
 	differ   float64

@@ -60,7 +60,6 @@ func medians(xs []float64) []float64 {
 	return out
 }
 
-// tails returns the bounds of the middle resamples with that share.
 func tails(sorted []float64, level float64) (low, high float64) {
 	tail := (1 - level) / 2
 	n := float64(len(sorted))

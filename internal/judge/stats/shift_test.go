@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// truth is the logarithm of the run's ratio.
 func (s simulated) run(rng *rand.Rand, epochs int, truth float64) Estimate {
 	all := make([]Epoch, epochs)
 	for k := range all {
@@ -159,7 +158,6 @@ func TestJudgeShift(t *testing.T) {
 	}
 }
 
-// A file may hold any values.
 func TestShiftOfOddValues(t *testing.T) {
 	inf := math.Inf(1)
 	for _, c := range [][2][]float64{{nil, {1}}, {{0}, {1}}, {{1}, {-1, 0}}, {{math.NaN()}, {inf}}, {{1e-300}, {1e300}}, {{1e300, 1}, {1e-300}}, {{5e-324}, {5e-324, 1}}} {

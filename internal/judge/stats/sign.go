@@ -27,7 +27,6 @@ func MedianInterval(xs []float64, level float64) (low, high float64, ok bool) {
 	return xs[outside], xs[n-1-outside], true
 }
 
-// the probability that at most k of n fair coins show heads
 func binomialTail(n, k int) float64 {
 	const fair = 0.5
 	return mathext.RegIncBeta(float64(n-k), float64(k+1), fair)
