@@ -70,7 +70,6 @@ const (
 	lookEpochs = 3
 )
 
-// placed reports whether the band of cell i is known well enough to end the run.
 func (l *Live) placed(i, b int, x compared) bool {
 	if x.slices.Pairs == 0 {
 		return l.j.rounds(i, b, l.metric(i), lookBeyond, l.noise(i).floor) != Unknown

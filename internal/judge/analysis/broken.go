@@ -68,7 +68,6 @@ func (t *trouble) add(v sample.Visit, counts bool) {
 	}
 }
 
-// fatal reports whether the cell has no result.
 func (t trouble) fatal() bool {
 	if t.theirs {
 		return t.good == 0

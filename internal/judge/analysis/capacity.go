@@ -128,7 +128,6 @@ func (j *Run) capacity(s *Series) *Capacity {
 	return out
 }
 
-// fastest returns the payload rate of the faster direction in bit/s, 0 for loads without one.
 func (s *Series) fastest() float64 {
 	of := func(metric string) float64 {
 		if xs := Ordered(s.Values[metric]); len(xs) > 0 {
@@ -226,7 +225,6 @@ func threeDigits(bits float64) string {
 	return fmt.Sprintf("%.3g kbit/s", bits/1000)
 }
 
-// fullWarnings warns where the rate of a link, and not the mode, decides cell i's ratio.
 func (j *Run) fullWarnings(i int) []Warning {
 	b, ok := j.BaselineOf(i)
 	if !ok || b == i {

@@ -13,8 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// overWire makes a run of native, its control and a mode from another machine across the given
-// cards.
 func overWire(t *testing.T, m mode.Name, to mode.Target, cards ...sample.Card) *judgetest.Run {
 	t.Helper()
 	base := judgetest.Cell(mode.Native, mode.FromRemote, mode.ToAddress, workload.Bulk)
@@ -103,8 +101,6 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// Each direction of a load that goes both ways has the full rate of the card, and fragments of
-// datagrams count.
 func TestCapacityOfLoads(t *testing.T) {
 	for _, tt := range []struct {
 		name     string

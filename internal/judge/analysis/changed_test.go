@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// A cell whose path changed has no row, however good its visits look.
 func TestChangedCellsFail(t *testing.T) {
 	cells := append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.HostCell(mode.Routed, "bulk"))
 	r := judgetest.New(t, cells...)

@@ -81,7 +81,6 @@ var curve = []float64{1, 5, 10, 25, 75, 90, 95, 98, 99, 99.5, 99.8, 99.9, 99.95,
 // samples that a percentile needs beyond it
 const beyond = 10
 
-// nil if the load has none
 func (s *Series) latencies() []Quantile {
 	if s.merged == nil {
 		return nil

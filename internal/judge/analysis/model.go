@@ -221,7 +221,6 @@ func coarse(uncertainty float64) int {
 	return Decimals(uncertainty)
 }
 
-// enclosed adds the interval in parentheses if the digits show it.
 func enclosed(s stats.Summary, unit string, decimals int) string {
 	digits := func(x float64) string { return fmt.Sprintf("%.*f", decimals, x) }
 	text := digits(s.Median) + unit

@@ -39,7 +39,6 @@ func (j *Run) informants(g group, i int, epochs func(k, b int) []stats.Epoch) (r
 	return rows
 }
 
-// known returns the prior of earlier runs, or the assumed one.
 func (j *Run) known(g group, metric string) stats.Prior {
 	for _, p := range j.File.Header.Plan.Priors {
 		if string(g.from) == p.From && g.load == p.Load && g.point == p.Point && g.on == p.On && g.pin == p.Pin && !g.shape.Crowd() && p.Metric == metric {
@@ -63,7 +62,6 @@ func (j *Run) spreads(g group) map[string]Spread {
 	return out
 }
 
-// moderate estimates the logarithm of cell i's metric over cell b's from their slices.
 func (j *Run) moderate(i, b int, metric string) stats.Estimate {
 	epochs := j.pairs(i, b, metric)
 	if len(epochs) == 0 {

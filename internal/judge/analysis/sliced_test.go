@@ -301,7 +301,6 @@ func TestPredictBySlices(t *testing.T) {
 	}
 }
 
-// Two rounds of slices are judged; two of windows are too few.
 func TestFewEpochsAreJudged(t *testing.T) {
 	got := analysis.Judge(newSlicedRun(t, four("bulk")...).epochs(2, 30, 30, 20, 30).File)
 	if x := ratioIn(t, got, mode.Bridge, "bulk", workload.Throughput); x.Verdict != stats.Worse || x.N < 2*stats.MinJudged {

@@ -14,7 +14,6 @@ import (
 
 var windowed = map[string]string{workload.Throughput: workload.WindowThroughput, workload.Transactions: workload.WindowTransactions}
 
-// addSlices replaces the values of the visit's window by those of its slices.
 func (s *Series) addSlices(v *sample.Visit) {
 	if v.Slices == nil || s.Cell.Shape.Crowd() || workload.Of(s.Load).Foreign {
 		return
