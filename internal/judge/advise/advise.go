@@ -188,7 +188,6 @@ func (s *search) missing(v sample.Variant) (reason, remedy string) {
 	return "it was not measured", "a longer --budget"
 }
 
-// partly says from where a setting could not be tried, and why; "" if it could from everywhere.
 func (s *search) partly(v sample.Variant) (reason, remedy string) {
 	var places []string
 	for _, x := range s.f.Header.Plan.Skipped {
@@ -217,7 +216,6 @@ func Next(p sample.Plan, visits []sample.Visit) (step sample.Step, waiting int) 
 	return sample.Step{Lever: t.Name, Before: s.state, After: after}, len(s.queue)
 }
 
-// current returns the search that is still running.
 func current(p sample.Plan, visits []sample.Visit) *sample.File {
 	all := (&sample.File{Header: sample.Header{Plan: p}, Visits: visits}).Searches()
 	return all[len(all)-1]

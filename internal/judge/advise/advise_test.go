@@ -19,7 +19,6 @@ import (
 // relative to the mode as it is. Higher is better, for latencies too.
 type truth func(v sample.Variant, from, load string) float64
 
-// a search on a machine that drifts by tens of per cent
 type simulated struct {
 	f     *sample.File
 	rng   *rand.Rand
@@ -59,7 +58,6 @@ func newSimulated(t testing.TB, seed uint64, from []mode.Placement, loads []stri
 		rng: rand.New(rand.NewPCG(seed, 77)), truth: truth}
 }
 
-// rounds are those of the first part and of each step.
 func (s *simulated) search(t testing.TB, rounds int) *Report {
 	t.Helper()
 	var active []int
@@ -95,7 +93,6 @@ func (s *simulated) search(t testing.TB, rounds int) *Report {
 	return Judge(s.f)
 }
 
-// round makes an epoch of each sliced load, and a visit to every other cell.
 func (s *simulated) round(round int, active []int) {
 	p := s.f.Header.Plan
 	for _, l := range p.Loads {
@@ -160,7 +157,6 @@ func (s *simulated) visit(round, cell int, trips float64, sl *sample.Slices) {
 	s.f.Visits = append(s.f.Visits, v)
 }
 
-// Two placements, and the loads that are quick to simulate.
 var (
 	near     = []mode.Placement{mode.FromHost, mode.FromRemote}
 	bulkOnly = []string{workload.Bulk, workload.RR}
@@ -352,7 +348,6 @@ func TestLocalLever(t *testing.T) {
 	}
 }
 
-// A lever whose path fails is not recommended, and the run is still complete.
 func TestBrokenLever(t *testing.T) {
 	s := newSimulated(t, 1, near, bulkOnly, func(v sample.Variant, _, _ string) float64 {
 		if v.Tune != "" {
@@ -371,7 +366,6 @@ func TestBrokenLever(t *testing.T) {
 	}
 }
 
-// A lever that the machine cannot have, or not from everywhere, is listed with the reason.
 func TestMissingLever(t *testing.T) {
 	s := newSimulated(t, 1, near, bulkOnly, func(sample.Variant, string, string) float64 { return 1 }, levers("gro:gro=on", "rps:rps=on"))
 	p := &s.f.Header.Plan
@@ -467,7 +461,6 @@ func TestNoise(t *testing.T) {
 	t.Logf("%d of %d searches recommend something", wrong, runs)
 }
 
-// A real gain of ten per cent is found.
 func TestPower(t *testing.T) {
 	found := 0
 	const runs = 30
@@ -507,7 +500,6 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// Each mode is searched by its own rounds and against itself, also if a cell is measured in both.
 func TestSeveralModes(t *testing.T) {
 	truth1 := func(v sample.Variant, _, load string) float64 {
 		switch v {

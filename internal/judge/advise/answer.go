@@ -189,7 +189,6 @@ func share(x, low, high float64) string {
 	return fmt.Sprintf("%.*f %% (%.*f–%.*f)", decimals, percent*x, decimals, percent*low+0, decimals, percent*high)
 }
 
-// doubts lists the losses that the intervals of the recommended levers do not rule out.
 func doubts(all []Lever) string {
 	const little = 0.05
 	worst, at := little, ""

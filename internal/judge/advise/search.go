@@ -72,7 +72,6 @@ type search struct {
 	queue  []int // indexes of trials to be measured again
 }
 
-// newSearch judges first each lever alone, then the steps, each by its own rounds.
 func newSearch(f *sample.File) *search {
 	p := f.Header.Plan
 	s := &search{f: f, plain: sample.Variant{Mode: mode.Name(p.Baseline)}}
@@ -106,7 +105,6 @@ func places(j *analysis.Run, v sample.Variant) map[string]bool {
 	return out
 }
 
-// firstStep returns the first round in which a lever is measured again.
 func firstStep(p sample.Plan) int {
 	for _, step := range p.Steps {
 		if step.Lever != "" {
@@ -164,7 +162,6 @@ func (s *search) enqueue() {
 	slices.SortStableFunc(s.queue, func(a, b int) int { return cmp.Compare(gain(s.trials[b].alone), gain(s.trials[a].alone)) })
 }
 
-// gain returns the total gain of the effects that are better.
 func gain(all []Effect) float64 {
 	sum := 0.0
 	for _, e := range all {
@@ -218,12 +215,10 @@ func (s *search) take(step sample.Step, j *analysis.Run) {
 	}
 }
 
-// helped reports whether the lever alone was better there.
 func (t *trial) helped(where at) bool {
 	return slices.ContainsFunc(t.alone, func(e Effect) bool { return e.at() == where && e.Ratio.Verdict == stats.Better })
 }
 
-// next returns the lever to be tried on what was chosen. It notes levers that the choice excludes.
 func (s *search) next() (t *trial, after sample.Variant, ok bool) {
 	for _, i := range s.queue {
 		t := &s.trials[i]
@@ -240,7 +235,6 @@ func (s *search) next() (t *trial, after sample.Variant, ok bool) {
 	return nil, sample.Variant{}, false
 }
 
-// part returns the file with the visits of rounds from to until.
 func part(f *sample.File, from, until int) *analysis.Run {
 	some := *f
 	some.Visits = nil

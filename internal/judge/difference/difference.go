@@ -155,7 +155,6 @@ func Judge(old, now Input) (*Report, error) {
 	return r, nil
 }
 
-// comparable returns an error if two files are not of one study.
 func comparable(old, now *sample.File) error {
 	a, b := old.Header.Plan, now.Header.Plan
 	switch {
@@ -179,7 +178,6 @@ type differ struct {
 	matches []analysis.Match
 }
 
-// match finds the cells that both runs have, and those that one lacks.
 func (d *differ) match(r *Report) {
 	taken, before := map[int]bool{}, map[sample.Cell]int{}
 	for k, s := range d.Old.Series {
@@ -213,8 +211,6 @@ func (d *differ) match(r *Report) {
 	}
 }
 
-// noteStates notes the states of the machine in which cells of both runs were measured, if they
-// differ.
 func (d *differ) noteStates(r *Report, m analysis.Match) {
 	s, ok := d.States(m)
 	if !ok || !s.Other() {

@@ -35,7 +35,6 @@ func judged(t *testing.T, old, now *sample.File) *difference.Report {
 	return r
 }
 
-// bridge's throughput relative to host's
 func ratioOf(t *testing.T, r *difference.Report) *difference.Change {
 	t.Helper()
 	for _, c := range r.Cells {
@@ -77,7 +76,6 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// A machine that is faster as a whole changes the figures, and no verdict.
 func TestFasterMachine(t *testing.T) {
 	f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(12, judgetest.Noisy([]float64{0.004, 0.006, 0.005}, 80, 80, 64)).File
 	r := judged(t, measured(t, 0.8), f)
@@ -95,7 +93,6 @@ func TestFasterMachine(t *testing.T) {
 	}
 }
 
-// What looks worse or better is unclear, and nothing fails for certain.
 func TestOtherState(t *testing.T) {
 	in := func(host, x float64) *sample.File {
 		return judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(12, judgetest.Noisy([]float64{0.004, 0.006, 0.005}, host, host, host*x)).File
@@ -172,7 +169,6 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// A setting of the machine is not repeated for each path.
 func TestSettingOnce(t *testing.T) {
 	set := func(cc string) func(*sample.File) {
 		return func(f *sample.File) {
@@ -187,7 +183,6 @@ func TestSettingOnce(t *testing.T) {
 	}
 }
 
-// A cell under another load is another cell, although it has the same name.
 func TestOtherLoad(t *testing.T) {
 	r := judged(t, measured(t, 0.8), measured(t, 0.8, func(f *sample.File) { f.Header.Plan.Loads[0].Streams = 4 }))
 	if len(r.Cells) != 0 || len(r.OnlyNew) != 2 || !strings.Contains(r.OnlyNew[0].Why, "4 streams") {

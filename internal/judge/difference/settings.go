@@ -12,7 +12,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// settings compares the machine, the run and the paths of the cells that both runs have.
 func (d *differ) settings() []Setting {
 	old, now := d.Old.File.Header, d.New.File.Header
 	out := append(apart(machine(old.Environment), machine(now.Environment)), apart(plan(old.Plan, now.Plan), plan(now.Plan, old.Plan))...)
@@ -100,7 +99,6 @@ func plan(p, other sample.Plan) []fact {
 	return out
 }
 
-// in the form of the flag
 func points(s *sample.Sweep) string {
 	var names []string
 	for _, p := range s.Points {
@@ -148,7 +146,6 @@ func rate(bits uint64) string {
 	return units.Rate(float64(bits))
 }
 
-// in the form of flags; "" for 0
 func seconds(s float64) string {
 	if s == 0 {
 		return ""
@@ -165,7 +162,6 @@ func busier(old, now sample.Environment) (Setting, bool) {
 	return Setting{What: "load average before the run", Old: fmt.Sprintf("%.1f", old.LoadAverage), New: fmt.Sprintf("%.1f", now.LoadAverage)}, true
 }
 
-// pathSettings returns each setting once with the modes that have it.
 func (d *differ) pathSettings() []Setting {
 	var out []Setting
 	at := map[[3]string]int{}

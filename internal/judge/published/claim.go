@@ -115,7 +115,6 @@ func judgeDirection(want Direction, m analysis.Ratio) Verdict {
 	return Unclear
 }
 
-// most is the largest value seen in n rounds.
 func judgeBound(want Direction, bound, most float64, n int) Verdict {
 	switch {
 	case n < stats.MinJudged:

@@ -10,7 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// The run has the study's two streams, with the same response time in each round.
 func streamFile(t *testing.T, name string, rounds int, o sample.StreamOptions) Measured {
 	t.Helper()
 	encode := func(d time.Duration) *sample.EncodedHisto {

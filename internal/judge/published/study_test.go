@@ -29,7 +29,6 @@ func entries(t *testing.T, name string) (Study, []Entry) {
 	return s, es
 }
 
-// Every row is a cell that can be reached here, or says why not.
 func TestEveryRowHasACell(t *testing.T) {
 	n := 0
 	for _, name := range Names() {
@@ -98,7 +97,6 @@ func TestPublishedRatios(t *testing.T) {
 	}
 }
 
-// Every finding rests on a ratio, and every ratio on a finding and on figures.
 func TestFindingsRestOnRatios(t *testing.T) {
 	for _, name := range Names() {
 		s, es := entries(t, name)
@@ -185,7 +183,6 @@ func TestHostStandsForNativeOnASwarm(t *testing.T) {
 	}
 }
 
-// A finding of several ratios holds only if all do; one marked Mostly needs more than half.
 func TestFindingVerdict(t *testing.T) {
 	for _, tt := range []struct {
 		verdicts map[Verdict]int
@@ -238,7 +235,6 @@ func TestFindingNamesItsDatapath(t *testing.T) {
 	}
 }
 
-// Each claim is a pair of cells or a bound, with a finding and a command.
 func TestClaims(t *testing.T) {
 	for _, s := range studies {
 		for _, c := range s.Claims {
