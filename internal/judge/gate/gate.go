@@ -114,7 +114,6 @@ func (j judging) rule(s Sentence) Rule {
 	return r
 }
 
-// about reports whether a sentence is about cell i, and by which metric.
 func (j judging) about(s Sentence, i int) (metric string, ok bool) {
 	c := j.Series[i].Cell
 	if c.Control || !s.Mode.of(c) || s.From != "" && string(c.From) != s.From || s.To != "" && string(c.To) != s.To ||
@@ -133,7 +132,6 @@ func sameUnit(metric, limit string) bool {
 	return metric == limit || limit == "" && (metric == "1" || bare(metric))
 }
 
-// metricOf returns the metric that a word means under a load.
 func metricOf(word string, l sample.Load) string {
 	switch word {
 	case Latency:
@@ -144,7 +142,6 @@ func metricOf(word string, l sample.Load) string {
 	return word
 }
 
-// has reports whether any cell of a load has a metric, or should.
 func (j judging) has(load, metric string) bool {
 	w := workload.Of(j.File.Header.Plan.LoadOf(load))
 	return metric == w.Primary || metric == w.CPU() || slices.ContainsFunc(j.Series, func(s *analysis.Series) bool {
@@ -226,7 +223,6 @@ func (j judging) reference(n Name, i int) (b int, ok bool) {
 	return b, b >= 0
 }
 
-// The figure is certainly between low and high.
 func (s Sentence) outcome(low, high float64) Outcome {
 	var holds, violated bool
 	switch s.Compare {

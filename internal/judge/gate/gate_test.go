@@ -93,7 +93,6 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// One cell that violates a sentence is enough.
 func TestEveryCell(t *testing.T) {
 	if r := outcome(t, measured(t, 12), "bridge.cpu <= 1.1 of host"); len(r.Checks) != 2 || r.Checks[0].Outcome != gate.Violated || r.Checks[1].Outcome != gate.Holds {
 		t.Errorf("%+v", r.Checks)
@@ -119,7 +118,6 @@ func TestNotKnown(t *testing.T) {
 	}
 }
 
-// A cell that failed or could not be built does not pass.
 func TestFailed(t *testing.T) {
 	failed := measured(t, 12, func(f *sample.File) {
 		for i := range f.Visits {
@@ -160,7 +158,6 @@ func TestWorstOutcome(t *testing.T) {
 	}
 }
 
-// A sentence that only one of two runs violates is unclear.
 func TestConfirm(t *testing.T) {
 	for _, c := range []struct {
 		here, there, want gate.Outcome

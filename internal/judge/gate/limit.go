@@ -79,7 +79,6 @@ func scaled(x float64, unit string) (_ float64, base string, err error) {
 	return x, base, nil
 }
 
-// fits returns an error for a limit that is not of the metric's kind, if that is known.
 func (p *parser) fits(number, unit word) error {
 	of := workload.MetricOf(p.s.Metric, sample.Load{}).Unit
 	switch p.s.Metric {
@@ -106,10 +105,8 @@ func (p *parser) fits(number, unit word) error {
 	return p.hinted(unit, "such as "+number.text+" "+example(of), "%s is in %s, not in %s", p.s.Metric, of, unit.text)
 }
 
-// bare reports whether a unit is a plain count.
 func bare(unit string) bool { return !strings.ContainsAny(unit, "/") && unit != "s" && unit != "1" }
 
-// example shows how people write a unit.
 func example(base string) string {
 	switch base {
 	case "s":

@@ -29,7 +29,6 @@ func withVerdicts(vs []stats.Verdict) []Step {
 	return steps
 }
 
-// bound checks that the text lists each part under its verdict, and nowhere else.
 func bound(t *testing.T, vs []stats.Verdict, text []string) {
 	t.Helper()
 	all := strings.Join(text, "\n")
@@ -58,7 +57,6 @@ func bound(t *testing.T, vs []stats.Verdict, text []string) {
 	}
 }
 
-// With any verdicts, in any order.
 func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {

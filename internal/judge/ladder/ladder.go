@@ -109,7 +109,6 @@ func (l *ladder) below(c sample.Cell) (b sample.Cell, parts []string, ok bool) {
 	return c, nil, false
 }
 
-// covers reports whether b has a result for every load for which c has one.
 func (l *ladder) covers(b, c sample.Cell) bool {
 	common := false
 	for _, load := range l.File.Header.Plan.Loads {
@@ -139,7 +138,6 @@ func (l *ladder) partner(i int) (int, bool) {
 	return at, ok
 }
 
-// steps returns the rungs that have a result, from the bottom.
 func (l *ladder) steps() []Step {
 	type ground struct{ on, from string }
 	var (
@@ -202,7 +200,6 @@ func (l *ladder) prices(c, b sample.Cell) map[string]analysis.Price {
 	return out
 }
 
-// N is 0 if cells i and b have no pairs.
 func (l *ladder) price(i, b int, metric string) analysis.Price {
 	mine, its := l.Series[i], l.Series[b]
 	if metric == workload.Throughput {
@@ -248,8 +245,6 @@ func (l *ladder) findings(r *analysis.Report, steps []Step) []string {
 	return out
 }
 
-// sums says what the parts between the bottom and the top of a chain cost together, and the cost of
-// each part that is certain.
 func (l *ladder) sums(steps []Step, top Step) []string {
 	var chain []Step // from the bottom, which is not included
 	bottom := top

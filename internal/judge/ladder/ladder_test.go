@@ -102,7 +102,6 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// The drift of a machine hardly changes the price of a part.
 func TestStepsPairByRound(t *testing.T) {
 	r := newLadderRun(t, chain(mode.FromHost, mode.Host, "bulk")...)
 	r.Rounds(8, func(round, cell int) float64 { return float64(1+round) * []float64{8, 8, 6}[cell] })

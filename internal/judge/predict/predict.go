@@ -156,7 +156,6 @@ func (p *predictor) note(format string, args ...any) {
 	}
 }
 
-// by round; nil if there are none
 func (p *predictor) values(c sample.Cell, load, metric string) map[int]float64 {
 	c.Load = load
 	if i := p.find(c); i >= 0 {
@@ -175,7 +174,6 @@ func (p *predictor) find(c sample.Cell) int {
 	return -1
 }
 
-// row compares one mode with the baseline of its placement.
 func (p *predictor) row(c sample.Cell) Row {
 	r := Row{Mode: c.Name(), From: string(c.From), To: string(c.To), Tune: string(c.Tune), On: c.On, Pin: c.Pin, Label: analysis.Label(c), Over: map[string]analysis.Price{}, Costs: map[string]float64{}, Extra: p.extra()}
 	base, known := p.baselineOf(c)
@@ -235,7 +233,6 @@ func (p *predictor) over(name string, c, base sample.Cell, d analysis.Difference
 	return d, d.Slices.Pairs > 0 || d.Rounds.N > 0
 }
 
-// without a load, in the placement of c
 func (p *predictor) baselineOf(c sample.Cell) (sample.Cell, bool) {
 	for i, s := range p.Series {
 		if b, ok := p.BaselineOf(i); ok && b == i && s.Cell.From == c.From && s.Cell.On == c.On && s.Cell.Pin == c.Pin && !s.Cell.Shape.Crowd() {

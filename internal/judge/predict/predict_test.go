@@ -82,7 +82,6 @@ func TestPredictFromLess(t *testing.T) {
 	}
 }
 
-// A round that lacks one of the two loads is left out.
 func TestPredictPairsLoadsByRound(t *testing.T) {
 	f := costs(t, "rr", "bulk")
 	for i := range f.Visits {

@@ -75,7 +75,6 @@ func largest(cells []analysis.Cell) [][]analysis.Cell {
 	return out
 }
 
-// "" if there is only one group
 func at(c analysis.Cell, groups [][]analysis.Cell) string {
 	text := ""
 	if slices.ContainsFunc(groups, func(g []analysis.Cell) bool { return g[0].On != c.On }) {
@@ -87,7 +86,6 @@ func at(c analysis.Cell, groups [][]analysis.Cell) string {
 	return text
 }
 
-// nounOf returns what a crowd's clients have together.
 func nounOf(load string) string {
 	w := workload.Of(sample.Load{Kind: load})
 	if w.Rate == w.Primary {

@@ -37,7 +37,6 @@ func crowds(vs []stats.Verdict) *analysis.Report {
 	return r
 }
 
-// Each mode stands under its own verdict, and what is the same or unclear has no figure.
 func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 300 {

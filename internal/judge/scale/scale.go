@@ -67,7 +67,6 @@ func sameMode(a, b analysis.Cell) bool {
 	return a.Label() == b.Label() && a.From == b.From && a.Load == b.Load && a.On == b.On
 }
 
-// growth compares the total of a mode's largest shape with the smallest one's and the baseline's.
 func growth(c analysis.Cell) []string {
 	rate := analysis.Rate(sample.Load{Kind: c.Load})
 	m := c.Metrics[rate]
@@ -85,7 +84,6 @@ func growth(c analysis.Cell) []string {
 	return []string{s + "."}
 }
 
-// effort says what it took to run the largest crowd.
 func effort(cells []analysis.Cell) string {
 	most := slices.MaxFunc(cells, func(a, b analysis.Cell) int { return cmp.Compare(ends(a), ends(b)) })
 	high := func(metric string) float64 { return slices.Max(append([]float64{0}, most.Metrics[metric].Rounds...)) }

@@ -40,8 +40,6 @@ func AnswerOf(r *Report) *analysis.Answer {
 	return a
 }
 
-// overIPv6 says from which value on paths over IPv6 cost more than the same over IPv4. It returns
-// nothing unless both were asked for.
 func overIPv6(r *Report, all []Curve) (out []string) {
 	beside := &Report{Measured: r.Measured, Curves: all}
 	beside.Plan.Baseline = "IPv4"
@@ -53,7 +51,6 @@ func overIPv6(r *Report, all []Curve) (out []string) {
 	return out
 }
 
-// sentence describes all curves on the ground of c, those that cost most first.
 func (v values) sentence(r *Report, c Curve) string {
 	type said struct {
 		rank  int

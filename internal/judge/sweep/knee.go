@@ -32,7 +32,6 @@ type Knee struct {
 	Unknown []string `json:"unclear,omitempty"`
 }
 
-// points are in the order of their values.
 func kneeOf(points []Point) Knee {
 	var k Knee
 	for _, p := range points {

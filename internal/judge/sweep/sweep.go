@@ -114,8 +114,6 @@ func at(s *sample.Sweep, point string) int {
 	return slices.IndexFunc(s.Points, func(p sample.Point) bool { return p.Name == point })
 }
 
-// overIPv4 returns a function that finds, for a requested cell over IPv6, the cell of the same path
-// over IPv4.
 func overIPv4(j *analysis.Run) func(i int) (b int, ok bool) {
 	return func(i int) (int, bool) {
 		c := j.Series[i].Cell
@@ -130,8 +128,6 @@ func overIPv4(j *analysis.Run) func(i int) (b int, ok bool) {
 	}
 }
 
-// curves returns those of all cells that are compared with another and have a ratio somewhere, in
-// the plan's order.
 func curves(j *analysis.Run, against func(i int) (b int, ok bool)) []Curve {
 	out := []Curve{}
 	s := j.File.Header.Plan.Sweep
@@ -164,7 +160,6 @@ func curves(j *analysis.Run, against func(i int) (b int, ok bool)) []Curve {
 	return out
 }
 
-// like reports whether another curve has the same mode in the same place.
 func (c Curve) like(o Curve) bool { return c.sameGround(o) && c.Label == o.Label }
 
 func (c Curve) sameGround(o Curve) bool { return c.From == o.From && c.Load == o.Load && c.On == o.On }

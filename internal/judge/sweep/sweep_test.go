@@ -117,7 +117,6 @@ func TestCurves(t *testing.T) {
 	}
 }
 
-// Only its own curve says what IPv6 costs against IPv4.
 func TestIPv6(t *testing.T) {
 	for _, six := range []bool{true, false} {
 		s := &sample.Sweep{Axis: "streams"}
@@ -145,7 +144,6 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// The baseline failed at that point.
 func TestCurveWithoutAPoint(t *testing.T) {
 	r := sweepOf(t, 3, 0)
 	r.Rounds(9, judgetest.Steady(10, 10, 5, 10, 10, 5, 10, 10, 5), func(v *sample.Visit) {
@@ -159,7 +157,6 @@ func TestCurveWithoutAPoint(t *testing.T) {
 	}
 }
 
-// A file may say anything.
 func TestNoPoints(t *testing.T) {
 	r := sweepOf(t, 2, 0)
 	r.File.Header.Plan.Sweep = nil
@@ -212,7 +209,6 @@ func TestFlatCurvesHaveNoKnee(t *testing.T) {
 	}
 }
 
-// A step well beyond the noise is found, between the right points.
 func TestStepIsFound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	for _, sliced := range []bool{false, true} {

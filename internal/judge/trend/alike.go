@@ -75,7 +75,6 @@ func (s Summary) CommandLine() string {
 	return sample.CommandLine(s.Command)
 }
 
-// of a run whose arguments are not known
 func commandWord(s Summary) string {
 	switch {
 	case s.Study == sample.StudyEndpoints && slices.Contains(s.Loads, workload.SQL):

@@ -33,7 +33,6 @@ func sliced(t *testing.T, session float64, epochs int) *sample.File {
 	}).File
 }
 
-// half of that of bridge's ratio
 func width(t *testing.T, f *sample.File) float64 {
 	t.Helper()
 	x := judgetest.Find(t, analysis.Judge(f), mode.Bridge, workload.Bulk).Metrics[workload.Throughput].Ratio

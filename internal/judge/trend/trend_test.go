@@ -14,7 +14,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// of a run with bridge at x of host's throughput
 func summary(t *testing.T, x float64, change ...func(*sample.File)) trend.Summary {
 	t.Helper()
 	f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(6, judgetest.Steady(40, 40, 40*x)).File
@@ -62,7 +61,6 @@ func TestSwept(t *testing.T) {
 	}
 }
 
-// A state of the machine is unusual if earlier runs on the same kernel did not have it.
 func TestUnusual(t *testing.T) {
 	run := func(host float64, change ...func(*sample.File)) trend.Summary {
 		f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(6, judgetest.Steady(host, host, host)).File

@@ -72,7 +72,6 @@ func Unusual(now Summary, before []Summary) []string {
 	return out
 }
 
-// legible returns the unit in which people read figures, and the factor to it.
 func legible(unit string) (by float64, name string) {
 	switch unit {
 	case "bit/s":
