@@ -95,7 +95,6 @@ func (x route) cost() (factor float64, known bool) {
 	return factor, known
 }
 
-// deciding returns the ratio that decides a cell's verdict, and whether a higher one is better.
 func deciding(c analysis.Cell) (r *analysis.Ratio, higher bool) {
 	if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsLink() && cpu != nil {
 		return cpu, false
@@ -104,7 +103,6 @@ func deciding(c analysis.Cell) (r *analysis.Ratio, higher bool) {
 	return m.Ratio, m.Higher
 }
 
-// mean returns the mean logarithm of a route's certain tolls or, if none is certain, of all.
 func (x route) mean() float64 {
 	sum, n, all := 0.0, 0, 0.0
 	for _, c := range x.cells {
@@ -182,7 +180,6 @@ func (p place) join(say []string) string {
 	return ""
 }
 
-// after a space; "" if said
 func (p place) noun(c analysis.Cell, said bool) string {
 	if !said {
 		return ""

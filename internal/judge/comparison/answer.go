@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// answer returns AnswerOf, and what the file says beyond its rows.
 func (j study) answer(r *analysis.Report) *analysis.Answer {
 	six := j.overIPv6()
 	a := answerOf(r, len(six) > 0)
@@ -82,7 +81,6 @@ func answerOf(r *analysis.Report, otherwise bool) *analysis.Answer {
 
 func nouns(r *analysis.Report) []string { return analysis.Distinct(r.Cells, r.NounOf) }
 
-// in the form that follows a colon
 func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
 // place holds the cells that are compared with one baseline, in all placements on CPUs, by route.
@@ -122,7 +120,6 @@ func placesOf(r *analysis.Report) []place {
 	return out
 }
 
-// "" if there is only one place
 func (p place) head(all []place) string {
 	var parts []string
 	if slices.ContainsFunc(all, func(o place) bool { return o.on != p.on }) {
@@ -151,7 +148,6 @@ func (p place) usual(name mode.Name) (x route, ok bool) {
 	return x, ok
 }
 
-// byLoad says for each load which modes differ from the baseline, and in what direction.
 func (p place) byLoad() []string {
 	var out []string
 	for _, of := range analysis.Distinct(p.r.Cells, func(c analysis.Cell) string { return c.Load + "\x00" + c.Pin }) {

@@ -23,7 +23,6 @@ func Judge(f *sample.File) *analysis.Report {
 	return r
 }
 
-// findings says how far paths were witnessed, and what the file shows beyond its rows' ratios.
 func (j study) findings(r *analysis.Report) []string {
 	var out []string
 	if len(r.Cells) == 0 {
@@ -49,7 +48,6 @@ func (j study) unpaced(c sample.Cell) bool {
 	return c.Tune != "" && string(c.Tune) == j.File.Header.Plan.Unpaced
 }
 
-// tuneGains says what each variant gains or loses against its untuned mode.
 func (j study) tuneGains() []string {
 	var say sayings
 	for i, s := range j.Series {
@@ -66,7 +64,6 @@ func (j study) tuneGains() []string {
 	return say.out
 }
 
-// overIPv6 compares each path over IPv6 with the same path over IPv4, if both were measured.
 func (j study) overIPv6() []string {
 	var say sayings
 	for i, s := range j.Series {
@@ -85,7 +82,6 @@ func (j study) overIPv6() []string {
 	return say.out
 }
 
-// "" if the run has only one placement on CPUs
 func (j study) onPin(c sample.Cell) string {
 	return analysis.Plan{Pins: j.File.Header.Plan.Pins}.SayPin(c.Pin)
 }

@@ -34,7 +34,6 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// Hops that nobody could read are not called witnessed.
 func TestFindingsOfUnreadHops(t *testing.T) {
 	f := judgetest.New(t, both()...).Rounds(6, judgetest.Steady(8, 8, 6, 4, 5, 2, 1, 50, 50, 60, 75, 80, 150, 200)).File
 	for i := range f.Header.Paths {
@@ -61,7 +60,6 @@ func TestAnswersAreByPlacement(t *testing.T) {
 	}
 }
 
-// A mode without a result under one load is in no answer about all loads.
 func TestAnswerTakesAllLoads(t *testing.T) {
 	cells := append(append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.Trio(mode.Bridge, "rr")...), judgetest.HostCell(mode.PublishNAT, "bulk"), judgetest.HostCell(mode.PublishNAT, "rr"))
 	r := Judge(judgetest.New(t, cells...).Rounds(6, judgetest.Steady(8, 8, 8, 50, 50, 50, 7, 60), func(v *sample.Visit) { v.Witness.OK = v.Cell != 5 }).File)

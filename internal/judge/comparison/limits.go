@@ -13,7 +13,6 @@ var limiters = map[string]string{
 	"softirq core": "the CPU core that handles packets", "all cores": "the CPU, all of it",
 }
 
-// limits says what limits the throughput, if it is the same in all rows.
 func limits(cells []analysis.Cell) string {
 	var by []string
 	rows := 0

@@ -128,7 +128,6 @@ func TestStreamFinding(t *testing.T) {
 	}
 }
 
-// A load that falls behind is reported, with the end that does.
 func TestStreamWarnings(t *testing.T) {
 	with := func(name string, ns ...int64) func(*sample.Visit) {
 		return func(v *sample.Visit) {
@@ -165,7 +164,6 @@ func TestStreamWarnings(t *testing.T) {
 	}
 }
 
-// A record whose histograms cannot be read has no times, but is judged.
 func TestTokensOfABadRecord(t *testing.T) {
 	bad := sample.EncodedHisto("bad")
 	got := Judge(streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120}, func(v *sample.Visit) {

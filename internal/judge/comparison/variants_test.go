@@ -95,7 +95,6 @@ func TestLimitedByTheWire(t *testing.T) {
 	}
 }
 
-// The machine's congestion control decides what bridge costs.
 func TestPacingIsInTheAnswer(t *testing.T) {
 	const unpaced = "congestion=reno"
 	cells := judgetest.Trio(mode.Bridge, "bulk")
