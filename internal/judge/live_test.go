@@ -8,7 +8,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// A ladder's ratios are to different modes, so their labels name both.
 func TestLabelsOfALiveLadder(t *testing.T) {
 	for study, want := range map[sample.Study]string{sample.StudyCompare: "bridge", sample.StudyLadder: "bridge/host"} {
 		r := judgetest.New(t, judgetest.Trio(mode.Bridge, "rr")...)

@@ -12,8 +12,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// A cell that was not visited yet is neither a row nor failed, and everything else is judged as at
-// the end.
 func TestSoFar(t *testing.T) {
 	cells := slices.Concat(judgetest.Trio(mode.Bridge, "bulk"), judgetest.Trio(mode.Bridge, "rr"))
 	run := judgetest.New(t, cells...)
