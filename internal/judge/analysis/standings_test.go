@@ -131,7 +131,6 @@ func TestKnownByRounds(t *testing.T) {
 	}
 }
 
-// The rung below may be another one after that has broken.
 func TestLiveLadder(t *testing.T) {
 	cells := append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.HostCell(mode.PublishNAT, "bulk"))
 	r := newSlicedRun(t, cells...)

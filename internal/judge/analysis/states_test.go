@@ -10,7 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Epochs in another state of the machine are left out if they are at most a third.
 func TestStates(t *testing.T) {
 	for _, tt := range []struct {
 		name      string

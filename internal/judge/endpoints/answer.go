@@ -49,7 +49,6 @@ func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 	return a
 }
 
-// compared adds what each route costs relative to the baseline, and counts the verdicts.
 func compared(r *analysis.Report, a *analysis.Answer) (tally analysis.Tally) {
 	for _, l := range r.Plan.Loads {
 		var same, open, differ []string
@@ -87,7 +86,6 @@ func compared(r *analysis.Report, a *analysis.Answer) (tally analysis.Tally) {
 	return tally
 }
 
-// broken names the routes that were lost during the run.
 func broken(r *analysis.Report) string {
 	var lost []string
 	for _, c := range r.Cells {
@@ -104,7 +102,6 @@ func broken(r *analysis.Report) string {
 	return printable.List(lost) + " broke and did not come back: their figures are from before that."
 }
 
-// suspect says over which routes the network is slow; "" if that is not known of any.
 func suspect(r *analysis.Report) string {
 	by := map[stats.Verdict][]string{}
 	base, judged := "", 0
@@ -149,7 +146,6 @@ func queries(r *analysis.Report, kind string) int {
 	return workload.SQLOf(r.LoadOf(kind)).Queries
 }
 
-// each says what a route that differs adds to each query of a page of several.
 func each(c analysis.Cell, queries int) string {
 	p := c.Metrics[c.Primary].Price
 	if queries < 2 || p == nil {
@@ -196,7 +192,6 @@ const (
 	NoOther  Blame = "one route" // there is nothing to compare it with
 )
 
-// accuse names the culprits, and groups routes with the same one.
 func accuse(all []Culprit) string {
 	by := map[Blame][]string{}
 	for _, c := range all {

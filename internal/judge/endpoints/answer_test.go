@@ -30,7 +30,6 @@ func routes(vs []stats.Verdict) *analysis.Report {
 	return r
 }
 
-// With any verdicts, in any order.
 func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	for range 300 {
@@ -78,7 +77,7 @@ func TestAnswerSaysPriceOfQuery(t *testing.T) {
 	}
 }
 
-// Routes with the same culprit are named together, and nothing is blamed without a reason.
+// Nothing is blamed without a reason.
 func TestAnswerAccuses(t *testing.T) {
 	all := []Blame{Network, Server, Both, Nobody, NotKnown, TooFew, NoOther}
 	for _, b := range all {
@@ -107,7 +106,6 @@ func TestAnswerAccuses(t *testing.T) {
 	}
 }
 
-// A suspect that was counted once is named in the singular.
 func TestAnswerSaysOne(t *testing.T) {
 	one := 1.0
 	for _, s := range workload.Suspects() {
@@ -124,7 +122,7 @@ func TestAnswerSaysOne(t *testing.T) {
 	}
 }
 
-// Other causes are named if they were seen, and said to be absent if they were not.
+// Causes that were not seen are said to be absent.
 func TestAnswerNamesSuspects(t *testing.T) {
 	total := func(n float64) analysis.Metric { return analysis.Metric{Merged: &n} }
 	for name, tt := range map[string]struct {
@@ -174,7 +172,6 @@ func TestAnswerNamesSuspects(t *testing.T) {
 	}
 }
 
-// A docker-proxy on a route is named, with a remedy if the route is known to cost something.
 func TestAnswerNamesProxies(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -251,7 +248,6 @@ func TestAnswerOfTwoLoads(t *testing.T) {
 	}
 }
 
-// For a client whose server was already running, the network is blamed only if a verdict says so.
 func TestAnswerIsItTheNetwork(t *testing.T) {
 	for _, tt := range []struct {
 		vs   []stats.Verdict

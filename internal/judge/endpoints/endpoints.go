@@ -24,7 +24,6 @@ func Judge(f *sample.File) *analysis.Report {
 	return r
 }
 
-// findings says what each route adds, and whether the route or the server at its end is slow.
 func (j study) findings(r *analysis.Report) (out []string, culprits []Culprit) {
 	if len(r.Cells) == 0 {
 		return []string{"Nothing was measured."}, nil
@@ -44,7 +43,6 @@ func (j study) findings(r *analysis.Report) (out []string, culprits []Culprit) {
 	return out, culprits
 }
 
-// roundTrips says what each route adds to a page, and to each of its queries.
 func (j study) roundTrips(r *analysis.Report, l sample.Load) []string {
 	var out []string
 	queries := workload.SQLOf(l).Queries

@@ -38,7 +38,6 @@ func newRoutes(t *testing.T, load string, names ...string) routesRun {
 	return routesRun{r}
 }
 
-// times maps each time to its number.
 func (r routesRun) histogram(times map[time.Duration]int64) *sample.EncodedHisto {
 	r.T.Helper()
 	h := sample.NewHistogram()
@@ -171,7 +170,6 @@ func TestGatewayThatHoldsBack(t *testing.T) {
 	}
 }
 
-// A route whose first token comes late is to blame, although its gaps are steady.
 func TestLateFirstToken(t *testing.T) {
 	const ms = time.Millisecond
 	r := newRoutes(t, "chat", "near", "far")
@@ -427,7 +425,6 @@ func TestSQL(t *testing.T) {
 	}
 }
 
-// What routes answered before they broke counts, but the run is not complete.
 func TestBrokenRoute(t *testing.T) {
 	for _, tt := range []struct {
 		name       string

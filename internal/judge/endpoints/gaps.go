@@ -203,7 +203,6 @@ func byGaps(s *analysis.Series, d analysis.Price, steadiest string) (who Blame, 
 	return who, part + "."
 }
 
-// doubts says what else is wrong with a route's gaps.
 func doubts(s *analysis.Series, held bool) (text string) {
 	if median(s, workload.Glued) > workload.GluedShare {
 		by := "on the path, or by the server"
@@ -218,7 +217,6 @@ func doubts(s *analysis.Series, held bool) (text string) {
 	return text
 }
 
-// added says what each route adds to the times of a load, relative to the baseline.
 func added(cells []analysis.Cell, load string) (out []string) {
 	type timed struct{ metric, name string }
 	what := []timed{{workload.FirstTokenP50, "the first token"}, {workload.GapP50, "the median gap"}, {workload.ResponseTime, "a response"}}

@@ -136,7 +136,6 @@ func over(all []observed, say func(observed) (text string, known bool)) (out []s
 	return out, known
 }
 
-// knownOfServer reports whether the server's end was observed.
 func knownOfServer(c analysis.Cell) bool {
 	return slices.ContainsFunc(workload.Suspects(), func(s workload.Suspect) bool { return s.Server && has(c, s.Metric) })
 }
@@ -199,7 +198,6 @@ func lookedUp(c observed) (text string, known bool) {
 	return fmt.Sprintf("its name took %s to look up, %s", workload.Briefly(took), each), true
 }
 
-// lookedUpFor returns how long the operation that needs the name takes.
 func lookedUpFor(c analysis.Cell) float64 {
 	if x, ok := c.Metrics[workload.ConnectTime]; ok {
 		return x.Median
