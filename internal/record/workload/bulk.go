@@ -196,7 +196,6 @@ const (
 	CountZerocopyCopied = "zerocopy_copied"
 )
 
-// moved returns the payload that arrived in both directions.
 func moved(v sample.Visit, l sample.Load) float64 {
 	if BulkOf(l).Bidir {
 		return float64(v.Client.Received + v.Server.Received)

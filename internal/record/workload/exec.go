@@ -13,7 +13,6 @@ const Exec = "exec"
 // ExecOf returns the load's options if it is exec, or the zero value.
 func ExecOf(l sample.Load) sample.ExecOptions { return options[sample.ExecOptions](l) }
 
-// gauges returns Elapsed for a program without any.
 func gauges(l sample.Load) []sample.Gauge {
 	p := ExecOf(l).Program
 	switch {
@@ -34,7 +33,6 @@ func gauge(l sample.Load, name string) (g sample.Gauge, ok bool) {
 	return g, false
 }
 
-// firstGauge returns the gauge that decides the load's toll, or the zero value.
 func firstGauge(l sample.Load) sample.Gauge {
 	if g := gauges(l); len(g) > 0 {
 		return g[0]
@@ -121,7 +119,6 @@ func (f *Figures) program(v sample.Visit, l sample.Load) {
 	}
 }
 
-// client is for a client whose server was running already.
 func (f *Figures) client(v sample.Visit) {
 	f.suspects(v)
 	if n, ok := v.Client.Counts[CountConnections]; ok {

@@ -79,7 +79,6 @@ func receiver(v sample.Visit, l sample.Load) sample.Party {
 	return v.Server
 }
 
-// bytes takes rate in bytes per second.
 func (f *Figures) bytes(v sample.Visit, rate float64) {
 	if !(rate > 0) {
 		return

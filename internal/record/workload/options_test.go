@@ -7,7 +7,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// The fields have the order of existing files.
 func TestLoadJSON(t *testing.T) {
 	seen := map[string]bool{}
 	for _, text := range []string{

@@ -55,7 +55,6 @@ var queryFlags = []Flag{
 	nodelayFlag,
 }
 
-// queryTime sets a warm-up with a whole page, and a window with several.
 func queryTime(l *sample.Load, w sample.Wire) {
 	page := float64(QueryOf(*l).Queries) * w.RoundTrip()
 	l.Warmup, l.Window = 0.05+page, Measured*page
@@ -72,7 +71,6 @@ const TimeQuery = "query"
 // of pages: their p99
 const pageTail = 0.01
 
-// page returns the number of queries of a page, for query or sql.
 func page(l sample.Load) int { return max(1, QueryOf(l).Queries, SQLOf(l).Queries) }
 
 // pages counts parts of pages, too.

@@ -105,7 +105,6 @@ func Of(l sample.Load) Workload {
 	return w
 }
 
-// unknown returns a load of a later version.
 func unknown(name string) Workload {
 	w := bulk
 	w.Name, w.columns, w.words = name, always(bulkColumns...), func(sample.Load) string { return name }

@@ -71,7 +71,6 @@ func busyVisit(t *testing.T) sample.Visit {
 	return v
 }
 
-// Unlisted metrics would lack a unit and a direction.
 func TestFiguresAreListed(t *testing.T) {
 	elsewhere := []string{RetransmissionRate} // of a mesh
 	v := busyVisit(t)
