@@ -50,7 +50,6 @@ func sysctlFile(lines ...string) []Snippet {
 	return []Snippet{{"/etc/sysctl.d/90-network.conf, for containers that are started later", lines}}
 }
 
-// for each bridged veth pair's host end
 func inSysfs(file, value string) []Snippet {
 	return []Snippet{{"after each start of a container", []string{
 		"for d in /sys/class/net/veth*; do",

@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// hopWords are what a part says of a hop that the rung below lacks.
 var hopWords = map[HopKind]string{
 	HopVeth: "veth", HopBridge: "bridge", HopDNAT: "NAT", HopSNAT: "NAT", HopProxy: "docker-proxy", HopIPVS: "IPVS", HopAccept: "rule",
 	HopMacvlan: "macvlan", HopIPvlan: "ipvlan", HopOVS: "Open vSwitch", HopVXLAN: "VXLAN", HopESP: "ESP", HopNetkit: "netkit",

@@ -14,7 +14,6 @@ import (
 var (
 	kinds = []HopKind{HopLoopback, HopWire, HopVeth, HopBridge, HopDNAT, HopSNAT, HopProxy, HopIPVS, HopAccept,
 		HopMacvlan, HopIPvlan, HopOVS, HopVXLAN, HopESP, HopNetkit, HopTunnel}
-	// devices of a container with a network of its own
 	devices = []HopKind{HopVeth, HopMacvlan, HopIPvlan, HopNetkit}
 )
 

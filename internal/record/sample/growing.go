@@ -75,7 +75,6 @@ func (g *Growing) line(b []byte) error {
 	return &syntaxError{g.lines, err}
 }
 
-// end reads the last line, which has no line feed, unless it is incomplete.
 func (g *Growing) end() error {
 	if len(g.cut) > 0 && g.file.Truncated && !json.Valid(g.cut) {
 		g.torn = &syntaxError{g.lines + 1, errors.New("it was cut off")}

@@ -140,6 +140,7 @@ func (v Visit) segments() float64 {
 	return float64(v.Server.Received) / float64(v.Client.TCP.MSS)
 }
 
+// 0: the load has none
 func (v Visit) figure() float64 {
 	const bits, nano, median = 8, 1e-9, 50
 	if v.Load == "bulk" {
@@ -231,7 +232,6 @@ func (p Plan) MaxSweeps() int {
 	return min(maxVisits, maxPairs/max(1, n*(n-1)/2*p.VisitsOfPair()))
 }
 
-// completeMesh counts the rounds and sweeps in which every pair was visited.
 func (f *File) completeMesh() (rounds, sweeps int) {
 	n := len(f.Header.Plan.Mesh.Nodes)
 	visits := f.Header.Plan.VisitsOfPair()

@@ -12,7 +12,6 @@ import (
 const meshHeader = `{"header":{"schema":"` + Schema + `","plan":{"study":"mesh","loads":[{"kind":"rr"},{"kind":"bulk"}],"cells":[],` +
 	`"mesh":{"nodes":[{"name":"a"},{"name":"b"},{"name":"c"}],"mode":"host","on":"swarm"}}}}`
 
-// 60 µs or 8 Gbit/s
 func meshVisit(t testing.TB, sweep, round int, p Pair, load string) Visit {
 	t.Helper()
 	v := Visit{Turn: Turn{Round: round, At: 1.5, PairTurn: PairTurn{Sweep: sweep, Pair: p, Load: load}},
@@ -79,7 +78,6 @@ func TestMeshRoundTrip(t *testing.T) {
 	}
 }
 
-// A sweep of 1000 nodes has 1.5 million visits.
 func TestBriefVisitIsSmall(t *testing.T) {
 	const most = 250 // bytes
 	for _, load := range []string{"rr", "bulk"} {

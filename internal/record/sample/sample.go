@@ -286,7 +286,6 @@ func (h Header) named() Header {
 	return h
 }
 
-// adoptRoutes moves the routes out of the mode's field.
 func (h *Header) adoptRoutes() {
 	for i := range h.Plan.Cells {
 		if c := &h.Plan.Cells[i]; c.On == OnEndpoint {

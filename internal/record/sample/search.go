@@ -51,7 +51,7 @@ func (p Plan) Now() Plan {
 	return all[len(all)-1].Header.Plan
 }
 
-// own returns the number of cells before the steps.
+// own excludes the cells of steps.
 func (p Plan) own() int {
 	n := len(p.Cells)
 	for _, s := range p.Steps {
@@ -60,7 +60,6 @@ func (p Plan) own() int {
 	return n
 }
 
-// only returns the file of one search, whose rounds end before until.
 func (f *File) only(s search, until int) *File {
 	out := *f
 	p := &out.Header.Plan
