@@ -86,7 +86,6 @@ func (a Advice) sentences() (out []string) {
 	return out
 }
 
-// levers with an unclear effect
 func unclear(all []Lever) (n int) {
 	for _, l := range all {
 		if slices.ContainsFunc(l.Effects(), func(e Effect) bool { return e.Ratio.Verdict == stats.Unclear }) {
@@ -122,7 +121,6 @@ func outcome(l Lever) string {
 func gains(all []Effect) string  { return changes(all, stats.Better) }
 func losses(all []Effect) string { return changes(all, stats.Worse) }
 
-// the largest first
 func changes(all []Effect, v stats.Verdict) string {
 	const most = 3
 	var of []Effect

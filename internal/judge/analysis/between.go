@@ -89,7 +89,7 @@ func (n noise) or(o noise) noise {
 	return noise{widest(n.floor, o.floor), widest(n.bias, o.bias)}
 }
 
-// NaN means not known.
+// widest returns NaN if neither is known.
 func widest(a, b float64) float64 {
 	if math.IsNaN(a) || b > a {
 		return b

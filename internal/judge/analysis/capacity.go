@@ -90,7 +90,7 @@ func limits(c sample.Card, all []sample.Card) bool {
 	return members > 0
 }
 
-// nil means not known.
+// capacity returns nil if it is not known.
 func (j *Run) capacity(s *Series) *Capacity {
 	p, ok := j.File.Header.PathOf(s.Cell)
 	if !ok || s.fastest() == 0 {

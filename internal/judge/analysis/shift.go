@@ -73,7 +73,6 @@ func (j *Run) toBaseline(i int, metric string) (x compared, b int, ok bool) {
 	return x, b, x.N > 0
 }
 
-// by round
 func (j *Run) ratios(i, b int, metric string) []float64 {
 	return stats.Ratios(j.Series[i].byRound(metric), j.Series[b].byRound(metric))
 }

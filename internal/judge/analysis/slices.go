@@ -219,7 +219,7 @@ func (j *Run) Price(i, b int, metric string) Price {
 	return out
 }
 
-// NaN if cell i lacks the metric
+// level returns NaN if cell i lacks the metric.
 func (j *Run) level(i int, metric string) float64 {
 	return stats.Median(Ordered(j.Series[i].Values[metric]))
 }

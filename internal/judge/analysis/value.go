@@ -66,7 +66,6 @@ func (p *Pairing) CPUTime(c sample.Cell) (t CPUTime, ok bool) {
 	return CPUTime{}, false
 }
 
-// nil if there is none
 func shareOf(byRound map[int]float64) *Metric {
 	s := stats.Summarize(Ordered(byRound))
 	if s.N == 0 {

@@ -309,7 +309,6 @@ func (j *Run) withoutBaseline() []string {
 	return out
 }
 
-// of the bulk cells' paths
 func (j *Run) congestion() string {
 	for _, s := range j.Series {
 		if s.Cell.Load != workload.Bulk {

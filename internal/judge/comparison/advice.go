@@ -222,7 +222,7 @@ func percentOf(r analysis.Ratio) string {
 	return fmt.Sprintf("%+.0f %%", percent*(r.Median-1))
 }
 
-// "": no remedy is known
+// remedy returns "" if none is known.
 func remedy(avoided []route) string {
 	for _, x := range avoided {
 		c := x.cells[0]

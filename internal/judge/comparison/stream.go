@@ -64,7 +64,6 @@ func (j study) streamFinding(from mode.Placement) string {
 	return text + "; a stall as long as its spikes of 200 to 300 ms is seen with " + strings.Join(stalls, ", ") + "."
 }
 
-// in ms with its interval
 func difference(d stats.Summary) string {
 	const ms = 1e3
 	d.Median, d.Low, d.High = d.Median*ms, d.Low*ms, d.High*ms

@@ -264,7 +264,7 @@ func (r *Report) Unjudged(share float64) bool {
 	return true
 }
 
-// "": they can be compared
+// unlike says why the cells cannot be compared; "" if they can.
 func (d *differ) unlike(k, i int) string {
 	switch {
 	case k < 0:
@@ -280,7 +280,6 @@ func (d *differ) unlike(k, i int) string {
 	return ""
 }
 
-// without its duration
 func work(l sample.Load) string { return workload.Of(l).Words(l) }
 
 func lone(c sample.Cell, why string) Lone {

@@ -57,7 +57,6 @@ func apart(old, now []fact) []Setting {
 	return out
 }
 
-// that can decide a figure
 func machine(e sample.Environment) []fact {
 	out := []fact{
 		{"toll", e.Tool}, {"kernel", e.Kernel}, {"distribution", e.OS}, {"CPU", e.CPUModel}, {"CPUs", fmt.Sprint(e.CPUs)},
@@ -138,7 +137,6 @@ func wire(w *sample.Wire) string {
 	return w.String()
 }
 
-// "" for 0
 func rate(bits uint64) string {
 	if bits == 0 {
 		return ""
@@ -206,7 +204,6 @@ func path(p sample.Path) []fact {
 	return out
 }
 
-// those that are on
 func offloads(all map[string]bool) string {
 	var on []string
 	for _, k := range slices.Sorted(maps.Keys(all)) {

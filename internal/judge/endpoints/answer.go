@@ -138,7 +138,7 @@ func isOrAre(names []string) string {
 	return "is"
 }
 
-// of a page; 0 for a load without pages
+// queries returns the number of a page, or 0 for a load without pages.
 func queries(r *analysis.Report, kind string) int {
 	if kind != workload.SQL {
 		return 0

@@ -155,13 +155,12 @@ func stalls(n float64) string {
 	return fmt.Sprintf("%.0f stalls", n)
 }
 
-// 0: not known
 func median(s *analysis.Series, metric string) float64 {
 	m, _ := s.Metric(metric)
 	return m.Median
 }
 
-// of all rounds; 0: not known
+// total adds up all rounds.
 func total(s *analysis.Series, metric string) float64 {
 	m, _ := s.Metric(metric)
 	return merged(m)

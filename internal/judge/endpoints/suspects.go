@@ -142,10 +142,10 @@ func knownOfServer(c analysis.Cell) bool {
 
 func has(c analysis.Cell, metric string) bool { _, ok := c.Metrics[metric]; return ok }
 
-// of all rounds; 0: not known
+// sum returns the total of all rounds.
 func sum(c analysis.Cell, metric string) float64 { return merged(c.Metrics[metric]) }
 
-// "": nothing was seen of the suspect
+// says returns "" if nothing was seen of the suspect.
 func says(s workload.Suspect, c observed) (text string, known bool) {
 	m, known := c.Metrics[s.Metric]
 	if !known || s.Says == "" {
@@ -185,7 +185,7 @@ func called(name string) string {
 	return " in container " + name
 }
 
-// "" if the look-up did not take long
+// lookedUp returns "" if the look-up did not take long.
 func lookedUp(c observed) (text string, known bool) {
 	took := c.Metrics[workload.LookUpTime].Median
 	if took <= 0 || took <= muchOf*lookedUpFor(c.Cell) {

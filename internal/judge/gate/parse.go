@@ -199,7 +199,7 @@ func (p *parser) next() word {
 	return w
 }
 
-// MODE.METRIC
+// subject reads MODE.METRIC.
 func (p *parser) subject() (err error) {
 	w := p.next()
 	if w.text == "" {
@@ -220,7 +220,7 @@ func (p *parser) subject() (err error) {
 	return nil
 }
 
-// with or without a variant: bridge+mtu=9000
+// mode reads a mode with or without a variant: bridge+mtu=9000.
 func (p *parser) mode(w word) (Name, error) {
 	var n Name
 	n.Mode, n.Tune, _ = strings.Cut(w.text, "+")
@@ -255,7 +255,6 @@ func unknown(what, word string, known []string) error {
 	return &suggest.UnknownError{What: what, Words: []string{word}, Known: once}
 }
 
-// >=, <=, > or <
 func (p *parser) comparator() error {
 	w := p.next()
 	p.s.Compare = strings.NewReplacer("≥", ">=", "≤", "<=").Replace(w.text)

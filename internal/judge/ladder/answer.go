@@ -53,7 +53,7 @@ func grounds(steps []Step) []ground {
 	return out
 }
 
-// "": no step has that price
+// sentence returns "" if no step has that price.
 func sentence(head, name string, steps []Step, on ground) string {
 	var parts []analysis.Priced
 	for _, s := range steps {

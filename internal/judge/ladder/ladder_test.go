@@ -13,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// with a control
 func chain(p mode.Placement, to mode.Name, loads ...string) []sample.Cell {
 	var cells []sample.Cell
 	for _, load := range loads {

@@ -124,7 +124,6 @@ func (m *Mesh) onePair() bool {
 	return len(m.Metrics) > 0
 }
 
-// two decimals or, if it is large, none
 func factor(x float64) string {
 	const large = 10
 	if x >= large {

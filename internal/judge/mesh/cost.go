@@ -312,7 +312,7 @@ func mergeFailed(own, beside []Failed, ownMode, besideMode string) []Failed {
 	return out
 }
 
-// " by the pod network"; "" if in all
+// by returns " by the pod network", or "" if the failure is in all networks.
 func (f Failed) by() string {
 	if f.Mode == "" {
 		return ""

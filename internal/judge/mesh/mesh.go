@@ -139,7 +139,7 @@ func (fs fits) list() []*model.Fit {
 	return out
 }
 
-// nil: JSON cannot represent x
+// number returns nil if JSON cannot represent x.
 func number(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
@@ -204,7 +204,6 @@ func (m *Mesh) names(nodes []int) []string {
 	return out
 }
 
-// x is a slowness of the model
 func valueOf(metric string, x float64) float64 {
 	switch metric {
 	case workload.Throughput:

@@ -50,7 +50,6 @@ func (m *meshRun) factor(f func(a, b int) float64, p sample.Pair) float64 {
 	return f(p[0], p[1])
 }
 
-// as the engine writes it
 func (m *meshRun) visit(sweep, round int, p sample.Pair, load string) sample.Visit {
 	m.t.Helper()
 	noise := math.Exp(0.03 * m.rng.NormFloat64())

@@ -66,7 +66,7 @@ func (m *Mesh) subjects() [][]Fault {
 	return out
 }
 
-// in any order
+// sameNodes ignores the order.
 func sameNodes(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
@@ -271,7 +271,6 @@ func (m *Mesh) mtus() string {
 	return strings.Join(parts, ", ")
 }
 
-// in the nodes' order
 func (m *Mesh) sharing(what func(Node) string) [][]string {
 	at := map[string]int{}
 	var all [][]string

@@ -118,7 +118,6 @@ func Judge(f *sample.File, w Workload) (*Prediction, error) {
 	return out, nil
 }
 
-// without a load
 func (r Row) cell() sample.Cell {
 	return sample.Cell{Mode: mode.Name(r.Mode), From: mode.Placement(r.From), To: mode.Target(r.To), Tune: mode.Tunes(r.Tune), On: r.On, Pin: r.Pin}
 }
@@ -293,7 +292,6 @@ func (p *predictor) slices(c, base sample.Cell, load, metric string) (e stats.Es
 	return p.Estimate(i, b, metric), stats.Median(analysis.Ordered(p.Series[b].Values[metric]))
 }
 
-// by round
 func (p *predictor) cpu(c sample.Cell) map[int]float64 {
 	if p.w.QPS == 0 {
 		return nil
@@ -322,7 +320,6 @@ func (p *predictor) perQuery(c sample.Cell, metric string, times float64, perByt
 	return out
 }
 
-// by round
 func (p *predictor) streamCPU(c sample.Cell) map[int]float64 {
 	if p.w.Tokens == 0 {
 		return nil

@@ -90,7 +90,6 @@ func (s Study) check(c Claim, files []Measured) (ClaimResult, []string) {
 	return out, best
 }
 
-// the same except for rounding
 func near(a, b float64) bool { return a > b*(1-alike) && a < b*(1+alike) }
 
 func judgeDirection(want Direction, m analysis.Ratio) Verdict {

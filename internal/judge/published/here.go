@@ -111,7 +111,6 @@ func (s Study) here(e Entry, files []Measured) *Here {
 	return out
 }
 
-// nil: the file lacks it
 func hereIn(f Measured, of analysis.Figure, r Row) (h *Here, rounds int) {
 	m, ok := f.pair.Value(of)
 	if !ok {

@@ -130,7 +130,7 @@ func parseRow(f []string) (Row, error) {
 	return r, r.parseValue()
 }
 
-// "41.9", or a range such as "200-300"
+// parseValue reads "41.9", or a range such as "200-300".
 func (r *Row) parseValue() error {
 	low, high, isRange := strings.Cut(r.Printed, "-")
 	var err error

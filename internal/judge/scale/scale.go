@@ -96,5 +96,4 @@ func effort(cells []analysis.Cell) string {
 		most.Shape, ends(most), high(workload.Setup), milli*high(workload.StartSpread), mega*high(workload.Memory))
 }
 
-// processes of the load
 func ends(c analysis.Cell) int { return c.Shape.Servers + c.Shape.Clients*c.Shape.Procs }

@@ -168,7 +168,6 @@ func TestDifferencesAtOtherLevels(t *testing.T) {
 	}
 }
 
-// with as many rounds
 func TestRealCostsAreFound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(17, 2))
 	const runs, rounds = 200, 12

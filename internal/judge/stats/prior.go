@@ -119,7 +119,7 @@ func (s scatter) surprise(p Prior) float64 {
 	return beyond(s.squares(p.Variance)/s.freedom, s.freedom, p.Freedom)
 }
 
-// the upper tail of the F distribution
+// beyond returns the upper tail of the F distribution.
 func beyond(f, of, over float64) float64 {
 	x := over / (over + of*f)
 	switch {

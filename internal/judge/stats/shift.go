@@ -53,7 +53,6 @@ func positive(xs []float64) []float64 {
 	return slices.DeleteFunc(finite(xs), func(x float64) bool { return !(x > 0) })
 }
 
-// of the resamples of xs
 func medians(xs []float64) []float64 {
 	r, out := rank(xs), make([]float64, resamples)
 	resample(len(xs), func(i int, times []uint8) { out[i] = r.median(times) })

@@ -30,7 +30,6 @@ func TestMedianInterval(t *testing.T) {
 	}
 }
 
-// At the stated level, whatever the distribution.
 func TestMedianIntervalCovers(t *testing.T) {
 	const runs, n, level = 4000, 12, 0.99
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -78,7 +78,6 @@ func Ratios(x, base map[int]float64) []float64 {
 	return paired(x, base, func(x, base float64) float64 { return x / base })
 }
 
-// in the order of rounds
 func paired(x, base map[int]float64, compare func(x, base float64) float64) []float64 {
 	rounds := make([]int, 0, len(x))
 	for r := range x {

@@ -72,7 +72,7 @@ func Judge(f *sample.File) *Report {
 	return r
 }
 
-// "" for the baseline
+// bandOf returns "" for the baseline.
 func (r *Report) bandOf(c analysis.Cell) analysis.Band {
 	for _, x := range r.Curves {
 		if k := slices.IndexFunc(x.Points, func(p Point) bool { return p.Point == c.Point }); k >= 0 && x.Has(c) {

@@ -15,7 +15,6 @@ func allowed(pairs float64) float64 {
 	return max(inRun, inLink*pairs)
 }
 
-// directions in which a fit holds each pair
 func (f *Fit) ways() int {
 	if f.Directed {
 		return 2

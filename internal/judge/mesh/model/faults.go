@@ -88,7 +88,7 @@ func Faults(fits ...*Fit) (by [][]Fault, doubtful int) {
 	return by, doubtful
 }
 
-// number of links
+// pairs returns the number of links.
 func (f *Fit) pairs() float64 {
 	n := f.Nodes * (f.Nodes - 1)
 	if !f.Directed {
@@ -117,7 +117,6 @@ func (f *Fit) nodeFaults() []Fault {
 	return faults
 }
 
-// by node
 func (f *Fit) slowSides(sides []side, effects []Effect) []bool {
 	from := f.sidesFrom(sides)
 	out := make([]bool, len(sides))

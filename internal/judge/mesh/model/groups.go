@@ -37,7 +37,7 @@ func (f *Fit) group() {
 	f.noise()
 }
 
-// NaN if a direction is missing
+// both returns NaN where a direction is missing.
 func (f *Fit) both() []float64 {
 	if !f.Directed {
 		return f.links
@@ -261,7 +261,6 @@ func (f *Fit) blocks(x []float64) [][]float64 {
 	return out
 }
 
-// all but the main one
 func (f *Fit) describeGroups() {
 	if f.block == nil {
 		return

@@ -5,7 +5,6 @@ import (
 	"slices"
 )
 
-// by link and sweep
 func (f *Fit) sort(visits []Visit) {
 	links := f.Nodes * f.Nodes
 	f.first = make([]int32, links+1)

@@ -41,7 +41,6 @@ func Loss(nodes int, sent []Sent) *Fit {
 	return newFit(nodes, true, leastLoss, visits)
 }
 
-// 0 to 1
 func (s Sent) rate() float64 {
 	if s.Again < fewAgain {
 		return 0

@@ -10,12 +10,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// as noisy as real machines
 func noisy(nodes int) cluster {
 	return cluster{nodes: nodes, noise: 0.1, kinds: 0.03, spikes: 0.01, spike: 0.7, drift: 0.1}
 }
 
-// in both directions
 func (c cluster) slow(nodes ...int) cluster {
 	c.send, c.recv = map[int]float64{}, map[int]float64{}
 	for i, n := range nodes {

@@ -151,7 +151,7 @@ func linkError(n float64) float64 {
 	return max(1/math.Sqrt(n), min(1, medianError/math.Sqrt(n)))
 }
 
-// +Inf: it cannot be compared with any other
+// linkNoise returns +Inf if the link cannot be compared with any other.
 func (f *Fit) linkNoise(l int32) float64 {
 	if math.IsNaN(f.visitNoise) {
 		return f.Noise
