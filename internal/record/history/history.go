@@ -82,7 +82,7 @@ func (s *Store) Keep(began time.Time, results, summary []byte) error {
 
 func summaryOf(name string) string { return strings.TrimSuffix(name, suffix) + summarySuffix }
 
-// whole or not at all
+// write writes a file whole or not at all.
 func (s *Store) write(name string, content []byte) error {
 	f, err := os.CreateTemp(s.Dir, temporary)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *Store) forget(name string) error {
 	return errors.Join(remove(filepath.Join(s.Dir, name)), remove(filepath.Join(s.Dir, summaryOf(name))))
 }
 
-// of temporary files
+// sweep removes temporary files.
 func (s *Store) sweep(age time.Duration) error {
 	left, err := filepath.Glob(filepath.Join(s.Dir, temporary+"*"))
 	for _, name := range left {

@@ -79,7 +79,6 @@ func (c Clients) Placements() (out []Placement) {
 	return out
 }
 
-// as users type it
 func (p Placement) typed() Placement {
 	if strings.HasSuffix(string(p), ":") {
 		return p + "NAME"

@@ -73,7 +73,7 @@ func full(t testing.TB) *File {
 	return f
 }
 
-// write omits the End record if f is Truncated.
+// write leaves out the End if f is Truncated.
 func write(w io.Writer, f *File) error {
 	out := NewWriter(w)
 	err := out.Header(f.Header)

@@ -140,7 +140,7 @@ func (v Visit) segments() float64 {
 	return float64(v.Server.Received) / float64(v.Client.TCP.MSS)
 }
 
-// 0: the load has none
+// figure returns 0 if the load has none.
 func (v Visit) figure() float64 {
 	const bits, nano, median = 8, 1e-9, 50
 	if v.Load == "bulk" {

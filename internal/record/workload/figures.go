@@ -151,7 +151,7 @@ func (f *Figures) merged(v sample.Visit, ms []Metric) {
 	}
 }
 
-// decode returns nil if the histogram is missing, empty or malformed.
+// decode returns nil if there is no histogram, or it is empty or malformed.
 func decode(e *sample.EncodedHisto) *hdrhistogram.PackedHistogram {
 	if e == nil {
 		return nil

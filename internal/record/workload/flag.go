@@ -134,7 +134,6 @@ const (
 	Measured  = 10 // of a window
 )
 
-// usualWarmup is in seconds.
 func usualWarmup(w sample.Wire) float64 { return 0.05 + Settled*w.RoundTrip() }
 
 // NotSliced returns why the load with its options cannot be measured in slices, or "" if it can.
