@@ -51,7 +51,7 @@ const (
 	temporary     = ".new-"
 )
 
-// the start of the run, and what distinguishes two
+// ours matches the start of the run, and a suffix that distinguishes two.
 var ours = regexp.MustCompile(`^\d{8}-\d{6}\.\d{3}-[0-9a-f]{8}\.jsonl$`)
 
 // Keep keeps a run that began at the given time, with a summary of it, and removes the oldest

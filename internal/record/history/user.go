@@ -40,7 +40,6 @@ func Find(getenv func(string) string) (*Store, error) {
 	return &Store{Dir: filepath.Join(state, "bridgetoll-history"), user: who}, nil
 }
 
-// whose rights files are used with
 type user struct{ uid, gid int }
 
 // behindSudo returns the user who typed sudo and that user's home, or nil if nobody did or toll is

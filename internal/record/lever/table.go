@@ -2,7 +2,7 @@ package lever
 
 import "github.com/bridgetoll/bridgetoll/internal/record/mode"
 
-// whose containers have a veth pair on a bridge
+// containers lists modes with a veth pair on a bridge.
 var containers = []mode.Name{mode.Bridge, mode.BridgeDefault, mode.PublishNAT, mode.PublishProxy, mode.Routed, mode.Link}
 
 // bigTCPNow sets it on existing devices only.
@@ -50,6 +50,7 @@ func sysctlFile(lines ...string) []Snippet {
 	return []Snippet{{"/etc/sysctl.d/90-network.conf, for containers that are started later", lines}}
 }
 
+// inSysfs writes to the host ends of bridged veth pairs.
 func inSysfs(file, value string) []Snippet {
 	return []Snippet{{"after each start of a container", []string{
 		"for d in /sys/class/net/veth*; do",

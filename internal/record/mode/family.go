@@ -21,7 +21,7 @@ func bothFamilies(routes []Route) []Route {
 	return out
 }
 
-// of an engine with its defaults
+// published has the routes of an engine with its defaults.
 var published = []Route{
 	{FromHost, ToLoopback, []HopKind{HopLoopback, HopProxy, HopBridge, HopVeth}},
 	{FromHost, ToLoopback6, []HopKind{HopLoopback, HopProxy, HopBridge, HopVeth}},

@@ -15,7 +15,7 @@ const (
 	PinNone = "none"
 )
 
-// the name of PinFar in earlier versions
+// pinAuto is PinFar in earlier versions.
 const pinAuto = "auto"
 
 // Pinning is a placement on CPUs that a run measures.

@@ -57,7 +57,7 @@ func (h Header) checkSlices() error {
 	return nil
 }
 
-// of a cell in an epoch
+// maxSlices is per cell and epoch.
 const maxSlices = 100_000
 
 func (s *Slices) check() error {

@@ -146,7 +146,7 @@ func (w Workload) NotSliced(l sample.Load) string {
 
 func because(why string) func(sample.Load) string { return func(sample.Load) string { return why } }
 
-// for loads that can be sliced with any options
+// sliced permits slices with any options.
 var sliced = because("")
 
 func timed(names ...string) func(sample.Load) []string {

@@ -68,7 +68,7 @@ func queryWords(l sample.Load) string {
 // TimeQuery names what query times besides its pages.
 const TimeQuery = "query"
 
-// of pages: their p99
+// pageTail is the pages' p99.
 const pageTail = 0.01
 
 func page(l sample.Load) int { return max(1, QueryOf(l).Queries, SQLOf(l).Queries) }

@@ -193,7 +193,7 @@ func (f *Figures) requests(v sample.Visit, l sample.Load) {
 	f.times(v, TimeOwnLateness, map[string]float64{OwnLatenessP50: 50, OwnLatenessP99: 99})
 }
 
-// the share of its rate that an open loop must get answered
+// shortOf is the share of its rate that an open loop must get answered.
 const shortOf = 0.98
 
 func rrDoubts(s Seen) (out []Doubt) {

@@ -127,10 +127,10 @@ const (
 	CountLate       = "late"       // replies after their time (udp-rr, client)
 )
 
-// the share of loss up to which a rate counts as lossless
+// tolerated is the share of loss up to which a rate counts as lossless.
 const tolerated = 0.001
 
-// the share of its rate that a client must have sent
+// kept is the share of its rate that a client must have sent.
 const kept = 0.98
 
 func (f *Figures) datagrams(v sample.Visit, l sample.Load) {
