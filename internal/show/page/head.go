@@ -36,11 +36,19 @@ func about(s document.Section, topic document.Topic) bool {
 }
 
 // leading returns the number of sections above the charts: the first one, and those after it up to
-// the next section with a table.
+// the next section with a table, or with a title and more than lists.
 func leading(sections []document.Section) int {
-	isTable := func(b document.Block) bool { _, is := b.(document.Table); return is }
 	for i, s := range sections {
-		if i > 0 && slices.ContainsFunc(s.Blocks, isTable) {
+		below := func(b document.Block) bool {
+			switch b.(type) {
+			case document.Table:
+				return true
+			case document.List:
+				return false
+			}
+			return len(s.Title) > 0
+		}
+		if i > 0 && slices.ContainsFunc(s.Blocks, below) {
 			return i
 		}
 	}

@@ -26,4 +26,9 @@ func TestArranged(t *testing.T) {
 	if got, want := said(rest), []string{"table", "skipped"}; !slices.Equal(got, want) {
 		t.Errorf("below the charts stand %q, want %q", got, want)
 	}
+	study := document.Section{Title: document.Strongly("study"), Blocks: facts.Blocks}
+	lead, rest = arranged([]document.Section{list(document.Answer), facts, list(document.Notes), study, list(document.Findings), rows})
+	if got, want := said(rest), []string{"study", "findings", "table"}; !slices.Equal(got, want) || len(lead) != 3 {
+		t.Errorf("above the charts stand %q, below them %q, want %q", said(lead), got, want)
+	}
 }
